@@ -1,0 +1,29 @@
+"""Who may attend to whom."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class AttentionMask(keras.layers.Layer):
+    """The attention mask of a batch, made once and used by every block.
+
+    Every token sees every token that is not padding; in packed rows, only those of its own sequence.
+
+    Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding; optionally `sequence_ids`
+            (batch, length), int, 0 for padding, 1.. for the sequences of a packed row.
+    Output: bool, (batch, 1, 1, length), or (batch, 1, length, length) with `sequence_ids`; True means "may attend".
+            The axes are (batch, heads, queries, keys).
+    """
+
+    def call(self, padding_mask, sequence_ids=None):
+        may_be_seen = ops.cast(padding_mask, "bool")[:, None, None, :]  # (batch, 1, 1, length)
+        if sequence_ids is None:
+            return may_be_seen
+        same_sequence = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])  # (batch, length, length)
+        return ops.logical_and(may_be_seen, same_sequence[:, None, :, :])  # (batch, 1, length, length)
+
+    def compute_output_spec(self, padding_mask, sequence_ids=None):
+        batch, length = padding_mask.shape
+        queries = 1 if sequence_ids is None else length
+        return keras.KerasTensor((batch, 1, queries, length), dtype="bool")

@@ -1,0 +1,55 @@
+"""Learned absolute positions."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class PositionEmbedding(keras.layers.Layer):
+    """Learned embedding of absolute positions (Devlin et al. 2019, figure 2).
+
+    Position i receives row i of a trained table, whatever token stands there.
+
+    Args:
+        max_length: rows in the table, hence the longest row accepted. BERT: 512.
+        initializer: BERT uses a truncated normal of standard deviation 0.02.
+
+    Input:  (batch, length, width), any float type; only its shape is read. Optionally `position_ids`
+            (batch, length), int, for packed rows.
+    Output: (length, width), to be added by broadcasting; (batch, length, width) with `position_ids`.
+    Raises: ValueError if the length is known and exceeds max_length.
+    """
+
+    def __init__(self, max_length, initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.max_length = int(max_length)
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, inputs_shape, position_ids_shape=None):
+        self.table = self.add_weight(
+            name="embeddings", shape=(self.max_length, inputs_shape[-1]), initializer=self.initializer
+        )
+
+    def call(self, inputs, position_ids=None):
+        length = inputs.shape[1]
+        if length is not None and length > self.max_length:
+            raise ValueError(
+                f"A row of {length} tokens is longer than the model's max_length {self.max_length}: "
+                "truncate the rows, or build the model with a larger max_length."
+            )
+        table = ops.convert_to_tensor(self.table)
+        if position_ids is not None:
+            return ops.take(table, position_ids, axis=0)  # (batch, length, width)
+        return table[: ops.shape(inputs)[1]]  # (length, width)
+
+    def compute_output_shape(self, inputs_shape, position_ids_shape=None):
+        if position_ids_shape is not None:
+            return (*position_ids_shape, inputs_shape[-1])
+        return tuple(inputs_shape[1:])
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_length": self.max_length,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }

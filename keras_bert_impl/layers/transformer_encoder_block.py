@@ -1,0 +1,101 @@
+"""One layer of the encoder."""
+
+import keras
+
+from keras_bert_impl.layers.activations import activation_function
+from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class TransformerEncoderBlock(keras.layers.Layer):
+    """Self-attention and feed-forward, each followed by dropout, residual sum and normalization.
+
+    The norm stands after the sum (post-norm), as in Vaswani et al. 2017, figure 1, and in BERT.
+
+    Args:
+        num_heads: attention heads; divides the width of the input.
+        intermediate_size: inner width of the feed-forward layer. BERT: 4 * width.
+        activation: a name in `layers.activations.ACTIVATIONS`.
+        dropout_rate: dropout after attention and after feed-forward. BERT: 0.1.
+        attention_dropout_rate: dropout on the attention probabilities. BERT: 0.1.
+        layer_norm_epsilon: 1e-12 in Google's code.
+        initializer: of all kernels. BERT: truncated normal of standard deviation 0.02.
+
+    Input:  (batch, length, width); `attention_mask` as MultiHeadSelfAttention takes it.
+    Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
+            (batch, heads, length, length).
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_size,
+        activation="gelu",
+        dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+        layer_norm_epsilon=1e-12,
+        initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = int(num_heads)
+        self.intermediate_size = int(intermediate_size)
+        self.activation = activation
+        self.dropout_rate = float(dropout_rate)
+        self.attention_dropout_rate = float(attention_dropout_rate)
+        self.layer_norm_epsilon = float(layer_norm_epsilon)
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, inputs_shape, attention_mask_shape=None):
+        policy, width = self.dtype_policy, inputs_shape[-1]
+        inner_shape = (*inputs_shape[:-1], self.intermediate_size)
+
+        def norm(name):
+            return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name=name)
+
+        def dense(units, name, activation=None):
+            return keras.layers.Dense(
+                units, activation=activation, kernel_initializer=self.initializer.clone(), dtype=policy, name=name
+            )
+
+        self.attention = MultiHeadSelfAttention(
+            self.num_heads, self.attention_dropout_rate, self.initializer.clone(), dtype=policy, name="attention"
+        )
+        self.attention.build(inputs_shape)
+        self.attention_dropout = keras.layers.Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
+        self.attention_norm = norm("attention_norm")
+        self.attention_norm.build(inputs_shape)
+        self.intermediate = dense(self.intermediate_size, "intermediate", activation_function(self.activation))
+        self.intermediate.build(inputs_shape)
+        self.output_dense = dense(width, "output")
+        self.output_dense.build(inner_shape)
+        self.output_dropout = keras.layers.Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
+        self.output_norm = norm("output_norm")
+        self.output_norm.build(inputs_shape)
+
+    def call(self, inputs, attention_mask=None, training=False, return_probabilities=False):
+        attended = self.attention(inputs, attention_mask, training=training, return_probabilities=return_probabilities)
+        attended, probabilities = attended if return_probabilities else (attended, None)
+        attended = self.attention_norm(inputs + self.attention_dropout(attended, training=training))
+        transformed = self.output_dense(self.intermediate(attended))
+        outputs = self.output_norm(attended + self.output_dropout(transformed, training=training))
+        return (outputs, probabilities) if return_probabilities else outputs
+
+    def compute_output_spec(self, inputs, attention_mask=None, training=False, return_probabilities=False):
+        outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        if not return_probabilities:
+            return outputs
+        batch, length, _ = inputs.shape
+        return outputs, keras.KerasTensor((batch, self.num_heads, length, length), dtype="float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_size": self.intermediate_size,
+            "activation": self.activation,
+            "dropout_rate": self.dropout_rate,
+            "attention_dropout_rate": self.attention_dropout_rate,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }

@@ -1,0 +1,116 @@
+"""BERT's encoder: token ids to contextual vectors."""
+
+import keras
+
+from keras_bert_impl import features
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertEncoder(keras.Model):
+    """The transformer encoder of Devlin et al. 2019, as a functional model.
+
+    Args:
+        config: a BertConfig.
+        packed: whether rows may hold several sequences; adds the inputs `position_ids` and `sequence_ids`.
+        return_hidden_states: adds the output `hidden_states`, (batch, layers + 1, length, hidden_size), the
+            embeddings first.
+        return_attention: adds the output `attention_probabilities`, (batch, layers, heads, length, length).
+        dtype: dtype policy of all layers, "mixed_bfloat16" for one; default is Keras' global policy.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size):
+            a dense tanh layer over the first token, as Google's.
+    Raises: ValueError for a row longer than `config.max_length`.
+    """
+
+    def __init__(self, config, packed=False, return_hidden_states=False, return_attention=False, dtype=None, **kwargs):
+        policy = keras.dtype_policies.get(dtype)
+        names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+
+        token_embedding = keras.layers.ReversibleEmbedding(
+            config.vocabulary_size,
+            config.hidden_size,
+            embeddings_initializer=initializer.clone(),
+            dtype=policy,
+            name="token_embedding",
+        )
+        hidden = token_embedding(inputs["token_ids"])  # (batch, length, hidden_size)
+        positions = PositionEmbedding(config.max_length, initializer.clone(), dtype=policy, name="position_embedding")
+        position_rows = positions(hidden, position_ids=inputs.get("position_ids"))
+        segment_rows = SegmentEmbedding(
+            config.hidden_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
+        )(inputs["segment_ids"])
+        hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
+        hidden = keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
+        )(hidden)
+        hidden = keras.layers.Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
+        attention_mask = AttentionMask(name="attention_mask")(
+            inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids")
+        )
+
+        hidden_states, attention = [hidden], []
+        for index in range(config.num_layers):
+            block = TransformerEncoderBlock(
+                num_heads=config.num_heads,
+                intermediate_size=config.intermediate_size,
+                activation=config.activation,
+                dropout_rate=config.hidden_dropout_rate,
+                attention_dropout_rate=config.attention_dropout_rate,
+                layer_norm_epsilon=config.layer_norm_epsilon,
+                initializer=initializer.clone(),
+                dtype=policy,
+                name=f"block_{index}",
+            )
+            hidden = block(hidden, attention_mask=attention_mask, return_probabilities=return_attention)
+            if return_attention:
+                hidden, probabilities = hidden
+                attention.append(probabilities)
+            hidden_states.append(hidden)
+
+        pooled = keras.layers.Dense(
+            config.hidden_size, activation="tanh", kernel_initializer=initializer.clone(), dtype=policy, name="pooler"
+        )(hidden[:, 0])
+        outputs = {"sequence_output": hidden, "pooled_output": pooled}
+        if return_hidden_states:
+            outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
+        if return_attention:
+            outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
+        super().__init__(inputs=inputs, outputs=outputs, **{"name": "bert_encoder", **kwargs})
+
+        self.config = config
+        self.packed = packed
+        self.return_hidden_states = return_hidden_states
+        self.return_attention = return_attention
+        self.dtype_policy = policy
+
+    @property
+    def token_embedding(self):
+        """The `keras.layers.ReversibleEmbedding` that a masked-LM head shares."""
+        return self.get_layer("token_embedding")
+
+    def get_config(self):
+        return {
+            "config": self.config.to_dict(),
+            "packed": self.packed,
+            "return_hidden_states": self.return_hidden_states,
+            "return_attention": self.return_attention,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "name": self.name,
+            "trainable": self.trainable,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
+
+    @classmethod
+    def from_pretrained(cls, path, **arguments):
+        """The encoder of the checkpoint directory `path` (Hugging Face's layout); keywords go to the constructor."""
+        from keras_bert_impl.checkpoints import huggingface
+
+        return huggingface.load_encoder(path, cls, **arguments)

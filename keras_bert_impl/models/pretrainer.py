@@ -1,0 +1,69 @@
+"""BERT with the two heads of pre-training."""
+
+import keras
+from keras import ops
+
+from keras_bert_impl import losses
+from keras_bert_impl.layers import MaskedLMHead
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertPretrainer(keras.Model):
+    """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
+
+    Args:
+        encoder: a BertEncoder; the heads continue its graph and share its token embedding.
+
+    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32.
+    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and `next_sentence_logits` (batch, 2),
+            float32.
+
+    `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
+    `preprocessing.pretraining.read_training_data` yields them. The loss is the sum of both, as in the paper; it needs
+    no argument in `compile`.
+    """
+
+    def __init__(self, encoder, **kwargs):
+        config, policy = encoder.config, encoder.dtype_policy
+        initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+        mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        masked_lm_logits = MaskedLMHead(
+            encoder.token_embedding,
+            activation=config.activation,
+            layer_norm_epsilon=config.layer_norm_epsilon,
+            initializer=initializer.clone(),
+            dtype=policy,
+            name="masked_lm_head",
+        )(encoder.output["sequence_output"], mask_positions)
+        next_sentence_logits = keras.layers.Dense(
+            2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
+        )(encoder.output["pooled_output"])
+        super().__init__(
+            inputs={**encoder.input, "mask_positions": mask_positions},
+            outputs={"masked_lm_logits": masked_lm_logits, "next_sentence_logits": next_sentence_logits},
+            **{"name": "bert_pretrainer", **kwargs},
+        )
+        self.encoder = encoder
+        self.masked_lm_loss = keras.metrics.Mean(name="masked_lm_loss")
+        self.masked_lm_accuracy = keras.metrics.SparseCategoricalAccuracy(name="masked_lm_accuracy")
+        self.next_sentence_loss = keras.metrics.Mean(name="next_sentence_loss")
+        self.next_sentence_accuracy = keras.metrics.SparseCategoricalAccuracy(name="next_sentence_accuracy")
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Masked-LM loss plus next-sentence loss; also updates the four metrics."""
+        weights = y["mask_weights"]
+        masked_lm = losses.masked_lm_loss(y["mask_ids"], weights, y_pred["masked_lm_logits"])
+        next_sentence = losses.next_sentence_loss(y["next_sentence_labels"], y_pred["next_sentence_logits"])
+        # Weighted by its predictions, so that the epoch's mean is one over tokens and exp() of it a perplexity.
+        self.masked_lm_loss.update_state(masked_lm, sample_weight=ops.sum(weights))
+        self.masked_lm_accuracy.update_state(y["mask_ids"], y_pred["masked_lm_logits"], sample_weight=weights)
+        self.next_sentence_loss.update_state(next_sentence)
+        self.next_sentence_accuracy.update_state(y["next_sentence_labels"], y_pred["next_sentence_logits"])
+        return masked_lm + next_sentence
+
+    def get_config(self):
+        return {"encoder": keras.saving.serialize_keras_object(self.encoder), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "encoder": keras.saving.deserialize_keras_object(config["encoder"])})

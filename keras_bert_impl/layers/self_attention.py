@@ -55,19 +55,22 @@ class MultiHeadSelfAttention(keras.layers.Layer):
     def call(self, inputs, attention_mask=None, training=False, return_probabilities=False):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
         head_width = width // self.num_heads
-        fused = self.query_key_value(inputs)  # (batch, length, 3 * width)
-        fused = ops.reshape(fused, (-1, length, 3, self.num_heads, head_width))
+        # Split before the heads are formed: the gradient of a split is one concatenation, that of three slices three
+        # arrays of zeros to be added up.
+        parts = ops.split(self.query_key_value(inputs), 3, axis=-1)  # 3 of (batch, length, width)
+        query, key, value = (ops.reshape(part, (-1, length, self.num_heads, head_width)) for part in parts)
         if return_probabilities or (training and self.dropout_rate > 0):
-            mixed, probabilities = self._attend(fused, attention_mask, head_width, training)
+            mixed, probabilities = self._attend(query, key, value, attention_mask, training)
         else:
-            query, key, value = fused[:, :, 0], fused[:, :, 1], fused[:, :, 2]  # (batch, length, heads, head_width)
             mixed = ops.dot_product_attention(query, key, value, mask=attention_mask)
         outputs = self.output_projection(ops.reshape(mixed, (-1, length, width)))
         return (outputs, probabilities) if return_probabilities else outputs
 
-    def _attend(self, fused, attention_mask, head_width, training):
-        query, key, value = ops.unstack(ops.transpose(fused, (2, 0, 3, 1, 4)), 3)  # (batch, heads, length, head_width)
-        logits = ops.matmul(query * (1 / math.sqrt(head_width)), ops.transpose(key, (0, 1, 3, 2)))
+    def _attend(self, query, key, value, attention_mask, training):
+        # (batch, length, heads, head_width) to (batch, heads, length, head_width), the key's transposed
+        query, value = ops.transpose(query, (0, 2, 1, 3)), ops.transpose(value, (0, 2, 1, 3))
+        key = ops.transpose(key, (0, 2, 3, 1))
+        logits = ops.matmul(query * (1 / math.sqrt(query.shape[-1])), key)
         logits = ops.cast(logits, "float32")  # (batch, heads, length, length)
         if attention_mask is not None:
             logits = ops.where(attention_mask, logits, MASKED_LOGIT)

@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert_impl import features
+from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
 
@@ -111,6 +112,10 @@ class BertEncoder(keras.Model):
     @classmethod
     def from_pretrained(cls, path, **arguments):
         """The encoder of the checkpoint directory `path` (Hugging Face's layout); keywords go to the constructor."""
-        from keras_bert_impl.checkpoints import huggingface
+        encoder = cls(huggingface.read_config(path), **arguments)
+        huggingface.load_weights(encoder, path)
+        return encoder
 
-        return huggingface.load_encoder(path, cls, **arguments)
+    def save_pretrained(self, directory):
+        """Writes `config.json` and `model.safetensors` as Hugging Face's BertModel reads them."""
+        huggingface.save(self, directory)

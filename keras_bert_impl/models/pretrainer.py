@@ -4,7 +4,9 @@ import keras
 from keras import ops
 
 from keras_bert_impl import losses
+from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.layers import MaskedLMHead
+from keras_bert_impl.models.encoder import BertEncoder
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -67,3 +69,14 @@ class BertPretrainer(keras.Model):
     @classmethod
     def from_config(cls, config):
         return cls(**{**config, "encoder": keras.saving.deserialize_keras_object(config["encoder"])})
+
+    @classmethod
+    def from_pretrained(cls, path, **arguments):
+        """The pre-training model of the checkpoint directory `path`; keywords go to the encoder."""
+        model = cls(BertEncoder(huggingface.read_config(path), **arguments))
+        huggingface.load_weights(model, path)
+        return model
+
+    def save_pretrained(self, directory):
+        """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining reads them."""
+        huggingface.save(self, directory)

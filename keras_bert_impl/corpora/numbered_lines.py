@@ -1,0 +1,100 @@
+"""Lines of a text file, compressed or not, as bytes and one at a time."""
+
+import gzip
+import io
+import lzma
+import zlib
+
+import zstandard
+
+CHUNK_BYTES = 1 << 20
+COMPRESSIONS = (".gz", ".xz", ".zst")
+
+# What a damaged file raises, by whichever library reads it. BadGzipFile is an OSError.
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+
+
+class NotUtf8Error(ValueError):
+    """A line is not UTF-8; the message names line and byte."""
+
+
+def text_lines(path):
+    """Lines of a UTF-8 file as strings. Raises `NotUtf8Error`, and what `numbered_lines` raises."""
+    for number, line in numbered_lines(path):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            byte = line[error.start]
+            raise NotUtf8Error(f"line {number}: byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8.") from error
+
+
+def numbered_lines(path):
+    """(1-based number, bytes without line end) of every line; a byte order mark is dropped.
+
+    Args:
+        path: `pathlib.Path`; .gz, .xz and .zst are decompressed while reading.
+
+    Raises: one of `READ_ERRORS`, after the lines that could be read.
+    """
+    with _opened(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            yield number, line.rstrip(b"\r\n")
+
+
+def _opened(path):
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    if path.suffix == ".xz":
+        return lzma.open(path)
+    if path.suffix == ".zst":
+        return io.BufferedReader(_ZstandardFile(path.open("rb")), CHUNK_BYTES)
+    return path.open("rb")
+
+
+class _ZstandardFile(io.RawIOBase):
+    """Decompressed bytes of a .zst file. zstandard's own reader takes a file that was cut short for a whole one.
+
+    Args:
+        compressed: binary file; closed together with this one.
+
+    Raises: EOFError at the end of a file that stops inside a frame.
+    """
+
+    def __init__(self, compressed):
+        self.compressed = compressed
+        self.frame = None
+        self.rest = b""
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        while not self.rest:
+            chunk = self._next_chunk()
+            if not chunk:
+                return 0
+            self.rest = self._decompressed(chunk)
+        size = min(len(buffer), len(self.rest))
+        buffer[:size], self.rest = self.rest[:size], self.rest[size:]
+        return size
+
+    def close(self):
+        self.compressed.close()
+        super().close()
+
+    def _next_chunk(self):
+        if self.frame is not None and self.frame.eof:
+            chunk, self.frame = self.frame.unused_data, None
+            if chunk:
+                return chunk
+        chunk = self.compressed.read(CHUNK_BYTES // 8)
+        if not chunk and self.frame is not None:
+            raise EOFError("Compressed file ended before the end of its last frame")
+        return chunk
+
+    def _decompressed(self, chunk):
+        if self.frame is None:
+            self.frame = zstandard.ZstdDecompressor().decompressobj()
+        return self.frame.decompress(chunk)

@@ -1,0 +1,190 @@
+"""The masked language model alone: trains on raw text, fills in masks."""
+
+import typing
+
+import keras
+import numpy as np
+
+from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl.layers import MaskedLMHead
+from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.raw_text import (
+    RawTextMixin,
+    TextBatches,
+    is_text_dataset,
+    is_texts,
+    to_strings,
+    tokenizer_from_config,
+    tokenizer_to_config,
+)
+from keras_bert_impl.models.text_classifier import check_vocabulary
+from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers.masking import mask_rows
+from keras_bert_impl.tokenizers.rows import pack_rows, rows_from_texts
+
+
+class FilledMask(typing.NamedTuple):
+    """One guess for one [MASK]: the vocabulary's piece, its id, its probability."""
+
+    token: str
+    id: int
+    probability: float
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertMaskedLM(RawTextMixin, keras.Model):
+    """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled as it comes,
+    with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
+
+    `fit(texts)` and `evaluate(texts)` mask the texts themselves, anew in every epoch; `predict(texts)` and
+    `fill_mask` expect `[MASK]` in the texts.
+
+    Args:
+        encoder: a BertEncoder; the head continues its graph and shares its token embedding.
+        tokenizer: a WordPieceTokenizer; needed for texts.
+        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        seed: of the masking.
+
+    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; or texts.
+    Output: logits (batch, predictions, vocabulary), float32. Labels are `mask_ids`, sample weights `mask_weights`.
+    """
+
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, **kwargs):
+        check_vocabulary(tokenizer, encoder)
+        config = encoder.config
+        mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        logits = MaskedLMHead(
+            encoder.token_embedding,
+            activation=config.activation,
+            layer_norm_epsilon=config.layer_norm_epsilon,
+            initializer=keras.initializers.TruncatedNormal(stddev=config.initializer_range),
+            dtype=encoder.dtype_policy,
+            name="masked_lm_head",
+        )(encoder.output["sequence_output"], mask_positions)
+        inputs = {**encoder.input, "mask_positions": mask_positions}
+        super().__init__(inputs=inputs, outputs=logits, **{"name": "bert_masked_lm", **kwargs})
+        # Not tracked as a layer: the graph above holds the encoder's layers, all but the pooler, which no output of
+        # this model uses, so that it is not a weight of it and gets no gradient. Hugging Face leaves it out, too.
+        object.__setattr__(self, "encoder", encoder)
+        self.tokenizer = tokenizer
+        self.sequence_length = sequence_length or config.max_length
+        self.seed = seed
+        self.random = np.random.default_rng(seed)
+        self.compile(
+            optimizer=BertAdamW(5e-5),
+            # Over the tokens predicted; Keras' default would divide by the padding, too.
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight"),
+            weighted_metrics=["accuracy"],
+        )
+
+    def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
+        """`keras.Model.fit`; texts are masked anew for every batch. Returns the History."""
+        if is_texts(x):
+            x, batch_size = MaskedTexts(to_strings(x), batch_size or 32, self._mask_texts), None
+        if is_texts(validation_data):
+            validation_data = self._fixed_masks(validation_data)
+        return super().fit(x, y, batch_size=batch_size, validation_data=validation_data, **arguments)
+
+    def evaluate(self, x=None, y=None, sample_weight=None, **arguments):
+        """`keras.Model.evaluate`; texts get masks that depend on the model's seed alone."""
+        if is_texts(x):
+            x, y, sample_weight = self._fixed_masks(x)
+        return super().evaluate(x, y, sample_weight=sample_weight, **arguments)
+
+    def rows(self, texts):
+        """The input arrays of texts in which `[MASK]` stands for a masked word."""
+        tokenizer, texts = self._require_tokenizer(), to_strings(texts)
+        # The special tokens come back with packing.
+        ids = [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
+        for text, row in zip(texts, ids, strict=True):
+            if tokenizer.mask_id not in row:
+                raise ValueError(f"There is no [MASK] in the text {text[:60]!r}: write [MASK] for the word to guess.")
+            if len(row) + 2 > self.sequence_length:
+                raise ValueError(
+                    f"The text {text[:60]!r}... has {len(row) + 2} tokens, the model takes {self.sequence_length}."
+                )
+        rows = pack_rows(tokenizer, ids, None, self.sequence_length)
+        places = [np.flatnonzero(row == tokenizer.mask_id) for row in rows["token_ids"]]
+        rows["mask_positions"] = np.zeros((len(texts), max(map(len, places))), "int32")
+        for row, place in enumerate(places):
+            rows["mask_positions"][row, : len(place)] = place
+        return rows
+
+    def fill_mask(self, text, k=5):
+        """The k likeliest words for every `[MASK]` of one text.
+
+        Returns: a list with an entry for each mask: a list of k FilledMask, the likeliest first.
+        Raises: ValueError if the text holds no `[MASK]` or is longer than the model takes.
+        """
+        rows = self.rows([text])
+        logits = keras.ops.convert_to_tensor(super().predict(rows, verbose=0))[0]  # (masks, vocabulary)
+        probabilities, ids = keras.ops.top_k(keras.ops.softmax(logits), k)
+        probabilities, ids = map(keras.ops.convert_to_numpy, (probabilities, ids))
+        return [
+            [FilledMask(self.tokenizer.id_to_token(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]
+            for guesses in zip(ids, probabilities, strict=True)
+        ]
+
+    def _to_inputs(self, x):
+        if is_text_dataset(x):
+            return TextBatches(x, self._mask_texts)
+        return super()._to_inputs(x)
+
+    def _mask_texts(self, texts):
+        rows = rows_from_texts(self._require_tokenizer(), to_strings(texts), sequence_length=self.sequence_length)
+        return mask_rows(rows, self.tokenizer, self.random)
+
+    def _fixed_masks(self, texts):
+        rows = rows_from_texts(self._require_tokenizer(), to_strings(texts), sequence_length=self.sequence_length)
+        return mask_rows(rows, self.tokenizer, np.random.default_rng(self.seed))
+
+    def get_config(self):
+        return {
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "tokenizer": tokenizer_to_config(self.tokenizer),
+            "sequence_length": self.sequence_length,
+            "seed": self.seed,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder, "tokenizer": tokenizer_from_config(config["tokenizer"])})
+
+    @classmethod
+    def from_pretrained(cls, path, **arguments):
+        """The masked language model of the checkpoint directory `path`, tokenizer included."""
+        arguments = {"tokenizer": WordPieceTokenizer.from_pretrained(path), **arguments}
+        model = cls(BertEncoder(huggingface.read_config(path)), **arguments)
+        huggingface.load_weights(model, path)
+        return model
+
+    def save_pretrained(self, directory):
+        """Writes `config.json`, `model.safetensors` and the tokenizer as Hugging Face names them."""
+        huggingface.save(self, directory)
+
+
+class MaskedTexts(keras.utils.PyDataset):
+    """Batches of texts in random order, each masked when it is asked for.
+
+    Args:
+        texts: a list of strings.
+        batch_size: texts in a batch; the last may be smaller.
+        mask: function from a list of texts to (inputs, mask_ids, mask_weights).
+    """
+
+    def __init__(self, texts, batch_size, mask):
+        super().__init__()
+        self.texts, self.batch_size, self.mask = np.asarray(texts, dtype=object), batch_size, mask
+        self.random = np.random.default_rng(0)
+
+    def __len__(self):
+        return -(-len(self.texts) // self.batch_size)
+
+    def __getitem__(self, index):
+        return self.mask(self.texts[index * self.batch_size : (index + 1) * self.batch_size].tolist())
+
+    def on_epoch_end(self):
+        self.texts = self.random.permutation(self.texts)

@@ -1,0 +1,142 @@
+"""`fit`, `evaluate` and `predict` on raw text, for models that hold a tokenizer."""
+
+import keras
+import numpy as np
+
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers.rows import rows_from_texts
+
+
+class RawTextMixin:
+    """Lets a model's `fit`, `evaluate` and `predict` take texts wherever they take ids.
+
+    Texts are a list or array of strings, a pair of such lists (sentence pairs), or a `tf.data.Dataset` that yields
+    batches of them; anything else goes to Keras unchanged. The model has the attributes `tokenizer` and
+    `sequence_length` (longer texts are cut).
+    """
+
+    def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
+        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; batches of 32 unless told."""
+        if isinstance(validation_data, tuple):
+            validation_x, *rest = validation_data
+            validation_data = (self._to_inputs(validation_x), *rest)
+        elif validation_data is not None:
+            validation_data = self._to_inputs(validation_data)
+        inputs = self._to_inputs(x)
+        if isinstance(inputs, TextBatches):
+            arguments["shuffle"] = False  # the dataset shuffles itself; Keras would permute the order of its batches
+        return super().fit(inputs, y, batch_size=batch_size, validation_data=validation_data, **arguments)
+
+    def evaluate(self, x=None, y=None, **arguments):
+        """`keras.Model.evaluate`, with texts or ids for `x`."""
+        return super().evaluate(self._to_inputs(x), y, **arguments)
+
+    def predict(self, x, **arguments):
+        """`keras.Model.predict`, with texts or ids for `x`; one string is one text."""
+        return super().predict(self._to_inputs([x] if isinstance(x, str) else x), **arguments)
+
+    def rows(self, texts):
+        """The input arrays of `texts`: a list of strings or a pair of lists. Shape (batch, length)."""
+        first, second = texts if is_text_pair(texts) else (texts, None)
+        second = None if second is None else to_strings(second)
+        return rows_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length)
+
+    def _to_inputs(self, x):
+        if isinstance(x, str):
+            raise ValueError("Got one string where texts were expected: pass a list of strings.")
+        if is_text_dataset(x):
+            self._require_tokenizer()
+            return TextBatches(x, self._convert_batch)
+        return self.rows(x) if is_texts(x) or is_text_pair(x) else x
+
+    def _convert_batch(self, batch):
+        """One element of a dataset of texts: texts, (texts, labels) or (texts, labels, weights)."""
+        if is_texts(batch) or is_text_pair(batch):
+            return self.rows(batch)
+        return (self.rows(batch[0]), *batch[1:])
+
+    def _require_tokenizer(self):
+        if self.tokenizer is None:
+            raise ValueError(
+                f"{type(self).__name__} was given text but has no tokenizer: build it with "
+                "tokenizer=WordPieceTokenizer('vocab.txt'), or pass ids."
+            )
+        return self.tokenizer
+
+
+class TextBatches(keras.utils.PyDataset):
+    """The batches of a `tf.data.Dataset` of texts, tokenized one by one outside TensorFlow, so on every backend.
+
+    Args:
+        dataset: yields batches whose first part is texts: a vector of strings or a pair of them.
+        convert: function from such a batch, as NumPy arrays, to what Keras trains on.
+    """
+
+    def __init__(self, dataset, convert):
+        super().__init__()
+        self.dataset, self.convert = dataset, convert
+        self.iterator, self.position = None, 0
+        size = int(dataset.cardinality())
+        self.size = size if size >= 0 else self._count(size)
+
+    def _count(self, cardinality):
+        # tf.data: -1 is endless, -2 unknown until read once.
+        return None if cardinality == -1 else sum(1 for _ in self.dataset)
+
+    @property
+    def num_batches(self):
+        """Batches in an epoch; None if endless."""
+        return self.size
+
+    def __getitem__(self, index):
+        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts anew.
+        if self.iterator is None or index < self.position:
+            self.iterator, self.position = self.dataset.as_numpy_iterator(), 0
+        while self.position <= index:
+            batch = next(self.iterator)
+            self.position += 1
+        return self.convert(batch)
+
+
+def is_texts(x):
+    """Whether `x` is a list, tuple or one-dimensional array of strings (or a tensor of them)."""
+    if isinstance(x, (list, tuple)):
+        return len(x) > 0 and all(isinstance(text, (str, bytes)) for text in x)
+    if isinstance(x, np.ndarray):
+        return x.ndim == 1 and x.dtype.kind in "OSUT" and is_texts(x.tolist())
+    # A pandas Series, a tf.Tensor of strings.
+    return hasattr(x, "dtype") and str(x.dtype) in _TEXT_DTYPES and is_texts(np.asarray(x, dtype=object))
+
+
+_TEXT_DTYPES = ("object", "str", "string", "<dtype: 'string'>")
+
+
+def is_text_pair(x):
+    """Whether `x` is a pair of equally long lists of strings."""
+    return isinstance(x, (list, tuple)) and len(x) == 2 and is_texts(x[0]) and is_texts(x[1])
+
+
+def is_text_dataset(x):
+    """Whether `x` is a `tf.data.Dataset` whose inputs are strings."""
+    if not hasattr(x, "element_spec"):
+        return False
+    spec = x.element_spec
+    while isinstance(spec, tuple):
+        spec = spec[0]
+    return getattr(getattr(spec, "dtype", None), "name", None) == "string"
+
+
+def to_strings(texts):
+    """A list of str; bytes are decoded as UTF-8, undecodable ones left out, as Google's tokenizer does."""
+    texts = np.asarray(texts, dtype=object).tolist()
+    return [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
+
+
+def tokenizer_to_config(tokenizer):
+    """A tokenizer as plain values for a `.keras` file; None stays None."""
+    return tokenizer and {"vocabulary": tokenizer.vocabulary, "lowercase": tokenizer.lowercase}
+
+
+def tokenizer_from_config(config):
+    """The tokenizer that `tokenizer_to_config` described."""
+    return config and WordPieceTokenizer(**config)

@@ -1,0 +1,62 @@
+"""The optimizer and learning-rate schedule of the paper (Devlin et al. 2019, appendix A.2)."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly to `peak` over `warmup_steps`, then falls linearly to 0 at `total_steps`.
+
+    Args:
+        peak: the highest learning rate. BERT: 1e-4 for pre-training, 2e-5 to 5e-5 for fine-tuning.
+        warmup_steps: 10,000 of 1,000,000 in pre-training, 10 % in fine-tuning.
+        total_steps: after it the rate stays 0.
+
+    Raises: ValueError if warmup_steps is not below total_steps.
+    """
+
+    def __init__(self, peak, warmup_steps, total_steps):
+        super().__init__()
+        if not 0 <= warmup_steps < total_steps:
+            raise ValueError(f"warmup_steps {warmup_steps} must be at least 0 and below total_steps {total_steps}.")
+        self.peak, self.warmup_steps, self.total_steps = float(peak), int(warmup_steps), int(total_steps)
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        # Step 0 already learns: (step + 1) / warmup, where Google's first step has rate 0 and changes nothing.
+        rising = (step + 1) / max(self.warmup_steps, 1)
+        falling = (self.total_steps - step) / (self.total_steps - self.warmup_steps)
+        return self.peak * ops.maximum(0.0, ops.minimum(rising, falling))
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertAdamW(keras.optimizers.AdamW):
+    """AdamW as BERT was trained: no weight decay on biases and layer norms, gradients clipped to a global norm.
+
+    It corrects the bias of its moments, which Google's optimizer does not; the two differ in the first thousand
+    steps, where warm-up keeps the rate small. A class, because Keras does not write into a model file which weights
+    are excluded from decay: a plain AdamW would decay them all after reloading.
+
+    Args:
+        learning_rate: a number or a schedule.
+        weight_decay: 0.01 in the paper, decoupled from the gradient.
+        global_clipnorm: of all gradients together; 1.0 in Google's code.
+        beta_2, epsilon: 0.999 and 1e-6 in Google's code.
+    """
+
+    def __init__(
+        self, learning_rate=5e-5, weight_decay=0.01, global_clipnorm=1.0, beta_2=0.999, epsilon=1e-6, **arguments
+    ):
+        super().__init__(
+            learning_rate,
+            weight_decay=weight_decay,
+            global_clipnorm=global_clipnorm,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            **{"name": "bert_adamw", **arguments},
+        )
+        self.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])

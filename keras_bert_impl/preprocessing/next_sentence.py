@@ -1,0 +1,157 @@
+"""Sentence pairs for pre-training: half of them follow one another, half come from two documents.
+
+Devlin et al. 2019, section 3.1, task 2, after `create_instances_from_document` of google-research/bert's
+create_pretraining_data.py. Google holds the whole corpus as Python lists of strings. Here a block of documents is
+one flat array of token ids with boundaries: `chunk_documents` decides, in NumPy, which ranges of it form pairs, and
+`pair_segments` copies the tokens, in TensorFlow.
+"""
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
+
+
+class SegmentPairs(NamedTuple):
+    """Where the two segments of each pair lie in the flat tokens of a block.
+
+    `first_range`, `second_range`: int64 (pairs, 2), first token and the one after the last.
+    `next_sentence_labels`: int32 (pairs,), 0 where the second follows the first (IsNext), 1 where it is random.
+    `first_document`, `second_document`: int64 (pairs,), numbers of the documents, those without tokens not counted.
+    """
+
+    first_range: np.ndarray
+    second_range: np.ndarray
+    next_sentence_labels: np.ndarray
+    first_document: np.ndarray
+    second_document: np.ndarray
+
+
+def chunk_documents(documents, target_length, short_sequence_probability, seed, block_index):
+    """Cuts documents into chunks of whole sentences and each chunk into a pair of segments.
+
+    A chunk takes sentences until it has `target_length` tokens or the document ends. The first segment gets a
+    random number of them, at least one. In half of the chunks, and where there is a single sentence, the second
+    segment is replaced by sentences of another document, and the chunk's unused sentences begin the next chunk, so
+    that no text is lost. Hence a little more than half of the pairs are random, as in Google's data.
+
+    Differences from Google: the other document comes from the same block, not from the whole corpus; it is another
+    one for certain, where Google gives up after ten draws.
+
+    Args:
+        documents: RaggedTensor (documents, sentences, tokens) of a block. Empty sentences and documents are skipped.
+        target_length: tokens wanted in a pair. BERT: sequence_length - 3, for [CLS] and two [SEP].
+        short_sequence_probability: share of documents cut with a target drawn from [2, target_length] instead, so
+            that short inputs are no surprise in fine-tuning. BERT: 0.1. Google draws once a document, and so do we.
+        seed: integer scalar.
+        block_index: number of the block in the data set; with the seed it determines every draw. A further pass
+            over the same text (Google's `dupe_factor`) goes on counting, and cuts it differently.
+
+    Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by what is
+        left of their last sentence: cut them with `packing.truncate_pairs_at_random`.
+    Raises: ValueError if `target_length` is below 2 or there are fewer than two documents.
+    """
+    if target_length < 2:
+        raise ValueError(f"target_length {target_length} is too short for a pair of segments. Use at least 2.")
+    sentence_offsets, first_sentences = _boundaries(documents)
+    num_documents = len(first_sentences) - 1
+    if num_documents < 2:
+        raise ValueError(
+            f"Next-sentence pairs need at least two documents, found {num_documents} in block {block_index}: "
+            "give more text, or put a blank line between documents."
+        )
+    targets = _target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index)
+    document, start, split, end, is_random = _cut(sentence_offsets, first_sentences, targets, seed, block_index)
+    first_tokens = sentence_offsets[split] - sentence_offsets[start]
+    other, other_start, other_end = _other_sentences(
+        sentence_offsets, first_sentences, document, start, targets[document] - first_tokens, seed, block_index
+    )
+    second_start, second_end = np.where(is_random, (other_start, other_end), (split, end))
+    return SegmentPairs(
+        first_range=sentence_offsets[np.stack([start, split], axis=1)],
+        second_range=sentence_offsets[np.stack([second_start, second_end], axis=1)],
+        next_sentence_labels=is_random.astype(np.int32),
+        first_document=document,
+        second_document=np.where(is_random, other, document),
+    )
+
+
+def pair_segments(tokens, pairs):
+    """Copies the tokens of each pair's segments. Runs eagerly and inside `Dataset.map`.
+
+    Args:
+        tokens: int32 (tokens,), the flat values of the block given to `chunk_documents`.
+        pairs: `SegmentPairs` of arrays or tensors.
+
+    Returns: first, second: int32 RaggedTensor (pairs, tokens).
+    """
+    return _gather_ranges(tokens, pairs.first_range), _gather_ranges(tokens, pairs.second_range)
+
+
+def _gather_ranges(tokens, ranges):
+    ranges = tf.convert_to_tensor(ranges, tf.int64)
+    indices = tf.ragged.range(ranges[:, 0], ranges[:, 1])  # (pairs, tokens of the segment)
+    return indices.with_flat_values(tf.gather(tokens, indices.flat_values))
+
+
+def _boundaries(documents):
+    """First token of each sentence, and first sentence of each document; both arrays end with the total."""
+    sentence_offsets = documents.values.row_splits.numpy()
+    document_offsets = sentence_offsets[documents.row_splits.numpy()]
+    # An empty sentence repeats an offset, and so does an empty document.
+    sentence_offsets, document_offsets = np.unique(sentence_offsets), np.unique(document_offsets)
+    return sentence_offsets, np.searchsorted(sentence_offsets, document_offsets)
+
+
+def _target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index):
+    document = np.arange(num_documents)
+    is_short = uniforms(random_keys(Stream.SHORT_DOCUMENT, seed, block_index, document), 0).numpy()
+    keys = random_keys(Stream.SHORT_LENGTH, seed, block_index, document)
+    short_length = 2 + uniform_integers(keys, 0, target_length - 1).numpy()  # in [2, target_length]
+    return np.where(is_short < short_sequence_probability, short_length, target_length)
+
+
+def _cut(sentence_offsets, first_sentences, targets, seed, block_index):
+    """Decides, chunk after chunk, where it ends, where it splits, and whether its second segment is random.
+
+    One after the other because a chunk begins where the one before it left text unused. Its draws are numbered by
+    the sentence it begins with. Plain integers in a list: NumPy scalars would make the loop five times slower.
+
+    Returns: five arrays (pairs,): document, first sentence, sentence of the split, sentence after the last, and
+        bool whether the second segment is random.
+    """
+    sentence = np.arange(len(sentence_offsets) - 1)
+    split_draw = uniforms(random_keys(Stream.SEGMENT_SPLIT, seed, block_index, sentence), 0).numpy().tolist()
+    is_heads = (uniforms(random_keys(Stream.NEXT_SENTENCE, seed, block_index, sentence), 0) < 0.5).numpy().tolist()
+    offsets, targets, first_sentences = sentence_offsets.tolist(), targets.tolist(), first_sentences.tolist()
+    chunks = []
+    for document, target in enumerate(targets):
+        start, document_end = first_sentences[document], first_sentences[document + 1]
+        while start < document_end:
+            end = bisect_left(offsets, offsets[start] + target, start + 1, document_end)
+            split = start + 1 + int(split_draw[start] * (end - start - 1))
+            is_random = end - start == 1 or is_heads[start]
+            chunks.append((document, start, split, end, is_random))
+            start = split if is_random else end
+    *numbers, is_random = np.array(chunks, np.int64).T
+    return (*numbers, is_random.astype(bool))
+
+
+def _other_sentences(sentence_offsets, first_sentences, document, start, num_tokens, seed, block_index):
+    """For each chunk, sentences from another document that hold `num_tokens` or run to that document's end.
+
+    Returns: three arrays (pairs,): document, first sentence, sentence after the last.
+    """
+    num_documents = len(first_sentences) - 1
+    keys = random_keys(Stream.OTHER_DOCUMENT, seed, block_index, start)
+    other = uniform_integers(keys, 0, num_documents - 1).numpy()
+    other += other >= document  # the numbers from one's own on move up: every other document is equally likely
+    keys = random_keys(Stream.OTHER_SENTENCE, seed, block_index, start)
+    num_sentences = first_sentences[other + 1] - first_sentences[other]
+    other_start = first_sentences[other] + uniform_integers(keys, 0, num_sentences).numpy()
+    other_end = np.searchsorted(sentence_offsets, sentence_offsets[other_start] + num_tokens)
+    # At least one sentence, even if the first segment alone reached the target.
+    return other, other_start, np.clip(other_end, other_start + 1, first_sentences[other + 1])

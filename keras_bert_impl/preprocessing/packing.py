@@ -1,0 +1,143 @@
+"""From one or two segments of token ids to a row of fixed length: [CLS] a [SEP] b [SEP] padding.
+
+Devlin et al. 2019, section 3 and figure 2. All functions work on a batch at once and run eagerly, inside
+`Dataset.map` and in a SavedModel. How many tokens survive truncation is computed in closed form from the two
+lengths; the tests hold it against Google's loop.
+"""
+
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
+
+
+def truncate_pairs(a, b, max_tokens, rule):
+    """Cuts tokens from the ends until a pair holds at most `max_tokens`.
+
+    "longest_first" is `_truncate_seq_pair` of google-research/bert's run_classifier.py: the longer segment loses
+    its last token, the second one where they are equally long, until the pair fits. "only_second" leaves the first
+    whole: a question must not be cut to make room for its passage.
+
+    Args:
+        a: first segments, int32 RaggedTensor (batch, tokens).
+        b: second segments, likewise.
+        max_tokens: tokens left for both together.
+        rule: "longest_first" or "only_second".
+
+    Returns: a, b: RaggedTensor (batch, tokens).
+    Raises:
+        ValueError if the rule is neither.
+        tf.errors.InvalidArgumentError if the rule is "only_second" and a first segment alone is too long.
+    """
+    if rule == "longest_first":
+        a_length, b_length = _longest_first_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
+    elif rule == "only_second":
+        a_length, b_length = _only_second_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
+    else:
+        raise ValueError(f"Truncation rule {rule!r} is unknown. Use 'longest_first' or 'only_second'.")
+    return _slice_rows(a, 0, a_length), _slice_rows(b, 0, b_length)
+
+
+def truncate_pairs_at_random(a, b, max_tokens, seed, epoch, example_index):
+    """Cuts pre-training pairs to `max_tokens`, each removed token from the front or the back with equal chance.
+
+    `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first", but
+    "sometimes from the front and sometimes from the back to add more randomness and avoid biases".
+
+    Args:
+        a: first segments, int32 RaggedTensor (batch, tokens).
+        b: second segments, likewise.
+        max_tokens: tokens left for both together.
+        seed: integer scalar.
+        epoch: integer scalar; another one cuts other ends.
+        example_index: int64 (batch,), the number of each pair in the data set.
+
+    Returns: a, b: RaggedTensor (batch, tokens).
+    """
+    a_length, b_length = _longest_first_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
+    a_keys = random_keys(Stream.TRUNCATE_FIRST, seed, epoch, example_index)
+    b_keys = random_keys(Stream.TRUNCATE_SECOND, seed, epoch, example_index)
+    a_start = _count_heads(a_keys, a.row_lengths() - a_length)
+    b_start = _count_heads(b_keys, b.row_lengths() - b_length)
+    return _slice_rows(a, a_start, a_length), _slice_rows(b, b_start, b_length)
+
+
+def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first"):
+    """Lays segments out as BERT reads them, [CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut and padded to one length.
+
+    Args:
+        a: int32 RaggedTensor (batch, tokens).
+        b: int32 RaggedTensor (batch, tokens), or None for single segments.
+        sequence_length: tokens in every row, special tokens and padding included.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+        pad_id: id of [PAD].
+        rule: how a pair that is too long is cut, see `truncate_pairs`. A single segment loses its end.
+
+    Returns: dict of int32 (batch, sequence_length): `token_ids`; `segment_ids`, 0 for [CLS] a [SEP] and padding,
+        1 for b [SEP]; `padding_mask`, 1 for tokens and 0 for padding.
+    Raises: ValueError if `sequence_length` does not hold the special tokens.
+    """
+    if b is None:
+        max_tokens = _room(sequence_length, 2, "[CLS] a [SEP]")
+        a = _slice_rows(a, 0, tf.minimum(a.row_lengths(), max_tokens))
+        return _lay_out([cls_id, a, sep_id], a.row_lengths() + 2, sequence_length, pad_id)
+    max_tokens = _room(sequence_length, 3, "[CLS] a [SEP] b [SEP]")
+    a, b = truncate_pairs(a, b, max_tokens, rule)
+    return _lay_out([cls_id, a, sep_id, b, sep_id], a.row_lengths() + 2, sequence_length, pad_id)
+
+
+def _lay_out(pieces, first_length, sequence_length, pad_id):
+    """Joins the pieces of each row, ids or ragged segments, and says where segment 1 and the padding begin."""
+    num_rows = pieces[1].nrows()
+    columns = [p if isinstance(p, tf.RaggedTensor) else tf.fill([num_rows, 1], p) for p in pieces]
+    rows = tf.concat(columns, axis=1)  # (batch, tokens of the row)
+    position = tf.range(sequence_length, dtype=tf.int64)[tf.newaxis]  # (1, length)
+    is_token = position < rows.row_lengths()[:, tf.newaxis]  # (batch, length)
+    is_second = is_token & (position >= first_length[:, tf.newaxis])
+    return {
+        "token_ids": rows.to_tensor(pad_id, shape=(None, sequence_length)),  # (batch, length)
+        "segment_ids": tf.cast(is_second, tf.int32),
+        "padding_mask": tf.cast(is_token, tf.int32),
+    }
+
+
+def _room(sequence_length, num_special, layout):
+    if sequence_length < num_special:
+        raise ValueError(
+            f"sequence_length {sequence_length} does not hold the special tokens of {layout}. "
+            f"Use at least {num_special}."
+        )
+    return sequence_length - num_special
+
+
+def _longest_first_lengths(a_length, b_length, max_tokens):
+    # The loop ends where b holds half of the room rounded down (ties cost b a token), or everything a leaves
+    # over if a is shorter than that; a then has the rest. Neither ever grows.
+    b_kept = tf.minimum(b_length, tf.maximum(max_tokens - a_length, max_tokens // 2))
+    a_kept = tf.minimum(a_length, max_tokens - b_kept)
+    return a_kept, b_kept
+
+
+def _only_second_lengths(a_length, b_length, max_tokens):
+    tf.debugging.assert_less_equal(
+        a_length,
+        tf.cast(max_tokens, a_length.dtype),
+        message=f"A first segment alone is longer than the {max_tokens} tokens a pair has room for, and the rule "
+        "'only_second' does not cut it. Shorten it, or use a larger sequence_length.",
+    )
+    return a_length, tf.minimum(b_length, max_tokens - a_length)
+
+
+def _count_heads(keys, num_tosses):
+    """Tosses `num_tosses` (batch,) coins for each row and counts the heads: (batch,)."""
+    tosses = tf.ragged.range(num_tosses)  # (batch, tosses of the row)
+    keys_of_tosses = tf.gather(keys, tosses.value_rowids())
+    heads = uniforms(keys_of_tosses, tosses.flat_values) < 0.5
+    return tf.reduce_sum(tosses.with_flat_values(tf.cast(heads, tf.int64)), axis=1)
+
+
+def _slice_rows(rows, start, length):
+    """Of each row the `length` (batch,) tokens from `start`, (batch,) or a scalar, on."""
+    first = rows.row_starts() + start
+    indices = tf.ragged.range(first, first + length)
+    return indices.with_flat_values(tf.gather(rows.flat_values, indices.flat_values))

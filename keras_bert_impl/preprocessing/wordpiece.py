@@ -1,0 +1,150 @@
+"""Text to WordPiece ids inside a TensorFlow graph: tf.data, SavedModel."""
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
+
+# Where FastBertTokenizer agrees with Google's original, cased and uncased: blocks of living scripts, less ligatures,
+# digraphs, full-width and compatibility forms, capital sigma, zero-width and control characters.
+_LETTERS = google_characters.parse_ranges(
+    "30-39 41-5a 61-7a c0-d6 d8-de e0-f6 f8-131 14a-17e 180-1c3 1cd-1f0 388-3a1 3a4-3c1 3c3-3cf 400-52f 5d0-5ea "
+    "620-64a 904-939 e01-e32 e34-e3a 1e00-1e99 1ea0-1eff 3041-3096 30a1-30fa ac00-d7a3 1f300-1f64f 1f680-1f6c5"
+)
+_WORD_ENDS = google_characters.parse_ranges(
+    "9-a d 20-2f 3a-40 5b-60 7b-7e a1 a7 bf 2010 2012-2016 2018-2023 2027 2030-2032 3001-3003 3008-3011 3400-4db5 "
+    "4e00-9fcc"
+)
+
+_ITSELF = -1  # in a replacement: the character that is replaced
+
+
+class WordPiece(tf.Module):
+    """The ids of WordPieceTokenizer, hence of Google's original, computed by TensorFlow kernels.
+
+    Rows on which tensorflow_text's FastBertTokenizer agrees with the original go through it, nearly all prose; the
+    others through `_exact_pieces`, some ten times slower. Bytes that are not UTF-8 are ignored.
+    The vocabulary becomes a constant of the graph; a SavedModel needs no file beside it.
+
+    Args:
+        tokenizer: whose vocabulary and case to use.
+
+    Input:  (batch,) strings.
+    Output: (batch, pieces) RaggedTensor of int32, without [CLS] and [SEP].
+    """
+
+    def __init__(self, tokenizer: WordPieceTokenizer):
+        super().__init__(name="wordpiece")
+        self._lowercase = tokenizer.lowercase
+        self._mask_id = tokenizer.mask_id
+        self._fast = tf_text.FastBertTokenizer(
+            tokenizer.vocabulary,
+            token_out_type=tf.int32,
+            max_bytes_per_word=google_characters.MAX_CHARACTERS_PER_WORD,
+            lower_case_nfd_strip_accents=tokenizer.lowercase,
+        )
+        self._cut_words = tf_text.FastWordpieceTokenizer(
+            tokenizer.vocabulary,
+            token_out_type=tf.int32,
+            max_bytes_per_word=4 * google_characters.MAX_CHARACTERS_PER_WORD,
+            no_pretokenization=True,
+        )
+        self._replace_characters = _CharacterTable(tokenizer.lowercase)
+
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        texts = tf.convert_to_tensor(texts, tf.string)
+        is_fast = tf.strings.regex_full_match(texts, _fast_row())
+        return tf.cond(
+            tf.reduce_all(is_fast),
+            lambda: self._fast.tokenize(texts),
+            lambda: self._pieces_by_row(texts, is_fast),
+        )
+
+    def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """As a call, but "[MASK]" in a text, upper case, is the mask token: for filling masks."""
+        parts = tf.strings.split(texts, "[MASK]")  # (batch, masks + 1)
+        pieces = self(parts.flat_values)  # (all parts, pieces)
+        mask = tf.fill([pieces.nrows(), 1], self._mask_id)
+        pieces = parts.with_flat_values(tf.concat([mask, pieces], axis=1)).merge_dims(1, 2)
+        return pieces[:, 1:]  # each part but a row's first follows a mask
+
+    def _pieces_by_row(self, texts, is_fast):
+        fast, exact = tf.where(is_fast)[:, 0], tf.where(~is_fast)[:, 0]
+        pieces = [self._fast.tokenize(tf.gather(texts, fast)), self._exact_pieces(tf.gather(texts, exact))]
+        return tf.gather(tf.concat(pieces, axis=0), tf.argsort(tf.concat([fast, exact], axis=0)))
+
+    def _exact_pieces(self, texts):
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+        if self._lowercase:
+            texts = _lower_final_sigma(texts)
+        characters = self._replace_characters(tf.strings.unicode_decode(texts, "UTF-8"))
+        words = tf.strings.split(tf.strings.unicode_encode(characters, "UTF-8"))  # (batch, words)
+        lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
+        # A word beyond the kernel's limit in bytes as well, so that it becomes [UNK].
+        too_long = "x" * (4 * google_characters.MAX_CHARACTERS_PER_WORD + 1)
+        is_long = lengths > google_characters.MAX_CHARACTERS_PER_WORD
+        words = words.with_flat_values(tf.where(is_long, too_long, words.flat_values))
+        return self._cut_words.tokenize(words).merge_dims(1, 2)
+
+
+class _CharacterTable(tf.Module):
+    """Google's cleaning, lower-casing and spacing, character by character.
+
+    Most of the 1,114,112 code points stay as they are or share a treatment with their neighbours. So a code point's
+    upper bits select one of few distinct pages of 256, its lower bits the replacement there.
+
+    Input:  (batch, characters) RaggedTensor of code points.
+    Output: (batch, other characters) RaggedTensor of code points.
+    """
+
+    def __init__(self, lowercase: bool):
+        super().__init__(name="character_table")
+        choices, replacements = _character_treatment(lowercase)
+        pages, page_of_block = np.unique(choices.reshape(-1, 256), axis=0, return_inverse=True)
+        self._page_of_block = tf.constant(page_of_block.reshape(-1), tf.int32)
+        self._pages = tf.constant(pages.reshape(-1), tf.int32)
+        self._replacements = tf.ragged.constant(replacements, dtype=tf.int32)
+
+    def __call__(self, characters: tf.RaggedTensor) -> tf.RaggedTensor:
+        codes = characters.flat_values
+        page = tf.gather(self._page_of_block, codes // 256)
+        replaced = tf.gather(self._replacements, tf.gather(self._pages, page * 256 + codes % 256))
+        itself = tf.repeat(codes, replaced.row_lengths())
+        replaced = replaced.with_flat_values(tf.where(replaced.flat_values == _ITSELF, itself, replaced.flat_values))
+        return characters.with_flat_values(replaced).merge_dims(1, 2)
+
+
+def _fast_row():
+    """The regular expression of texts for FastBertTokenizer: printable ASCII, or agreeing characters in short words.
+
+    FastBertTokenizer counts a word's bytes, the original 200 characters. 22 letters have at most 198 bytes, decomposed
+    Hangul included: three letters of three bytes each.
+    """
+    letters, ends = map(google_characters.character_class, (_LETTERS, _WORD_ENDS))
+    return rf"[\t\n\r -~]*|(?:[{letters}]{{0,22}}[{ends}])*[{letters}]{{0,22}}"
+
+
+def _character_treatment(lowercase):
+    """Number of each code point's replacement, int32 (1114112,), and the replacements as lists of code points."""
+    treatment = dict.fromkeys(google_characters.characters(google_characters.isolated()), (32, _ITSELF, 32))
+    alone = treatment.keys()
+    replacements = google_characters.replacements(lowercase)
+    if lowercase:
+        hangul = google_characters.characters(google_characters.HANGUL_SYLLABLES)
+        replacements |= {syllable: google_characters.decompose_hangul(syllable) for syllable in hangul}
+    spaced = {
+        character: tuple(map(ord, f" {text} " if alone & (set(text) | {character}) else text))
+        for character, text in replacements.items()
+    }
+    treatment = treatment | spaced
+    numbers = {(_ITSELF,): 0}
+    choices = np.zeros(0x110000, np.int32)
+    for character, replacement in treatment.items():
+        choices[ord(character)] = numbers.setdefault(replacement, len(numbers))
+    return choices, list(numbers)
+
+
+def _lower_final_sigma(texts):
+    pattern = f"({google_characters.BEFORE_FINAL_SIGMA})Σ({google_characters.AFTER_FINAL_SIGMA})"
+    return tf.strings.regex_replace(texts, pattern, r"\1ς\2")

@@ -1,0 +1,93 @@
+"""What google-research/bert's tokenization.py does to each character, for any tokenizer to apply.
+
+The original asks Python's unicodedata, TensorFlow's kernels ask ICU, the tokenizers library asks Rust's tables:
+three versions of Unicode, three different answers. Here one table, Unicode 14, answers for all; a character
+assigned later is a letter that lower-cases to itself, as it is for the original on Python 3.11.
+
+Order matters in the original (clean, space CJK, split at spaces, lower, decompose, strip marks, split at
+punctuation), yet its effect is a function of the single character, with two exceptions:
+    Final sigma: str.lower() looks at the neighbours of a capital sigma. FINAL_SIGMA_* below look, too.
+    Decomposition sorts neighbouring marks. Nonspacing marks are stripped afterwards; of the rest only Hangul
+    tone marks and musical stems could change places, and they stand in no published vocabulary.
+"""
+
+from keras_bert_impl.tokenizers import unicode_table
+
+Ranges = list[tuple[int, int]]
+
+# tokenization.py, _is_chinese_char: CJK Unified Ideographs, its extensions A to E, and the compatibility blocks.
+CJK: Ranges = [
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+]
+HANGUL_SYLLABLES: Ranges = [(0xAC00, 0xD7A3)]
+MAX_CHARACTERS_PER_WORD = 200  # WordpieceTokenizer's max_input_chars_per_word: a longer word is one [UNK]
+
+
+def parse_ranges(table: str) -> Ranges:
+    """'9-a d' becomes [(9, 10), (13, 13)]."""
+    spans = [word.split("-") for word in table.split()]
+    return [(int(span[0], 16), int(span[-1], 16)) for span in spans]
+
+
+DROPPED = parse_ranges(unicode_table.DROPPED)
+SPACES = parse_ranges(unicode_table.SPACES)
+PUNCTUATION = parse_ranges(unicode_table.PUNCTUATION)
+NONSPACING_MARKS = parse_ranges(unicode_table.NONSPACING_MARKS)
+CASED = parse_ranges(unicode_table.CASED)
+# A dropped character no longer stands between a sigma and its neighbour.
+CASE_IGNORABLE = DROPPED + parse_ranges(unicode_table.CASE_IGNORABLE)
+
+
+def characters(ranges: Ranges) -> list[str]:
+    """Every character of the ranges."""
+    return [chr(code) for first, last in ranges for code in range(first, last + 1)]
+
+
+def replacements(lowercase: bool) -> dict[str, str]:
+    """What each character becomes, where it does not stay as it is.
+
+    Spaces become " ", dropped characters and, with `lowercase`, nonspacing marks become "". Hangul syllables are
+    left out: `decompose_hangul` computes what they become with `lowercase`. Punctuation and CJK characters, words
+    of their own, are left out as well: `isolated()` names them.
+    """
+    table = dict.fromkeys(characters(SPACES), " ") | dict.fromkeys(characters(DROPPED), "")
+    if not lowercase:
+        return table
+    table |= dict.fromkeys(characters(NONSPACING_MARKS), "")
+    for line in unicode_table.FOLDED.strip().splitlines():
+        first, *folded = line.split()
+        table |= {chr(int(first, 16) + place): text for place, text in enumerate(folded)}
+    return table
+
+
+def isolated() -> Ranges:
+    """Characters that are a word of their own, once `replacements` are made."""
+    return PUNCTUATION + CJK
+
+
+def decompose_hangul(syllable: str) -> str:
+    """The two or three letters of a Hangul syllable (The Unicode Standard, section 3.12)."""
+    index = ord(syllable) - 0xAC00
+    lead, vowel, tail = index // 588, index % 588 // 28, index % 28
+    return chr(0x1100 + lead) + chr(0x1161 + vowel) + (chr(0x11A7 + tail) if tail else "")
+
+
+def character_class(ranges: Ranges) -> str:
+    r"""The inside of a regular expression's brackets, as RE2 and Oniguruma read it: \x{61}-\x{7a}."""
+    return "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges)
+
+
+_CASED = character_class(CASED)
+_IGNORABLE = character_class(CASE_IGNORABLE)
+
+# A capital sigma becomes the final small one after a cased letter and not before one, ignorable characters between
+# them notwithstanding; elsewhere it becomes the ordinary small one.
+BEFORE_FINAL_SIGMA = f"[{_CASED}][{_IGNORABLE}]*"
+AFTER_FINAL_SIGMA = f"[{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$)"

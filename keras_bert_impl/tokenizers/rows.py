@@ -1,0 +1,60 @@
+"""Texts to the arrays a model takes, without TensorFlow."""
+
+import numpy as np
+
+ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes, so few compilations
+
+
+def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=None):
+    """Rows `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, equal to those of `preprocessing.packing`.
+
+    Args:
+        tokenizer: a WordPieceTokenizer.
+        first, second: lists of texts; `second` is None or as long as `first`.
+        sequence_length: the longest row; longer ones lose tokens from the end of the longer text first, as
+            google-research/bert's `_truncate_seq_pair`.
+        pad_to: length of all rows; None means the longest row, rounded up to a multiple of 32.
+
+    Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length).
+    Raises: ValueError if the lists differ in length or no token fits.
+    """
+    if second is not None and len(first) != len(second):
+        raise ValueError(f"{len(first)} first texts but {len(second)} second texts: every pair needs both.")
+    room = sequence_length - (2 if second is None else 3)
+    if room < 1:
+        raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside [CLS] and [SEP].")
+    first_ids = encode_texts(tokenizer, first)
+    if second is None:
+        return pack_rows(tokenizer, [ids[:room] for ids in first_ids], None, sequence_length, pad_to)
+    pairs = [truncate_longest_first(a, b, room) for a, b in zip(first_ids, encode_texts(tokenizer, second), strict=True)]
+    return pack_rows(tokenizer, [a for a, _ in pairs], [b for _, b in pairs], sequence_length, pad_to)
+
+
+def encode_texts(tokenizer, texts):
+    """The ids of each text, without special tokens."""
+    return [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)]
+
+
+def truncate_longest_first(first, second, max_tokens):
+    """Shortens the longer of two lists until both fit; a tie shortens the second, as Google's."""
+    keep_second = min(len(second), max(max_tokens // 2, max_tokens - len(first)))
+    keep_first = min(len(first), max_tokens - keep_second)
+    return first[:keep_first], second[:keep_second]
+
+
+def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
+    """Lists of ids, already short enough, as padded rows; see `rows_from_texts`."""
+    cls, sep = [tokenizer.cls_id], [tokenizer.sep_id]
+    heads = [cls + ids + sep for ids in first]
+    tails = [ids + sep for ids in second] if second is not None else [[]] * len(heads)
+    longest = max((len(head) + len(tail) for head, tail in zip(heads, tails, strict=True)), default=1)
+    length = pad_to or min(sequence_length, -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE)
+    token_ids = np.full((len(heads), length), tokenizer.pad_id, "int32")
+    segment_ids = np.zeros((len(heads), length), "int32")
+    padding_mask = np.zeros((len(heads), length), "int32")
+    for row, (head, tail) in enumerate(zip(heads, tails, strict=True)):
+        end = len(head) + len(tail)
+        token_ids[row, :end] = head + tail
+        segment_ids[row, len(head) : end] = 1
+        padding_mask[row, :end] = 1
+    return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}

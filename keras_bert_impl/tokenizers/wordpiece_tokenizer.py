@@ -1,0 +1,168 @@
+"""Text to WordPiece ids and character offsets, without TensorFlow."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenizers import AddedToken, Encoding, Tokenizer, decoders, models, processors
+
+from keras_bert_impl.tokenizers import google_pipeline
+from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
+from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, check_vocabulary, read_vocabulary, write_vocabulary
+
+
+class WordPieceTokenizer:
+    """The tokenizer of google-research/bert, id for id (Devlin et al. 2019, section 3; Wu et al. 2016).
+
+    Text is cleaned, split at white space and punctuation, with `lowercase` also lower-cased and stripped of
+    accents; then each word is cut into the longest pieces the vocabulary holds, from left to right. A word that
+    cannot be cut, or of more than 200 characters, is one [UNK].
+
+    "[SEP]" and its like within a text are text, and never become the control token; `encode_with_masks` alone
+    reads "[MASK]".
+
+    Args:
+        vocabulary: path of a vocab.txt, or the tokens in order of their ids.
+        lowercase: True for uncased vocabularies. Google's name for it is do_lower_case.
+
+    Raises: FileNotFoundError; ValueError if a line is empty or repeated or one of [PAD] [UNK] [CLS] [SEP] [MASK]
+        is missing.
+    """
+
+    def __init__(self, vocabulary: str | Path | Sequence[str], lowercase: bool = True):
+        if isinstance(vocabulary, str | Path):
+            self.vocabulary = read_vocabulary(vocabulary)
+        else:
+            self.vocabulary = list(vocabulary)
+            check_vocabulary(self.vocabulary, source="vocabulary")
+        self.lowercase = lowercase
+        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(self._ids.get, SPECIAL_TOKENS)
+        self._build_pipelines()
+
+    def _build_pipelines(self) -> None:
+        """Three pipelines over one model: for ASCII, for any text, and for text in which [MASK] is the token."""
+        model = models.WordPiece(
+            self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD
+        )
+        self._plain = self._pipeline(
+            model, google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
+        )
+        exact = google_pipeline.exact_normalizer(self.lowercase), google_pipeline.exact_pre_tokenizer()
+        self._exact = self._pipeline(model, *exact)
+        self._masking = self._pipeline(model, *exact)
+        self._masking.add_special_tokens([AddedToken("[MASK]", special=True, normalized=False)])
+
+    def _pipeline(self, model, normalizer, pre_tokenizer) -> Tokenizer:
+        # No token is "added": the library would find added tokens in the text.
+        pipeline = Tokenizer(model)
+        pipeline.normalizer = normalizer
+        pipeline.pre_tokenizer = pre_tokenizer
+        pipeline.post_processor = processors.BertProcessing(("[SEP]", self.sep_id), ("[CLS]", self.cls_id))
+        return pipeline
+
+    def __reduce__(self):
+        # The library cannot pickle a normalizer written in Python; what it was built from says it all.
+        return WordPieceTokenizer, (self.vocabulary, self.lowercase)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, WordPieceTokenizer) and self.__reduce__() == other.__reduce__()
+
+    __hash__ = None
+
+    @property
+    def vocabulary_size(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
+        """`text`, or `text` and `pair`, as one sequence: [CLS] text [SEP], [CLS] text [SEP] pair [SEP].
+
+        The result has .ids, .tokens, .type_ids (segments), .sequence_ids (None, 0 or 1) and .offsets: begin and
+        end of each piece in characters of the text it came from, (0, 0) for control tokens.
+        """
+        is_plain = google_pipeline.is_plain(text) and (pair is None or google_pipeline.is_plain(pair))
+        pipeline = self._plain if is_plain else self._exact
+        return pipeline.encode(text, pair, add_special_tokens=add_special_tokens)
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
+        """`encode` of each text, on all processors. As they come: no padding, no truncation."""
+        plain = [place for place, text in enumerate(texts) if google_pipeline.is_plain(text)]
+        other = sorted(set(range(len(texts))) - set(plain))
+        encodings: list = [None] * len(texts)
+        for pipeline, places in ((self._plain, plain), (self._exact, other)):
+            batch = [texts[place] for place in places]
+            for place, encoding in zip(
+                places, pipeline.encode_batch(batch, add_special_tokens=add_special_tokens), strict=True
+            ):
+                encodings[place] = encoding
+        return encodings
+
+    def encode_with_masks(self, text: str) -> Encoding:
+        """[CLS] text [SEP], where each "[MASK]" in the text, upper case, is the mask token: for filling masks."""
+        return self._masking.encode(text)
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """Pieces joined to words and punctuation closed up, as Hugging Face does; case and accents stay lost."""
+        special = {self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id} if skip_special_tokens else ()
+        tokens = [self.id_to_token(index) for index in map(int, ids) if index not in special]
+        return decoders.WordPiece(prefix="##", cleanup=True).decode(tokens)
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a vocabulary entry, or None."""
+        return self._ids.get(token)
+
+    def id_to_token(self, index: int) -> str:
+        """The vocabulary entry of an id. Raises: ValueError if there is none."""
+        if not 0 <= index < len(self.vocabulary):
+            raise ValueError(f"id {index} is outside the vocabulary of {len(self.vocabulary)} tokens.")
+        return self.vocabulary[index]
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path, lowercase: bool | None = None) -> "WordPieceTokenizer":
+        """The tokenizer of a checkpoint directory, Hugging Face's or Google's.
+
+        Args:
+            directory: holds vocab.txt, or the tokenizer.json that Hugging Face 5 writes in its place, and from
+                Hugging Face tokenizer_config.json.
+            lowercase: None takes do_lower_case from tokenizer_config.json, and True where nothing says. Google's
+                directories say it only by their name: pass False for cased_L-12_H-768_A-12.
+
+        Raises: FileNotFoundError; ValueError as the constructor, or if the checkpoint keeps accents while
+            lower-casing or strips them while not, or does not split CJK characters: Google's algorithm does neither.
+        """
+        directory = Path(directory)
+        config_path = directory / "tokenizer_config.json"
+        config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.is_file() else {}
+        if lowercase is None:
+            lowercase = config.get("do_lower_case", True)
+        _check_steps(config, lowercase, config_path)
+        vocabulary_path = directory / "vocab.txt"
+        if not vocabulary_path.is_file() and (directory / "tokenizer.json").is_file():
+            vocabulary_path = directory / "tokenizer.json"
+        return cls(vocabulary_path, lowercase)
+
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        write_vocabulary(directory / "vocab.txt", self.vocabulary)
+        config = {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": self.lowercase,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+            **{f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS},
+        }
+        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _check_steps(config: dict, lowercase: bool, source: Path) -> None:
+    """Refuses a Hugging Face configuration whose ids would not be Google's."""
+    strip_accents = config.get("strip_accents")
+    if strip_accents is not None and strip_accents != lowercase:
+        raise ValueError(
+            f"{source} has strip_accents {strip_accents} with lower-casing {lowercase}. Google's tokenizer strips "
+            "accents exactly when it lower-cases; the ids would not be those the checkpoint was trained with."
+        )
+    if not config.get("tokenize_chinese_chars", True):
+        raise ValueError(f"{source} has tokenize_chinese_chars false; Google's tokenizer always splits CJK characters.")

@@ -1,0 +1,58 @@
+"""What every test may use: paths of real data, small configurations, and which tests a backend runs."""
+
+import os
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
+# These folders are about tf.data and SavedModel; the TensorFlow run of the tests covers them.
+TENSORFLOW_ONLY = ("preprocessing", "export", "training", "notebooks")
+
+collect_ignore = [] if keras.backend.backend() == "tensorflow" else list(TENSORFLOW_ONLY)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    keras.utils.set_random_seed(7)
+
+
+@pytest.fixture
+def small_config():
+    """Odd sizes, so that swapped axes fail: 2 layers, width 15, 3 heads, 53 words, at most 11 positions."""
+    from keras_bert_impl import BertConfig
+
+    return BertConfig(
+        vocabulary_size=53, hidden_size=15, num_layers=2, num_heads=3, intermediate_size=21, max_length=11
+    )
+
+
+@pytest.fixture
+def small_batch():
+    """Two rows of seven tokens, the second with two tokens of padding, and three masked positions each."""
+    random = np.random.default_rng(3)
+    return {
+        "token_ids": random.integers(5, 53, (2, 7)).astype("int32"),
+        "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 0, 0]], "int32"),
+        "padding_mask": np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0]], "int32"),
+        "mask_positions": np.array([[1, 3, 6], [2, 4, 0]], "int32"),
+    }
+
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat dog sat ran on a mat in rain ##s ##ing . , red blue is good bad".split()
+
+
+@pytest.fixture
+def small_tokenizer():
+    from keras_bert_impl import WordPieceTokenizer
+
+    return WordPieceTokenizer(WORDS)
+
+
+def without(batch, *names):
+    """The batch without some of its arrays."""
+    return {name: array for name, array in batch.items() if name not in names}

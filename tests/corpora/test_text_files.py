@@ -1,0 +1,220 @@
+import gzip
+import json
+import logging
+import lzma
+import pathlib
+
+import pytest
+import zstandard
+
+from keras_bert_impl.corpora import TextCorpus, corpus_statistics, open_corpus
+
+DATA = pathlib.Path(__file__).parents[2].parent / "shared/data/pretrain"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the novels and WikiText-2 beside the checkout")
+
+LINES = "The first one.\nThe second one.\n\nAnother document.\n\n\nA third one.\n"
+RUNNING = "It was a dark night, and the rain\nfell on the window-\nseat. He woke.\n\nThe next paragraph\nis here.\n"
+COMPRESS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
+
+
+def sentences_of(path, **arguments):
+    return [document.sentences for document in TextCorpus(path, **arguments)]
+
+
+def test_blank_lines_divide_documents_of_one_sentence_a_line(tmp_path):
+    (tmp_path / "a.txt").write_text(LINES)
+    documents = list(TextCorpus(tmp_path / "a.txt"))
+    assert [document.name for document in documents] == ["a.txt#1", "a.txt#2", "a.txt#3"]
+    assert [document.sentences for document in documents] == [
+        ["The first one.", "The second one."],
+        ["Another document."],
+        ["A third one."],
+    ]
+
+
+def test_running_text_is_unwrapped_and_one_document_a_file(tmp_path):
+    (tmp_path / "a.txt").write_text(RUNNING)
+    assert sentences_of(tmp_path / "a.txt") == [
+        ["It was a dark night, and the rain fell on the window-seat.", "He woke.", "The next paragraph is here."]
+    ]
+
+
+def test_an_explicit_choice_overrides_the_automatic_one(tmp_path):
+    (tmp_path / "a.txt").write_text("Not ended\nby a stop\n")
+    assert sentences_of(tmp_path / "a.txt") == [["Not ended by a stop"]]
+    assert sentences_of(tmp_path / "a.txt", sentences="lines") == [["Not ended", "by a stop"]]
+    (tmp_path / "b.txt").write_text(LINES)
+    assert [len(sentences) for sentences in sentences_of(tmp_path / "b.txt", sentences="running")] == [4]
+
+
+def test_paragraphs_that_were_never_wrapped_are_running_text(tmp_path):
+    paragraph = "This is one sentence of the paragraph. This is another one, and a longer one. This is the last."
+    (tmp_path / "a.txt").write_text(f"{paragraph}\n{paragraph}\n")
+    assert [len(sentences) for sentences in sentences_of(tmp_path / "a.txt")] == [6]
+
+
+def test_the_choice_is_logged(tmp_path, caplog):
+    (tmp_path / "a.txt").write_text(LINES)
+    with caplog.at_level(logging.INFO, logger="keras_bert_impl"):
+        list(TextCorpus(tmp_path / "a.txt"))
+    assert "a.txt is read as one sentence a line." in caplog.text
+
+
+def test_wikitext_titles_begin_documents_though_blank_lines_are_missing(tmp_path):
+    article = " = {} = \r\n A first sentence . A second one . \r\n = = Part = = \r\n A third sentence . \r\n"
+    (tmp_path / "wiki.raw").write_bytes((article.format("One") + article.format("Two")).encode())
+    documents = list(TextCorpus(tmp_path / "wiki.raw"))
+    assert [document.name for document in documents] == ["wiki.raw#1", "wiki.raw#2"]
+    assert documents[1].sentences == [
+        "= Two =",
+        "A first sentence .",
+        "A second one .",
+        "= = Part = =",
+        "A third sentence .",
+    ]
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_compressed_text_and_rows_read_as_plain_ones(tmp_path, compression):
+    rows = "".join(json.dumps({"text": f"Row {number} is here. It ends."}) + "\n" for number in (1, 2))
+    (tmp_path / f"a.txt{compression}").write_bytes(COMPRESS[compression](LINES.encode()))
+    (tmp_path / f"b.jsonl{compression}").write_bytes(COMPRESS[compression](rows.encode()))
+    corpus = TextCorpus(tmp_path)
+    assert [document.sentences for document in corpus] == [
+        ["The first one.", "The second one."],
+        ["Another document."],
+        ["A third one."],
+        ["Row 1 is here.", "It ends."],
+        ["Row 2 is here.", "It ends."],
+    ]
+    assert corpus.problems == []
+
+
+@pytest.mark.parametrize("compression", [".gz", ".xz", ".zst"])
+def test_truncated_file_is_named_and_the_others_are_read(tmp_path, compression):
+    # Digits that repeat late keep the compressed file long, so that half of it is no whole block.
+    text = "\n\n".join(f"Document {index * 7919 % 100_003} ends here." for index in range(20_000))
+    packed = COMPRESS[compression](text.encode())
+    (tmp_path / f"bad.txt{compression}").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "good.txt").write_text("A sentence.\n")
+    corpus = TextCorpus(tmp_path)
+    assert list(corpus)[-1].name == "good.txt#1"
+    assert [problem.place for problem in corpus.problems] == [str(tmp_path / f"bad.txt{compression}")]
+    assert "ended before" in corpus.problems[0].reason
+    with pytest.raises(ValueError, match=r"bad\.txt.*ended before"):
+        list(TextCorpus(tmp_path, on_error="raise"))
+
+
+@pytest.mark.parametrize("compression", [".gz", ".xz", ".zst"])
+def test_file_that_is_not_compressed_as_its_name_says_is_a_problem(tmp_path, compression):
+    (tmp_path / f"a.txt{compression}").write_text("plain text\n")
+    (tmp_path / "b.txt").write_text("A sentence.\n")
+    corpus = TextCorpus(tmp_path)
+    assert [document.name for document in corpus] == ["b.txt#1"]
+    assert len(corpus.problems) == 1
+
+
+def test_zstandard_frames_after_one_another_are_one_file(tmp_path):
+    frames = zstandard.compress(b"One ends.\n") + zstandard.compress(b"Two ends.\n")
+    (tmp_path / "a.txt.zst").write_bytes(frames)
+    assert sentences_of(tmp_path / "a.txt.zst") == [["One ends.", "Two ends."]]
+
+
+def test_byte_order_mark_and_carriage_returns_leave_no_trace(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfOne ends.\r\nTwo ends.\r\n\r\nThree ends.\r\n")
+    assert sentences_of(tmp_path) == [["One ends.", "Two ends."], ["Three ends."]]
+
+
+def test_undecodable_text_is_read_up_to_the_damaged_document(tmp_path):
+    (tmp_path / "a.txt").write_bytes(LINES.encode() + b"\nLast one.\nCaf\xe9.\n")
+    corpus = TextCorpus(tmp_path, sentences="lines")
+    assert [document.sentences[0] for document in corpus][-1] == "A third one."
+    assert corpus.problems == [(str(tmp_path / "a.txt"), "line 10: byte 0xe9 is not UTF-8; convert the file to UTF-8.")]
+
+
+def test_bad_rows_are_named_by_line_and_left_out_alone(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    rows = [b'{"text": "Good."}', b"{broken", b'{"body": "x"}', b'{"text": 3}', b"[1]", b'{"text": "\xe9"}', b"",
+            b'{"text": "Last.\\nNew paragraph"}']  # fmt: skip
+    file.write_bytes(b"\n".join(rows))
+    corpus = TextCorpus(file)
+    assert [(document.name, document.sentences) for document in corpus] == [
+        ("rows.jsonl#1", ["Good."]),
+        ("rows.jsonl#8", ["Last.", "New paragraph"]),
+    ]
+    assert [problem.place for problem in corpus.problems] == [f"{file}:{line}" for line in (2, 3, 4, 5, 6)]
+    reasons = [problem.reason for problem in corpus.problems]
+    assert reasons[1:4] == [
+        'no field "text"; it has body.',
+        'field "text" is a int, expected a string.',
+        "the row is a list, expected an object.",
+    ]
+
+
+def test_another_field_can_hold_the_text(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"body": "Here it is."}\n')
+    assert sentences_of(tmp_path, text_field="body") == [["Here it is."]]
+
+
+def test_first_bad_row_ends_reading_if_asked_to(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "Good."}\nbad\n')
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: not JSON"):
+        list(TextCorpus(tmp_path, on_error="raise"))
+
+
+def test_folders_are_read_deeply_in_sorted_order_with_the_top_folder_as_source(tmp_path):
+    for name in ("b/z.txt", "b/deep/a.txt", "a.txt", "b/ignored.pdf"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("A sentence.\n")
+    documents = [(document.name, document.source) for document in TextCorpus(tmp_path)]
+    assert documents == [("a.txt#1", "a.txt"), ("b/deep/a.txt#1", "b"), ("b/z.txt#1", "b")]
+    starred = [(document.name, document.source) for document in TextCorpus(f"{tmp_path}/**/*.txt")]
+    assert starred == documents
+
+
+def test_iterating_again_forgets_the_problems_of_the_last_time(tmp_path):
+    (tmp_path / "a.jsonl").write_text('bad\n{"text": "Good."}\n')
+    corpus = TextCorpus(tmp_path)
+    assert list(corpus) == list(corpus)
+    assert len(corpus.problems) == 1
+
+
+def test_missing_path_and_folder_without_text_are_errors_with_a_remedy(tmp_path):
+    with pytest.raises(ValueError, match=r"absent does not exist\. Give a file, a folder or a glob"):
+        TextCorpus(tmp_path / "absent")
+    with pytest.raises(ValueError, match=r"No text file at .*\.txt, \.txt\.gz, .*\.jsonl\.zst are read"):
+        TextCorpus(tmp_path)
+    with pytest.raises(ValueError, match=r"No text file at .*\*\.txt"):
+        TextCorpus(f"{tmp_path}/*.txt")
+
+
+def test_files_without_a_sentence_are_an_error_that_names_the_first_problem(tmp_path):
+    (tmp_path / "a.txt").write_text("\n\n")
+    with pytest.raises(ValueError, match=r"No sentence in the 1 file\(s\) at .*; 0 problem\(s\)\."):
+        list(TextCorpus(tmp_path))
+    (tmp_path / "b.jsonl").write_text("bad\n")
+    with pytest.raises(ValueError, match=r"1 problem\(s\)\. First problem: .*b\.jsonl:1: not JSON"):
+        list(TextCorpus(tmp_path))
+
+
+def test_unknown_choices_are_errors(tmp_path):
+    with pytest.raises(ValueError, match='on_error is "ignore", expected "skip" or "raise"'):
+        TextCorpus(tmp_path, on_error="ignore")
+    with pytest.raises(ValueError, match='sentences is "words", expected "auto", "lines" or "running"'):
+        open_corpus(tmp_path, sentences="words")
+
+
+@needs_data
+def test_novels_are_running_text_with_a_document_each():
+    documents = list(TextCorpus(DATA / "novels/1[0-3]*.txt"))
+    statistics = corpus_statistics(documents)
+    assert statistics.documents == len(list((DATA / "novels").glob("1[0-3]*.txt")))
+    assert 15 < statistics.words / statistics.sentences < 25
+
+
+@needs_data
+def test_wikitext_articles_are_documents():
+    documents = list(TextCorpus(DATA / "wikitext-2/wiki.test.raw"))
+    assert len(documents) > 50
+    assert all(document.sentences[0].startswith("= ") for document in documents)
+    assert not any(sentence.endswith("@.") for document in documents for sentence in document.sentences)

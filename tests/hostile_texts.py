@@ -1,0 +1,60 @@
+# ruff: noqa: RUF001
+"""Texts on which BERT tokenizers are known to disagree, and vocabularies that let the disagreement show."""
+
+import sys
+import unicodedata
+
+from google_tokenization import basic_tokenize
+
+from keras_bert_impl.tokenizers import unicode_table
+from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+
+HOSTILE_TEXTS = [
+    "",
+    " \t\r\n ",
+    "e\u0301 \u0301e a\u0308\u0323 \u0301 x\u20dd \u0915\u093f",  # combining marks, spacing and nonspacing
+    "中文字a中b，。𠀀\u3400",
+    "ＦＵＬＬ　Ｗｉｄｔｈ！１２",
+    "ﬁne oﬃce ĳ Ǆ ŉ ½ ™ ª",
+    "a\ufffdb \ufffd",
+    "a\x00b a\x0bc a\x0cb a\x1bb a\x7fb a\x85b a\u2028b a\u2029b a\u00a0b",
+    "a\u200bb a\u200db a\ufeffb a\u00adb a\u202eb a\u2060b",
+    "😀 👩\u200d👩\u200d👧 🇫🇷 ❤\ufe0f a😀b",
+    "ΟΔΟΣ ΟΔΟΣ. ΣΑΣ ΑΣΣ Σ ΑΣ' ΑΣ'Α Α'Σ Α\u00adΣ ΑΣ中 ΑΣ\u0301 1Σ Α.Σ.Α",
+    "[SEP] [MASK] [CLS] [PAD] [UNK] a[SEP]b [sep] ##ing",
+    "İstanbul ISTANBUL ıI İ\u0307",
+    "한국어 한글a 각힣 ᄒ\u1161\u11ab",
+    "ẞ ß ΐ K Å Ω Ⅷ ⓐ Ꭰ ꭰ Ა ა \u1fbc ᾼ",
+    "\u1fef \u2260 \u226e a\u2260b \u037e \u0387",  # become ASCII punctuation when decomposed
+    "\ue000 \U000f0000 \u0378 a\ue000b \ufdd0 \ufffe",  # private use, unassigned, noncharacters
+    "don't stop-me_now $5+3=<8>^`|~ a.b,c;d",
+    "“curly” ‘quotes’—and…dots",
+    "a" * 200 + " " + "a" * 201,
+    "é" * 200 + " " + "é" * 201 + " 😀" + "😀" * 199,
+    "İ" * 150,
+    "한" * 66 + " " + "한" * 67,
+    "é" * 23 + "a" * 178 + "." + "ж" * 150,
+    "a b" * 33_333 + "é",
+    "ab" * 50_000,
+]
+
+
+def letters_between(step: int) -> list[str]:
+    """Each `step`-th code point between two letters; those that Python's Unicode and the table's differ on left out."""
+    return [f"a{chr(code)}b" for code in range(0, sys.maxunicode + 1, step) if _is_comparable(code)]
+
+
+def _is_comparable(code):
+    is_newer = unicodedata.unidata_version != unicode_table.UNICODE_VERSION and _is_unassigned_or_newer(code)
+    return not 0xD800 <= code <= 0xDFFF and not is_newer
+
+
+def _is_unassigned_or_newer(code):
+    return unicodedata.category(chr(code)) == "Cn" or unicodedata.ucd_3_2_0.category(chr(code)) == "Cn"
+
+
+def revealing_vocabulary(texts: list[str], lowercase: bool) -> list[str]:
+    """Every character the reference leaves of the texts, at the begin of a word and within: nothing is [UNK]."""
+    words = {word for text in texts for word in basic_tokenize(text, lowercase)}
+    letters = sorted(set("".join(words)))
+    return [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]

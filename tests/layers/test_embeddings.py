@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from keras import ops
+from check_layer import check_layer
+
+from keras_bert_impl.layers import PositionEmbedding, SegmentEmbedding
+
+VECTORS = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
+SEGMENTS = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]], "int32")
+
+
+def test_segment_embedding_has_the_routine_properties():
+    check_layer(lambda dtype: SegmentEmbedding(3, 2, dtype=dtype), SEGMENTS)
+
+
+def test_position_i_receives_row_i_whatever_the_token():
+    layer = PositionEmbedding(7)
+    rows = ops.convert_to_numpy(layer(VECTORS))
+    np.testing.assert_array_equal(rows, ops.convert_to_numpy(layer.table)[:5])
+
+
+def test_explicit_positions_pick_their_rows():
+    layer = PositionEmbedding(7)
+    layer(VECTORS)
+    positions = np.array([[0, 1, 2, 0, 1], [6, 5, 4, 3, 2]], "int32")
+    picked = ops.convert_to_numpy(layer(VECTORS, position_ids=positions))
+    np.testing.assert_array_equal(picked, ops.convert_to_numpy(layer.table)[positions])
+
+
+def test_position_embedding_survives_its_configuration():
+    layer = PositionEmbedding(7, "zeros")
+    copy = PositionEmbedding.from_config(layer.get_config())
+    np.testing.assert_array_equal(ops.convert_to_numpy(copy(VECTORS)), np.zeros((5, 3)))
+
+
+def test_a_row_longer_than_the_table_is_refused_with_both_lengths():
+    with pytest.raises(ValueError, match="5 tokens .* max_length 4"):
+        PositionEmbedding(4)(VECTORS)
+
+
+def test_segments_receive_their_rows():
+    layer = SegmentEmbedding(3, 2)
+    rows = ops.convert_to_numpy(layer(SEGMENTS))
+    np.testing.assert_allclose(rows, ops.convert_to_numpy(layer.table)[SEGMENTS], atol=1e-7)

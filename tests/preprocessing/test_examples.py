@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.examples import (
+    read_masked_examples,
+    read_unmasked_examples,
+    write_masked_examples,
+    write_unmasked_examples,
+)
+
+LENGTH, PREDICTIONS = 7, 3
+
+UNMASKED = {
+    "token_ids": np.array([[1, 7, 8, 2, 9, 2, 0], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2, 0, 0, 0, 0]], np.int32),
+    "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]], np.int32),
+    "padding_mask": np.array([[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0]], np.int32),
+    "next_sentence_labels": np.array([0, 1, 1], np.int32),
+    "example_index": np.array([5, 2**40, 7], np.int64),
+}
+
+MASKED = {name: values for name, values in UNMASKED.items() if name != "example_index"} | {
+    "mask_positions": np.array([[1, 4, 0], [3, 0, 0], [1, 0, 0]], np.int32),
+    "mask_ids": np.array([[7, 9, 0], [6, 0, 0], [5, 0, 0]], np.int32),
+    "mask_weights": np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]], np.float32),
+}
+
+
+def assert_rows_equal(dataset, expected):
+    rows = dataset.batch(3).get_single_element()
+    assert rows.keys() == expected.keys()
+    for name, values in expected.items():
+        assert rows[name].dtype == values.dtype, name
+        np.testing.assert_array_equal(rows[name], values, err_msg=name)
+
+
+def test_masked_examples_come_back(tmp_path):
+    assert write_masked_examples(tmp_path / "shard", [MASKED]) == 3
+    assert_rows_equal(read_masked_examples([tmp_path / "shard"], LENGTH, PREDICTIONS), MASKED)
+
+
+def test_unmasked_examples_come_back(tmp_path):
+    assert write_unmasked_examples(tmp_path / "shard", [UNMASKED]) == 3
+    assert_rows_equal(read_unmasked_examples([tmp_path / "shard"], LENGTH), UNMASKED)
+
+
+def test_google_reads_masked_examples(tmp_path):
+    # The feature description of `input_fn_builder` in google-research/bert's run_pretraining.py.
+    description = {
+        "input_ids": tf.io.FixedLenFeature([LENGTH], tf.int64),
+        "input_mask": tf.io.FixedLenFeature([LENGTH], tf.int64),
+        "segment_ids": tf.io.FixedLenFeature([LENGTH], tf.int64),
+        "masked_lm_positions": tf.io.FixedLenFeature([PREDICTIONS], tf.int64),
+        "masked_lm_ids": tf.io.FixedLenFeature([PREDICTIONS], tf.int64),
+        "masked_lm_weights": tf.io.FixedLenFeature([PREDICTIONS], tf.float32),
+        "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+    }
+    write_masked_examples(tmp_path / "shard", [MASKED])
+    record = next(iter(tf.data.TFRecordDataset(str(tmp_path / "shard"))))
+    row = tf.io.parse_single_example(record, description)
+    assert row["input_ids"].numpy().tolist() == [1, 7, 8, 2, 9, 2, 0]
+    assert row["masked_lm_positions"].numpy().tolist() == [1, 4, 0]
+    assert row["masked_lm_weights"].numpy().tolist() == [1, 1, 0]
+    assert row["next_sentence_labels"].numpy().tolist() == [0]
+    assert set(tf.train.Example.FromString(record.numpy()).features.feature) == set(description)
+
+
+def test_batches_and_files_are_read_in_order(tmp_path):
+    rows = [{name: values[i : i + 1] for name, values in UNMASKED.items()} for i in range(3)]
+    write_unmasked_examples(tmp_path / "1", rows[:2])
+    write_unmasked_examples(tmp_path / "2", rows[2:])
+    assert_rows_equal(read_unmasked_examples([tmp_path / "1", tmp_path / "2"], LENGTH), UNMASKED)
+
+
+def test_rows_may_be_padded_further_when_read(tmp_path):
+    write_unmasked_examples(tmp_path / "shard", [UNMASKED])
+    rows = read_unmasked_examples([tmp_path / "shard"], 9, pad_id=4).batch(3).get_single_element()
+    assert rows["token_ids"][1].numpy().tolist() == [1, 5, 2, 6, 7, 8, 2, 4, 4]
+    assert rows["segment_ids"][1].numpy().tolist() == [0, 0, 0, 1, 1, 1, 1, 0, 0]
+    assert rows["padding_mask"][1].numpy().tolist() == [1, 1, 1, 1, 1, 1, 1, 0, 0]
+
+
+def test_rows_are_not_cut_in_silence(tmp_path):
+    write_unmasked_examples(tmp_path / "shard", [UNMASKED])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than sequence_length 5"):
+        list(read_unmasked_examples([tmp_path / "shard"], 5))
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
+    write_unmasked_examples(tmp_path / "shard", [UNMASKED])
+
+    def failing():
+        yield UNMASKED
+        raise RuntimeError("no more text")
+
+    with pytest.raises(RuntimeError, match="no more text"):
+        write_unmasked_examples(tmp_path / "shard", failing())
+    assert [path.name for path in tmp_path.iterdir()] == ["shard"]
+    assert_rows_equal(read_unmasked_examples([tmp_path / "shard"], LENGTH), UNMASKED)
+
+
+def test_same_rows_give_the_same_bytes(tmp_path):
+    for name in ("1", "2"):
+        write_masked_examples(tmp_path / name, [MASKED])
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()

@@ -1,0 +1,163 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.masking import mask_tokens
+
+PAD, CLS, SEP, MASK = 0, 1, 2, 3
+VOCABULARY_SIZE = 1000
+SPECIAL_IDS = [PAD, CLS, SEP]
+
+
+def rows_of(num_tokens, length):
+    """Rows [CLS] text [SEP] padding with `num_tokens` (batch,) tokens each, special ones included."""
+    generator = np.random.default_rng(0)
+    num_tokens = np.asarray(num_tokens)
+    position = np.arange(length)
+    token_ids = generator.integers(4, VOCABULARY_SIZE, (len(num_tokens), length))
+    token_ids[:, 0] = CLS
+    token_ids[position == num_tokens[:, None] - 1] = SEP
+    padding_mask = position < num_tokens[:, None]
+    return {
+        "token_ids": tf.constant(token_ids * padding_mask, tf.int32),
+        "segment_ids": tf.zeros([len(num_tokens), length], tf.int32),
+        "padding_mask": tf.constant(padding_mask, tf.int32),
+        "example_index": tf.range(len(num_tokens), dtype=tf.int64),
+    }
+
+
+def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, **rates):
+    return mask_tokens(
+        rows,
+        vocabulary_size=VOCABULARY_SIZE,
+        mask_id=MASK,
+        special_ids=SPECIAL_IDS,
+        seed=seed,
+        epoch=epoch,
+        predictions_per_sequence=predictions_per_sequence,
+        **rates,
+    )
+
+
+def assert_share(count, total, probability):
+    """Within five standard deviations of a binomial: fails by chance less than once in a million."""
+    assert abs(count - total * probability) < 5 * np.sqrt(total * probability * (1 - probability))
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "expected"),
+    # Python's round(0.15 * n), halves to even: 1.5 -> 2, 4.5 -> 4, 7.5 -> 8; 28.5 is no half in float32.
+    [(3, 1), (5, 1), (10, 2), (30, 4), (50, 8), (128, 19), (190, 28)],
+)
+def test_number_of_predictions_is_googles(num_tokens, expected):
+    assert expected == min(30, max(1, round(num_tokens * 0.15)))
+    # A row of 3 tokens has one that is not special.
+    masked = mask(rows_of([num_tokens], 200), predictions_per_sequence=30)
+    assert masked["mask_weights"].numpy().sum() == expected
+
+
+def test_predictions_are_limited_to_the_columns_and_to_the_candidates():
+    assert mask(rows_of([128], 128), predictions_per_sequence=7)["mask_weights"].numpy().sum() == 7
+    assert mask(rows_of([5], 7), predictions_per_sequence=7, masking_rate=1.0)["mask_weights"].numpy().sum() == 3
+
+
+def test_labels_are_the_originals_at_ascending_positions():
+    rows = rows_of([128, 57, 33, 12, 5], 128)
+    masked = mask(rows)
+    for row in range(5):
+        real = masked["mask_weights"][row].numpy() == 1
+        position = masked["mask_positions"][row].numpy()
+        assert (np.diff(position[real]) > 0).all() and real[: real.sum()].all()
+        np.testing.assert_array_equal(masked["mask_ids"][row][real], rows["token_ids"].numpy()[row, position[real]])
+        assert not position[~real].any() and not masked["mask_ids"][row][~real].numpy().any()
+
+
+def test_tokens_that_are_not_predicted_stay():
+    rows = rows_of([128, 57, 33, 12, 5], 128)
+    masked = mask(rows)
+    changed = masked["token_ids"].numpy() != rows["token_ids"].numpy()
+    for row in range(5):
+        position = masked["mask_positions"][row].numpy()[masked["mask_weights"][row].numpy() == 1]
+        assert set(np.flatnonzero(changed[row])) <= set(position)
+    assert masked["segment_ids"] is rows["segment_ids"]
+
+
+def test_rates_over_a_million_tokens_are_those_of_the_paper():
+    rows = rows_of([128] * 8000, 128)
+    masked = mask(rows)
+    real = masked["mask_weights"].numpy() == 1
+    assert real.sum() == 8000 * 19
+    shown = tf.gather(masked["token_ids"], masked["mask_positions"], batch_dims=1).numpy()[real]
+    original = masked["mask_ids"].numpy()[real]
+    assert_share((shown == MASK).sum(), len(shown), 0.8 + 0.1 / VOCABULARY_SIZE)
+    assert_share((shown == original).sum(), len(shown), 0.1 + 0.1 / VOCABULARY_SIZE)
+    replaced = shown[(shown != MASK) & (shown != original)]
+    counts = np.histogram(replaced, bins=10, range=(0, VOCABULARY_SIZE))[0]
+    assert np.abs(counts - len(replaced) / 10).max() < 5 * np.sqrt(len(replaced) * 0.09)
+
+
+def test_every_position_is_chosen_equally_often():
+    masked = mask(rows_of([32] * 20_000, 32), predictions_per_sequence=5)
+    assert masked["mask_weights"].numpy().all()
+    counts = np.bincount(masked["mask_positions"].numpy().ravel(), minlength=32)
+    assert counts[0] == counts[31] == 0
+    assert np.abs(counts[1:31] - 20_000 * 5 / 30).max() < 5 * np.sqrt(20_000 * 1 / 6 * 5 / 6)
+
+
+def test_special_tokens_are_never_masked():
+    rows = rows_of([128, 57, 33, 12, 5] * 200, 128)
+    masked = mask(rows, masking_rate=0.9, mask_token_rate=1.0, random_token_rate=0.0)
+    is_special = np.isin(rows["token_ids"], SPECIAL_IDS)
+    np.testing.assert_array_equal(masked["token_ids"].numpy()[is_special], rows["token_ids"].numpy()[is_special])
+    labels = masked["mask_ids"].numpy()[masked["mask_weights"].numpy() == 1]
+    assert not np.isin(labels, SPECIAL_IDS).any()
+
+
+def test_row_of_special_tokens_predicts_nothing():
+    rows = rows_of([2, 2, 2], 5)
+    masked = mask(rows, predictions_per_sequence=3)
+    assert not masked["mask_weights"].numpy().any()
+    np.testing.assert_array_equal(masked["token_ids"], rows["token_ids"])
+
+
+def test_first_position_can_be_predicted():
+    rows = {**rows_of([5, 5, 5], 5), "token_ids": tf.fill([3, 5], 7)}
+    masked = mask(rows, predictions_per_sequence=5, masking_rate=1.0, mask_token_rate=1.0, random_token_rate=0.0)
+    assert masked["mask_positions"].numpy().tolist() == [[0, 1, 2, 3, 4]] * 3
+    assert (masked["token_ids"].numpy() == MASK).all()
+
+
+def test_a_row_is_masked_the_same_in_any_batch():
+    rows = rows_of([128, 57, 33, 12, 5], 128)
+    masked = mask(rows)
+    reordered = mask({name: tf.gather(values, [3, 1]) for name, values in rows.items()})
+    for name, values in reordered.items():
+        np.testing.assert_array_equal(values, tf.gather(masked[name], [3, 1]))
+
+
+def test_same_seed_and_epoch_repeat_and_others_differ():
+    rows = rows_of([128] * 7, 128)
+    positions = mask(rows)["mask_positions"].numpy()
+    np.testing.assert_array_equal(mask(rows)["mask_positions"], positions)
+    for other in (mask(rows, epoch=1), mask(rows, seed=2)):
+        assert (other["mask_positions"].numpy() != positions).any(axis=1).all()
+
+
+def test_eager_and_dataset_map_agree():
+    rows = rows_of([7, 5, 3], 7)
+    mapped = tf.data.Dataset.from_tensor_slices(rows).batch(3).map(lambda rows: mask(rows, predictions_per_sequence=5))
+    for name, eager in mask(rows, predictions_per_sequence=5).items():
+        np.testing.assert_array_equal(mapped.get_single_element()[name], eager)
+    assert mapped.element_spec["mask_ids"].shape[1] == 5
+
+
+def test_epoch_may_be_a_tensor():
+    rows = rows_of([128] * 3, 128)
+    epochs = tf.data.Dataset.range(2).map(lambda epoch: mask(rows, epoch=epoch)["mask_positions"])
+    for epoch, positions in enumerate(epochs):
+        np.testing.assert_array_equal(positions, mask(rows, epoch=epoch)["mask_positions"])
+
+
+def test_more_predictions_than_tokens_are_refused():
+    with pytest.raises(ValueError, match=r"predictions_per_sequence 20 exceeds the 7 tokens .* use 1"):
+        mask(rows_of([7], 7))

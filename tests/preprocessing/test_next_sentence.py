@@ -1,0 +1,200 @@
+from itertools import chain
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.next_sentence import SegmentPairs, chunk_documents, pair_segments
+
+# Documents of 3, 1 and 2 sentences; every token is a number of its own, so that each can be traced.
+SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]
+
+
+def block(documents):
+    return tf.ragged.constant(documents, dtype=tf.int32, ragged_rank=2)
+
+
+def random_block(num_documents, most_sentences=20, longest_sentence=30):
+    """A block in which token i of the text is the number i."""
+    generator = np.random.default_rng(0)
+    sentences = generator.integers(1, most_sentences + 1, num_documents)
+    lengths = generator.integers(1, longest_sentence + 1, sentences.sum())
+    rows = tf.RaggedTensor.from_row_lengths(tf.range(lengths.sum(), dtype=tf.int32), lengths)
+    return tf.RaggedTensor.from_row_lengths(rows, sentences)
+
+
+def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, block_index=0):
+    return chunk_documents(documents, target_length, short_sequence_probability, seed, block_index)
+
+
+def document_ranges(documents):
+    offsets = documents.values.row_splits.numpy()[documents.row_splits.numpy()]
+    return np.stack([offsets[:-1], offsets[1:]], axis=1)
+
+
+def google_chunks(sentences, target_length, splits_and_random):
+    """`create_instances_from_document` of google-research/bert with its draws handed in.
+
+    Yields the tokens of each first segment and of the second that follows it, None where it is random.
+    """
+    chunk, length, i = [], 0, 0
+    while i < len(sentences):
+        chunk.append(sentences[i])
+        length += len(sentences[i])
+        if i == len(sentences) - 1 or length >= target_length:
+            first_length, is_random = next(splits_and_random)
+            a_end = int(np.searchsorted(np.cumsum([len(s) for s in chunk]), first_length)) + 1
+            yield list(chain(*chunk[:a_end])), None if is_random else list(chain(*chunk[a_end:]))
+            if is_random:
+                i -= len(chunk) - a_end
+            chunk, length = [], 0
+        i += 1
+
+
+@pytest.mark.parametrize("target_length", [2, 7, 31, 125])
+def test_chunks_are_those_of_googles_loop(target_length):
+    documents = random_block(30)
+    pairs = chunk(documents, target_length)
+    first, second = pair_segments(documents.flat_values, pairs)
+    is_random = pairs.next_sentence_labels.tolist()
+    draws = zip(first.row_lengths().numpy().tolist(), is_random, strict=True)
+    expected = [c for sentences in documents.to_list() for c in google_chunks(sentences, target_length, draws)]
+    ours = [
+        (a, None if random else b) for a, b, random in zip(first.to_list(), second.to_list(), is_random, strict=True)
+    ]
+    assert ours == expected
+
+
+def test_second_segment_follows_or_comes_from_another_document():
+    documents = random_block(30)
+    pairs = chunk(documents)
+    follows = pairs.next_sentence_labels == 0
+    assert follows.any() and not follows.all()
+    np.testing.assert_array_equal(pairs.second_range[follows, 0], pairs.first_range[follows, 1])
+    np.testing.assert_array_equal(pairs.second_document == pairs.first_document, follows)
+
+
+def test_segments_lie_inside_the_documents_they_name_and_are_not_empty():
+    documents = random_block(30)
+    pairs = chunk(documents, short_sequence_probability=0.5)
+    inside = document_ranges(documents)
+    named = ((pairs.first_range, pairs.first_document), (pairs.second_range, pairs.second_document))
+    for token_range, document in named:
+        assert (token_range[:, 0] >= inside[document, 0]).all()
+        assert (token_range[:, 1] <= inside[document, 1]).all()
+        assert (token_range[:, 0] < token_range[:, 1]).all()
+
+
+def test_random_seconds_are_whole_sentences_up_to_the_target():
+    documents = random_block(30)
+    pairs = chunk(documents, target_length=61)
+    offsets = documents.values.row_splits.numpy()
+    ends = document_ranges(documents)[pairs.second_document, 1]
+    is_random = pairs.next_sentence_labels == 1
+    assert np.isin(pairs.second_range, offsets).all()
+    wanted = 61 - np.diff(pairs.first_range).ravel()
+    length = np.diff(pairs.second_range).ravel()
+    last_sentence = offsets[np.searchsorted(offsets, pairs.second_range[:, 1]) - 1]
+    without_last = last_sentence - pairs.second_range[:, 0]
+    assert ((length >= wanted) | (pairs.second_range[:, 1] == ends))[is_random].all()
+    assert ((without_last < wanted) | (without_last == 0))[is_random].all()
+
+
+def test_half_of_the_chunks_with_several_sentences_are_random():
+    # Two tokens a sentence and a target of 60: only the last sentence of a document ever stands alone.
+    documents = tf.reshape(tf.range(1000 * 600), [1000, 300, 2])
+    documents = tf.RaggedTensor.from_tensor(documents, ragged_rank=2)
+    pairs = chunk(documents, target_length=60)
+    reaches_target = np.diff(pairs.first_range).ravel() > 2
+    labels = pairs.next_sentence_labels[reaches_target]
+    assert len(labels) > 10_000
+    assert abs(labels.mean() - 0.5) < 5 * 0.5 / np.sqrt(len(labels))
+
+
+def test_a_chunk_is_split_after_any_sentence_but_the_last():
+    # Documents of 6 sentences with one token; the whole document is the first chunk.
+    documents = tf.RaggedTensor.from_tensor(tf.reshape(tf.range(60_000), [10_000, 6, 1]), ragged_rank=2)
+    pairs = chunk(documents, target_length=6)
+    first_chunks = np.unique(pairs.first_document, return_index=True)[1]
+    counts = np.bincount(np.diff(pairs.first_range)[first_chunks].ravel(), minlength=7)
+    assert counts[0] == counts[6] == 0
+    assert np.abs(counts[1:6] - 2000).max() < 5 * np.sqrt(10_000 * 0.2 * 0.8)
+
+
+def test_every_other_document_is_equally_likely():
+    # 5 documents of 4000 sentences with one token each; with target 2 a chunk has two sentences.
+    documents = tf.RaggedTensor.from_tensor(tf.reshape(tf.range(20_000), [5, 4000, 1]), ragged_rank=2)
+    pairs = chunk(documents, target_length=2)
+    is_random = pairs.next_sentence_labels == 1
+    counts = np.zeros([5, 5])
+    np.add.at(counts, (pairs.first_document[is_random], pairs.second_document[is_random]), 1)
+    assert not counts.diagonal().any()
+    expected = counts.sum(axis=1, keepdims=True) / 4 * (1 - np.eye(5))
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 1e-9).all()
+
+
+def test_single_sentence_is_always_paired_at_random():
+    pairs = chunk(block([[[0, 1, 2]], [[3, 4, 5]], [[6]]]), target_length=5)
+    assert pairs.next_sentence_labels.tolist() == [1, 1, 1]
+    assert pairs.first_range.tolist() == [[0, 3], [3, 6], [6, 7]]
+
+
+def test_every_token_of_the_text_is_used():
+    documents = random_block(10)
+    pairs = chunk(documents)
+    first, second = pair_segments(documents.flat_values, pairs)
+    follows = tf.ragged.boolean_mask(second, pairs.next_sentence_labels == 0)
+    used = np.concatenate([first.flat_values, follows.flat_values])
+    np.testing.assert_array_equal(np.sort(used), documents.flat_values)
+
+
+def test_share_of_short_documents_is_the_probability():
+    # A document of 40 sentences of one token is one chunk of 40, unless it is short or its second is random.
+    documents = tf.RaggedTensor.from_tensor(tf.reshape(tf.range(200_000), [5000, 40, 1]), ragged_rank=2)
+    pairs = chunk(documents, target_length=39, short_sequence_probability=0.25)
+    first_chunks = np.unique(pairs.first_document, return_index=True)[1]
+    follows = pairs.next_sentence_labels[first_chunks] == 0
+    length = np.diff(pairs.first_range)[first_chunks][follows] + np.diff(pairs.second_range)[first_chunks][follows]
+    # Of the short ones one in 38 draws the full 39.
+    expected = 0.25 * 37 / 38
+    assert abs((length < 39).mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / len(length))
+    assert length.min() == 2 and length.max() == 39
+
+
+def test_empty_sentences_and_documents_are_skipped():
+    with_empty = [[[]], *SMALL[:1], [], [[], *SMALL[1], []], [SMALL[2][0], [], SMALL[2][1]]]
+    for ours, expected in zip(chunk(block(with_empty), 5), chunk(block(SMALL), 5), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_same_seed_repeats_and_other_seeds_and_blocks_differ():
+    documents = random_block(30)
+    first_range = chunk(documents).first_range.tolist()
+    assert chunk(documents).first_range.tolist() == first_range
+    assert chunk(documents, seed=2).first_range.tolist() != first_range
+    assert chunk(documents, block_index=1).first_range.tolist() != first_range
+
+
+def test_pairs_are_gathered_by_range():
+    pairs = SegmentPairs(np.array([[0, 2], [6, 9]]), np.array([[2, 6], [9, 10]]), np.array([0, 1]), [0, 1], [0, 2])
+    first, second = pair_segments(block(SMALL).flat_values, pairs)
+    assert first.to_list() == [[0, 1], [6, 7, 8]]
+    assert second.to_list() == [[2, 3, 4, 5], [9]]
+
+
+def test_eager_and_dataset_map_agree():
+    documents = random_block(5)
+    pairs = chunk(documents)
+    mapped = tf.data.Dataset.from_tensors(pairs).map(lambda pairs: pair_segments(documents.flat_values, pairs))
+    for ours, eager in zip(mapped.get_single_element(), pair_segments(documents.flat_values, pairs), strict=True):
+        assert ours.to_list() == eager.to_list()
+
+
+def test_one_document_is_refused():
+    with pytest.raises(ValueError, match="at least two documents, found 1 in block 3: put a blank line"):
+        chunk(block([[[1, 2], [3]], [[]]]), block_index=3)
+
+
+def test_target_too_short_for_a_pair_is_refused():
+    with pytest.raises(ValueError, match="target_length 1 is too short"):
+        chunk(block(SMALL), target_length=1)

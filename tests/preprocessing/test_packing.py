@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.packing import pack, truncate_pairs, truncate_pairs_at_random
+
+CLS, SEP, PAD = 101, 102, 0
+
+
+def ragged(rows):
+    return tf.ragged.constant(rows, dtype=tf.int32, ragged_rank=1)
+
+
+def random_pairs(num_pairs, longest=9):
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(0, longest + 1, (2, num_pairs))
+    return [[generator.integers(1, 100, length).tolist() for length in segment] for segment in lengths]
+
+
+def google_truncate(a, b, max_tokens):
+    """`_truncate_seq_pair` of google-research/bert's run_classifier.py."""
+    a, b = list(a), list(b)
+    while len(a) + len(b) > max_tokens:
+        (a if len(a) > len(b) else b).pop()
+    return a, b
+
+
+def is_contiguous_part(part, whole):
+    return any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
+
+
+@pytest.mark.parametrize("max_tokens", [0, 1, 2, 5, 6, 7, 13])
+def test_longest_first_is_googles_loop(max_tokens):
+    first, second = random_pairs(300)
+    a, b = truncate_pairs(ragged(first), ragged(second), max_tokens, "longest_first")
+    expected = [google_truncate(*pair, max_tokens) for pair in zip(first, second, strict=True)]
+    assert list(zip(a.to_list(), b.to_list(), strict=True)) == expected
+
+
+def test_only_second_keeps_the_first_whole():
+    first, second = [[1, 2, 3], [1], [1, 2, 3, 4, 5]], [[6, 7, 8], [6, 7, 8], [6]]
+    a, b = truncate_pairs(ragged(first), ragged(second), 5, "only_second")
+    assert a.to_list() == first
+    assert b.to_list() == [[6, 7], [6, 7, 8], []]
+
+
+def test_only_second_refuses_a_first_segment_that_is_too_long():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"longer than the 2 tokens .* Shorten it"):
+        pack(ragged([[1], [1, 2, 3]]), ragged([[6], [7]]), 5, CLS, SEP, PAD, rule="only_second")
+
+
+def test_unknown_rule_is_named():
+    with pytest.raises(ValueError, match="'shortest_first' is unknown"):
+        truncate_pairs(ragged([[1]]), ragged([[2]]), 5, "shortest_first")
+
+
+@pytest.mark.parametrize("max_tokens", [2, 5, 7])
+def test_truncation_at_random_keeps_googles_lengths_and_contiguous_tokens(max_tokens):
+    first, second = random_pairs(300)
+    a, b = truncate_pairs_at_random(ragged(first), ragged(second), max_tokens, 1, 0, np.arange(300))
+    for pair, kept in zip(zip(first, second, strict=True), zip(a.to_list(), b.to_list(), strict=True), strict=True):
+        assert [len(row) for row in kept] == [len(row) for row in google_truncate(*pair, max_tokens)]
+        assert is_contiguous_part(kept[0], pair[0]) and is_contiguous_part(kept[1], pair[1])
+
+
+def test_truncation_at_random_takes_front_and_back_with_equal_chance():
+    rows = tf.RaggedTensor.from_tensor(tf.tile(tf.range(20)[tf.newaxis], [10_000, 1]))
+    a, b = truncate_pairs_at_random(rows, rows, 20, 1, 0, np.arange(10_000))
+    first_kept = np.stack([a.to_tensor()[:, 0], b.to_tensor()[:, 0]])  # heads among ten coins each
+    # Binomial(10, 1/2): mean 5, variance 2.5; 10000 of them give a standard error of 0.016.
+    np.testing.assert_allclose(first_kept.mean(axis=1), 5, atol=0.08)
+    np.testing.assert_allclose(first_kept.var(axis=1), 2.5, atol=0.2)
+    assert abs(np.corrcoef(first_kept)[0, 1]) < 0.05
+
+
+def test_truncation_at_random_of_a_pair_does_not_depend_on_its_batch():
+    first, second = random_pairs(7)
+    a, _ = truncate_pairs_at_random(ragged(first), ragged(second), 5, 1, 0, np.arange(7))
+    alone, _ = truncate_pairs_at_random(ragged(first[3:4]), ragged(second[3:4]), 5, 1, 0, np.arange(3, 4))
+    assert a.to_list()[3:4] == alone.to_list()
+
+
+def test_pair_is_laid_out_as_in_figure_2():
+    rows = pack(ragged([[1, 2], [3]]), ragged([[4], [5, 6, 7]]), 7, CLS, SEP, PAD)
+    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 4, SEP, PAD], [CLS, 3, SEP, 5, 6, 7, SEP]]
+    assert rows["segment_ids"].numpy().tolist() == [[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1]]
+    assert rows["padding_mask"].numpy().tolist() == [[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1]]
+
+
+def test_pair_that_is_too_long_is_cut():
+    rows = pack(ragged([[1, 2, 3, 4]]), ragged([[5, 6, 7]]), 7, CLS, SEP, PAD)
+    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 5, 6, SEP]]
+
+
+def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
+    rows = pack(ragged([[1, 2, 3, 4], [], [5]]), None, 5, CLS, SEP, 9)
+    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, 3, SEP], [CLS, SEP, 9, 9, 9], [CLS, 5, SEP, 9, 9]]
+    assert rows["segment_ids"].numpy().sum() == 0
+    assert rows["padding_mask"].numpy().sum(axis=1).tolist() == [5, 2, 3]
+
+
+def test_rows_too_short_for_special_tokens_are_refused():
+    with pytest.raises(ValueError, match=r"sequence_length 1 does not hold .* at least 2"):
+        pack(ragged([[1]]), None, 1, CLS, SEP, PAD)
+    with pytest.raises(ValueError, match=r"sequence_length 2 does not hold .* at least 3"):
+        pack(ragged([[1]]), ragged([[1]]), 2, CLS, SEP, PAD)
+
+
+def test_eager_and_dataset_map_agree():
+    first, second = random_pairs(5)
+    a, b = ragged(first), ragged(second)
+    mapped = tf.data.Dataset.from_tensor_slices((a, b)).batch(5).map(lambda a, b: pack(a, b, 7, CLS, SEP, PAD))
+    assert mapped.element_spec["token_ids"].shape == (None, 7)
+    for name, eager in pack(a, b, 7, CLS, SEP, PAD).items():
+        assert eager.dtype == tf.int32
+        np.testing.assert_array_equal(mapped.get_single_element()[name], eager)
+
+
+def test_packing_survives_a_saved_model(tmp_path):
+    module = tf.Module()
+    spec = tf.RaggedTensorSpec([None, None], tf.int32)
+    module.pack = tf.function(lambda a, b: pack(a, b, 7, CLS, SEP, PAD), input_signature=[spec, spec])
+    tf.saved_model.save(module, str(tmp_path))
+    rows = tf.saved_model.load(str(tmp_path)).pack(ragged([[1, 2]]), ragged([[3]]))
+    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 3, SEP, PAD]]

@@ -1,0 +1,89 @@
+# ruff: noqa: RUF001
+import shutil
+
+import google_tokenization
+import pytest
+import tensorflow as tf
+from conftest import REAL_DATA
+from hostile_texts import HOSTILE_TEXTS, letters_between, revealing_vocabulary
+
+from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat . [ ] mask caf ##e".split()
+
+
+@pytest.fixture(scope="module")
+def wordpiece():
+    return WordPiece(WordPieceTokenizer(WORDS))
+
+
+def google_ids(texts, tokenizer):
+    vocabulary = {token: index for index, token in enumerate(tokenizer.vocabulary)}
+    return [google_tokenization.tokenize(text, vocabulary, tokenizer.lowercase) for text in texts]
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_hostile_texts_give_googles_ids(lowercase):
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(HOSTILE_TEXTS, lowercase), lowercase)
+    wordpiece = WordPiece(tokenizer)
+    for text, expected in zip(HOSTILE_TEXTS, google_ids(HOSTILE_TEXTS, tokenizer), strict=True):
+        assert wordpiece([text]).to_list() == [expected], ascii(text[:40])
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_code_point_between_letters_gives_googles_ids(step, lowercase):
+    texts = letters_between(step)
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+    wordpiece = WordPiece(tokenizer)
+    for start in range(0, len(texts), 50_000):
+        chunk = texts[start : start + 50_000]
+        assert wordpiece(chunk).to_list() == google_ids(chunk, tokenizer)
+
+
+@pytest.mark.parametrize("case", ["uncased", "cased"])
+def test_published_vocabulary_gives_googles_ids(case):
+    path = REAL_DATA / "vocab" / f"bert-base-{case}-vocab.txt"
+    if not path.is_file():
+        pytest.skip(f"{path} is not there")
+    tokenizer = WordPieceTokenizer(path, lowercase=case == "uncased")
+    texts = HOSTILE_TEXTS + letters_between(step=31)
+    assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
+
+
+def test_bytes_that_are_not_utf8_are_ignored():
+    texts = [b"a\xffb", b"\xe2\x82A", b"\xed\xa0\x80z", b"\xf5\x80\x80\x80q", b"\xc0\xafx", b"\xf0\x9f\x98", b"\xe2(\xa1"]
+    decoded = [google_tokenization.convert_to_unicode(text) for text in texts]
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(decoded, True))
+    assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
+
+
+def test_rows_keep_their_order_whichever_way_they_take(wordpiece):
+    texts = ["the cat", "Café\u200b", "", "sat.", "ＴＨＥ", "the"]
+    assert wordpiece(texts).to_list() == [[5, 6], [12, 13], [], [7, 8], [1], [5]]
+
+
+def test_mask_in_text_is_the_token_only_where_asked_for(wordpiece):
+    assert wordpiece(["[MASK]."]).to_list() == [[9, 11, 10, 8]]
+    texts = ["the [MASK] sat[MASK].", "", "[MASK]", "café", "[mask]"]
+    assert wordpiece.with_masks(texts).to_list() == [[5, 4, 7, 4, 8], [], [4], [12, 13], [9, 11, 10]]
+
+
+def test_dataset_map_gives_the_eager_ids(wordpiece):
+    texts = ["the cat", "Café\u200b", "ΣΑΣ", "", "sat."]
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(wordpiece)
+    assert [row for batch in dataset for row in batch.to_list()] == wordpiece(texts).to_list()
+
+
+def test_saved_model_needs_no_file_beside_it(wordpiece, tmp_path):
+    module = tf.Module()
+    module.wordpiece = wordpiece
+    signature = [tf.TensorSpec([None], tf.string)]
+    module.pieces = tf.function(lambda texts: wordpiece(texts).to_tensor(), input_signature=signature)
+    module.masked = tf.function(lambda texts: wordpiece.with_masks(texts).to_tensor(), input_signature=signature)
+    tf.saved_model.save(module, str(tmp_path / "written"))
+    shutil.move(tmp_path / "written", tmp_path / "moved")
+    served = tf.saved_model.load(str(tmp_path / "moved"))
+    assert served.pieces(tf.constant(["Café\u200b", "the cat sat"])).numpy().tolist() == [[12, 13, 0], [5, 6, 7]]
+    assert served.masked(tf.constant(["the [MASK]"])).numpy().tolist() == [[5, 4]]

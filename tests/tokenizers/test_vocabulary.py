@@ -1,0 +1,84 @@
+import argparse
+import inspect
+
+import pytest
+
+from keras_bert_impl.tokenizers import WordPieceTokenizer, learn_vocabulary, read_vocabulary, write_vocabulary
+from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+
+PROSE = inspect.getsource(argparse).splitlines()
+
+
+def test_learned_vocabulary_begins_with_the_control_tokens():
+    vocabulary = learn_vocabulary(PROSE, 300)
+    assert vocabulary[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert len(vocabulary) == len(set(vocabulary)) == 300
+
+
+def test_equal_texts_give_equal_vocabularies():
+    assert learn_vocabulary(PROSE, 500) == learn_vocabulary(iter(PROSE), 500)
+
+
+def test_learned_vocabulary_covers_its_own_text():
+    tokenizer = WordPieceTokenizer(learn_vocabulary(PROSE, 500))
+    ids = [index for encoding in tokenizer.encode_batch(PROSE) for index in encoding.ids]
+    assert tokenizer.unk_id not in ids
+    assert len(ids) < sum(map(len, PROSE)) / 2
+
+
+def test_frequent_words_become_tokens_of_their_own():
+    vocabulary = learn_vocabulary(["Ocean\tship ocean\nOCEAN's ship, océan"] * 3, 40)
+    assert "ocean" in vocabulary
+    assert "ship" in vocabulary
+
+
+def test_words_are_normalized_as_the_tokenizer_does():
+    lower = learn_vocabulary(["ΟΔΟΣ École 中文 a\u200bb"] * 2, 100)
+    assert {"οδος", "ecole", "中", "文", "ab"} <= set(lower)
+    cased = learn_vocabulary(["École Cased"] * 2, 100, lowercase=False)
+    assert {"École", "Cased"} <= set(cased)
+
+
+def test_little_text_gives_fewer_tokens():
+    assert learn_vocabulary(["ab ab"], 1000) == [*SPECIAL_TOKENS, "a", "##b", "ab"]
+
+
+def test_text_without_words_is_refused():
+    with pytest.raises(ValueError, match="no words to learn from"):
+        learn_vocabulary(["", " \n"], 100)
+
+
+def test_size_without_room_for_words_is_refused():
+    with pytest.raises(ValueError, match="vocabulary_size 5 leaves no room"):
+        learn_vocabulary(PROSE, 5)
+
+
+def test_written_vocabulary_is_read_again(tmp_path):
+    vocabulary = [*SPECIAL_TOKENS, "é", "##\u2028", "word"]
+    write_vocabulary(tmp_path / "vocab.txt", vocabulary)
+    assert read_vocabulary(tmp_path / "vocab.txt") == vocabulary
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
+
+
+def test_line_ends_of_windows_are_read(tmp_path):
+    (tmp_path / "vocab.txt").write_bytes("\r\n".join(SPECIAL_TOKENS).encode() + b"\r\n")
+    assert read_vocabulary(tmp_path / "vocab.txt") == list(SPECIAL_TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ([*SPECIAL_TOKENS, "", "a"], "line 6 is empty"),
+        ([*SPECIAL_TOKENS, "a", "b", "a"], "line 8: 'a' stands on line 6 already"),
+        (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"], r"vocab.txt has no \[MASK\]"),
+    ],
+)
+def test_unusable_vocabulary_is_refused_with_its_place(tmp_path, tokens, message):
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    with pytest.raises(ValueError, match=message):
+        WordPieceTokenizer(tmp_path / "vocab.txt")
+
+
+def test_absent_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent.txt is not there"):
+        read_vocabulary(tmp_path / "absent.txt")

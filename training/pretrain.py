@@ -1,0 +1,193 @@
+"""Pre-trains BERT on masked words and next sentences.
+
+    python training/pretrain.py --config training/recipes/quickstart.yaml --data data --output runs/pretrain
+    KERAS_BACKEND=jax python training/pretrain.py ...
+
+`--data` is what training/prepare_data.py wrote. The output holds:
+    run.json                          configuration and versions
+    encoder/                          the model as Hugging Face's BertForPreTraining, with its vocabulary
+    evaluation.json, curves.png       held-out figures beside two baselines
+    history.json, tensorboard/        losses and accuracies as they went
+    training_state/                   to go on after an interruption: give the same command again
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import pretraining_report
+
+from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTokenizer
+from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from keras_bert_impl.preprocessing.pretraining import read_training_data
+from keras_bert_impl.runs import main, open_run, say, write_json
+
+
+@dataclasses.dataclass
+class PretrainConfig:
+    """Pre-trains BERT on masked words and next sentences.
+
+    Args:
+        data: directory that training/prepare_data.py wrote.
+        output: run directory; the same command goes on where an interrupted run stopped.
+        size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large.
+        num_layers, hidden_size, num_heads, intermediate_size: replace the size's own.
+        dropout_rate: on hidden states and attention; 0.1 in the paper, 0 where the data is not seen often.
+        steps: batches to train on.
+        batch_size: rows of a batch.
+        learning_rate: peak, reached after `warmup_steps`; then linear decay to 0.
+        warmup_steps: 1 % of the steps in the paper.
+        weight_decay: 0.01 in the paper; not on biases and layer norms.
+        precision: Keras dtype policy: float32 or mixed_bfloat16.
+        jit_compile: XLA: auto, on or off.
+        steps_per_round: a line of progress, a validation and a saved state after so many steps.
+        validation_batches: batches of the validation split in each round.
+        max_minutes: stop after so many minutes, at the end of a round; default is no limit.
+        seed: of weights, order and masks.
+    """
+
+    data: str
+    output: str
+    size: str = "bert_mini"
+    num_layers: int | None = None
+    hidden_size: int | None = None
+    num_heads: int | None = None
+    intermediate_size: int | None = None
+    dropout_rate: float = 0.1
+    steps: int = 10_000
+    batch_size: int = 32
+    learning_rate: float = 1e-4
+    warmup_steps: int = 100
+    weight_decay: float = 0.01
+    precision: str = "float32"
+    jit_compile: str = "auto"
+    steps_per_round: int = 500
+    validation_batches: int = 20
+    max_minutes: float | None = None
+    seed: int = 0
+
+
+def run(config):
+    """Trains, evaluates and saves; returns the held-out figures."""
+    directory = open_run(config.output, config)
+    if (directory / "evaluation.json").is_file():
+        say(f"{directory} holds the finished run.")
+        return json.loads((directory / "evaluation.json").read_text())
+    data = PretrainingData(config)
+    keras.utils.set_random_seed(config.seed)
+    model, first_step = load_or_build(config, directory, data.tokenizer)
+    say(
+        f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
+        f"steps {first_step:,} to {config.steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
+    )
+    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
+    rounds = Rounds(directory, config.max_minutes)
+    model.fit(
+        data.batches("train", start_step=first_step, repeat=True),
+        steps_per_epoch=config.steps_per_round,
+        initial_epoch=first_step // config.steps_per_round,
+        epochs=-(-config.steps // config.steps_per_round),
+        validation_data=data.batches("validation").take(config.validation_batches),
+        callbacks=[rounds, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)],
+    )
+    model.save_pretrained(directory / "encoder")
+    data.tokenizer.save_pretrained(directory / "encoder")
+    return pretraining_report.write(model, data, rounds.history, directory)
+
+
+class PretrainingData:
+    """The prepared data of a run: its tokenizer, its row length, its batches."""
+
+    def __init__(self, config):
+        self.directory = pathlib.Path(config.data)
+        if not (self.directory / "summary.json").is_file():
+            raise ValueError(f"{self.directory} holds no prepared data: run training/prepare_data.py --output first.")
+        prepared = json.loads((self.directory / "run.json").read_text())["configuration"]
+        self.tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
+        self.sequence_length = prepared["sequence_length"]
+        self.predictions_per_sequence = prepared["predictions_per_sequence"]
+        self.static_masks = prepared["static_masks"]
+        self.batch_size, self.seed = config.batch_size, config.seed
+
+    def batches(self, split, start_step=0, repeat=False):
+        """A tf.data.Dataset of (inputs, labels)."""
+        return read_training_data(
+            sorted((self.directory / "pretraining" / split).glob("*.tfrecord")),
+            self.tokenizer,
+            sequence_length=self.sequence_length,
+            predictions_per_sequence=self.predictions_per_sequence,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            start_step=start_step,
+            static_masks=self.static_masks,
+            repeat=repeat,
+        )
+
+    def unmasked_rows(self, split):
+        """The `token_ids` of a split as they were before masking, (batch, length) at a time."""
+        for inputs, labels in self.batches(split).as_numpy_iterator():
+            token_ids = inputs["token_ids"]
+            row, column = np.nonzero(labels["mask_weights"])
+            token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]
+            yield token_ids
+
+
+def load_or_build(config, directory, tokenizer):
+    """The compiled model and the step to go on from: the saved state of this run, or a new model and 0."""
+    state = directory / "training_state" / "state.keras"
+    if state.is_file():
+        model = keras.saving.load_model(state)
+        say(f"  going on from {state}")
+        return model, int(model.optimizer.iterations)
+    policy = keras.dtype_policies.get(config.precision)
+    shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
+    bert = BertConfig.from_name(
+        config.size,
+        vocabulary_size=tokenizer.vocabulary_size,
+        hidden_dropout_rate=config.dropout_rate,
+        attention_dropout_rate=config.dropout_rate,
+        **{name: value for name, value in shape.items() if value is not None},
+    )
+    model = BertPretrainer(BertEncoder(bert, dtype=policy))
+    schedule = WarmupLinearDecay(config.learning_rate, config.warmup_steps, config.steps)
+    jit_compile = {"auto": "auto", "on": True, "off": False}[config.jit_compile]
+    model.compile(optimizer=BertAdamW(schedule, weight_decay=config.weight_decay), jit_compile=jit_compile)
+    return model, 0
+
+
+class Rounds(keras.callbacks.Callback):
+    """After each round of steps: records the figures, saves the state, stops when the time is up."""
+
+    def __init__(self, directory, max_minutes):
+        super().__init__()
+        self.state = directory / "training_state"
+        self.state.mkdir(exist_ok=True)
+        self.history_path = directory / "history.json"
+        self.history = json.loads(self.history_path.read_text()) if self.history_path.is_file() else []
+        self.max_minutes = max_minutes
+        self.earlier_minutes = self.history[-1]["minutes"] if self.history else 0.0
+
+    def on_train_begin(self, logs=None):
+        self.start = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs=None):
+        minutes = self.earlier_minutes + (time.monotonic() - self.start) / 60
+        step = int(self.model.optimizer.iterations)
+        self.history.append({"step": step, "minutes": minutes, **{name: float(v) for name, v in logs.items()}})
+        # The state first: a history that is ahead of it would count a round twice after an interruption.
+        self.model.save(self.state / "writing.keras")
+        os.replace(self.state / "writing.keras", self.state / "state.keras")
+        write_json(self.history_path, self.history)
+        if self.max_minutes and minutes >= self.max_minutes:
+            say(f"\n  {minutes:.1f} minutes are over the limit of {self.max_minutes}: stopping at step {step:,}.")
+            self.model.stop_training = True
+
+
+if __name__ == "__main__":
+    main(PretrainConfig, run)

@@ -1,0 +1,105 @@
+"""What a pre-trained model knows, on held-out text: figures beside two baselines, and curves."""
+
+import math
+
+import matplotlib
+import numpy as np
+
+from keras_bert_impl.runs import say, write_json
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def write(model, data, history, directory):
+    """Evaluates on the test split, writes evaluation.json and curves.png, prints and returns the figures."""
+    found = model.evaluate(data.batches("test"), return_dict=True, verbose=0)
+    report = {
+        "masked_lm_accuracy": found["masked_lm_accuracy"],
+        "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),
+        "next_sentence_accuracy": found["next_sentence_accuracy"],
+        **baselines(data),
+        "minutes": history[-1]["minutes"] if history else 0.0,
+        "steps": history[-1]["step"] if history else 0,
+    }
+    say(f"  {'held-out text':<40}{'masked words':>14}{'perplexity':>12}{'next sentence':>15}")
+    for name, prefix in (("this model", ""), ("most frequent word", "unigram_"), ("... given its left neighbour", "bigram_")):
+        figures = [report.get(f"{prefix}{figure}") for figure in ("masked_lm_accuracy", "masked_lm_perplexity")]
+        next_sentence = report["next_sentence_accuracy"] if not prefix else report["next_sentence_majority"]
+        say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence:>15.1%}")
+    draw_curves(history, report, directory / "curves.png")
+    write_json(directory / "evaluation.json", report)
+    return report
+
+
+def baselines(data):
+    """Accuracy and perplexity of predicting a masked word without a network, counted on the training split.
+
+    The unigram baseline always says the training split's most frequent token. The bigram baseline says the token
+    that most often followed the left neighbour as the model sees it ([MASK] where that is masked, too); where the
+    neighbour was never seen it falls back to the unigram. Probabilities are smoothed: add-one for the unigram, and
+    for the bigram (count + 10 * unigram) / (total + 10).
+    """
+    size, mask_id = data.tokenizer.vocabulary_size, data.tokenizer.mask_id
+    left, right = training_bigrams(data)
+    unigram = np.bincount(right, minlength=size) + 1.0
+    unigram /= unigram.sum()
+    pairs, counts = np.unique(left.astype("int64") * size + right, return_counts=True)
+    totals = np.bincount(left, minlength=size)
+    best = np.full(size, unigram.argmax())
+    order = np.argsort(counts, kind="stable")  # so that the most frequent pair is written last
+    best[pairs[order] // size] = pairs[order] % size
+
+    hits, bits, labels = {"unigram": [], "bigram": []}, {"unigram": [], "bigram": []}, []
+    for inputs, targets in data.batches("test").as_numpy_iterator():
+        chosen = targets["mask_weights"] > 0
+        word = targets["mask_ids"][chosen]
+        positions = np.maximum(inputs["mask_positions"] - 1, 0)
+        neighbour = np.take_along_axis(inputs["token_ids"], positions, 1)[chosen]
+        hits["unigram"].append(word == unigram.argmax())
+        hits["bigram"].append(word == np.where(neighbour == mask_id, unigram.argmax(), best[neighbour]))
+        key = neighbour.astype("int64") * size + word
+        place = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
+        seen = np.where(pairs[place] == key, counts[place], 0)
+        bits["unigram"].append(np.log(unigram[word]))
+        bits["bigram"].append(np.log((seen + 10 * unigram[word]) / (totals[neighbour] + 10)))
+        labels.append(targets["next_sentence_labels"])
+    share_random = np.concatenate(labels).mean()
+    report = {"next_sentence_majority": float(max(share_random, 1 - share_random))}
+    for name in hits:
+        report[f"{name}_masked_lm_accuracy"] = float(np.concatenate(hits[name]).mean())
+        report[f"{name}_masked_lm_perplexity"] = float(np.exp(-np.concatenate(bits[name]).mean()))
+    return report
+
+
+def training_bigrams(data):
+    """Left and right token of all neighbours in the training split, unmasked; special tokens on the left only."""
+    left, right = [], []
+    for rows in data.unmasked_rows("train"):
+        here, there = rows[:, :-1], rows[:, 1:]
+        is_word = ~np.isin(there, (data.tokenizer.cls_id, data.tokenizer.sep_id, data.tokenizer.pad_id))
+        left.append(here[is_word])
+        right.append(there[is_word])
+    return np.concatenate(left), np.concatenate(right)
+
+
+def draw_curves(history, report, path):
+    """Losses and accuracies over the steps, training and validation, with the baselines as lines."""
+    steps = [row["step"] for row in history]
+    panels = (
+        ("masked_lm_loss", "Masked-LM loss (nats per token)", None),
+        ("masked_lm_accuracy", "Masked-LM accuracy", report["bigram_masked_lm_accuracy"]),
+        ("next_sentence_accuracy", "Next-sentence accuracy", report["next_sentence_majority"]),
+    )
+    figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
+    for axis, (name, title, baseline) in zip(axes, panels, strict=True):
+        axis.plot(steps, [row[name] for row in history], label="training", color="tab:blue")
+        axis.plot(steps, [row[f"val_{name}"] for row in history], label="validation", color="tab:orange")
+        if baseline is not None:
+            label = "left neighbour" if name == "masked_lm_accuracy" else "always the same"
+            axis.axhline(baseline, color="gray", linestyle="--", label=f"baseline: {label}")
+        axis.set(title=title, xlabel="step", ylim=None if baseline is None else (0, 1))
+        axis.grid(alpha=0.3)
+        axis.legend()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

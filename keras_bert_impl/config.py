@@ -153,7 +153,10 @@ class BertConfig:
                 f"Google's code cannot compute activation {self.activation!r}: its 'gelu' is the tanh approximation. "
                 "Set activation='gelu_tanh' to accept the difference of about 1e-3."
             )
-        return {**{theirs: getattr(self, ours) for ours, theirs in JSON_KEYS}, "hidden_act": activations[self.activation]}
+        return {
+            **{theirs: getattr(self, ours) for ours, theirs in JSON_KEYS},
+            "hidden_act": activations[self.activation],
+        }
 
     def to_huggingface(self):
         """The dict of a Hugging Face `config.json`, without the keys that belong to a head."""

@@ -2,19 +2,19 @@
 
 `batch` is rows, `length` tokens of a row (padding included), `predictions` the masked positions of a row.
 
-| array                  | shape                | type    | meaning                                                     |
-| ---                    | ---                  | ---     | ---                                                         |
-| `token_ids`            | (batch, length)      | int32   | rows of the vocabulary; padding holds the id of [PAD]       |
-| `segment_ids`          | (batch, length)      | int32   | 0 for `[CLS] a [SEP]`, 1 for `b [SEP]`, 0 for padding       |
-| `padding_mask`         | (batch, length)      | int32   | 1 where a token stands, 0 for padding                       |
-| `position_ids`         | (batch, length)      | int32   | packed rows: position within its own sequence               |
-| `sequence_ids`         | (batch, length)      | int32   | packed rows: 1.. numbers the sequences, 0 is padding;       |
-|                        |                      |         | attention never crosses from one to another                 |
-| `mask_positions`       | (batch, predictions) | int32   | ascending positions to predict; padded with 0               |
-| `mask_ids`             | (batch, predictions) | int32   | label: the id that stood there; padded with 0               |
-| `mask_weights`         | (batch, predictions) | float32 | 1 for a prediction, 0 for its padding                       |
-| `next_sentence_labels` | (batch,)             | int32   | label: 0 if b follows a (IsNext), 1 if b is random          |
-| `example_index`        | (batch,)             | int64   | number of the row in its data set; masking counts from it   |
+| array                  | shape                | type    | meaning                                                    |
+| ---                    | ---                  | ---     | ---                                                        |
+| `token_ids`            | (batch, length)      | int32   | rows of the vocabulary; padding holds the id of [PAD]      |
+| `segment_ids`          | (batch, length)      | int32   | 0 for `[CLS] a [SEP]`, 1 for `b [SEP]`, 0 for padding      |
+| `padding_mask`         | (batch, length)      | int32   | 1 where a token stands, 0 for padding                      |
+| `position_ids`         | (batch, length)      | int32   | packed rows: position within its own sequence              |
+| `sequence_ids`         | (batch, length)      | int32   | packed rows: 1.. numbers the sequences, 0 is padding;      |
+|                        |                      |         | attention never crosses from one to another                |
+| `mask_positions`       | (batch, predictions) | int32   | ascending positions to predict; padded with 0              |
+| `mask_ids`             | (batch, predictions) | int32   | label: the id that stood there; padded with 0              |
+| `mask_weights`         | (batch, predictions) | float32 | 1 for a prediction, 0 for its padding                      |
+| `next_sentence_labels` | (batch,)             | int32   | label: 0 if b follows a (IsNext), 1 if b is random         |
+| `example_index`        | (batch,)             | int64   | number of the row in its data set; masking counts from it  |
 
 Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size).
 """

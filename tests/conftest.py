@@ -3,17 +3,24 @@
 import os
 import pathlib
 
+# Before Keras is imported. JAX compiles for seconds what a test computes in milliseconds: it keeps that in a folder.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
 import keras
 import numpy as np
 import pytest
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 # These folders are about tf.data and SavedModel; the TensorFlow run of the tests covers them.
 TENSORFLOW_ONLY = ("preprocessing", "export", "training", "notebooks")
 
 collect_ignore = [] if keras.backend.backend() == "tensorflow" else list(TENSORFLOW_ONLY)
+
+# For `compile`: tracing a step of milliseconds takes TensorFlow seconds, and XLA more. Only JAX needs to compile; that
+# all three train as `compile` leaves them by itself is what test_fit_learns_from_texts and the pretrainer's tests say.
+QUICK_STEPS = {"jit_compile": True} if keras.backend.backend() == "jax" else {"run_eagerly": True}
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 # ruff: noqa: RUF001
 """Texts on which BERT tokenizers are known to disagree, and vocabularies that let the disagreement show."""
 
+import random
 import sys
 import unicodedata
 
@@ -45,12 +46,24 @@ def letters_between(step: int) -> list[str]:
 
 
 def _is_comparable(code):
-    is_newer = unicodedata.unidata_version != unicode_table.UNICODE_VERSION and _is_unassigned_or_newer(code)
-    return not 0xD800 <= code <= 0xDFFF and not is_newer
+    if 0xD800 <= code <= 0xDFFF:
+        return False
+    # On a Python with another Unicode only characters as old as Unicode 3.2 are sure to be the same in both.
+    is_same_unicode = unicodedata.unidata_version == unicode_table.UNICODE_VERSION
+    return is_same_unicode or unicodedata.ucd_3_2_0.category(chr(code)) != "Cn"
 
 
-def _is_unassigned_or_newer(code):
-    return unicodedata.category(chr(code)) == "Cn" or unicodedata.ucd_3_2_0.category(chr(code)) == "Cn"
+def mixed_texts(count: int) -> list[str]:
+    """Characters of several scripts and of the hostile texts thrown together, the same in every run."""
+    chance = random.Random(5)
+    latin, greek, cyrillic, kana = "abcdEFGH éÉ'.-", "αβςσΣΑΒΆ", "жЖёЁ", "かガ。中"
+    marks = "\u0301\u0308\u0345\u20dd\u00ad\u200d"
+    hostile = "".join(HOSTILE_TEXTS[:20])
+    pools = [latin, latin, greek, cyrillic, kana, marks, hostile]
+    return [
+        "".join(chance.choice(chance.choice(chosen)) for _ in range(40))
+        for chosen in (chance.sample(pools, 3) for _ in range(count))
+    ]
 
 
 def revealing_vocabulary(texts: list[str], lowercase: bool) -> list[str]:

@@ -28,7 +28,7 @@ def test_impossible_values_are_refused_with_the_reason(fields, message):
 
 
 def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match="bert_huge.*bert_tiny, bert_mini"):
+    with pytest.raises(ValueError, match=r"bert_huge.*bert_tiny, bert_mini"):
         BertConfig.from_name("bert_huge")
 
 

@@ -96,7 +96,8 @@ def print_statistics(splits):
     statistics = {split: dataclasses.asdict(corpora.corpus_statistics(splits[split])) for split in SPLITS}
     say(f"  {'split':<12}{'documents':>10}{'sentences':>11}{'words':>12}{'bytes':>12}")
     for split, counts in statistics.items():
-        say(f"  {split:<12}{counts['documents']:>10,}{counts['sentences']:>11,}{counts['words']:>12,}{counts['bytes']:>12,}")
+        documents, sentences, words, size = (counts[name] for name in ("documents", "sentences", "words", "bytes"))
+        say(f"  {split:<12}{documents:>10,}{sentences:>11,}{words:>12,}{size:>12,}")
     return statistics
 
 

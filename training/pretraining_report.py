@@ -23,7 +23,11 @@ def write(model, data, history, directory):
         "steps": history[-1]["step"] if history else 0,
     }
     say(f"  {'held-out text':<40}{'masked words':>14}{'perplexity':>12}{'next sentence':>15}")
-    for name, prefix in (("this model", ""), ("most frequent word", "unigram_"), ("... given its left neighbour", "bigram_")):
+    for name, prefix in (
+        ("this model", ""),
+        ("most frequent word", "unigram_"),
+        ("... given its left neighbour", "bigram_"),
+    ):
         figures = [report.get(f"{prefix}{figure}") for figure in ("masked_lm_accuracy", "masked_lm_perplexity")]
         next_sentence = report["next_sentence_accuracy"] if not prefix else report["next_sentence_majority"]
         say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence:>15.1%}")

@@ -76,6 +76,8 @@ ARCHITECTURES = {
     "BertMaskedLM": "BertForMaskedLM",
     "BertTextClassifier": "BertForSequenceClassification",
 }
+
+
 def table(num_layers):
     """Rows (path of our weight, names of their tensors, Transform) for every weight a BERT of this depth can have."""
     blocks = [

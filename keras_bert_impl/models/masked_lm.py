@@ -11,6 +11,7 @@ from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.raw_text import (
     RawTextMixin,
     TextBatches,
+    checked_sequence_length,
     is_text_dataset,
     is_texts,
     to_strings,
@@ -68,7 +69,7 @@ class BertMaskedLM(RawTextMixin, keras.Model):
         # this model uses, so that it is not a weight of it and gets no gradient. Hugging Face leaves it out, too.
         object.__setattr__(self, "encoder", encoder)
         self.tokenizer = tokenizer
-        self.sequence_length = sequence_length or config.max_length
+        self.sequence_length = checked_sequence_length(sequence_length, config)
         self.seed = seed
         self.random = np.random.default_rng(seed)
         self.compile(
@@ -119,7 +120,9 @@ class BertMaskedLM(RawTextMixin, keras.Model):
         """
         rows = self.rows([text])
         logits = keras.ops.convert_to_tensor(super().predict(rows, verbose=0))[0]  # (masks, vocabulary)
-        probabilities, ids = keras.ops.top_k(keras.ops.softmax(logits), k)
+        # An embedding may have more rows than the tokenizer words, to make it a multiple of 8: those are no guesses.
+        words = keras.ops.softmax(logits)[:, : self.tokenizer.vocabulary_size]
+        probabilities, ids = keras.ops.top_k(words, k)
         probabilities, ids = map(keras.ops.convert_to_numpy, (probabilities, ids))
         return [
             [FilledMask(self.tokenizer.id_to_token(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]

@@ -70,10 +70,14 @@ class TextBatches(keras.utils.PyDataset):
     Args:
         dataset: yields batches whose first part is texts: a vector of strings or a pair of them.
         convert: function from such a batch, as NumPy arrays, to what Keras trains on.
+
+    Raises: ValueError if the dataset yields single texts.
     """
 
     def __init__(self, dataset, convert):
         super().__init__()
+        if first_spec(dataset).shape.rank == 0:
+            raise ValueError("The dataset yields single texts, not batches of them: pass dataset.batch(32).")
         self.dataset, self.convert = dataset, convert
         self.iterator, self.position = None, 0
         size = int(dataset.cardinality())
@@ -99,9 +103,12 @@ class TextBatches(keras.utils.PyDataset):
 
 
 def is_texts(x):
-    """Whether `x` is a list, tuple or one-dimensional array of strings (or a tensor of them)."""
+    """Whether `x` is a list, tuple or one-dimensional array of strings (or a tensor of them).
+
+    One string makes them texts, so that a missing one among them is named by `to_strings`.
+    """
     if isinstance(x, (list, tuple)):
-        return len(x) > 0 and all(isinstance(text, (str, bytes)) for text in x)
+        return any(isinstance(text, (str, bytes)) for text in x)
     if isinstance(x, np.ndarray):
         return x.ndim == 1 and x.dtype.kind in "OSUT" and is_texts(x.tolist())
     # A pandas Series, a tf.Tensor of strings.
@@ -118,18 +125,37 @@ def is_text_pair(x):
 
 def is_text_dataset(x):
     """Whether `x` is a `tf.data.Dataset` whose inputs are strings."""
-    if not hasattr(x, "element_spec"):
-        return False
-    spec = x.element_spec
+    return hasattr(x, "element_spec") and getattr(getattr(first_spec(x), "dtype", None), "name", None) == "string"
+
+
+def first_spec(dataset):
+    """The `tf.TensorSpec` of the first part of a dataset's elements: of the texts, or of the first of a pair."""
+    spec = dataset.element_spec
     while isinstance(spec, tuple):
         spec = spec[0]
-    return getattr(getattr(spec, "dtype", None), "name", None) == "string"
+    return spec
 
 
 def to_strings(texts):
-    """A list of str; bytes are decoded as UTF-8, undecodable ones left out, as Google's tokenizer does."""
+    """A list of str; bytes are decoded as UTF-8, undecodable ones left out, as Google's tokenizer does.
+
+    Raises: ValueError naming the first that is neither.
+    """
     texts = np.asarray(texts, dtype=object).tolist()
+    for index, text in enumerate(texts):
+        if not isinstance(text, (str, bytes)):
+            raise ValueError(f"text {index} is {repr(text)[:60]}, not a string: leave it out, or write '' for it.")
     return [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
+
+
+def checked_sequence_length(sequence_length, config):
+    """`sequence_length`, where None means all that the model takes. Raises ValueError if it takes less."""
+    if sequence_length is not None and sequence_length > config.max_length:
+        raise ValueError(
+            f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}: "
+            "its position table has no more rows."
+        )
+    return sequence_length or config.max_length
 
 
 def tokenizer_to_config(tokenizer):

@@ -4,7 +4,12 @@ import keras
 
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.models.encoder import BertEncoder
-from keras_bert_impl.models.raw_text import RawTextMixin, tokenizer_from_config, tokenizer_to_config
+from keras_bert_impl.models.raw_text import (
+    RawTextMixin,
+    checked_sequence_length,
+    tokenizer_from_config,
+    tokenizer_to_config,
+)
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -24,7 +29,8 @@ class BertTextClassifier(RawTextMixin, keras.Model):
 
     Input:  dict of the encoder's inputs, or texts.
     Output: logits (batch, num_classes), float32.
-    Raises: ValueError if class_names are not num_classes names, or the vocabulary is not the encoder's.
+    Raises: ValueError if class_names are not num_classes names, the vocabulary is not the encoder's, or
+            sequence_length is above its max_length.
     """
 
     def __init__(
@@ -53,7 +59,7 @@ class BertTextClassifier(RawTextMixin, keras.Model):
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.num_classes = num_classes
-        self.sequence_length = sequence_length or config.max_length
+        self.sequence_length = checked_sequence_length(sequence_length, config)
         self.dropout_rate = rate
         self.class_names = list(class_names or map(str, range(num_classes)))
         self.compile(

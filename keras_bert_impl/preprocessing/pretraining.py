@@ -1,7 +1,7 @@
 """The chain of pre-training data: documents to examples on disk, and examples to batches.
 
-    documents -> WordPiece -> sentence pairs -> truncate -> pack -> TFRecord      `write_examples`
-    TFRecord  -> shuffle   -> mask           -> batch                            `read_training_data`
+documents -> WordPiece -> sentence pairs -> truncate -> pack -> TFRecord      `write_examples`
+TFRecord  -> shuffle   -> mask           -> batch                            `read_training_data`
 """
 
 import itertools
@@ -97,7 +97,8 @@ def read_training_data(
     Args:
         paths: files of `write_examples`.
         tokenizer: the WordPieceTokenizer they were written with.
-        sequence_length, predictions_per_sequence: as written; the latter is free for dynamic masks.
+        sequence_length: as written.
+        predictions_per_sequence: as written; free for dynamic masks.
         batch_size: rows of a batch; a last, smaller one is left out while repeating.
         seed: of order and masks.
         start_step: batches to leave out, those a resumed run has seen.

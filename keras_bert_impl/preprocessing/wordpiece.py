@@ -17,14 +17,16 @@ _WORD_ENDS = google_characters.parse_ranges(
     "4e00-9fcc"
 )
 
-_ITSELF = -1  # in a replacement: the character that is replaced
+# In a replacement, a row of three code points:
+_ITSELF = -1  # the character that is replaced
+_NOTHING = -2
 
 
 class WordPiece(tf.Module):
     """The ids of WordPieceTokenizer, hence of Google's original, computed by TensorFlow kernels.
 
     Rows on which tensorflow_text's FastBertTokenizer agrees with the original go through it, nearly all prose; the
-    others through `_exact_pieces`, some ten times slower. Bytes that are not UTF-8 are ignored.
+    others through `_exact_pieces`, some six times slower. Bytes that are not UTF-8 are ignored.
     The vocabulary becomes a constant of the graph; a SavedModel needs no file beside it.
 
     Args:
@@ -104,14 +106,15 @@ class _CharacterTable(tf.Module):
         pages, page_of_block = np.unique(choices.reshape(-1, 256), axis=0, return_inverse=True)
         self._page_of_block = tf.constant(page_of_block.reshape(-1), tf.int32)
         self._pages = tf.constant(pages.reshape(-1), tf.int32)
-        self._replacements = tf.ragged.constant(replacements, dtype=tf.int32)
+        self._replacements = tf.constant(replacements)
 
     def __call__(self, characters: tf.RaggedTensor) -> tf.RaggedTensor:
         codes = characters.flat_values
         page = tf.gather(self._page_of_block, codes // 256)
         replaced = tf.gather(self._replacements, tf.gather(self._pages, page * 256 + codes % 256))
-        itself = tf.repeat(codes, replaced.row_lengths())
-        replaced = replaced.with_flat_values(tf.where(replaced.flat_values == _ITSELF, itself, replaced.flat_values))
+        replaced = tf.where(replaced == _ITSELF, codes[:, tf.newaxis], replaced)  # (all characters, 3)
+        lengths = tf.reduce_sum(tf.cast(replaced != _NOTHING, tf.int64), axis=1)
+        replaced = tf.RaggedTensor.from_row_lengths(replaced[replaced != _NOTHING], lengths, validate=False)
         return characters.with_flat_values(replaced).merge_dims(1, 2)
 
 
@@ -126,23 +129,22 @@ def _fast_row():
 
 
 def _character_treatment(lowercase):
-    """Number of each code point's replacement, int32 (1114112,), and the replacements as lists of code points."""
-    treatment = dict.fromkeys(google_characters.characters(google_characters.isolated()), (32, _ITSELF, 32))
-    alone = treatment.keys()
+    """Each code point's replacement, int32 (1114112,), as a row of the replacements, int32 (rows, 3)."""
+    alone = set(google_characters.characters(google_characters.isolated()))
+    treatment = dict.fromkeys(alone, (32, _ITSELF, 32))
     replacements = google_characters.replacements(lowercase)
     if lowercase:
         hangul = google_characters.characters(google_characters.HANGUL_SYLLABLES)
         replacements |= {syllable: google_characters.decompose_hangul(syllable) for syllable in hangul}
-    spaced = {
-        character: tuple(map(ord, f" {text} " if alone & (set(text) | {character}) else text))
-        for character, text in replacements.items()
-    }
-    treatment = treatment | spaced
-    numbers = {(_ITSELF,): 0}
+    for character, text in replacements.items():
+        is_alone = character in alone or text in alone
+        treatment[character] = tuple(map(ord, f" {text} " if is_alone else text))
+    rows = {(_ITSELF,): 0}
     choices = np.zeros(0x110000, np.int32)
     for character, replacement in treatment.items():
-        choices[ord(character)] = numbers.setdefault(replacement, len(numbers))
-    return choices, list(numbers)
+        choices[ord(character)] = rows.setdefault(replacement, len(rows))
+    padded = [[*row, *[_NOTHING] * (3 - len(row))] for row in rows]
+    return choices, np.array(padded, np.int32)
 
 
 def _lower_final_sigma(texts):

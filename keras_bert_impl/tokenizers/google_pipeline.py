@@ -53,9 +53,7 @@ def exact_pre_tokenizer() -> pre_tokenizers.PreTokenizer:
     """Splits normalized or printable ASCII text at spaces; punctuation and CJK characters become words of their own."""
     alone = Regex(f"[{google_characters.character_class(google_characters.isolated())}]")
     spaces = Regex(r"[ \t\n\r]+")
-    return pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(spaces, "removed"), pre_tokenizers.Split(alone, "isolated")]
-    )
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(spaces, "removed"), pre_tokenizers.Split(alone, "isolated")])
 
 
 def plain_normalizer(lowercase: bool) -> normalizers.Normalizer:

@@ -10,10 +10,12 @@ def mask_rows(rows, tokenizer, random, masking_rate=0.15, mask_token_rate=0.8, r
         rows: dict of `token_ids` and `padding_mask`, int (batch, length), and whatever else to hand through.
         tokenizer: gives the ids of the special tokens, which are never chosen.
         random: a `numpy.random.Generator`.
-        masking_rate, mask_token_rate, random_token_rate: Devlin et al. 2019, section 3.1, task 1.
+        masking_rate: share of the tokens to predict. All three rates are those of Devlin et al. 2019, section 3.1.
+        mask_token_rate: share of these that is shown as [MASK].
+        random_token_rate: share of these that is shown as a random word; the rest stays as it is.
 
-    Returns: (inputs, mask_ids, mask_weights): inputs with new `token_ids` and with `mask_positions`; the last three
-        (batch, predictions), predictions being masking_rate of the length, rounded up.
+    Returns: (inputs, mask_ids, mask_weights): inputs with new `token_ids` and with `mask_positions`, ascending; the
+        last three (batch, predictions), predictions being masking_rate of the length, rounded up.
     """
     token_ids = rows["token_ids"]
     batch, length = token_ids.shape
@@ -27,7 +29,8 @@ def mask_rows(rows, tokenizer, random, masking_rate=0.15, mask_token_rate=0.8, r
     # The candidates with the smallest random numbers are chosen: uniform, without replacement.
     order = np.argsort(np.where(candidates, random.random((batch, length)), 2.0), axis=1)[:, :predictions]
     weights = (np.arange(predictions) < wanted[:, None]).astype("float32")  # (batch, predictions)
-    positions = np.where(weights > 0, order, 0).astype("int32")
+    positions = np.sort(np.where(weights > 0, order, length), axis=1)  # ascending, those not wanted last
+    positions = np.where(weights > 0, positions, 0).astype("int32")
     mask_ids = np.where(weights > 0, np.take_along_axis(token_ids, positions, 1), 0).astype("int32")
 
     draw = random.random((batch, predictions))

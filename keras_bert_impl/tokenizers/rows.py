@@ -10,7 +10,8 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
 
     Args:
         tokenizer: a WordPieceTokenizer.
-        first, second: lists of texts; `second` is None or as long as `first`.
+        first: list of texts.
+        second: list of texts as long as `first`, or None.
         sequence_length: the longest row; longer ones lose tokens from the end of the longer text first, as
             google-research/bert's `_truncate_seq_pair`.
         pad_to: length of all rows; None means the longest row, rounded up to a multiple of 32.
@@ -26,7 +27,9 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
     first_ids = encode_texts(tokenizer, first)
     if second is None:
         return pack_rows(tokenizer, [ids[:room] for ids in first_ids], None, sequence_length, pad_to)
-    pairs = [truncate_longest_first(a, b, room) for a, b in zip(first_ids, encode_texts(tokenizer, second), strict=True)]
+    pairs = [
+        truncate_longest_first(a, b, room) for a, b in zip(first_ids, encode_texts(tokenizer, second), strict=True)
+    ]
     return pack_rows(tokenizer, [a for a, _ in pairs], [b for _, b in pairs], sequence_length, pad_to)
 
 

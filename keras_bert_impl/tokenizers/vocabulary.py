@@ -2,18 +2,19 @@
 
 import json
 import os
+import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, trainers
 
-from keras_bert_impl.tokenizers import google_pipeline
+from keras_bert_impl.tokenizers import google_characters, google_pipeline
 
 # [PAD] comes first because padding is zeros. Google's vocabularies have the others from 100 to 103.
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# Characters kept as pieces, the most frequent first: words with others become [UNK]. Google's uncased vocabulary
-# holds 997 single characters.
+# Characters kept, the most frequent: words with others become [UNK]. Google's uncased vocabulary holds 997.
 ALPHABET_SIZE = 1000
 
 
@@ -72,32 +73,62 @@ def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool
     merges by frequency, of pieces that carry "##" inside a word.
 
     Args:
-        texts: lines, paragraphs or documents; read once.
+        texts: lines, paragraphs or documents; read once, and kept in a temporary file meanwhile.
         vocabulary_size: tokens wanted, the five of SPECIAL_TOKENS among them. Little text gives fewer.
         lowercase: as the tokenizer that shall use the vocabulary.
 
-    Returns: the tokens in order of their ids, SPECIAL_TOKENS first.
+    Returns: SPECIAL_TOKENS, single characters, single characters inside a word, then merges as they were made.
     Raises: ValueError if there is no word in `texts`, or the size leaves no room for words.
     """
-    if vocabulary_size <= len(SPECIAL_TOKENS):
+    # A character may need two tokens: to begin a word and inside one.
+    room = (vocabulary_size - len(SPECIAL_TOKENS)) // 2
+    if room < 1:
         raise ValueError(f"vocabulary_size {vocabulary_size} leaves no room beside {' '.join(SPECIAL_TOKENS)}.")
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
+        counts = _write_normalized(texts, lowercase, lines)
+        alphabet = _most_frequent(counts, min(ALPHABET_SIZE, room))
+        if not alphabet:
+            raise ValueError("texts hold no words to learn from: is the file empty, or the iterator used up?")
+        lines.seek(0)
+        return _merge_pairs(lines, alphabet, vocabulary_size)
+
+
+def _write_normalized(texts, lowercase, file):
+    """Writes the texts as the tokenizer reads them; returns how often each character occurs."""
+    exact = google_pipeline.exact_normalizer(lowercase)
+    counts: Counter[str] = Counter()
+    for text in texts:
+        if not google_pipeline.is_plain(text):
+            text = exact.normalize_str(text)
+        elif lowercase:
+            text = text.lower()
+        counts.update(text)
+        file.write(f"{text}\n")
+    return counts
+
+
+def _most_frequent(counts, size):
+    """At most `size` characters, sorted."""
+    for space in " \t\r\n":
+        del counts[space]
+    return sorted(sorted(counts, key=lambda character: (-counts[character], character))[:size])
+
+
+def _merge_pairs(lines, alphabet, vocabulary_size):
+    # The trainer numbers characters inside words as a randomly seeded hash map yields them, and breaks ties between
+    # pairs by number. Declared as special tokens they have the same numbers in every run.
+    alone = set(google_characters.characters(google_characters.isolated()))
+    inside = [f"##{character}" for character in alphabet if character not in alone]
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    learner.normalizer = google_pipeline.plain_normalizer(lowercase)
     learner.pre_tokenizer = google_pipeline.exact_pre_tokenizer()
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary_size,
-        special_tokens=list(SPECIAL_TOKENS),
-        limit_alphabet=min(ALPHABET_SIZE, vocabulary_size - len(SPECIAL_TOKENS)),
+        special_tokens=[*SPECIAL_TOKENS, *inside],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
         show_progress=False,
     )
-    learner.train_from_iterator(_normalized(texts, lowercase), trainer)
+    learner.train_from_iterator(lines, trainer)
     ids = learner.get_vocab()
-    if len(ids) == len(SPECIAL_TOKENS):
-        raise ValueError("texts hold no words to learn from: is the file empty, or the iterator used up?")
-    return sorted(ids, key=ids.get)
-
-
-def _normalized(texts: Iterable[str], lowercase: bool) -> Iterable[str]:
-    exact = google_pipeline.exact_normalizer(lowercase)
-    for text in texts:
-        yield text if google_pipeline.is_plain(text) else exact.normalize_str(text)
+    first = [*SPECIAL_TOKENS, *alphabet, *inside]
+    return first + sorted(ids.keys() - set(first), key=ids.get)

@@ -42,9 +42,7 @@ class WordPieceTokenizer:
 
     def _build_pipelines(self) -> None:
         """Three pipelines over one model: for ASCII, for any text, and for text in which [MASK] is the token."""
-        model = models.WordPiece(
-            self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD
-        )
+        model = models.WordPiece(self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
         self._plain = self._pipeline(
             model, google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
         )

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 
-def check_layer(make, *inputs, float_output=True):
+def check_layer(make, *inputs):
     """Asserts what holds for every layer of the library.
 
     Its configuration rebuilds it; a model around it saves and reloads with equal outputs; it accepts batches and
@@ -29,11 +29,10 @@ def check_layer(make, *inputs, float_output=True):
     copy.set_weights(layer.get_weights())
     np.testing.assert_allclose(ops.convert_to_numpy(copy(*inputs)), expected, atol=1e-6)
 
-    if float_output:
-        mixed = make(dtype="mixed_bfloat16")
-        assert keras.backend.standardize_dtype(mixed(*inputs).dtype) in ("bfloat16", "float32")
-        assert all(weight.dtype == "float32" for weight in mixed.weights)
-        check_gradients(layer, inputs)
+    mixed = make(dtype="mixed_bfloat16")
+    assert keras.backend.standardize_dtype(mixed(*inputs).dtype) in ("bfloat16", "float32")
+    assert all(weight.dtype == "float32" for weight in mixed.weights)
+    check_gradients(layer, inputs)
 
 
 def check_gradients(layer, inputs):

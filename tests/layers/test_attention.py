@@ -55,5 +55,5 @@ def test_attention_dropout_acts_in_training_only():
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():
-    with pytest.raises(ValueError, match="width 6 .* num_heads 4"):
+    with pytest.raises(ValueError, match=r"width 6 .* num_heads 4"):
         MultiHeadSelfAttention(4)(VECTORS)

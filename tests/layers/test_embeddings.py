@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from keras import ops
 from check_layer import check_layer
+from keras import ops
 
 from keras_bert_impl.layers import PositionEmbedding, SegmentEmbedding
 
@@ -34,7 +34,7 @@ def test_position_embedding_survives_its_configuration():
 
 
 def test_a_row_longer_than_the_table_is_refused_with_both_lengths():
-    with pytest.raises(ValueError, match="5 tokens .* max_length 4"):
+    with pytest.raises(ValueError, match=r"5 tokens .* max_length 4"):
         PositionEmbedding(4)(VECTORS)
 
 

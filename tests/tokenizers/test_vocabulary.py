@@ -13,6 +13,7 @@ def test_learned_vocabulary_begins_with_the_control_tokens():
     vocabulary = learn_vocabulary(PROSE, 300)
     assert vocabulary[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert len(vocabulary) == len(set(vocabulary)) == 300
+    assert len(learn_vocabulary(PROSE, 30)) == 30  # though each character takes two tokens
 
 
 def test_equal_texts_give_equal_vocabularies():
@@ -40,7 +41,7 @@ def test_words_are_normalized_as_the_tokenizer_does():
 
 
 def test_little_text_gives_fewer_tokens():
-    assert learn_vocabulary(["ab ab"], 1000) == [*SPECIAL_TOKENS, "a", "##b", "ab"]
+    assert learn_vocabulary(["ab ab."], 1000) == [*SPECIAL_TOKENS, ".", "a", "b", "##a", "##b", "ab"]
 
 
 def test_text_without_words_is_refused():
@@ -49,8 +50,8 @@ def test_text_without_words_is_refused():
 
 
 def test_size_without_room_for_words_is_refused():
-    with pytest.raises(ValueError, match="vocabulary_size 5 leaves no room"):
-        learn_vocabulary(PROSE, 5)
+    with pytest.raises(ValueError, match="vocabulary_size 6 leaves no room"):
+        learn_vocabulary(PROSE, 6)
 
 
 def test_written_vocabulary_is_read_again(tmp_path):

@@ -1,0 +1,154 @@
+"""A trained model as a SavedModel that takes strings, whatever backend trained it.
+
+The graphs themselves are in `text_graphs`, the only module here that imports TensorFlow.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import keras
+
+from keras_bert_impl.models import BertEncoder, BertMaskedLM, BertTextClassifier
+from keras_bert_impl.models.raw_text import tokenizer_to_config
+from keras_bert_impl.models.text_classifier import check_vocabulary
+
+MODELS = (BertTextClassifier, BertMaskedLM, BertEncoder)
+
+
+def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False):
+    """Writes a SavedModel that takes raw strings; TensorFlow and tensorflow_text alone load it.
+
+    Every signature takes `text`, (batch,) strings. Any string is accepted, the empty one and invalid UTF-8 as well.
+
+    BertTextClassifier, `serving_default`, and `pairs` which also takes `text_pair`:
+        `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,) the class's name
+    BertMaskedLM, `serving_default`; a text without [MASK] has no guesses:
+        `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the likeliest first, masks being the largest number
+        in a text; padded with "", the id of [PAD], 0
+    BertEncoder, `serving_default`:
+        `pooled_output` and `mean_pooled` (batch, hidden_size), the latter the mean over all tokens of the text,
+        [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
+
+    Trained with JAX or torch, the model is handed to a process of its own that runs TensorFlow.
+
+    Args:
+        model: a BertTextClassifier, BertMaskedLM or BertEncoder.
+        directory: written whole or not at all, and may be moved afterwards.
+        tokenizer: a WordPieceTokenizer; None means the model's own, which a BertEncoder does not have.
+        sequence_length: longer texts are cut to so many tokens; None means the model's own, an encoder's max_length.
+        overwrite: whether to replace a SavedModel that stands there.
+
+    Raises: ValueError if something stands there, or the model is of another kind, has no tokenizer or takes fewer
+        tokens; ImportError without TensorFlow; RuntimeError if the TensorFlow process fails, with what it said.
+    """
+    _check_model(model)
+    encoder = getattr(model, "encoder", model)
+    tokenizer = tokenizer or getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        raise ValueError(
+            f"A SavedModel that takes text needs a tokenizer and this {type(model).__name__} has none: "
+            "pass tokenizer=WordPieceTokenizer('vocab.txt')."
+        )
+    check_vocabulary(tokenizer, encoder)
+    sequence_length = sequence_length or getattr(model, "sequence_length", encoder.config.max_length)
+    if sequence_length > encoder.config.max_length:
+        raise ValueError(
+            f"sequence_length {sequence_length} exceeds the encoder's max_length {encoder.config.max_length}."
+        )
+    _check_tensorflow()
+    directory = pathlib.Path(directory).absolute()
+    _check_target(directory, overwrite)
+    write = _write_here if keras.backend.backend() == "tensorflow" else _write_in_tensorflow_process
+    with _replaced_when_whole(directory) as target:
+        write(model, tokenizer, sequence_length, target)
+
+
+def _write_here(model, tokenizer, sequence_length, target):
+    # Here and not at the top: whoever trains with JAX or torch imports this module without TensorFlow.
+    from keras_bert_impl.export import text_graphs
+
+    text_graphs.write(model, tokenizer, sequence_length, target)
+
+
+def _write_in_tensorflow_process(model, tokenizer, sequence_length, target):
+    with tempfile.TemporaryDirectory() as handover:
+        # Not a .keras file: that holds the loss as well, which may be a function the other process cannot find.
+        description = {
+            "kind": next(kind.__name__ for kind in MODELS if isinstance(model, kind)),
+            "config": model.get_config(),
+            "tokenizer": tokenizer_to_config(tokenizer),
+            "sequence_length": sequence_length,
+        }
+        pathlib.Path(handover, "model.json").write_text(json.dumps(description), encoding="utf-8")
+        model.save_weights(pathlib.Path(handover, "model.weights.h5"))
+        command = [sys.executable, "-m", "keras_bert_impl.export.text_graphs", handover, target]
+        process = subprocess.run(command, env=_tensorflow_environment(), capture_output=True, text=True)
+    if process.returncode:
+        raise RuntimeError(f"The TensorFlow process that writes the SavedModel failed:\n{process.stderr.strip()}")
+
+
+def _tensorflow_environment():
+    package_root = str(pathlib.Path(__file__).parents[2])
+    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        **os.environ,
+        "KERAS_BACKEND": "tensorflow",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "CUDA_VISIBLE_DEVICES": "-1",  # the training process may hold all memory of the GPU; writing needs none
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+
+
+def _check_model(model):
+    if not isinstance(model, MODELS):
+        names = [kind.__name__ for kind in MODELS]
+        raise ValueError(
+            f"A SavedModel is made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
+            "Of a BertPretrainer, save_pretrained and BertMaskedLM.from_pretrained make a BertMaskedLM."
+        )
+    if getattr(model, "encoder", model).packed:
+        raise ValueError(
+            "The encoder takes packed rows, several sequences in one; a SavedModel serves one text a row. "
+            "Save the model with save_pretrained, and load it without packed=True."
+        )
+
+
+def _check_tensorflow():
+    missing = [name for name in ("tensorflow", "tensorflow_text") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"A SavedModel needs {' and '.join(missing)}, not installed: pip install keras_bert_impl[tensorflow]"
+        )
+
+
+def _check_target(directory, overwrite):
+    if not directory.exists() or (directory.is_dir() and not any(directory.iterdir())):
+        return
+    if not overwrite:
+        raise ValueError(f"{directory} exists: name another directory, remove it, or pass overwrite=True.")
+    if not (directory / "saved_model.pb").is_file():
+        raise ValueError(f"{directory} is not a SavedModel, so overwrite=True leaves it alone: name another directory.")
+
+
+@contextlib.contextmanager
+def _replaced_when_whole(directory):
+    """Yields a path beside `directory` to write to, which takes its place unless an exception comes."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    # Beside it, hence on the same disk: a rename is all or nothing only there.
+    with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
+        written, replaced = pathlib.Path(beside, "written"), pathlib.Path(beside, "replaced")
+        yield written
+        if directory.exists():
+            directory.rename(replaced)
+        try:
+            written.rename(directory)
+        except OSError:
+            if replaced.exists():
+                replaced.rename(directory)
+            raise

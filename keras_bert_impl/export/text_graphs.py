@@ -1,0 +1,136 @@
+"""Graphs from strings to named outputs, one function for each kind of model, and the SavedModel that holds them.
+
+Runs on Keras' TensorFlow backend. Another backend's process starts this module, its model in a directory's files:
+
+    python -m keras_bert_impl.export.text_graphs HANDOVER TARGET
+"""
+
+import json
+import pathlib
+import sys
+
+import keras
+import tensorflow as tf
+
+from keras_bert_impl.export.saved_model import MODELS
+from keras_bert_impl.models import BertMaskedLM, BertTextClassifier
+from keras_bert_impl.models.raw_text import tokenizer_from_config
+from keras_bert_impl.preprocessing.packing import pack
+from keras_bert_impl.preprocessing.wordpiece import WordPiece
+
+GUESSES = 5  # for each [MASK]
+TEXT = tf.TensorSpec((None,), tf.string, name="text")
+TEXT_PAIR = tf.TensorSpec((None,), tf.string, name="text_pair")
+
+
+def write(model, tokenizer, sequence_length, target):
+    """Writes `model` as a SavedModel to the new directory `target`; see `saved_model.export_saved_model`."""
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    for name, (function, inputs) in signatures(model, tokenizer, sequence_length).items():
+        archive.add_endpoint(name, function, input_signature=inputs)
+    archive.write_out(str(target), verbose=False)
+
+
+def signatures(model, tokenizer, sequence_length):
+    """The functions to serve, by signature name, each with the specification of its inputs."""
+    if isinstance(model, BertTextClassifier):
+        return classifier_signatures(model, tokenizer, sequence_length)
+    if isinstance(model, BertMaskedLM):
+        return masked_lm_signatures(model, tokenizer, sequence_length)
+    return encoder_signatures(model, tokenizer, sequence_length)
+
+
+def classifier_signatures(model, tokenizer, sequence_length):
+    """Texts, or pairs of texts, to logits, probabilities, and number and name of the likeliest class."""
+    wordpiece = WordPiece(tokenizer)
+
+    def classify_rows(rows):
+        logits = model(rows, training=False)  # (batch, classes)
+        class_id = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return {
+            "logits": logits,
+            "probabilities": tf.nn.softmax(logits),
+            "class_id": class_id,
+            "label": tf.gather(tf.constant(model.class_names), class_id),
+        }
+
+    def classify(text):
+        return classify_rows(pack_to_longest(wordpiece(text), None, tokenizer, sequence_length))
+
+    def classify_pairs(text, text_pair):
+        message = "text and text_pair must hold equally many strings."
+        with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.size(text_pair), message)]):
+            first, second = wordpiece(text), wordpiece(text_pair)
+        return classify_rows(pack_to_longest(first, second, tokenizer, sequence_length))
+
+    return {"serving_default": (classify, [TEXT]), "pairs": (classify_pairs, [TEXT, TEXT_PAIR])}
+
+
+def masked_lm_signatures(model, tokenizer, sequence_length):
+    """Texts with [MASK] in them to the likeliest words for each."""
+    wordpiece = WordPiece(tokenizer)
+
+    def fill_masks(text):
+        rows = pack_to_longest(wordpiece.with_masks(text), None, tokenizer, sequence_length)
+        positions = mask_positions(rows["token_ids"], tokenizer.mask_id)
+        is_mask = tf.sequence_mask(positions.row_lengths())[..., tf.newaxis]  # (batch, masks, 1)
+        logits = model({**rows, "mask_positions": positions.to_tensor()}, training=False)  # (batch, masks, vocabulary)
+        # An embedding may have more rows than the vocabulary has words, to be a multiple of 8: those are no guesses.
+        logits = logits[..., : tokenizer.vocabulary_size]
+        probabilities, token_ids = tf.math.top_k(tf.nn.softmax(logits), min(GUESSES, tokenizer.vocabulary_size))
+        return {
+            "tokens": tf.where(is_mask, tf.gather(tf.constant(tokenizer.vocabulary), token_ids), ""),
+            "token_ids": tf.where(is_mask, token_ids, tokenizer.pad_id),
+            "probabilities": tf.where(is_mask, probabilities, 0.0),
+        }
+
+    return {"serving_default": (fill_masks, [TEXT])}
+
+
+def encoder_signatures(model, tokenizer, sequence_length):
+    """Texts to vectors: of the pooler, the mean over tokens, and of each token."""
+    wordpiece = WordPiece(tokenizer)
+
+    def embed(text):
+        rows = pack_to_longest(wordpiece(text), None, tokenizer, sequence_length)
+        outputs = model(rows, training=False)
+        # A bfloat16 model computes the mean in float32, and so answers: NumPy has no bfloat16.
+        vectors = tf.cast(outputs["sequence_output"], tf.float32)  # (batch, length, hidden_size)
+        weights = tf.cast(rows["padding_mask"], tf.float32)[..., tf.newaxis]  # (batch, length, 1)
+        return {
+            "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
+            "mean_pooled": tf.reduce_sum(vectors * weights, axis=1) / tf.reduce_sum(weights, axis=1),
+            "sequence_output": vectors,
+            "token_ids": rows["token_ids"],
+            "padding_mask": rows["padding_mask"],
+        }
+
+    return {"serving_default": (embed, [TEXT])}
+
+
+def pack_to_longest(first, second, tokenizer, sequence_length):
+    """`preprocessing.packing.pack` of ragged pieces, padded to the longest row of the batch alone."""
+    rows = pack(first, second, sequence_length, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+    # A batch of no rows keeps one column: reshaping it would divide by a length of 0.
+    longest = tf.maximum(tf.reduce_max(tf.reduce_sum(rows["padding_mask"], axis=1)), 1)
+    return {name: row[:, :longest] for name, row in rows.items()}  # each (batch, longest)
+
+
+def mask_positions(token_ids, mask_id):
+    """Where in each row the mask token stands, ascending: RaggedTensor (batch, masks) of int32."""
+    positions = tf.broadcast_to(tf.range(tf.shape(token_ids)[1]), tf.shape(token_ids))
+    return tf.ragged.boolean_mask(positions, token_ids == mask_id)
+
+
+def main(handover, target):
+    """Writes the model that `saved_model.export_saved_model` laid into the directory `handover`."""
+    description = json.loads(pathlib.Path(handover, "model.json").read_text(encoding="utf-8"))
+    kinds = {kind.__name__: kind for kind in MODELS}
+    model = kinds[description["kind"]].from_config(description["config"])
+    model.load_weights(pathlib.Path(handover, "model.weights.h5"))
+    write(model, tokenizer_from_config(description["tokenizer"]), description["sequence_length"], target)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,164 @@
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+from reference_models import open_in_transformers, outputs_of, random_model
+
+from keras_bert_impl import BertConfig, BertEncoder, BertMaskedLM, BertPretrainer
+
+TEXTS = ["the cat sat on a mat", "the dog ran in rain", "a red cat is good", "blue rain is bad", "the mat"]
+MASKED = ["the [MASK] sat on a [MASK]", "red [MASK] is good"]
+
+
+@pytest.fixture
+def config():
+    return BertConfig(
+        vocabulary_size=29,
+        hidden_size=6,
+        num_layers=1,
+        num_heads=2,
+        intermediate_size=7,
+        max_length=11,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+        initializer_range=0.5,
+    )
+
+
+@pytest.fixture
+def model(config, small_tokenizer):
+    model = BertMaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
+    model.compile(optimizer=model.optimizer, loss=model.loss, weighted_metrics=["accuracy"], **QUICK_STEPS)
+    return model
+
+
+def test_filled_masks_have_the_probabilities_of_transformers(config, small_tokenizer, tmp_path):
+    theirs = random_model("BertForMaskedLM", config, tmp_path)
+    small_tokenizer.save_pretrained(tmp_path)
+    ours = BertMaskedLM.from_pretrained(tmp_path)
+    rows = ours.rows(MASKED[:1])
+    logits = outputs_of(theirs, rows)["logits"][0, [2, 6]]
+    probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    for guesses, expected in zip(ours.fill_mask(MASKED[0], k=3), probabilities, strict=True):
+        best = np.argsort(-expected[: small_tokenizer.vocabulary_size])[:3]
+        assert [guess.id for guess in guesses] == best.tolist()
+        assert [guess.token for guess in guesses] == [small_tokenizer.vocabulary[index] for index in best]
+        np.testing.assert_allclose([guess.probability for guess in guesses], expected[best], atol=1e-5)
+
+
+def test_rows_of_the_embedding_that_are_no_words_are_no_guesses(model):
+    # 29 rows, 24 words: the five others hold half of the probability.
+    model.set_weights([np.zeros(weight.shape) for weight in model.weights])
+    model.get_layer("masked_lm_head").output_bias.assign(np.log(np.where(np.arange(29) < 24, 1 / 48, 1 / 10)))
+    [guesses] = model.fill_mask("red [MASK]", k=24)
+    assert sorted(guess.token for guess in guesses) == sorted(model.tokenizer.vocabulary)
+    np.testing.assert_allclose([guess.probability for guess in guesses], 1 / 48, rtol=1e-5)
+
+
+def test_texts_without_a_mask_are_refused(model):
+    with pytest.raises(ValueError, match=r"no \[MASK\] in the text 'red rain'"):
+        model.fill_mask("red rain")
+
+
+def test_a_text_with_a_mask_that_is_too_long_is_refused(model):
+    with pytest.raises(ValueError, match="has 12 tokens, the model takes 11"):
+        model.fill_mask("[MASK] " + "the " * 9)
+
+
+def test_predict_scores_each_mask_of_each_text(model):
+    logits = model.predict(MASKED, verbose=0)
+    alone = model.predict(MASKED[1:], verbose=0)
+    assert logits.shape == (2, 2, 29)
+    np.testing.assert_allclose(logits[1, 0], alone[0, 0], atol=1e-5)
+
+
+def test_the_text_of_a_mask_is_the_token_and_that_of_others_is_not(model):
+    ids = model.rows(["[MASK] [SEP] cat"])["token_ids"][0].tolist()
+    tokenizer = model.tokenizer
+    assert ids.count(tokenizer.mask_id) == 1
+    assert ids.count(tokenizer.sep_id) == 1
+
+
+def test_fit_learns_from_texts(config, small_tokenizer):
+    model = BertMaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
+    history = model.fit(TEXTS * 6, batch_size=10, epochs=12, verbose=0).history
+    assert np.mean(history["loss"][-3:]) < np.mean(history["loss"][:3])
+
+
+def test_texts_without_a_tokenizer_are_refused(config):
+    with pytest.raises(ValueError, match="was given text but has no tokenizer"):
+        BertMaskedLM(BertEncoder(config)).fit(TEXTS)
+
+
+def test_pairs_of_texts_are_refused(model):
+    with pytest.raises(ValueError, match=r"text 0 is \['the cat"):
+        model.fit((TEXTS, TEXTS), verbose=0)
+
+
+def test_evaluation_of_texts_is_repeatable(model):
+    first, second = (model.evaluate(TEXTS, verbose=0, return_dict=True) for _ in range(2))
+    assert first == second
+
+
+def test_validation_texts_are_masked_as_evaluation_masks_them(model):
+    history = model.fit(TEXTS, validation_data=TEXTS, verbose=0).history
+    expected = model.evaluate(TEXTS, verbose=0, return_dict=True)
+    np.testing.assert_allclose(history["val_loss"], [expected["loss"]], rtol=1e-5)
+
+
+def test_a_dataset_of_texts_trains(model):
+    tf = pytest.importorskip("tensorflow")
+    before = model.get_weights()
+    history = model.fit(tf.data.Dataset.from_tensor_slices(TEXTS).batch(2), verbose=0).history
+    assert np.isfinite(history["loss"]).all()
+    assert any((old != new).any() for old, new in zip(before, model.get_weights(), strict=True))
+
+
+def test_the_loss_is_a_mean_over_predicted_tokens(model):
+    model.set_weights([np.zeros(weight.shape) for weight in model.weights])
+    # With every kernel 0 the logits are this bias: word 7 has probability 1/2, the 28 others 1/56 each.
+    model.get_layer("masked_lm_head").output_bias.assign(np.log(np.where(np.arange(29) == 7, 1 / 2, 1 / 56)))
+    rows = model.rows(MASKED)
+    labels, weights = np.array([[7, 7], [9, 0]], "int32"), np.array([[1, 1], [1, 0]], "float32")
+    found = model.evaluate(rows, labels, sample_weight=weights, verbose=0, return_dict=True)
+    np.testing.assert_allclose(found["loss"], (2 * np.log(2) + np.log(56)) / 3, rtol=1e-5)
+    np.testing.assert_allclose(found["accuracy"], 2 / 3, rtol=1e-5)
+
+
+def test_fit_goes_on_from_a_keras_file_as_if_uninterrupted(model, tmp_path):
+    rows, labels = model.rows(MASKED), np.array([[6, 11], [6, 0]], "int32")
+    weights = np.array([[1, 1], [1, 0]], "float32")
+    model.fit(rows, labels, sample_weight=weights, epochs=2, shuffle=False, verbose=0)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    for one in (model, reloaded):
+        one.fit(rows, labels, sample_weight=weights, epochs=2, shuffle=False, verbose=0)
+    assert int(reloaded.optimizer.iterations) == 4
+    for weight, other in zip(reloaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, other, atol=1e-6)
+
+
+def test_save_pretrained_opens_in_transformers_with_equal_logits(model, tmp_path):
+    model.save_pretrained(tmp_path)
+    rows = model.rows(MASKED)
+    theirs = outputs_of(open_in_transformers("BertForMaskedLM", tmp_path), rows)["logits"]
+    expected = np.take_along_axis(theirs, rows["mask_positions"][:, :, None], 1)
+    np.testing.assert_allclose(model.predict(rows, verbose=0), expected, atol=1e-5)
+
+
+def test_a_pretraining_checkpoint_fills_masks(config, small_tokenizer, tmp_path):
+    pretrainer = BertPretrainer(BertEncoder(config))
+    pretrainer.save_pretrained(tmp_path)
+    small_tokenizer.save_pretrained(tmp_path)
+    model = BertMaskedLM.from_pretrained(tmp_path)
+    rows = model.rows(MASKED)
+    expected = pretrainer.predict_on_batch(rows)["masked_lm_logits"]
+    np.testing.assert_allclose(model.predict_on_batch(rows), expected, atol=1e-5)
+
+
+def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small_tokenizer):
+    encoder = BertEncoder(dataclasses.replace(config, vocabulary_size=13))
+    with pytest.raises(ValueError, match=r"tokenizer has \d+ words, the encoder's embedding 13"):
+        BertMaskedLM(encoder, tokenizer=small_tokenizer)

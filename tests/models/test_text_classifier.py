@@ -1,0 +1,246 @@
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+from reference_models import open_in_transformers, outputs_of, random_model
+
+from keras_bert_impl import BertConfig, BertEncoder, BertTextClassifier
+from keras_bert_impl.optimization import BertAdamW
+
+TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
+PAIRS = (["the cat sat", "a dog", "rain"], ["on a mat", "ran in the red rain", "is good"])
+LABELS = np.array([1, 0, 1, 0, 2])
+
+
+class Series:
+    """What pandas' Series shows of itself: a dtype and conversion to an array."""
+
+    def __init__(self, texts):
+        self.dtype, self.texts = np.dtype(object), texts
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.texts, dtype=dtype)
+
+
+@pytest.fixture
+def config():
+    return BertConfig(
+        vocabulary_size=29,
+        hidden_size=6,
+        num_layers=1,
+        num_heads=2,
+        intermediate_size=7,
+        max_length=11,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+        initializer_range=0.5,
+    )
+
+
+@pytest.fixture
+def classifier(config, small_tokenizer):
+    return make_classifier(config, small_tokenizer)
+
+
+def make_classifier(config, tokenizer):
+    names = ["bad", "good", "neither"]
+    model = BertTextClassifier(BertEncoder(config), 3, tokenizer=tokenizer, class_names=names)
+    model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, metrics=["accuracy"], **QUICK_STEPS)
+    return model
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [tuple, np.array, lambda texts: np.array(texts, object), lambda texts: np.array(texts, "S"), Series],
+    ids=["tuple", "array", "object array", "array of bytes", "series"],
+)
+def test_texts_may_come_in_any_sequence(convert, classifier):
+    np.testing.assert_array_equal(classifier.predict(convert(TEXTS), verbose=0), classifier.predict(TEXTS, verbose=0))
+
+
+def test_texts_give_what_their_ids_give(classifier):
+    by_ids = classifier.predict(classifier.rows(TEXTS), verbose=0)
+    np.testing.assert_array_equal(classifier.predict(TEXTS, verbose=0), by_ids)
+
+
+def test_one_string_is_one_text(classifier):
+    np.testing.assert_allclose(
+        classifier.predict(TEXTS[0], verbose=0), classifier.predict(TEXTS[:1], verbose=0), atol=1e-6
+    )
+
+
+def test_predictions_come_in_the_order_of_the_texts(classifier):
+    order = [3, 0, 4, 2, 1]
+    expected = classifier.predict(TEXTS, batch_size=2, verbose=0)
+    found = classifier.predict([TEXTS[index] for index in order], batch_size=2, verbose=0)
+    np.testing.assert_allclose(found, expected[order], atol=1e-5)
+
+
+def test_a_pair_of_lists_is_one_row_for_each_pair(classifier):
+    rows = classifier.rows(PAIRS)
+    ids = {token: index for index, token in enumerate(classifier.tokenizer.vocabulary)}
+    expected = [ids[token] for token in "[CLS] a dog [SEP] ran in the red rain [SEP]".split()]
+    assert rows["token_ids"][1].tolist() == [*expected, ids["[PAD]"]]
+    assert rows["segment_ids"][1].tolist() == [0] * 4 + [1] * 6 + [0]
+    assert classifier.predict(PAIRS, verbose=0).shape == (3, 3)
+
+
+def test_fit_learns_from_texts(classifier):
+    classifier.compile(optimizer=BertAdamW(1e-2), loss=classifier.loss)
+    classifier.fit(TEXTS, LABELS, epochs=60, verbose=0)
+    assert classifier.predict(TEXTS, verbose=0).argmax(-1).tolist() == LABELS.tolist()
+
+
+def test_validation_data_may_hold_texts(classifier):
+    history = classifier.fit(TEXTS, LABELS, validation_data=(TEXTS[:3], LABELS[:3]), verbose=0).history
+    expected = classifier.evaluate(TEXTS[:3], LABELS[:3], verbose=0, return_dict=True)
+    np.testing.assert_allclose(history["val_loss"], [expected["loss"]], rtol=1e-5)
+
+
+def test_a_dataset_of_texts_trains_as_the_texts_do(config, small_tokenizer):
+    tf = pytest.importorskip("tensorflow")
+    by_dataset, by_list = (make_classifier(config, small_tokenizer) for _ in range(2))
+    by_dataset.set_weights(by_list.get_weights())
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(2)
+    by_dataset.fit(dataset, epochs=2, verbose=0)
+    by_list.fit(TEXTS, LABELS, batch_size=2, epochs=2, shuffle=False, verbose=0)
+    for weight, other in zip(by_dataset.get_weights(), by_list.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("known_size", [True, False])
+def test_a_dataset_of_texts_predicts_in_order(known_size, classifier):
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(2)
+    dataset = dataset if known_size else dataset.filter(lambda batch: True)
+    found = classifier.predict(dataset, verbose=0)
+    np.testing.assert_allclose(found, classifier.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+def test_a_dataset_of_pairs_is_a_dataset_of_rows(classifier):
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.from_tensor_slices((PAIRS, LABELS[:3])).batch(2)
+    found = classifier.evaluate(dataset, verbose=0, return_dict=True)
+    expected = classifier.evaluate(PAIRS, LABELS[:3], verbose=0, return_dict=True)
+    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-4)
+
+
+def test_a_dataset_that_is_not_batched_is_refused(classifier):
+    tf = pytest.importorskip("tensorflow")
+    with pytest.raises(ValueError, match=r"\.batch\("):
+        classifier.fit(tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)), verbose=0)
+
+
+def test_texts_longer_than_the_sequence_are_cut_to_it(config, small_tokenizer):
+    model = BertTextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=5)
+    long, short = "the cat sat on a mat in rain", "the cat sat"
+    np.testing.assert_array_equal(model.rows([long])["token_ids"], model.rows([short])["token_ids"])
+    np.testing.assert_allclose(model.predict([long], verbose=0), model.predict([short], verbose=0), atol=1e-6)
+
+
+def test_a_sequence_longer_than_the_position_table_is_refused(config, small_tokenizer):
+    with pytest.raises(ValueError, match=r"sequence_length 12 .* max_length 11"):
+        BertTextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=12)
+
+
+def test_texts_without_a_tokenizer_are_refused(config):
+    model = BertTextClassifier(BertEncoder(config), 3)
+    with pytest.raises(ValueError, match="was given text but has no tokenizer"):
+        model.predict(TEXTS)
+
+
+def test_one_string_is_not_a_training_set(classifier):
+    with pytest.raises(ValueError, match="pass a list of strings"):
+        classifier.fit("the cat is good", LABELS)
+
+
+@pytest.mark.parametrize("texts", [[*TEXTS[:4], None], [*TEXTS[:4], float("nan")]])
+def test_a_missing_text_is_named(texts, classifier):
+    with pytest.raises(ValueError, match=r"text 4 .* (None|nan)"):
+        classifier.predict(texts, verbose=0)
+
+
+def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small_tokenizer):
+    encoder = BertEncoder(dataclasses.replace(config, vocabulary_size=13))
+    with pytest.raises(ValueError, match=r"tokenizer has \d+ words, the encoder's embedding 13"):
+        BertTextClassifier(encoder, 3, tokenizer=small_tokenizer)
+
+
+def test_class_names_of_another_number_are_refused(config):
+    with pytest.raises(ValueError, match="2 class_names for num_classes 3"):
+        BertTextClassifier(BertEncoder(config), 3, class_names=["bad", "good"])
+
+
+def test_a_keras_file_keeps_texts_names_and_predictions(classifier, tmp_path):
+    classifier.save(tmp_path / "classifier.keras")
+    reloaded = keras.saving.load_model(tmp_path / "classifier.keras")
+    assert reloaded.class_names == ["bad", "good", "neither"]
+    np.testing.assert_allclose(reloaded.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6)
+
+
+def test_fit_goes_on_from_a_keras_file_as_if_uninterrupted(classifier, tmp_path):
+    classifier.fit(TEXTS, LABELS, epochs=2, shuffle=False, verbose=0)
+    classifier.save(tmp_path / "classifier.keras")
+    reloaded = keras.saving.load_model(tmp_path / "classifier.keras")
+    for model in (classifier, reloaded):
+        model.fit(TEXTS, LABELS, epochs=2, shuffle=False, verbose=0)
+    assert int(reloaded.optimizer.iterations) == 4
+    for weight, other in zip(reloaded.get_weights(), classifier.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, other, atol=1e-6)
+
+
+def test_save_pretrained_opens_in_transformers_with_equal_logits(classifier, tmp_path):
+    classifier.save_pretrained(tmp_path)
+    model = open_in_transformers("BertForSequenceClassification", tmp_path)
+    theirs = outputs_of(model, classifier.rows(TEXTS))["logits"]
+    np.testing.assert_allclose(classifier.predict(TEXTS, verbose=0), theirs, atol=1e-5)
+    assert model.config.id2label == {0: "bad", 1: "good", 2: "neither"}
+
+
+def test_the_saved_tokenizer_gives_transformers_the_same_ids(classifier, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    classifier.save_pretrained(tmp_path)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    rows = classifier.rows(PAIRS)
+    found = theirs(*PAIRS, padding="max_length", max_length=11)
+    assert found["input_ids"] == rows["token_ids"].tolist()
+    assert found["token_type_ids"] == rows["segment_ids"].tolist()
+
+
+def test_save_pretrained_comes_back_as_it_was(classifier, tmp_path):
+    classifier.save_pretrained(tmp_path)
+    reloaded = BertTextClassifier.from_pretrained(tmp_path)
+    assert reloaded.class_names == ["bad", "good", "neither"]
+    np.testing.assert_allclose(reloaded.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6)
+
+
+def test_a_classifier_of_transformers_gives_its_logits_here(config, small_tokenizer, tmp_path):
+    model = random_model("BertForSequenceClassification", config, tmp_path, num_labels=3)
+    small_tokenizer.save_pretrained(tmp_path)
+    ours = BertTextClassifier.from_pretrained(tmp_path)
+    theirs = outputs_of(model, ours.rows(TEXTS))["logits"]
+    np.testing.assert_allclose(ours.predict(TEXTS, verbose=0), theirs, atol=1e-5)
+
+
+def test_another_number_of_classes_gets_a_new_head_and_a_warning(classifier, tmp_path):
+    classifier.save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match="classifier/kernel, classifier/bias: newly initialised"):
+        model = BertTextClassifier.from_pretrained(tmp_path, num_classes=5)
+    assert model.class_names == ["0", "1", "2", "3", "4"]
+    assert model.predict(TEXTS, verbose=0).shape == (5, 5)
+
+
+def test_a_checkpoint_without_a_classifier_asks_for_the_number_of_classes(config, small_tokenizer, tmp_path):
+    BertEncoder(config).save_pretrained(tmp_path)
+    small_tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="num_classes=2"):
+        BertTextClassifier.from_pretrained(tmp_path)
+
+
+def test_class_names_are_written_in_order(classifier, tmp_path):
+    classifier.save_pretrained(tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert written["label2id"] == {"bad": 0, "good": 1, "neither": 2}

@@ -1,0 +1,43 @@
+"""Models of Hugging Face transformers with random weights, to compare with."""
+
+import pytest
+
+
+def random_model(class_name, config, directory, **their_fields):
+    """A transformers model in the shape of a BertConfig, saved to `directory`.
+
+    Every weight is random: biases of 0 and norms of 1, as models start, would hide one taken for another.
+    """
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    torch.manual_seed(5)
+    their_config = transformers.BertConfig(**config.to_huggingface(), attn_implementation="eager", **their_fields)
+    model = getattr(transformers, class_name)(their_config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            weight.normal_(1.0 if "LayerNorm.weight" in name else 0.0, 0.2)
+    model.save_pretrained(directory)
+    return model
+
+
+def open_in_transformers(class_name, directory):
+    """The checkpoint as transformers opens it, after asserting that it finds each tensor and no other."""
+    transformers = pytest.importorskip("transformers")
+    model, found = getattr(transformers, class_name).from_pretrained(
+        directory, attn_implementation="eager", output_loading_info=True
+    )
+    assert not found["missing_keys"] and not found["unexpected_keys"] and not found["mismatched_keys"]
+    return model.eval()
+
+
+def outputs_of(model, batch, **arguments):
+    """What a transformers model computes from our arrays; labels as keywords. NumPy arrays by their names."""
+    torch = pytest.importorskip("torch")
+    names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
+    inputs = {theirs: batch[ours] for ours, theirs in names.items()} | arguments
+    with torch.no_grad():
+        outputs = model(**{name: torch.as_tensor(array, dtype=torch.long) for name, array in inputs.items()})
+    # A tuple holds one tensor for each layer.
+    return {
+        name: [array.numpy() for array in found] if isinstance(found, tuple) else found.numpy()
+        for name, found in outputs.items()
+    }

@@ -1,0 +1,42 @@
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert_impl.losses import cross_entropy, masked_lm_loss, next_sentence_loss
+
+# Softmax of these logits is [1/2, 1/4, 1/4] and [1/10, 1/10, 8/10].
+LOGITS = np.log(np.array([[[2, 1, 1], [1, 1, 8]]], "float32"))  # (1, 2, 3)
+
+
+def test_cross_entropy_is_minus_the_log_of_the_label_s_probability():
+    found = cross_entropy(np.array([[1, 2]]), LOGITS)
+    np.testing.assert_allclose(ops.convert_to_numpy(found), [[np.log(4), np.log(10 / 8)]], rtol=1e-6)
+
+
+def test_the_masked_lm_loss_counts_predictions_only():
+    mask_ids = np.array([[0, 2]])
+    both = masked_lm_loss(mask_ids, np.array([[1.0, 1.0]], "float32"), LOGITS)
+    first = masked_lm_loss(mask_ids, np.array([[1.0, 0.0]], "float32"), LOGITS)
+    np.testing.assert_allclose(float(both), (np.log(2) + np.log(10 / 8)) / 2, rtol=2e-5)
+    np.testing.assert_allclose(float(first), np.log(2), rtol=2e-5)
+
+
+def test_padding_does_not_shrink_the_masked_lm_loss():
+    mask_ids, weights = np.array([[0, 2]]), np.array([[1.0, 1.0]], "float32")
+    padded = masked_lm_loss(np.pad(mask_ids, ((0, 3), (0, 0))), np.pad(weights, ((0, 3), (0, 0))), LOGITS.repeat(4, 0))
+    np.testing.assert_allclose(float(padded), float(masked_lm_loss(mask_ids, weights, LOGITS)), rtol=1e-6)
+
+
+def test_a_batch_without_predictions_has_a_loss_of_zero():
+    assert float(masked_lm_loss(np.zeros((1, 2), int), np.zeros((1, 2), "float32"), LOGITS)) == 0
+
+
+def test_the_next_sentence_loss_is_a_mean_over_the_batch():
+    logits = np.log(np.array([[3, 1], [1, 4], [1, 1]], "float32"))
+    found = next_sentence_loss(np.array([0, 1, 1]), logits)
+    np.testing.assert_allclose(float(found), (np.log(4 / 3) + np.log(5 / 4) + np.log(2)) / 3, rtol=1e-6)
+
+
+def test_losses_of_half_precision_logits_are_float32():
+    found = masked_lm_loss(np.array([[0, 2]]), np.ones((1, 2), "float32"), ops.cast(LOGITS, "bfloat16"))
+    assert keras.backend.standardize_dtype(found.dtype) == "float32"

@@ -1,0 +1,86 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_bert_impl import BertEncoder, BertPretrainer
+from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+
+
+def test_the_rate_rises_over_warmup_and_falls_to_zero_at_the_end():
+    schedule = WarmupLinearDecay(peak=0.6, warmup_steps=3, total_steps=7)
+    rates = [float(schedule(step)) for step in range(9)]
+    np.testing.assert_allclose(rates, [0.2, 0.4, 0.6, 0.6, 0.45, 0.3, 0.15, 0, 0], atol=1e-6)
+
+
+def test_without_warmup_the_first_rate_is_the_peak():
+    schedule = WarmupLinearDecay(peak=0.6, warmup_steps=0, total_steps=3)
+    np.testing.assert_allclose([float(schedule(step)) for step in range(4)], [0.6, 0.4, 0.2, 0], atol=1e-6)
+
+
+def test_warmup_as_long_as_the_run_is_refused():
+    with pytest.raises(ValueError, match="warmup_steps 7 must be at least 0 and below total_steps 7"):
+        WarmupLinearDecay(0.1, 7, 7)
+
+
+def test_the_first_update_is_adam_s():
+    # Bias-corrected, the first step is the rate times the gradient's sign, but for the epsilon.
+    weight = keras.Variable(np.array([2.0, -3.0, 5.0], "float32"), name="kernel")
+    optimizer = BertAdamW(0.5, weight_decay=0.0)
+    optimizer.apply([keras.ops.convert_to_tensor(np.array([0.1, -0.2, 0.0], "float32"))], [weight])
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(weight), [1.5, -2.5, 5.0], atol=1e-3)
+
+
+def test_gradients_are_clipped_to_a_global_norm_of_one():
+    weights = [keras.Variable(np.zeros(1, "float32"), name=name) for name in ("first", "second")]
+    optimizer = BertAdamW(0.5)
+    gradients = [keras.ops.convert_to_tensor(np.array([value], "float32")) for value in (30.0, 40.0)]
+    optimizer.apply(gradients, weights)
+    # The norm of both together is 50; a first moment is (1 - 0.9) times the clipped gradient.
+    moments = [float(variable[0]) for variable in optimizer.variables if "momentum" in variable.path]
+    np.testing.assert_allclose(moments, [0.06, 0.08], rtol=1e-5)
+
+
+def decayed(model):
+    """Names of the weights that an update with gradients of zero changes."""
+    weights = model.trainable_variables
+    before = [keras.ops.convert_to_numpy(weight).copy() for weight in weights]
+    model.optimizer.apply([keras.ops.zeros(weight.shape) for weight in weights], weights)
+    pairs = zip(weights, before, strict=True)
+    return {weight.path for weight, old in pairs if (keras.ops.convert_to_numpy(weight) != old).any()}
+
+
+def small_model():
+    dense = keras.layers.Dense(3, bias_initializer="ones", name="dense")
+    model = keras.Sequential([keras.Input((2,)), dense, keras.layers.LayerNormalization(name="norm")])
+    model.compile(optimizer=BertAdamW(0.1, weight_decay=0.5), loss="mse")
+    return model
+
+
+def test_weight_decay_skips_biases_and_norms():
+    model = small_model()
+    kernel = model.get_layer("dense").kernel
+    before = keras.ops.convert_to_numpy(kernel).copy()
+    assert decayed(model) == {kernel.path}
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(kernel), before * (1 - 0.1 * 0.5), rtol=1e-5)
+
+
+def test_weight_decay_skips_biases_and_norms_after_reloading(tmp_path):
+    small_model().save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    assert decayed(model) == {model.get_layer("dense").kernel.path}
+
+
+def test_weight_decay_reaches_every_kernel_and_table_of_bert(small_config):
+    pretrainer = BertPretrainer(BertEncoder(small_config))
+    pretrainer.set_weights([np.ones(weight.shape) for weight in pretrainer.weights])
+    pretrainer.compile(optimizer=BertAdamW(0.1, weight_decay=0.5))
+    ends = {path.rsplit("/", 1)[1] for path in decayed(pretrainer)}
+    assert ends == {"kernel", "embeddings"}
+
+
+def test_the_schedule_survives_a_keras_file(tmp_path):
+    model = small_model()
+    model.compile(optimizer=BertAdamW(WarmupLinearDecay(0.6, 3, 7)), loss="mse")
+    model.save(tmp_path / "model.keras")
+    schedule = keras.saving.load_model(tmp_path / "model.keras").optimizer.get_config()["learning_rate"]["config"]
+    assert schedule == {"peak": 0.6, "warmup_steps": 3, "total_steps": 7}

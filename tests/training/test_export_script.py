@@ -1,0 +1,67 @@
+import json
+
+import pytest
+from conftest import WORDS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.runs import parse
+from training.export import ExportConfig, choose_task, run
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """Writes a small checkpoint of a kind of model; gives its directory."""
+
+    def write(kind, *arguments):
+        config = kbi.BertConfig(
+            len(WORDS), hidden_size=15, num_layers=1, num_heads=3, intermediate_size=21, max_length=11
+        )
+        kind(kbi.BertEncoder(config), *arguments).save_pretrained(tmp_path / "checkpoint")
+        kbi.WordPieceTokenizer(WORDS).save_pretrained(tmp_path / "checkpoint")
+        return str(tmp_path / "checkpoint")
+
+    return write
+
+
+def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path, capsys):
+    path, output = checkpoint(kbi.BertPretrainer), str(tmp_path / "served")
+    run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))
+    printed = capsys.readouterr().out
+    assert "    in   text            string   (None,)\n" in printed
+    assert "    out  probabilities   float32  (None, None, 5)\n" in printed
+    example = [line.strip() for line in printed.splitlines()[-4:]]
+    exec("\n".join(example))
+    guesses = capsys.readouterr().out
+    assert sum(guesses.count(f"b'{word}'") for word in WORDS) == 5
+
+
+@pytest.mark.parametrize(
+    ("architecture", "asked", "task"),
+    [
+        ("BertForSequenceClassification", "auto", "classify"),
+        ("BertForMaskedLM", "auto", "fill_mask"),
+        ("BertForPreTraining", "auto", "fill_mask"),
+        ("BertForPreTraining", "embed", "embed"),
+        ("BertModel", "auto", "embed"),
+        ("BertForQuestionAnswering", "embed", "embed"),
+    ],
+)
+def test_task_is_told_from_the_architecture(checkpoint, architecture, asked, task):
+    assert choose_task(ExportConfig(_renamed(checkpoint(kbi.BertPretrainer), architecture), "served", asked)) == task
+
+
+def test_task_without_a_head_is_refused(checkpoint):
+    path = _renamed(checkpoint(kbi.BertPretrainer), "BertForMaskedLM")
+    with pytest.raises(ValueError, match="BertForMaskedLM, good for fill_mask or embed, not for classify"):
+        choose_task(ExportConfig(path, "served", "classify"))
+    _renamed(path, "BertForQuestionAnswering")
+    with pytest.raises(ValueError, match="tells no task: say --task"):
+        choose_task(ExportConfig(path, "served"))
+
+
+def _renamed(path, architecture):
+    with open(f"{path}/config.json") as file:
+        content = json.load(file)
+    with open(f"{path}/config.json", "w") as file:
+        json.dump({**content, "architectures": [architecture]}, file)
+    return path

@@ -1,0 +1,111 @@
+"""A checkpoint as a SavedModel that takes raw strings.
+
+    python training/export.py --model runs/classifier --output served
+
+Tells the task from `architectures` in the checkpoint's config.json; a checkpoint of pre-training serves for filling
+masks, or with `--task embed` for vectors. Prints the signatures and four lines of Python that call the first.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import typing
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# A checkpoint is the same on every backend, and a SavedModel is TensorFlow's.
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  the operations of the tokenizer
+
+from keras_bert_impl import BertEncoder, BertMaskedLM, BertTextClassifier, WordPieceTokenizer
+from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.runs import main, say
+
+# What a checkpoint can serve for; the first is what "auto" means.
+TASKS = {
+    "BertForSequenceClassification": ("classify", "embed"),
+    "BertForMaskedLM": ("fill_mask", "embed"),
+    "BertForPreTraining": ("fill_mask", "embed"),
+    "BertModel": ("embed",),
+}
+SHOWN_OUTPUT = {"classify": "label", "fill_mask": "tokens", "embed": "mean_pooled"}
+
+
+@dataclasses.dataclass
+class ExportConfig:
+    """A checkpoint as a SavedModel that takes raw strings.
+
+    Args:
+        model: checkpoint directory with config.json, model.safetensors and vocabulary.
+        output: directory to write.
+        task: classify, fill_mask, embed, or auto: what the checkpoint was made for.
+        sequence_length: longer texts are cut to so many tokens; default is all the model's positions. Give what
+            training cut to: a checkpoint does not hold it.
+        overwrite: replace a SavedModel that stands at the output.
+    """
+
+    model: str
+    output: str
+    task: typing.Literal["auto", "classify", "fill_mask", "embed"] = "auto"
+    sequence_length: int | None = None
+    overwrite: bool = False
+
+
+def run(config):
+    """Writes the SavedModel and prints how to call it; returns its signatures."""
+    task = choose_task(config)
+    tokenizer = WordPieceTokenizer.from_pretrained(config.model)
+    export_saved_model(
+        load_model(config.model, task), config.output, tokenizer, config.sequence_length, config.overwrite
+    )
+    signatures = tf.saved_model.load(config.output).signatures
+    say(f"{config.output} serves {config.model}:")
+    for name, function in signatures.items():
+        print_signature(name, function)
+    print_example(config.output, task)
+    return signatures
+
+
+def choose_task(config):
+    """The task asked for, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
+    huggingface.read_config(config.model)  # says what is wrong with a directory that holds no BERT
+    content = json.loads(pathlib.Path(config.model, "config.json").read_text(encoding="utf-8"))
+    architecture = next(iter(content.get("architectures") or []), None)
+    tasks = TASKS.get(architecture)
+    if tasks is None and config.task == "auto":
+        raise ValueError(f"{config.model} is a {architecture}, which tells no task: say --task fill_mask or embed.")
+    if tasks is not None and config.task not in ("auto", *tasks):
+        raise ValueError(f"{config.model} is a {architecture}, good for {' or '.join(tasks)}, not for {config.task}.")
+    return tasks[0] if config.task == "auto" else config.task
+
+
+def load_model(path, task):
+    """The checkpoint as the model of the task."""
+    kinds = {"classify": BertTextClassifier, "fill_mask": BertMaskedLM, "embed": BertEncoder}
+    return kinds[task].from_pretrained(path)
+
+
+def print_signature(name, function):
+    """Prints names, types and shapes of what goes in and what comes out; None is any size."""
+    say(f"  {name}")
+    _, inputs = function.structured_input_signature
+    for arrow, arrays in (("in ", inputs), ("out", function.structured_outputs)):
+        for key, spec in sorted(arrays.items()):
+            say(f"    {arrow}  {key:<16}{spec.dtype.name:<9}{tuple(spec.shape)}")
+
+
+def print_example(directory, task):
+    """Prints four lines of Python that load the SavedModel and call it."""
+    text = "The capital of France is [MASK]." if task == "fill_mask" else "The cat sat on the mat."
+    say("Call it:")
+    say("    import tensorflow as tf, tensorflow_text")
+    say(f"    serve = tf.saved_model.load({str(directory)!r}).signatures['serving_default']")
+    say(f"    outputs = serve(text=tf.constant([{text!r}]))")
+    say(f"    print(outputs[{SHOWN_OUTPUT[task]!r}].numpy())")
+
+
+if __name__ == "__main__":
+    main(ExportConfig, run)

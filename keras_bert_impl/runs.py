@@ -2,10 +2,12 @@
 
 import dataclasses
 import importlib.metadata
+import itertools
 import json
 import os
 import pathlib
 import sys
+import warnings
 
 import jsonargparse
 
@@ -15,13 +17,18 @@ VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", 
 def parse(config_class, arguments=None):
     """Reads a dataclass from the command line; `--config recipe.yaml` first, later options win.
 
-    Unknown keys and wrong types end the program with the reason; `--batch-size` and `--batch_size` are the same.
+    Unknown keys and wrong types end the program with the reason; `--batch-size` and `--batch_size` are the same, and
+    `--overwrite` is short for `--overwrite true`.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    arguments = [_underscores(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
+    switches = {f"--{field.name}" for field in dataclasses.fields(config_class) if field.type in (bool, "bool")}
+    for place, (argument, following) in enumerate(itertools.pairwise([*arguments, "--"])):
+        if argument in switches and following.startswith("--"):
+            arguments[place] += "=true"
     parser = jsonargparse.ArgumentParser(description=(config_class.__doc__ or "").split("\n")[0])
     parser.add_argument("--config", action="config", help="a YAML recipe with any of the options below")
     parser.add_class_arguments(config_class)
-    values = parser.parse_args([_underscores(argument) for argument in arguments]).as_dict()
+    values = parser.parse_args(arguments).as_dict()
     values.pop("config")
     return config_class(**values)
 
@@ -34,6 +41,8 @@ def _underscores(argument):
 def main(config_class, run):
     """The body of a script: parse, run, and one clear line instead of a traceback for what the user can mend."""
     config = parse(config_class)
+    # The place in our code that warns says nothing to the user of a script.
+    warnings.formatwarning = lambda message, *place, **rest: f"  note: {message}\n"
     try:
         run(config)
     except (ValueError, OSError) as error:
@@ -47,17 +56,16 @@ def say(text):
     print(text, flush=True)
 
 
-def open_run(directory, config):
-    """Makes a run directory and writes what the run is made from: `run.json` with configuration and versions.
+def check_run(directory, config):
+    """The run directory as a pathlib.Path, if it is new, empty, or holds a run of this configuration. Writes nothing.
 
-    Returns: the directory, a pathlib.Path.
-    Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ.
+    Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
+        files.
     """
     directory = pathlib.Path(directory)
     path = directory / "run.json"
-    wanted = json.loads(json.dumps(dataclasses.asdict(config)))
     if path.is_file():
-        found = json.loads(path.read_text())["configuration"]
+        found, wanted = json.loads(path.read_text())["configuration"], _plain(config)
         different = [
             f"{key} {found.get(key)!r} there, {wanted.get(key)!r} here"
             for key in sorted({*found, *wanted})
@@ -68,12 +76,27 @@ def open_run(directory, config):
                 f"{directory} holds a run of another configuration ({'; '.join(different)}): "
                 "name another output, remove it, or give the same options to go on with it."
             )
-        return directory
-    if directory.is_dir() and any(directory.iterdir()):
+    elif directory.is_dir() and any(directory.iterdir()):
         raise ValueError(f"{directory} is not empty and holds no run.json: name another output directory.")
-    directory.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"configuration": wanted, "versions": versions()})
+    elif directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is a file: name another output directory.")
     return directory
+
+
+def open_run(directory, config):
+    """`check_run`, then makes the directory with `run.json`: configuration and versions.
+
+    To be called when the inputs are known to be good, so that a run that cannot start leaves nothing behind.
+    """
+    directory = check_run(directory, config)
+    if not (directory / "run.json").is_file():
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json(directory / "run.json", {"configuration": _plain(config), "versions": versions()})
+    return directory
+
+
+def _plain(config):
+    return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
 def versions():

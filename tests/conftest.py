@@ -1,5 +1,6 @@
 """What every test may use: paths of real data, small configurations, and which tests a backend runs."""
 
+import itertools
 import os
 import pathlib
 
@@ -48,6 +49,35 @@ def small_batch():
         "padding_mask": np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0]], "int32"),
         "mask_positions": np.array([[1, 3, 6], [2, 4, 0]], "int32"),
     }
+
+
+@pytest.fixture(scope="session")
+def text_folder(tmp_path_factory):
+    """Two files of real text, keras.txt and numpy.txt, sixty documents each."""
+    from keras_bert_impl.corpora import PythonDocsCorpus
+
+    folder = tmp_path_factory.mktemp("text")
+    for package in ("keras", "numpy"):
+        documents = itertools.islice(PythonDocsCorpus([package]), 60)
+        text = "\n\n".join("\n".join(document.sentences) for document in documents)
+        (folder / f"{package}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Calls a script's main as the shell does, with these arguments; gives the message it ends with, or None."""
+    from keras_bert_impl.runs import main
+
+    def call(config_class, run, *arguments):
+        monkeypatch.setattr("sys.argv", ["script.py", *map(str, arguments)])
+        try:
+            main(config_class, run)
+        except SystemExit as end:
+            return end.code
+        return None
+
+    return call
 
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat dog sat ran on a mat in rain ##s ##ing . , red blue is good bad".split()

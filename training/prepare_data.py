@@ -6,7 +6,9 @@
 The output holds, for each of the splits train, validation and test (90, 5 and 5 % of the documents):
     vocab.txt, tokenizer_config.json        the vocabulary, learned from the training split
     pretraining/SPLIT/*.tfrecord            sentence pairs, masked when they are read
-    sentences/SPLIT.jsonl                   {"text": ..., "label": ...}, the label being where the text is from
+    sentences/SPLIT.jsonl                   {"text": ..., "label": ...}, the label being the package, top folder or
+                                            file that the text is from
+    held_out.txt                            a thousand sentences of the test split, in random order
     summary.json                            counts of all that
 """
 
@@ -15,12 +17,16 @@ import hashlib
 import json
 import pathlib
 
+from rich.progress import track
+
 from keras_bert_impl import corpora
 from keras_bert_impl.preprocessing.pretraining import write_examples
-from keras_bert_impl.runs import main, open_run, say, write_json
+from keras_bert_impl.runs import check_run, main, open_run, say, write_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer, learn_vocabulary
 
 SPLITS = ("train", "validation", "test")
+FEWEST_SENTENCES = 20  # of a label in a split: fewer say nothing about accuracy
+MOST_LABELS = 10
 
 
 @dataclasses.dataclass
@@ -59,16 +65,19 @@ class PrepareConfig:
 
 def run(config):
     """Does what the module says; returns the summary. A finished output is left as it is."""
-    directory = open_run(config.output, config)
+    directory = check_run(config.output, config)
     if (directory / "summary.json").is_file():
         say(f"{directory} is ready from an earlier run.")
         return json.loads((directory / "summary.json").read_text())
     corpus = corpora.open_corpus(config.corpus, on_error="skip" if config.skip_unreadable else "raise")
     splits = read_splits(corpus, config.seed)
     summary = {"corpus": print_statistics(splits)}
-    tokenizer = make_tokenizer(config, splits["train"], directory)
+    tokenizer = make_tokenizer(config, splits["train"])
+    open_run(directory, config)
+    tokenizer.save_pretrained(directory)
     summary["vocabulary_size"] = tokenizer.vocabulary_size
     summary["examples"] = {split: write_split(config, splits[split], tokenizer, directory, split) for split in SPLITS}
+    write_held_out(splits["test"], config.seed, directory / "held_out.txt")
     summary["labels"] = write_labelled_sentences(config, splits, directory / "sentences")
     write_json(directory / "summary.json", summary)
     return summary
@@ -77,7 +86,7 @@ def run(config):
 def read_splits(corpus, seed):
     """The documents of each split. Raises ValueError if the corpus is too small to have all three."""
     splits = {split: [] for split in SPLITS}
-    for document in corpus:
+    for document in track(corpus, "  reading", total=None, transient=True):
         splits[corpora.split_of(document.name, seed)].append(document)
     for problem in getattr(corpus, "problems", ()):
         say(f"  left out: {problem.place}: {problem.reason}")
@@ -101,8 +110,8 @@ def print_statistics(splits):
     return statistics
 
 
-def make_tokenizer(config, documents, directory):
-    """Reads the vocabulary asked for, or learns one from the documents; writes it to the directory."""
+def make_tokenizer(config, documents):
+    """Reads the vocabulary asked for, or learns one from the documents."""
     if config.vocab:
         tokenizer = WordPieceTokenizer(config.vocab, lowercase=config.lowercase)
         say(f"  vocabulary of {tokenizer.vocabulary_size:,} words from {config.vocab}")
@@ -111,7 +120,6 @@ def make_tokenizer(config, documents, directory):
         vocabulary = learn_vocabulary(sentences, config.vocabulary_size, lowercase=config.lowercase)
         tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
         say(f"  learned a vocabulary of {tokenizer.vocabulary_size:,} words from the training split")
-    tokenizer.save_pretrained(directory)
     return tokenizer
 
 
@@ -131,23 +139,51 @@ def write_split(config, documents, tokenizer, directory, split):
     return count
 
 
+def write_held_out(documents, seed, path):
+    """Writes up to a thousand of the documents' sentences, one a line."""
+    sentences = {sentence for document in documents for sentence in document.sentences}
+    shuffled = sorted(sentences, key=lambda sentence: shuffle_key(sentence, seed))
+    path.write_text("".join(f"{sentence}\n" for sentence in shuffled[:1000]), encoding="utf-8")
+
+
 def write_labelled_sentences(config, splits, directory):
-    """Writes sentences with their source as label, equally many of each; returns the counts by split and label."""
+    """Writes sentences with their source as label, equally many of each; returns the counts by split and label.
+
+    Sources with too few sentences in a split are named and left out, and all but the ten largest; with fewer than two
+    left there is nothing to tell apart, and no file.
+    """
+    by_split = {split: sentences_by_source(documents, config.seed) for split, documents in splits.items()}
+    labels = choose_labels(by_split)
+    if len(labels) < 2:
+        say("  no labelled sentences: that takes two sources (top folders or files) with text in every split")
+        return {}
     directory.mkdir(exist_ok=True)
     counts = {}
-    for split, documents in splits.items():
-        by_label = sentences_by_source(documents, config.seed)
+    for split, by_label in by_split.items():
         share = 1 if split == "train" else 0.1
-        most = min([int(config.labelled_sentences * share), *map(len, by_label.values())])
+        most = min(int(config.labelled_sentences * share), *(len(by_label[label]) for label in labels))
         rows = [
-            {"text": sentence, "label": label}
-            for label, sentences in sorted(by_label.items())
-            for _, sentence in sorted(sentences)[:most]
+            {"text": sentence, "label": label} for label in labels for _, sentence in sorted(by_label[label])[:most]
         ]
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         pathlib.Path(directory / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
-        counts[split] = {label: most for label in sorted(by_label)}
+        counts[split] = {label: most for label in labels}
+    say(f"  {len(labels)} x {counts['train'][labels[0]]:,} labelled training sentences: {', '.join(labels)}")
     return counts
+
+
+def choose_labels(by_split):
+    """The sources to tell apart, in alphabetical order."""
+    sizes = {
+        label: min(len(by_split[split].get(label, ())) for split in SPLITS)
+        for label in sorted({label for by_label in by_split.values() for label in by_label})
+    }
+    enough = [label for label in sizes if sizes[label] >= FEWEST_SENTENCES]
+    chosen = sorted(sorted(enough, key=sizes.get, reverse=True)[:MOST_LABELS])
+    if len(chosen) >= 2 and len(chosen) < len(sizes):
+        left_out = [label for label in sizes if label not in chosen]
+        say(f"  not among the labels: {len(left_out)} small sources ({', '.join(left_out[:5])}, ...)")
+    return chosen
 
 
 def sentences_by_source(documents, seed):

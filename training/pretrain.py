@@ -4,7 +4,7 @@
     KERAS_BACKEND=jax python training/pretrain.py ...
 
 `--data` is what training/prepare_data.py wrote. The output holds:
-    run.json                          configuration and versions
+    run.json, plan.json               configuration and versions; steps, rounds and the measured time of a step
     encoder/                          the model as Hugging Face's BertForPreTraining, with its vocabulary
     evaluation.json, curves.png       held-out figures beside two baselines
     history.json, tensorboard/        losses and accuracies as they went
@@ -26,7 +26,7 @@ import pretraining_report
 from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTokenizer
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.preprocessing.pretraining import read_training_data
-from keras_bert_impl.runs import main, open_run, say, write_json
+from keras_bert_impl.runs import check_run, main, open_run, say, write_json
 
 
 @dataclasses.dataclass
@@ -39,14 +39,15 @@ class PretrainConfig:
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large.
         num_layers, hidden_size, num_heads, intermediate_size: replace the size's own.
         dropout_rate: on hidden states and attention; 0.1 in the paper, 0 where the data is not seen often.
-        steps: batches to train on.
+        steps: batches to train on; default is as many as `max_minutes` have room for, measured at the start.
         batch_size: rows of a batch.
-        learning_rate: peak, reached after `warmup_steps`; then linear decay to 0.
-        warmup_steps: 1 % of the steps in the paper.
+        learning_rate: peak, reached after the warm-up; then linear decay to 0.
+        warmup_share: part of the steps in which the learning rate rises; 1 % in the paper.
         weight_decay: 0.01 in the paper; not on biases and layer norms.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: XLA: auto, on or off.
-        steps_per_round: a line of progress, a validation and a saved state after so many steps.
+        steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
+            twentieth of all, at most 1,000.
         validation_batches: batches of the validation split in each round.
         max_minutes: stop after so many minutes, at the end of a round; default is no limit.
         seed: of weights, order and masks.
@@ -60,14 +61,14 @@ class PretrainConfig:
     num_heads: int | None = None
     intermediate_size: int | None = None
     dropout_rate: float = 0.1
-    steps: int = 10_000
+    steps: int | None = None
     batch_size: int = 32
     learning_rate: float = 1e-4
-    warmup_steps: int = 100
+    warmup_share: float = 0.01
     weight_decay: float = 0.01
     precision: str = "float32"
     jit_compile: str = "auto"
-    steps_per_round: int = 500
+    steps_per_round: int | None = None
     validation_batches: int = 20
     max_minutes: float | None = None
     seed: int = 0
@@ -75,24 +76,29 @@ class PretrainConfig:
 
 def run(config):
     """Trains, evaluates and saves; returns the held-out figures."""
-    directory = open_run(config.output, config)
+    directory = check_run(config.output, config)
     if (directory / "evaluation.json").is_file():
         say(f"{directory} holds the finished run.")
         return json.loads((directory / "evaluation.json").read_text())
     data = PretrainingData(config)
-    keras.utils.set_random_seed(config.seed)
-    model, first_step = load_or_build(config, directory, data.tokenizer)
+    if config.steps is None and config.max_minutes is None:
+        raise ValueError("How long? Give --steps, or --max-minutes for as many steps as they have room for.")
+    open_run(directory, config)
+    plan = make_plan(config, data, directory)
+    rounds = Rounds(directory, config.max_minutes)
+    # The step is added so that a run that goes on does not draw the dropout of its first steps again.
+    keras.utils.set_random_seed(config.seed + rounds.last_step)
+    model, first_step = load_or_build(config, plan["steps"], directory, data.tokenizer)
     say(
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
-        f"steps {first_step:,} to {config.steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
+        f"steps {first_step:,} to {plan['steps']:,} of {config.batch_size} rows of {data.sequence_length} tokens"
     )
     say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
-    rounds = Rounds(directory, config.max_minutes)
     model.fit(
         data.batches("train", start_step=first_step, repeat=True),
-        steps_per_epoch=config.steps_per_round,
-        initial_epoch=first_step // config.steps_per_round,
-        epochs=-(-config.steps // config.steps_per_round),
+        steps_per_epoch=plan["steps_per_round"],
+        initial_epoch=first_step // plan["steps_per_round"],
+        epochs=plan["steps"] // plan["steps_per_round"],
         validation_data=data.batches("validation").take(config.validation_batches),
         callbacks=[rounds, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)],
     )
@@ -138,13 +144,52 @@ class PretrainingData:
             yield token_ids
 
 
-def load_or_build(config, directory, tokenizer):
+def make_plan(config, data, directory):
+    """How many steps in rounds of how many: made once a run, whole rounds only, and kept in plan.json."""
+    path = directory / "plan.json"
+    if path.is_file():
+        return json.loads(path.read_text())
+    plan = {}
+    if config.steps is None:
+        start = time.monotonic()
+        plan["seconds_per_step"] = measure_step(config, data)
+        # A tenth of the time for validation and saving.
+        seconds = 0.9 * (config.max_minutes * 60 - (time.monotonic() - start))
+        steps = max(1, int(seconds / plan["seconds_per_step"]))
+        say(
+            f"  {plan['seconds_per_step'] * 1000:.0f} ms a step: {config.max_minutes:g} minutes have room for {steps:,}"
+        )
+    else:
+        steps = config.steps
+    plan["steps_per_round"] = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
+    plan["steps"] = steps // plan["steps_per_round"] * plan["steps_per_round"]
+    write_json(path, plan)
+    return plan
+
+
+def measure_step(config, data):
+    """Median seconds of a training step, of a model that is thrown away."""
+    model = build(config, data.tokenizer, steps=1000)
+    seconds = []
+    for inputs, labels in data.batches("train", repeat=True).take(23):
+        start = time.monotonic()
+        model.train_on_batch(inputs, labels)
+        seconds.append(time.monotonic() - start)
+    return float(np.median(seconds[3:]))  # the first ones compile
+
+
+def load_or_build(config, steps, directory, tokenizer):
     """The compiled model and the step to go on from: the saved state of this run, or a new model and 0."""
     state = directory / "training_state" / "state.keras"
     if state.is_file():
         model = keras.saving.load_model(state)
         say(f"  going on from {state}")
         return model, int(model.optimizer.iterations)
+    return build(config, tokenizer, steps), 0
+
+
+def build(config, tokenizer, steps):
+    """A new model, compiled for a run of so many steps."""
     policy = keras.dtype_policies.get(config.precision)
     shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
     bert = BertConfig.from_name(
@@ -155,10 +200,10 @@ def load_or_build(config, directory, tokenizer):
         **{name: value for name, value in shape.items() if value is not None},
     )
     model = BertPretrainer(BertEncoder(bert, dtype=policy))
-    schedule = WarmupLinearDecay(config.learning_rate, config.warmup_steps, config.steps)
+    schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     jit_compile = {"auto": "auto", "on": True, "off": False}[config.jit_compile]
     model.compile(optimizer=BertAdamW(schedule, weight_decay=config.weight_decay), jit_compile=jit_compile)
-    return model, 0
+    return model
 
 
 class Rounds(keras.callbacks.Callback):
@@ -172,6 +217,7 @@ class Rounds(keras.callbacks.Callback):
         self.history = json.loads(self.history_path.read_text()) if self.history_path.is_file() else []
         self.max_minutes = max_minutes
         self.earlier_minutes = self.history[-1]["minutes"] if self.history else 0.0
+        self.last_step = self.history[-1]["step"] if self.history else 0
 
     def on_train_begin(self, logs=None):
         self.start = time.monotonic()

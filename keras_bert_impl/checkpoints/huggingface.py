@@ -117,7 +117,7 @@ def save(model, directory):
     }
     _replace(directory / "config.json", (json.dumps(config, indent=2) + "\n").encode())
     if getattr(model, "tokenizer", None) is not None:
-        model.tokenizer.save_pretrained(directory)
+        model.tokenizer.save_pretrained(directory, model.sequence_length)
 
 
 def read_config(directory):
@@ -136,6 +136,15 @@ def read_class_names(directory):
     num_classes = tensor_shapes(directory)["classifier.weight"][0]
     labels = config.get("id2label", {})
     return [labels.get(str(index), str(index)) for index in range(num_classes)]
+
+
+def read_sequence_length(directory):
+    """The length that a checkpoint's texts are cut to; None if nothing says, or more than its positions."""
+    path = pathlib.Path(directory) / "tokenizer_config.json"
+    content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    length = content.get("model_max_length")
+    # Hugging Face writes a number of thirty digits for "no limit".
+    return length if length is not None and length <= read_config(directory).max_length else None
 
 
 def load_weights(model, directory, except_for=()):

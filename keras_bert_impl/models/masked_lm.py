@@ -82,7 +82,7 @@ class BertMaskedLM(RawTextMixin, keras.Model):
     def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
         """`keras.Model.fit`; texts are masked anew for every batch. Returns the History."""
         if is_texts(x):
-            x, batch_size = MaskedTexts(to_strings(x), batch_size or 32, self._mask_texts), None
+            x, batch_size = MaskedTexts(to_strings(x), batch_size or 32, self._mask_texts, self.seed), None
         if is_texts(validation_data):
             validation_data = self._fixed_masks(validation_data)
         return super().fit(x, y, batch_size=batch_size, validation_data=validation_data, **arguments)
@@ -116,8 +116,11 @@ class BertMaskedLM(RawTextMixin, keras.Model):
         """The k likeliest words for every `[MASK]` of one text.
 
         Returns: a list with an entry for each mask: a list of k FilledMask, the likeliest first.
-        Raises: ValueError if the text holds no `[MASK]` or is longer than the model takes.
+        Raises: ValueError if the text holds no `[MASK]` or is longer than the model takes, or k is not from 1 to the
+            size of the vocabulary.
         """
+        if not 1 <= k <= self._require_tokenizer().vocabulary_size:
+            raise ValueError(f"k is {k}: ask for 1 to {self.tokenizer.vocabulary_size} words, all of the vocabulary.")
         rows = self.rows([text])
         logits = keras.ops.convert_to_tensor(super().predict(rows, verbose=0))[0]  # (masks, vocabulary)
         # An embedding may have more rows than the tokenizer words, to make it a multiple of 8: those are no guesses.
@@ -159,7 +162,11 @@ class BertMaskedLM(RawTextMixin, keras.Model):
     @classmethod
     def from_pretrained(cls, path, **arguments):
         """The masked language model of the checkpoint directory `path`, tokenizer included."""
-        arguments = {"tokenizer": WordPieceTokenizer.from_pretrained(path), **arguments}
+        arguments = {
+            "tokenizer": WordPieceTokenizer.from_pretrained(path),
+            "sequence_length": huggingface.read_sequence_length(path),
+            **arguments,
+        }
         model = cls(BertEncoder(huggingface.read_config(path)), **arguments)
         huggingface.load_weights(model, path)
         return model
@@ -176,12 +183,14 @@ class MaskedTexts(keras.utils.PyDataset):
         texts: a list of strings.
         batch_size: texts in a batch; the last may be smaller.
         mask: function from a list of texts to (inputs, mask_ids, mask_weights).
+        seed: of the order.
     """
 
-    def __init__(self, texts, batch_size, mask):
+    def __init__(self, texts, batch_size, mask, seed):
         super().__init__()
-        self.texts, self.batch_size, self.mask = np.asarray(texts, dtype=object), batch_size, mask
-        self.random = np.random.default_rng(0)
+        self.batch_size, self.mask = batch_size, mask
+        self.random = np.random.default_rng(seed)
+        self.texts = self.random.permutation(np.asarray(texts, dtype=object))
 
     def __len__(self):
         return -(-len(self.texts) // self.batch_size)

@@ -44,6 +44,8 @@ class RawTextMixin:
     def _to_inputs(self, x):
         if isinstance(x, str):
             raise ValueError("Got one string where texts were expected: pass a list of strings.")
+        if isinstance(x, (list, tuple)) and not x:
+            raise ValueError("Got no texts: the list is empty.")
         if is_text_dataset(x):
             self._require_tokenizer()
             return TextBatches(x, self._convert_batch)

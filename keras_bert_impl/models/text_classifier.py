@@ -96,7 +96,11 @@ class BertTextClassifier(RawTextMixin, keras.Model):
         reuse_head = names is not None and num_classes in (None, len(names))
         if reuse_head:
             num_classes, arguments = len(names), {"class_names": names, **arguments}
-        arguments = {"tokenizer": WordPieceTokenizer.from_pretrained(path), **arguments}
+        arguments = {
+            "tokenizer": WordPieceTokenizer.from_pretrained(path),
+            "sequence_length": huggingface.read_sequence_length(path),
+            **arguments,
+        }
         model = cls(BertEncoder(huggingface.read_config(path)), num_classes, **arguments)
         huggingface.load_weights(model, path, except_for=() if reuse_head else ("classifier/",))
         return model

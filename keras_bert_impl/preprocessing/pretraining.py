@@ -114,10 +114,15 @@ def read_training_data(
         rows = read_unmasked_examples(paths, sequence_length, tokenizer.pad_id)
     masking = masking_arguments(tokenizer, predictions_per_sequence, seed)
 
-    def epoch_of_batches(epoch):
+    def shuffled(epoch):
+        # The seed of flat_map's graph alone: `shuffle` mixes it with its own, and the order is to depend on `seed`
+        # only, not on the program's global seed. (Where that is 0, `shuffle` even fails on a seed that is a tensor.)
+        tf.random.set_seed(1)
         # A buffer of a hundred thousand rows: the whole of a small corpus, a good mix of a large one.
-        ordered = rows.shuffle(100_000, seed=seed + epoch) if repeat else rows
-        batches = ordered.batch(batch_size, drop_remainder=repeat)
+        return rows.shuffle(100_000, seed=seed + epoch)
+
+    def epoch_of_batches(epoch):
+        batches = (shuffled(epoch) if repeat else rows).batch(batch_size, drop_remainder=repeat)
         if not static_masks:
             batches = batches.map(lambda batch: mask_tokens(batch, epoch=epoch, **masking), tf.data.AUTOTUNE)
         return batches.map(_inputs_and_labels)

@@ -139,8 +139,13 @@ class WordPieceTokenizer:
             vocabulary_path = directory / "tokenizer.json"
         return cls(vocabulary_path, lowercase)
 
-    def save_pretrained(self, directory: str | Path) -> None:
-        """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens."""
+    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
+        """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens.
+
+        Args:
+            directory: made if missing.
+            sequence_length: tokens that the model's texts are cut to, kept as Hugging Face's `model_max_length`.
+        """
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         write_vocabulary(directory / "vocab.txt", self.vocabulary)
@@ -151,6 +156,8 @@ class WordPieceTokenizer:
             "tokenize_chinese_chars": True,
             **{f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS},
         }
+        if sequence_length is not None:
+            config["model_max_length"] = sequence_length
         (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 

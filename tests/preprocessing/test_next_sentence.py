@@ -191,7 +191,9 @@ def test_eager_and_dataset_map_agree():
 
 
 def test_one_document_is_refused():
-    with pytest.raises(ValueError, match="at least two documents, found 1 in block 3: put a blank line"):
+    with pytest.raises(
+        ValueError, match="at least two documents, found 1 in block 3: give more text, or put a blank line"
+    ):
         chunk(block([[[1, 2], [3]], [[]]]), block_index=3)
 
 

@@ -2,10 +2,10 @@ import json
 
 import pytest
 from conftest import WORDS
+from export import ExportConfig, choose_task, run
 
 import keras_bert_impl as kbi
 from keras_bert_impl.runs import parse
-from training.export import ExportConfig, choose_task, run
 
 
 @pytest.fixture

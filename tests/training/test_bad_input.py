@@ -1,0 +1,114 @@
+"""What people get wrong: each ends with one clear line, a non-zero exit, and nothing written."""
+
+import export
+import fill_mask
+import finetune
+import prepare_data
+import pretrain
+import pytest
+from conftest import WORDS
+
+import keras_bert_impl as kbi
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A checkpoint of eleven positions with its tokenizer."""
+    config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=1, num_heads=3, intermediate_size=21, max_length=11)
+    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(tmp_path / "checkpoint")
+    kbi.WordPieceTokenizer(WORDS).save_pretrained(tmp_path / "checkpoint")
+    return tmp_path / "checkpoint"
+
+
+def prepare(command, *arguments):
+    return command(prepare_data.PrepareConfig, prepare_data.run, *arguments)
+
+
+def test_an_empty_corpus(command, tmp_path):
+    (tmp_path / "text").mkdir()
+    message = prepare(command, "--corpus", tmp_path / "text", "--output", tmp_path / "data")
+    assert message.startswith("error: ") and str(tmp_path / "text") in message
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_corpus_of_one_document(command, tmp_path):
+    (tmp_path / "one.txt").write_text("The cat sat.\nThe dog ran.\n")
+    message = prepare(command, "--corpus", tmp_path / "one.txt", "--output", tmp_path / "data")
+    assert "1 documents" in message and "blank line between documents" in message
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_vocabulary_without_mask(command, tmp_path, text_folder):
+    (tmp_path / "vocab.txt").write_text("\n".join(word for word in WORDS if word != "[MASK]"))
+    arguments = ("--corpus", text_folder, "--vocab", tmp_path / "vocab.txt", "--output", tmp_path / "data")
+    message = prepare(command, *arguments)
+    assert "[MASK]" in message and "vocab.txt" in message
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_unknown_recipe_key(command, tmp_path, capsys):
+    (tmp_path / "recipe.yaml").write_text("vocabulary_sise: 100\n")
+    code = prepare(command, "--config", tmp_path / "recipe.yaml", "--output", tmp_path / "data")
+    assert code != 0 and "vocabulary_sise" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_run_directory_of_another_configuration(command, tmp_path, text_folder):
+    arguments = ("--corpus", text_folder, "--output", tmp_path / "data", "--vocabulary_size", "500")
+    assert prepare(command, *arguments) is None
+    before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
+    message = prepare(command, *arguments[:-1], "600")
+    assert "vocabulary_size 500 there, 600 here" in message and "name another output" in message
+    assert before == {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
+
+
+def test_pretraining_without_prepared_data(command, tmp_path):
+    arguments = ("--data", tmp_path, "--output", tmp_path / "run", "--steps", "10")
+    assert "prepare_data.py" in command(pretrain.PretrainConfig, pretrain.run, *arguments)
+    assert not (tmp_path / "run").exists()
+
+
+def test_rows_longer_than_the_model(command, tmp_path, checkpoint):
+    text = "the cat sat on the mat in the rain . the [MASK] ran ."
+    message = command(fill_mask.FillMaskConfig, fill_mask.run, "--model", checkpoint, "--text", text)
+    assert "has 16 tokens, the model takes 11" in message
+
+
+def test_a_text_without_mask(command, checkpoint):
+    message = command(fill_mask.FillMaskConfig, fill_mask.run, "--model", checkpoint, "--text", "the cat sat")
+    assert "no [MASK]" in message and "the cat sat" in message
+
+
+def test_a_saved_model_that_exists(command, tmp_path, checkpoint):
+    arguments = ("--model", checkpoint, "--output", tmp_path / "served", "--task", "embed")
+    assert command(export.ExportConfig, export.run, *arguments) is None
+    before = (tmp_path / "served" / "saved_model.pb").read_bytes()
+    assert "exists" in command(export.ExportConfig, export.run, *arguments)
+    assert before == (tmp_path / "served" / "saved_model.pb").read_bytes()
+    assert command(export.ExportConfig, export.run, *arguments, "--overwrite") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"text": "a cat"}', "train.jsonl line 2: no 'label', found text"),
+        ('{"text": 3, "label": "x"}', "train.jsonl line 2: text is 3, expected a string"),
+        ("text,label", "train.jsonl line 2: not JSON"),
+        ('["text"]', "train.jsonl line 2: '[\"text\"]' is not an object"),
+        ('{"text": "a", "text_pair": "b", "label": "x"}', "train.jsonl line 2: some lines have text_pair"),
+    ],
+)
+def test_a_malformed_line_of_labelled_text(command, tmp_path, checkpoint, line, complaint):
+    (tmp_path / "train.jsonl").write_text('{"text": "a dog", "label": "x"}\n' + line + "\n")
+    arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
+    assert complaint in command(finetune.FinetuneConfig, finetune.run, *arguments)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_label_that_training_did_not_have(command, tmp_path, checkpoint):
+    for split, label in (("train", "w"), ("validation", "x"), ("test", "y")):
+        lines = (f'{{"text": "a dog", "label": "{name}"}}\n' for name in (label, "x"))
+        (tmp_path / f"{split}.jsonl").write_text("".join(lines))
+    arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
+    assert "Label 'y' is none of w, x" in command(finetune.FinetuneConfig, finetune.run, *arguments)
+    assert not (tmp_path / "run").exists()

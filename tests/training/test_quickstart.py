@@ -1,0 +1,104 @@
+import json
+
+import keras
+import pretrain
+import pytest
+import quickstart
+
+from keras_bert_impl.runs import parse
+
+RECIPES = {
+    "prepare_data": {"vocabulary_size": 700, "sequence_length": 32, "predictions_per_sequence": 5},
+    "pretrain": {"size": "bert_tiny", "hidden_size": 24, "steps": 6, "batch_size": 8, "validation_batches": 2},
+    "finetune": {"epochs": 1, "sequence_length": 32, "batch_size": 64},
+}
+
+
+@pytest.fixture
+def recipes(tmp_path):
+    """The quickstart's recipes, made small."""
+    (tmp_path / "recipes").mkdir()
+    for name, options in RECIPES.items():
+        # JSON is YAML.
+        (tmp_path / "recipes" / f"{name}.yaml").write_text(json.dumps(options))
+    return tmp_path / "recipes"
+
+
+def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_there(
+    tmp_path, text_folder, recipes, capfd
+):
+    arguments = ["--corpus", str(text_folder), "--output", str(tmp_path / "out"), "--recipes", str(recipes)]
+    config = parse(quickstart.QuickstartConfig, arguments)
+    figures = quickstart.run(config)
+    printed = capfd.readouterr().out
+    for step in ("1-3.", "4-5.", "6. ", "7. ", "8. ", "9. "):
+        assert f"\n{step}" in f"\n{printed}", f"step {step} was not announced"
+    assert printed.count("     the word was: ") == 5
+    assert figures["pretraining"]["steps"] == 6
+    assert figures["classifier"]["class_names"] == ["keras.txt", "numpy.txt"]
+    for name in ("evaluation.json", "curves.png", "history.json", "encoder/model.safetensors", "encoder/vocab.txt"):
+        assert list(tmp_path.glob(f"out/*/tensorflow/pretrain/{name}")), name
+    for name in ("metrics.json", "confusion.png", "predictions.jsonl", "model/model.safetensors"):
+        assert list(tmp_path.glob(f"out/*/tensorflow/classifier/{name}")), name
+
+    assert quickstart.run(config) == figures
+    assert printed.count("Epoch 1/1") == 2 and "Epoch" not in capfd.readouterr().out
+
+
+@pytest.fixture
+def prepared(tmp_path, text_folder, recipes):
+    config = quickstart.QuickstartConfig(str(tmp_path / "out"), str(text_folder), str(recipes))
+    options = ("--corpus", text_folder, "--output", tmp_path / "data")
+    quickstart.prepare_data.run(
+        quickstart.read(config, "prepare_data", quickstart.prepare_data.PrepareConfig, *options)
+    )
+    return tmp_path / "data"
+
+
+def pretrain_config(prepared, output, **options):
+    defaults = {"size": "bert_tiny", "hidden_size": 24, "steps": 6, "batch_size": 4, "steps_per_round": 2}
+    return pretrain.PretrainConfig(str(prepared), str(output), **{**defaults, "validation_batches": 1, **options})
+
+
+def test_equal_seeds_give_equal_runs(prepared, tmp_path):
+    histories = []
+    for name in ("a", "b"):
+        pretrain.run(pretrain_config(prepared, tmp_path / name))
+        rows = json.loads((tmp_path / name / "history.json").read_text())
+        histories.append([{key: value for key, value in row.items() if key != "minutes"} for row in rows])
+    assert histories[0] == histories[1]
+
+
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, tmp_path, monkeypatch):
+    whole = pretrain_config(prepared, tmp_path / "whole", dropout_rate=0.0)
+    pretrain.run(whole)
+    broken = pretrain_config(prepared, tmp_path / "broken", dropout_rate=0.0)
+
+    class Interrupt(pretrain.Rounds):
+        def on_epoch_end(self, epoch, logs=None):
+            super().on_epoch_end(epoch, logs)
+            if epoch == 1:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pretrain, "Rounds", Interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain.run(broken)
+    pretrain.run(broken)
+    loaded = [
+        keras.saving.load_model(tmp_path / name / "training_state" / "state.keras") for name in ("whole", "broken")
+    ]
+    assert int(loaded[1].optimizer.iterations) == 6
+    for one, other in zip(loaded[0].weights, loaded[1].weights, strict=True):
+        assert (keras.ops.convert_to_numpy(one) == keras.ops.convert_to_numpy(other)).all(), one.path
+    rows = json.loads((tmp_path / "broken" / "history.json").read_text())
+    assert [row["step"] for row in rows] == [2, 4, 6]
+
+
+def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeypatch):
+    config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=1.0, steps_per_round=None)
+    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
+    plan = pretrain.make_plan(config, None, pretrain.open_run(config.output, config))
+    assert plan == {"seconds_per_step": 0.5, "steps_per_round": 6, "steps": 102}
+    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.1)
+    assert pretrain.make_plan(config, None, tmp_path / "run") == plan

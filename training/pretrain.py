@@ -100,6 +100,7 @@ def run(config):
         initial_epoch=first_step // plan["steps_per_round"],
         epochs=plan["steps"] // plan["steps_per_round"],
         validation_data=data.batches("validation").take(config.validation_batches),
+        shuffle=False,  # the data set has shuffled
         callbacks=[rounds, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)],
     )
     model.save_pretrained(directory / "encoder")
@@ -138,7 +139,7 @@ class PretrainingData:
     def unmasked_rows(self, split):
         """The `token_ids` of a split as they were before masking, (batch, length) at a time."""
         for inputs, labels in self.batches(split).as_numpy_iterator():
-            token_ids = inputs["token_ids"]
+            token_ids = inputs["token_ids"].copy()
             row, column = np.nonzero(labels["mask_weights"])
             token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]
             yield token_ids

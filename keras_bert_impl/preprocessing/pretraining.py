@@ -128,7 +128,10 @@ def read_training_data(
         return batches.map(_inputs_and_labels)
 
     if not repeat:
-        return epoch_of_batches(tf.constant(0, tf.int64)).prefetch(2)
+        # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
+        num_rows = tf.data.TFRecordDataset(paths).reduce(0, lambda count, _: count + 1)
+        size = tf.data.experimental.assert_cardinality(-(-int(num_rows) // batch_size))
+        return epoch_of_batches(tf.constant(0, tf.int64)).apply(size).prefetch(2)
     return tf.data.Dataset.counter().flat_map(epoch_of_batches).skip(start_step).prefetch(4)
 
 

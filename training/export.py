@@ -6,15 +6,12 @@ Tells the task from `architectures` in the checkpoint's config.json; a checkpoin
 masks, or with `--task embed` for vectors. Prints the signatures and four lines of Python that call the first.
 """
 
+import quiet_start  # noqa: F401
+
 import dataclasses
 import json
-import os
 import pathlib
 import typing
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# A checkpoint is the same on every backend, and a SavedModel is TensorFlow's.
-os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  the operations of the tokenizer

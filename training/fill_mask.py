@@ -3,10 +3,9 @@
 python training/fill_mask.py --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
 """
 
-import dataclasses
-import os
+import quiet_start  # noqa: F401
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import dataclasses
 
 from keras_bert_impl import BertMaskedLM
 from keras_bert_impl.runs import main, say

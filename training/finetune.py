@@ -11,12 +11,11 @@ pairs. The output holds:
     history.json                        losses and accuracies of every epoch
 """
 
+import quiet_start  # noqa: F401
+
 import dataclasses
 import json
-import os
 import pathlib
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import matplotlib

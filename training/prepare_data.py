@@ -12,6 +12,8 @@ The output holds, for each of the splits train, validation and test (90, 5 and 5
     summary.json                            counts of all that
 """
 
+import quiet_start  # noqa: F401
+
 import dataclasses
 import hashlib
 import json

@@ -11,13 +11,13 @@
     training_state/                   to go on after an interruption: give the same command again
 """
 
+import quiet_start  # noqa: F401
+
 import dataclasses
 import json
 import os
 import pathlib
 import time
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import numpy as np

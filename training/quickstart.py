@@ -8,6 +8,8 @@ Every stage is one of the scripts beside this one, with its recipe in training/r
 finished is not done again.
 """
 
+import quiet_start  # noqa: F401
+
 import dataclasses
 import hashlib
 import json
@@ -17,8 +19,6 @@ import re
 import subprocess
 import sys
 import time
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import fill_mask
 import finetune

@@ -44,6 +44,7 @@ class PretrainConfig:
         learning_rate: peak, reached after the warm-up; then linear decay to 0.
         warmup_share: part of the steps in which the learning rate rises; 1 % in the paper.
         weight_decay: 0.01 in the paper; not on biases and layer norms.
+        beta_2: memory of AdamW's second moment; 0.999 in the paper, 0.98 for runs of some thousand steps.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: XLA: auto, on or off.
         steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
@@ -66,6 +67,7 @@ class PretrainConfig:
     learning_rate: float = 1e-4
     warmup_share: float = 0.01
     weight_decay: float = 0.01
+    beta_2: float = 0.999
     precision: str = "float32"
     jit_compile: str = "auto"
     steps_per_round: int | None = None
@@ -203,7 +205,8 @@ def build(config, tokenizer, steps):
     model = BertPretrainer(BertEncoder(bert, dtype=policy))
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     jit_compile = {"auto": "auto", "on": True, "off": False}[config.jit_compile]
-    model.compile(optimizer=BertAdamW(schedule, weight_decay=config.weight_decay), jit_compile=jit_compile)
+    optimizer = BertAdamW(schedule, weight_decay=config.weight_decay, beta_2=config.beta_2)
+    model.compile(optimizer=optimizer, jit_compile=jit_compile)
     return model
 
 

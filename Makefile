@@ -10,7 +10,14 @@ CORPUS ?=
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test test-slow lint
+.PHONY: help quickstart test test-slow lint
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+ifeq ($(filter tensorflow jax torch,$(BACKEND)),)
+$(error BACKEND is $(BACKEND): it can be tensorflow, jax or torch)
+endif
 
 # TensorFlow always: it reads the data and writes the SavedModel, whichever backend trains.
 quickstart: .venv/installed-quickstart-$(BACKEND)

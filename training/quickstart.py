@@ -137,13 +137,12 @@ def masked_sentences(data, tokenizer, count):
 def export_classifier(checkpoint, directory, data, start):
     """Exports the classifier and predicts test sentences with it in a process that has TensorFlow alone."""
     texts = text_classification.read_examples(data / "sentences" / "test.jsonl").texts
-    return export(BertTextClassifier.from_pretrained(checkpoint), directory, texts[:: len(texts) // 3][:3], start)
+    return export(BertTextClassifier, checkpoint, directory, texts[:: len(texts) // 3][:3], start)
 
 
 def export_masked_lm(checkpoint, directory, start):
     """The same for filling masks, where the corpus has one source and nothing can be classified."""
-    model = BertMaskedLM.from_pretrained(checkpoint)
-    return export(model, directory, ["The [MASK] is here.", "It is [MASK] of them."], start)
+    return export(BertMaskedLM, checkpoint, directory, ["The [MASK] is here.", "It is [MASK] of them."], start)
 
 
 PREDICT = """
@@ -161,11 +160,12 @@ for text, guess, probability in zip(texts, guesses, probabilities):
 """
 
 
-def export(model, directory, texts, start):
+def export(kind, checkpoint, directory, texts, start):
     """Writes the SavedModel unless it is there, and shows what a server that never saw this library makes of it."""
     say(f"8.   A SavedModel that takes strings ({minutes_since(start)})")
-    if not directory.is_dir():
-        export_saved_model(model, directory)
+    trained = (checkpoint / "model.safetensors").stat().st_mtime
+    if not directory.is_dir() or directory.stat().st_mtime < trained:
+        export_saved_model(kind.from_pretrained(checkpoint), directory, overwrite=True)
     say("     a new process with tensorflow and tensorflow_text alone predicts:")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "-c", PREDICT, directory]

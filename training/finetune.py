@@ -16,6 +16,8 @@ import quiet_start  # noqa: F401
 import dataclasses
 import json
 import pathlib
+import sys
+import typing
 
 import keras
 import matplotlib
@@ -48,7 +50,7 @@ class FinetuneConfig:
         dropout_rate: on hidden states and attention while fine-tuning.
         sequence_length: longer texts are cut to so many tokens.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
-        jit_compile: XLA: auto, on or off.
+        jit_compile: XLA, or on torch its own compiler: on, off, or auto: on, but off on torch.
         seed: of new weights, order and dropout.
     """
 
@@ -63,7 +65,7 @@ class FinetuneConfig:
     dropout_rate: float = 0.1
     sequence_length: int = 128
     precision: str = "float32"
-    jit_compile: str = "auto"
+    jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     seed: int = 0
 
 
@@ -97,6 +99,7 @@ def run(config):
         epochs=config.epochs,
         validation_data=(validation.inputs, validation_ids),
         callbacks=[best],
+        verbose=1 if sys.stdout.isatty() else 2,
     )
     model.set_weights(best.weights)
     model.save_pretrained(directory / "model")
@@ -131,7 +134,7 @@ def compile_for(model, config, steps):
         optimizer=BertAdamW(schedule),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
-        jit_compile={"auto": "auto", "on": True, "off": False}[config.jit_compile],
+        jit_compile={"auto": keras.backend.backend() != "torch", "on": True, "off": False}[config.jit_compile],
     )
 
 

@@ -17,7 +17,9 @@ import dataclasses
 import json
 import os
 import pathlib
+import sys
 import time
+import typing
 
 import keras
 import numpy as np
@@ -46,7 +48,7 @@ class PretrainConfig:
         weight_decay: 0.01 in the paper; not on biases and layer norms.
         beta_2: memory of AdamW's second moment; 0.999 in the paper, 0.98 for runs of some thousand steps.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
-        jit_compile: XLA: auto, on or off.
+        jit_compile: XLA, or on torch its own compiler: on, off, or auto: JAX on, torch off, TensorFlow as measured.
         steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
             twentieth of all, at most 1,000.
         validation_batches: batches of the validation split in each round.
@@ -69,7 +71,7 @@ class PretrainConfig:
     weight_decay: float = 0.01
     beta_2: float = 0.999
     precision: str = "float32"
-    jit_compile: str = "auto"
+    jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     steps_per_round: int | None = None
     validation_batches: int = 20
     max_minutes: float | None = None
@@ -90,7 +92,7 @@ def run(config):
     rounds = Rounds(directory, config.max_minutes)
     # The step is added so that a run that goes on does not draw the dropout of its first steps again.
     keras.utils.set_random_seed(config.seed + rounds.last_step)
-    model, first_step = load_or_build(config, plan["steps"], directory, data.tokenizer)
+    model, first_step = load_or_build(config, plan, directory, data.tokenizer)
     say(
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
         f"steps {first_step:,} to {plan['steps']:,} of {config.batch_size} rows of {data.sequence_length} tokens"
@@ -102,6 +104,7 @@ def run(config):
         initial_epoch=first_step // plan["steps_per_round"],
         epochs=plan["steps"] // plan["steps_per_round"],
         validation_data=data.batches("validation").take(config.validation_batches),
+        verbose=1 if sys.stdout.isatty() else 2,  # a file gets a line for each round
         shuffle=False,  # the data set has shuffled
         callbacks=[rounds, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)],
     )
@@ -148,31 +151,49 @@ class PretrainingData:
 
 
 def make_plan(config, data, directory):
-    """How many steps in rounds of how many: made once a run, whole rounds only, and kept in plan.json."""
+    """Compiled or not, how many steps, in rounds of how many: made once a run, kept in plan.json."""
     path = directory / "plan.json"
     if path.is_file():
         return json.loads(path.read_text())
-    plan = {}
-    if config.steps is None:
-        start = time.monotonic()
-        plan["seconds_per_step"] = measure_step(config, data)
+    start = time.monotonic()
+    choices = jit_choices(config.jit_compile)
+    measured = {}
+    if len(choices) > 1 or config.steps is None:
+        measured = {choice: measure_step(config, data, choice) for choice in choices}
+        for choice, seconds in measured.items():
+            say(f"  {seconds * 1000:.0f} ms a step {'with' if choice else 'without'} compilation")
+    jit_compile = min(choices, key=measured.get) if measured else choices[0]
+    steps = config.steps
+    if steps is None:
         # A tenth of the time for validation and saving.
-        seconds = 0.9 * (config.max_minutes * 60 - (time.monotonic() - start))
-        steps = max(1, int(seconds / plan["seconds_per_step"]))
-        say(
-            f"  {plan['seconds_per_step'] * 1000:.0f} ms a step: {config.max_minutes:g} minutes have room for {steps:,}"
-        )
-    else:
-        steps = config.steps
-    plan["steps_per_round"] = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
-    plan["steps"] = steps // plan["steps_per_round"] * plan["steps_per_round"]
+        room = 0.9 * (config.max_minutes * 60 - (time.monotonic() - start))
+        steps = max(1, int(room / measured[jit_compile]))
+        say(f"  {config.max_minutes:g} minutes have room for {steps:,} steps")
+    steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
+    plan = {
+        "jit_compile": jit_compile,
+        "seconds_per_step": measured.get(jit_compile),
+        "steps_per_round": steps_per_round,
+        "steps": steps // steps_per_round * steps_per_round,  # whole rounds
+    }
     write_json(path, plan)
     return plan
 
 
-def measure_step(config, data):
+def jit_choices(jit_compile):
+    """What to try for `jit_compile`; with "auto", TensorFlow is worth trying both ways.
+
+    On two cores XLA made steps of a small model twice as fast and those of a larger one slower. Keras' own "auto"
+    leaves it off without a GPU.
+    """
+    if jit_compile != "auto":
+        return [jit_compile == "on"]
+    return {"tensorflow": [True, False], "jax": [True], "torch": [False]}[keras.backend.backend()]
+
+
+def measure_step(config, data, jit_compile):
     """Median seconds of a training step, of a model that is thrown away."""
-    model = build(config, data.tokenizer, steps=1000)
+    model = build(config, data.tokenizer, jit_compile, steps=1000)
     seconds = []
     for inputs, labels in data.batches("train", repeat=True).take(23):
         start = time.monotonic()
@@ -181,17 +202,17 @@ def measure_step(config, data):
     return float(np.median(seconds[3:]))  # the first ones compile
 
 
-def load_or_build(config, steps, directory, tokenizer):
+def load_or_build(config, plan, directory, tokenizer):
     """The compiled model and the step to go on from: the saved state of this run, or a new model and 0."""
     state = directory / "training_state" / "state.keras"
     if state.is_file():
         model = keras.saving.load_model(state)
         say(f"  going on from {state}")
         return model, int(model.optimizer.iterations)
-    return build(config, tokenizer, steps), 0
+    return build(config, tokenizer, plan["jit_compile"], plan["steps"]), 0
 
 
-def build(config, tokenizer, steps):
+def build(config, tokenizer, jit_compile, steps):
     """A new model, compiled for a run of so many steps."""
     policy = keras.dtype_policies.get(config.precision)
     shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
@@ -204,7 +225,6 @@ def build(config, tokenizer, steps):
     )
     model = BertPretrainer(BertEncoder(bert, dtype=policy))
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
-    jit_compile = {"auto": "auto", "on": True, "off": False}[config.jit_compile]
     optimizer = BertAdamW(schedule, weight_decay=config.weight_decay, beta_2=config.beta_2)
     model.compile(optimizer=optimizer, jit_compile=jit_compile)
     return model

@@ -9,8 +9,15 @@ from keras_bert_impl.runs import parse
 
 RECIPES = {
     "prepare_data": {"vocabulary_size": 700, "sequence_length": 32, "predictions_per_sequence": 5},
-    "pretrain": {"size": "bert_tiny", "hidden_size": 24, "steps": 6, "batch_size": 8, "validation_batches": 2},
-    "finetune": {"epochs": 1, "sequence_length": 32, "batch_size": 64},
+    "pretrain": {
+        "size": "bert_tiny",
+        "hidden_size": 24,
+        "steps": 6,
+        "batch_size": 8,
+        "validation_batches": 2,
+        "jit_compile": "off",
+    },
+    "finetune": {"epochs": 1, "sequence_length": 32, "batch_size": 64, "jit_compile": "off"},
 }
 
 
@@ -58,7 +65,9 @@ def prepared(tmp_path, text_folder, recipes):
 
 def pretrain_config(prepared, output, **options):
     defaults = {"size": "bert_tiny", "hidden_size": 24, "steps": 6, "batch_size": 4, "steps_per_round": 2}
-    return pretrain.PretrainConfig(str(prepared), str(output), **{**defaults, "validation_batches": 1, **options})
+    return pretrain.PretrainConfig(
+        str(prepared), str(output), **{**defaults, "validation_batches": 1, "jit_compile": "off", **options}
+    )
 
 
 def test_equal_seeds_give_equal_runs(prepared, tmp_path):
@@ -100,6 +109,6 @@ def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeyp
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=1.0, steps_per_round=None)
     monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
     plan = pretrain.make_plan(config, None, pretrain.open_run(config.output, config))
-    assert plan == {"seconds_per_step": 0.5, "steps_per_round": 6, "steps": 102}
+    assert plan == {"jit_compile": False, "seconds_per_step": 0.5, "steps_per_round": 6, "steps": 102}
     monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.1)
     assert pretrain.make_plan(config, None, tmp_path / "run") == plan

@@ -1,6 +1,6 @@
 """Checkpoints of every format, told apart by their files: what `from_pretrained` and `save_pretrained` call."""
 
-from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
 from keras_bert_impl.checkpoints.tables import load
 
@@ -23,4 +23,6 @@ def format_of(directory):
         from keras_bert_impl.checkpoints import google
 
         return google
+    if keras_hub.is_here(directory):
+        return keras_hub
     return huggingface

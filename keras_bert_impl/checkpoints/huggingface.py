@@ -133,6 +133,7 @@ def open_checkpoint(directory):
         tokenizer,
         _sequence_length(directory, config),
         _class_names(path, source.shapes),
+        next(iter(json.loads(path.read_text(encoding="utf-8")).get("architectures") or []), None),
     )
 
 

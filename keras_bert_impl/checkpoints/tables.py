@@ -53,6 +53,7 @@ class Checkpoint(typing.NamedTuple):
         tokenizer: a WordPieceTokenizer; None if there is no vocabulary.
         sequence_length: tokens that texts are cut to; None if nothing says.
         class_names: of its classifier; None if it has none.
+        architecture: Hugging Face's name of the model; None if nothing says.
     """
 
     config: BertConfig
@@ -61,6 +62,12 @@ class Checkpoint(typing.NamedTuple):
     tokenizer: WordPieceTokenizer | None = None
     sequence_length: int | None = None
     class_names: list[str] | None = None
+    architecture: str | None = None
+
+    def has(self, beginning):
+        """Whether it has values for all our weights whose paths begin so."""
+        rows = [names for path, names, _ in self.rows if path.startswith(beginning)]
+        return bool(rows) and all(name in self.source.shapes for names in rows for name in names)
 
 
 class Ledger(typing.NamedTuple):

@@ -114,8 +114,8 @@ def open_source(directory):
     try:
         reader = tf.train.load_checkpoint(prefix)
         shapes = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
-    except tf.errors.OpError as error:
-        raise ValueError(f"{prefix} is damaged or incomplete: {error.message}") from error
+    except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{prefix} is damaged or incomplete: {error}") from error
     kept = {
         standard_name(name): name for name in shapes if not name.endswith(OPTIMIZER_SUFFIXES) and name != "global_step"
     }
@@ -123,8 +123,9 @@ def open_source(directory):
     def read(name):
         try:
             return reader.get_tensor(kept[name])
-        except tf.errors.OpError as error:
-            raise ValueError(f"{prefix}: {kept[name]} cannot be read: {error.message}") from error
+        # TensorFlow's reader turns its own errors into Python's, each into another.
+        except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{prefix}: {kept[name]} cannot be read: {error}") from error
 
     return tables.Source(prefix, {name: shapes[stored] for name, stored in kept.items()}, read)
 

@@ -74,8 +74,8 @@ class TokenPooling(keras.layers.Layer):
             vectors = tokens[:, 0]
         return ops.normalize(vectors, axis=-1) if self.normalize else vectors
 
-    def compute_output_shape(self, layer_shapes, mask_shape):
-        return (mask_shape[0], sum(shape[-1] for shape in layer_shapes))
+    def compute_output_shape(self, layers_shape, padding_mask_shape):
+        return (padding_mask_shape[0], sum(shape[-1] for shape in layers_shape))
 
     def get_config(self):
         return {**super().get_config(), "pooling": self.pooling, "normalize": self.normalize}

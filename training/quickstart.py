@@ -195,7 +195,8 @@ def print_places(made, encoder, classifier, served, start):
     python = os.path.relpath(sys.executable) if sys.executable.startswith(os.getcwd()) else "python"
     say(f'     {python} training/fill_mask.py --model {encoder} --text "It returns a [MASK] of integers."')
     say(f"     {python} training/pretrain.py --config training/recipes/quickstart/pretrain.yaml \\")
-    say(f"         --data {made.parent / 'data'} --size bert_small --learning_rate 5e-4 --max_minutes 120 --output runs/bert_small")
+    say(f"         --data {made.parent / 'data'} --size bert_small --learning_rate 5e-4 --max_minutes 120 \\")
+    say("         --output runs/bert_small")
 
 
 if __name__ == "__main__":

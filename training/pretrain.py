@@ -23,8 +23,8 @@ import typing
 
 import keras
 import numpy as np
-import pretraining_report
 
+import pretraining_report
 from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTokenizer
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.preprocessing.pretraining import read_training_data

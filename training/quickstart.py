@@ -20,12 +20,12 @@ import subprocess
 import sys
 import time
 
+import keras
+
 import fill_mask
 import finetune
-import keras
 import prepare_data
 import pretrain
-
 from keras_bert_impl import BertMaskedLM, BertTextClassifier
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.runs import main, parse, say
@@ -43,7 +43,7 @@ class QuickstartConfig:
         recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
     """
 
-    output: str = "quickstart"
+    output: str = "runs/quickstart"
     corpus: str | None = None
     recipes: str = str(pathlib.Path(__file__).parent / "recipes" / "quickstart")
 

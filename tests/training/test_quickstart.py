@@ -1,10 +1,10 @@
 import json
 
 import keras
-import pretrain
 import pytest
-import quickstart
 
+import pretrain
+import quickstart
 from keras_bert_impl.runs import parse
 
 RECIPES = {

@@ -46,7 +46,8 @@ class PrepareConfig:
         predictions_per_sequence: most masked tokens of a row; about 15 % of the length.
         duplicates: how often the training text is cut into different pairs.
         static_masks: mask once, now, in google-research/bert's format, rather than anew in every epoch.
-        labelled_sentences: most labelled training sentences of one label; the labels are balanced.
+        labelled_sentences: most labelled training sentences of one label, beside at most 500 to validate and test; the
+            labels are balanced.
         skip_unreadable: go on without files that cannot be read, naming them, rather than stop.
         seed: of every random choice.
     """
@@ -162,8 +163,8 @@ def write_labelled_sentences(config, splits, directory):
     directory.mkdir(exist_ok=True)
     counts = {}
     for split, by_label in by_split.items():
-        share = 1 if split == "train" else 0.1
-        most = min(int(config.labelled_sentences * share), *(len(by_label[label]) for label in labels))
+        asked = config.labelled_sentences if split == "train" else 500
+        most = min(asked, *(len(by_label[label]) for label in labels))
         rows = [
             {"text": sentence, "label": label} for label in labels for _, sentence in sorted(by_label[label])[:most]
         ]

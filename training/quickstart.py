@@ -20,12 +20,12 @@ import subprocess
 import sys
 import time
 
+import keras
+
 import fill_mask
 import finetune
-import keras
 import prepare_data
 import pretrain
-
 from keras_bert_impl import BertMaskedLM, BertTextClassifier
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.runs import main, parse, say
@@ -43,7 +43,7 @@ class QuickstartConfig:
         recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
     """
 
-    output: str = "quickstart"
+    output: str = "runs/quickstart"
     corpus: str | None = None
     recipes: str = str(pathlib.Path(__file__).parent / "recipes" / "quickstart")
 
@@ -195,7 +195,8 @@ def print_places(made, encoder, classifier, served, start):
     python = os.path.relpath(sys.executable) if sys.executable.startswith(os.getcwd()) else "python"
     say(f'     {python} training/fill_mask.py --model {encoder} --text "It returns a [MASK] of integers."')
     say(f"     {python} training/pretrain.py --config training/recipes/quickstart/pretrain.yaml \\")
-    say(f"         --data {made.parent / 'data'} --size bert_small --max_minutes 120 --output runs/bert_small")
+    say(f"         --data {made.parent / 'data'} --size bert_small --learning_rate 5e-4 --max_minutes 120 \\")
+    say("         --output runs/bert_small")
 
 
 if __name__ == "__main__":

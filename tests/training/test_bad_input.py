@@ -1,14 +1,14 @@
 """What people get wrong: each ends with one clear line, a non-zero exit, and nothing written."""
 
-import export
-import fill_mask
-import finetune
-import prepare_data
-import pretrain
 import pytest
 from conftest import WORDS
 
+import export
+import fill_mask
+import finetune
 import keras_bert_impl as kbi
+import prepare_data
+import pretrain
 
 
 @pytest.fixture

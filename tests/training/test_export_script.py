@@ -2,9 +2,9 @@ import json
 
 import pytest
 from conftest import WORDS
-from export import ExportConfig, choose_task, run
 
 import keras_bert_impl as kbi
+from export import ExportConfig, choose_task, run
 from keras_bert_impl.runs import parse
 
 

@@ -30,7 +30,9 @@ def sentences(request):
 
 @pytest.fixture(scope="module")
 def theirs():
-    return transformers.BertModel.from_pretrained(CHECKPOINT, attn_implementation="eager").eval()
+    return transformers.BertModel.from_pretrained(
+        CHECKPOINT, attn_implementation="eager", output_hidden_states=True, output_attentions=True
+    ).eval()
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def test_outputs_layers_and_attention_are_those_of_transformers(embedder, senten
     encoder = kbi.BertEncoder.from_pretrained(CHECKPOINT, return_hidden_states=True, return_attention=True)
     for rows in batches(embedder, sentences):
         ours = encoder.predict_on_batch(rows)
-        expected = outputs_of(theirs, rows, output_hidden_states=True, output_attentions=True)
+        expected = outputs_of(theirs, rows)
         tokens = rows["padding_mask"] == 1
         np.testing.assert_allclose(ours["sequence_output"][tokens], expected["last_hidden_state"][tokens], atol=1e-5)
         np.testing.assert_allclose(ours["pooled_output"], expected["pooler_output"], atol=1e-5)

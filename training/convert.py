@@ -10,6 +10,7 @@ import quiet_start  # noqa: F401
 
 import dataclasses
 import importlib
+import itertools
 import pathlib
 import sys
 import typing
@@ -125,12 +126,10 @@ def largest_difference(one, other, tokenizer):
 
 
 def named(arguments):
-    """The first two plain arguments as --source and --target."""
-    places = [index for index, argument in enumerate(arguments) if not argument.startswith("-")]
-    for place, name in zip(places[:2], ("--source", "--target"), strict=False):
-        if place in (0, 1):
-            arguments = [*arguments[:place], f"{name}={arguments[place]}", *arguments[place + 1 :]]
-    return arguments
+    """The plain arguments at the beginning as --source and --target."""
+    plain = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))[:2]
+    options = [f"{name}={argument}" for name, argument in zip(("--source", "--target"), plain, strict=False)]
+    return options + arguments[len(plain) :]
 
 
 if __name__ == "__main__":

@@ -24,8 +24,7 @@ import matplotlib
 import numpy as np
 import sklearn.metrics
 
-from keras_bert_impl import BertEncoder, BertTextClassifier, WordPieceTokenizer
-from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl import BertEncoder, BertTextClassifier, checkpoints
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
 from keras_bert_impl.tasks import text_classification
@@ -109,21 +108,22 @@ def run(config):
 
 def build(config, class_names):
     """The classifier, with the checkpoint's weights unless from scratch."""
+    checkpoint = checkpoints.open_checkpoint(config.model)
     bert = dataclasses.replace(
-        huggingface.read_config(config.model),
+        checkpoint.config,
         hidden_dropout_rate=config.dropout_rate,
         attention_dropout_rate=config.dropout_rate,
     )
     model = BertTextClassifier(
         BertEncoder(bert, dtype=keras.dtype_policies.get(config.precision)),
         num_classes=len(class_names),
-        tokenizer=WordPieceTokenizer.from_pretrained(config.model),
+        tokenizer=checkpoint.tokenizer,
         sequence_length=min(config.sequence_length, bert.max_length),
         class_names=class_names,
     )
     if not config.from_scratch:
         # The head is always new: the checkpoint's, if it has one, was for other classes.
-        huggingface.load_weights(model, config.model, except_for=("classifier/",))
+        checkpoints.load(model, checkpoint, except_for=("classifier/",))
     return model
 
 

@@ -39,6 +39,10 @@ HUGGINGFACE_ACTIVATIONS = {
     "relu": "relu",
 }
 ACTIVATION_NAMES = ("gelu", "gelu_tanh", "relu")
+# No BERT is larger in any direction, and no JSON of one longer: a damaged or hostile file ends here, before anything of
+# its size is made.
+LARGEST_SIZE = 2**24
+LARGEST_JSON = 2**26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +89,11 @@ class BertConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+            if value > LARGEST_SIZE:
+                raise ValueError(f"{name} is {value}, above {LARGEST_SIZE:,}: no BERT is so large.")
+        for name in ("hidden_dropout_rate", "attention_dropout_rate", "initializer_range", "layer_norm_epsilon"):
+            if not isinstance(getattr(self, name), int | float):
+                raise ValueError(f"{name} must be a number, not {getattr(self, name)!r}.")
         for name in ("hidden_dropout_rate", "attention_dropout_rate"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 0 and below 1, not {getattr(self, name)!r}.")
@@ -98,8 +107,8 @@ class BertConfig:
             )
         if self.activation not in ACTIVATION_NAMES:
             raise ValueError(f"activation {self.activation!r} is unknown; known are {', '.join(ACTIVATION_NAMES)}.")
-        if not 0 <= self.pad_id < self.vocabulary_size:
-            raise ValueError(f"pad_id {self.pad_id} is outside the vocabulary of {self.vocabulary_size}.")
+        if not isinstance(self.pad_id, int) or not 0 <= self.pad_id < self.vocabulary_size:
+            raise ValueError(f"pad_id {self.pad_id!r} is outside the vocabulary of {self.vocabulary_size}.")
 
     @classmethod
     def from_name(cls, name, **overrides):
@@ -133,7 +142,7 @@ class BertConfig:
         Raises: ValueError if the model is of another type, or uses what this library does not compute
             (relative positions, a decoder).
         """
-        found = _read_json(path)
+        found = read_json(path)
         if found.get("model_type", "bert") != "bert":
             raise ValueError(f"{path}: model_type is {found['model_type']!r}, expected 'bert'.")
         if found.get("position_embedding_type", "absolute") != "absolute":
@@ -171,17 +180,20 @@ class BertConfig:
 
     @classmethod
     def _from_json(cls, path, activations):
-        found = _read_json(path)
+        found = read_json(path)
         missing = [theirs for _, theirs in JSON_KEYS[:5] if theirs not in found]
         if missing:
             raise ValueError(f"{path}: {', '.join(missing)} missing; this is not the configuration of a BERT.")
         fields = {ours: found[theirs] for ours, theirs in JSON_KEYS if theirs in found}
         activation = found.get("hidden_act", "gelu")
-        if activation not in activations:
+        if not isinstance(activation, str) or activation not in activations:
             raise ValueError(f"{path}: hidden_act {activation!r} is unknown; known are {', '.join(activations)}.")
         optional = {"layer_norm_epsilon": "layer_norm_eps", "pad_id": "pad_token_id"}
         fields |= {ours: found[theirs] for ours, theirs in optional.items() if found.get(theirs) is not None}
-        return cls(activation=activations[activation], **fields)
+        try:
+            return cls(activation=activations[activation], **fields)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def count_parameters(self):
         """Weights of the encoder with its pooler: 109,482,240 for bert-base-uncased."""
@@ -193,12 +205,17 @@ class BertConfig:
         return embeddings + self.num_layers * (attention + feed_forward) + pooler
 
 
-def _read_json(path):
-    text = pathlib.Path(path).read_text(encoding="utf-8")
+def read_json(path):
+    """The object of a JSON file, read as the untrusted input it may be. Raises ValueError naming the file."""
+    path = pathlib.Path(path)
+    if path.stat().st_size > LARGEST_JSON:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes: that is no description of a model.")
     try:
-        found = json.loads(text)
+        found = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} line {error.lineno}: not valid JSON ({error.msg}).") from error
+    except (ValueError, RecursionError) as error:  # not text, a number of thousands of digits, nested without end
+        raise ValueError(f"{path}: not valid JSON ({error}).") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected a JSON object, found {type(found).__name__}.")
     return found

@@ -1,40 +1,48 @@
 """pytorch_model.bin without torch, and without running what its pickle asks for.
 
 Since torch 1.6 such a file is a zip: `*/data.pkl` describes the tensors, `*/data/KEY` holds the bytes of each storage.
+Before, it was a row of pickles, the fourth of which describes the tensors, and then the storages.
 A pickle names the functions it wants called; this reader knows the handful that describe tensors, calls its own in
 their place, and refuses every other.
 """
 
 import collections
+import io
 import pathlib
 import pickle
+import pickletools
 import typing
 import zipfile
+from collections.abc import Callable
 
-import ml_dtypes
 import numpy as np
 
 from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints.safetensors_file import BYTES, FLOATS, to_float32
 
+# torch's kinds of storage, as safetensors names their types.
 STORAGES = {
-    "DoubleStorage": np.float64,
-    "FloatStorage": np.float32,
-    "HalfStorage": np.float16,
-    "BFloat16Storage": ml_dtypes.bfloat16,
-    "LongStorage": np.int64,
-    "IntStorage": np.int32,
-    "ByteStorage": np.uint8,
-    "BoolStorage": np.bool_,
+    "DoubleStorage": "F64",
+    "FloatStorage": "F32",
+    "HalfStorage": "F16",
+    "BFloat16Storage": "BF16",
+    "LongStorage": "I64",
+    "IntStorage": "I32",
+    "ShortStorage": "I16",
+    "CharStorage": "I8",
+    "ByteStorage": "U8",
+    "BoolStorage": "BOOL",
 }
-FLOATS = ("DoubleStorage", "FloatStorage", "HalfStorage", "BFloat16Storage")
+LARGEST_DESCRIPTION = 2**26  # bytes; that of BERT-large has 60,000
+OLD_FORMAT = 0x1950A86A20F9469CFC6C  # the first pickle of a file from before torch 1.6
+REMEDY = "If you trust it, load it with transformers and save it again: that writes model.safetensors."
 
 
 class Storage(typing.NamedTuple):
-    """Where the numbers of a tensor lie: the kind of storage, its name in the zip, its length in numbers."""
+    """Where the numbers of a tensor lie: their type, and the name of their storage."""
 
     kind: str
     key: str
-    size: int
 
 
 class Tensor(typing.NamedTuple):
@@ -46,82 +54,134 @@ class Tensor(typing.NamedTuple):
     strides: tuple[int, ...]
 
 
+class Opened(typing.NamedTuple):
+    """A file whose description has been read: what it describes, the bytes of every storage, and how to get them."""
+
+    content: object
+    sizes: dict[str, int]
+    read: Callable[[str], bytes]
+
+
 def open_torch_file(path):
     """A pytorch_model.bin as a `tables.Source`.
 
-    Raises: ValueError if the file is damaged, older than torch 1.6, asks for anything but tensors, or describes one
-        that does not lie within its storage.
+    Raises: ValueError if the file is damaged, asks for anything but tensors, or describes one that does not lie within
+        its storage.
     """
     path = pathlib.Path(path)
-    if not zipfile.is_zipfile(path):
-        raise ValueError(
-            f"{path} is damaged, or was written before torch 1.6, whose files cannot be read without running them. "
-            "Load it with transformers and save it again: that writes model.safetensors."
-        )
-    with zipfile.ZipFile(path) as archive:
-        members = {name.split("/", 1)[1]: name for name in archive.namelist() if "/" in name}
-        if "data.pkl" not in members:
-            raise ValueError(f"{path} is a zip without data.pkl: torch did not write it.")
-        with archive.open(members["data.pkl"]) as file:
-            content = _describe(file, path)
-        sizes = {name: archive.getinfo(member).file_size for name, member in members.items()}
-    if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} holds something other than a dict of tensors.")
-    # Integers are buffers such as position_ids: no weight of a BERT.
-    tensors = {name: tensor for name, tensor in content.items() if tensor.storage.kind in FLOATS}
-    for name, tensor in tensors.items():
-        _check(path, name, tensor, sizes)
+    try:
+        opened = _open_zip(path) if zipfile.is_zipfile(path) else _open_old(path)
+    # A damaged or hostile file leads to errors of every kind: of unpickling, of zip, missing arguments.
+    except Exception as error:
+        raise ValueError(f"{path} is not a file of tensors that can be read safely: {error}. {REMEDY}") from error
+    content = opened.content
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in content.items()
+    ):
+        raise ValueError(f"{path} holds something other than a dict of tensors. {REMEDY}")
+    for name, tensor in content.items():
+        _check(path, name, tensor, opened.sizes)
 
     def read(name):
-        tensor = tensors[name]
+        (kind, key), offset, shape, strides = content[name]
+        if kind not in FLOATS:
+            raise ValueError(f"{path}: {name} is of type {kind}, expected floats: F32, F16, BF16 or F64.")
+        numbers = np.frombuffer(opened.read(key), FLOATS[kind])
+        steps = [step * numbers.itemsize for step in strides]
+        view = np.lib.stride_tricks.as_strided(numbers[offset:], shape, steps, writeable=False)
+        return to_float32(view, kind == "BF16")
+
+    shapes = {name: tensor.shape for name, tensor in content.items()}
+    kinds = {name: tensor.storage.kind for name, tensor in content.items()}
+    return tables.Source(str(path), shapes, read, kinds)
+
+
+def _open_zip(path):
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
+        if any(info.compress_type or info.compress_size != info.file_size for info in members.values()):
+            # torch stores. Compressed, a small file could ask for any amount of memory.
+            raise ValueError("it is a compressed zip, which torch does not write")
+        if "data.pkl" not in members:
+            raise ValueError("it is a zip without data.pkl")
+        if "byteorder" in members and archive.read(members["byteorder"]) != b"little":
+            raise ValueError("its numbers are big-endian")
+        content = _describe(io.BytesIO(archive.read(members["data.pkl"])))
+
+    def read(key):
         with zipfile.ZipFile(path) as archive:
-            numbers = np.frombuffer(archive.read(members[f"data/{tensor.storage.key}"]), STORAGES[tensor.storage.kind])
-        steps = [step * numbers.itemsize for step in tensor.strides]
-        return np.lib.stride_tricks.as_strided(numbers[tensor.offset :], tensor.shape, steps, writeable=False)
+            return archive.read(members[f"data/{key}"])
 
-    return tables.Source(str(path), {name: tensor.shape for name, tensor in tensors.items()}, read)
+    sizes = {name.removeprefix("data/"): info.file_size for name, info in members.items() if name.startswith("data/")}
+    return Opened(content, sizes, read)
 
 
-def _describe(file, path):
-    try:
-        return _Description(file, path).load()
-    except ValueError:
-        raise
-    # Whatever else a damaged pickle leads to: unpickling errors, missing arguments, the end of the file.
-    except Exception as error:
-        raise ValueError(f"{path} is damaged: its description of tensors cannot be read ({error}).") from error
+def _open_old(path):
+    """A file from before torch 1.6."""
+    with path.open("rb") as file:
+        if _describe(file) != OLD_FORMAT:
+            raise ValueError("torch did not write it")
+        version, system = _describe(file), _describe(file)
+        if version != 1001 or not system["little_endian"]:
+            raise ValueError(f"it is of version {version}, or big-endian")
+        content, keys = _describe(file), _describe(file)
+        kinds = {tensor.storage.key: tensor.storage.kind for tensor in content.values()}
+        begins, sizes = {}, {}
+        for key in keys:
+            sizes[key] = int.from_bytes(file.read(8), "little") * BYTES[kinds[key]]
+            begins[key] = file.tell()
+            file.seek(sizes[key], io.SEEK_CUR)
+        if file.tell() > path.stat().st_size:
+            raise ValueError("it is truncated")
+
+    def read(key):
+        with path.open("rb") as file:
+            file.seek(begins[key])
+            return file.read(sizes[key])
+
+    return Opened(content, sizes, read)
+
+
+def _describe(file):
+    """What the next pickle of a file says."""
+    start = file.tell()
+    for operation, _, position in pickletools.genops(file):
+        # torch writes protocol 2. A later one can ask for memory that the file does not fill.
+        if operation.proto > 4 or position - start > LARGEST_DESCRIPTION:
+            raise ValueError(f"its description of tensors is too long or asks for {operation.name}")
+    file.seek(start)
+    return _Description(file).load()
 
 
 def _check(path, name, tensor, sizes):
     """Raises ValueError unless every number of the tensor lies within what the file holds."""
-    last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
-    held = sizes.get(f"data/{tensor.storage.key}", 0) // np.dtype(STORAGES[tensor.storage.kind]).itemsize
     numbers = (tensor.offset, *tensor.shape, *tensor.strides)
-    if not all(isinstance(number, int) and number >= 0 for number in numbers) or (
-        last >= held and 0 not in tensor.shape
-    ):
+    if len(tensor.shape) != len(tensor.strides) or not all(type(n) is int and n >= 0 for n in numbers):
+        raise ValueError(f"{path} is damaged: {name} has the shape {tensor.shape} and the steps {tensor.strides}.")
+    last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
+    held = sizes.get(tensor.storage.key, 0) // BYTES[tensor.storage.kind]
+    if 0 not in tensor.shape and last >= held:
         raise ValueError(f"{path}: {name} of shape {tensor.shape} reaches to number {last + 1} of a storage of {held}.")
 
 
-class _Description(pickle.Unpickler):
-    """Builds `Tensor`s and dicts, nothing else."""
-
-    def __init__(self, file, path):
-        super().__init__(file)
-        self.path = path
+# Python's own and not the one in C: that one fills as much memory as a number in the file says.
+class _Description(pickle._Unpickler):
+    """Builds `Tensor`s, dicts and plain values, nothing else."""
 
     def find_class(self, module, name):
         if (module, name) == ("collections", "OrderedDict"):
             return collections.OrderedDict
+        # New functions each time: a pickle may set attributes of what it was given.
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return lambda storage, offset, shape, strides, *rest: Tensor(storage, offset, tuple(shape), tuple(strides))
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
             return lambda tensor, *rest: tensor
         if module == "torch" and name in STORAGES:
-            return name
-        raise ValueError(f"{self.path} asks to run {module}.{name}, which describes no tensor: refused.")
+            return STORAGES[name]
+        raise ValueError(f"it asks to run {module}.{name}, which describes no tensor: refused")
 
     def persistent_load(self, saved):
-        if not (isinstance(saved, tuple) and len(saved) == 5 and saved[0] == "storage" and saved[1] in STORAGES):
-            raise ValueError(f"{self.path} refers to {saved!r:.80}, which is no storage of numbers: refused.")
-        return Storage(saved[1], str(saved[2]), int(saved[4]))
+        is_storage = isinstance(saved, tuple) and len(saved) in (5, 6) and saved[0] == "storage"
+        if not is_storage or saved[1] not in BYTES or not isinstance(saved[2], str) or any(saved[5:]):
+            raise ValueError(f"it refers to {saved!r:.80}, which is no storage of numbers: refused")
+        return Storage(saved[1], saved[2])

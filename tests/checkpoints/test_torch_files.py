@@ -61,7 +61,7 @@ def rewrite(path, description):
 def test_what_a_pickle_wants_run_is_not_run(theirs, tmp_path, capsys):
     path = tmp_path / "pytorch_model.bin"
     rewrite(path, pickle.dumps({"weight": Malicious()}))
-    with pytest.raises(ValueError, match=r"pytorch_model.bin asks to run .*print, .* refused"):
+    with pytest.raises(ValueError, match=r"pytorch_model.bin is not .* it asks to run .*print, .* refused"):
         open_torch_file(path)
     assert "executed" not in capsys.readouterr().out
 
@@ -79,15 +79,57 @@ def test_a_tensor_outside_its_storage_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x02}q\x00.", b"PK\x03\x04 and nothing more"])
-def test_a_file_that_is_no_zip_is_refused_with_the_remedy(content, tmp_path):
+def test_a_file_that_torch_did_not_write_is_refused_with_the_remedy(content, tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(content)
-    with pytest.raises(ValueError, match=r"before torch 1.6.*Load it with transformers and save it again"):
+    with pytest.raises(ValueError, match=r"can be read safely: .*load it with transformers and save it again"):
         open_torch_file(tmp_path / "pytorch_model.bin")
+
+
+def test_a_file_from_before_torch_1_6_gives_its_tensors(theirs, tmp_path):
+    whole = torch.arange(24.0).reshape(4, 6)
+    tensors = {**theirs.state_dict(), "part": whole[1:3, ::2], "whole": whole}
+    torch.save(tensors, tmp_path / "old.bin", _use_new_zipfile_serialization=False)
+    source = open_torch_file(tmp_path / "old.bin")
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(source.read(name), tensor.numpy())
+
+
+def test_a_truncated_old_file_is_refused(tmp_path):
+    torch.save({"weight": torch.zeros(30)}, tmp_path / "old.bin", _use_new_zipfile_serialization=False)
+    (tmp_path / "old.bin").write_bytes((tmp_path / "old.bin").read_bytes()[:-8])
+    with pytest.raises(ValueError, match=r"old.bin is not .* it is truncated"):
+        open_torch_file(tmp_path / "old.bin")
+
+
+def test_a_compressed_zip_is_refused(tmp_path):
+    torch.save({"weight": torch.zeros(3)}, tmp_path / "file.bin")
+    with zipfile.ZipFile(tmp_path / "file.bin") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "file.bin", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match="a compressed zip, which torch does not write"):
+        open_torch_file(tmp_path / "file.bin")
+
+
+def test_a_description_cannot_ask_for_memory(theirs, tmp_path):
+    # An empty bytearray of 2 ** 60 bytes, in eleven bytes of pickle.
+    rewrite(tmp_path / "pytorch_model.bin", b"\x80\x05\x96" + (2**60).to_bytes(8, "little") + b".")
+    with pytest.raises(ValueError, match=r"pytorch_model.bin is not .* can be read safely"):
+        open_torch_file(tmp_path / "pytorch_model.bin")
+
+
+def test_integers_where_floats_are_wanted_are_named(theirs, tmp_path):
+    tensors = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
+    tensors["bert.encoder.layer.1.output.dense.bias"] = torch.arange(15)
+    torch.save(tensors, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"layer.1.output.dense.bias is of type I64, expected F32"):
+        kbi.BertMaskedLM.from_pretrained(tmp_path)
 
 
 def test_a_truncated_description_is_named(theirs, tmp_path):
     rewrite(tmp_path / "pytorch_model.bin", pickle.dumps({"weight": 1})[:-3])
-    with pytest.raises(ValueError, match=r"pytorch_model.bin is damaged"):
+    with pytest.raises(ValueError, match=r"pytorch_model.bin is not a file of tensors"):
         open_torch_file(tmp_path / "pytorch_model.bin")
 
 

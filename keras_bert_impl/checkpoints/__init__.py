@@ -3,7 +3,8 @@
 from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.growing import grow
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
-from keras_bert_impl.checkpoints.tables import Checkpoint, load
+from keras_bert_impl.checkpoints.tables import Checkpoint, check_encoder, load
+from keras_bert_impl.checkpoints.whole_directory import finish
 
 __all__ = ["format_of", "grow", "huggingface", "load", "local_directory", "open_checkpoint", "published_table"]
 
@@ -18,7 +19,10 @@ def open_checkpoint(path):
     if isinstance(path, Checkpoint):
         return path
     directory = local_directory(path)
-    return format_of(directory).open_checkpoint(directory)
+    finish(directory)  # a save that ended between its last two steps
+    checkpoint = format_of(directory).open_checkpoint(directory)
+    check_encoder(checkpoint)
+    return checkpoint
 
 
 def format_of(directory):

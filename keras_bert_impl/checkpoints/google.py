@@ -93,7 +93,7 @@ def open_checkpoint(directory):
     names = None
     if "output_weights" in source.shapes:
         names = [str(index) for index in range(source.shapes["output_weights"][0])]
-    return tables.Checkpoint(config, table(config.num_layers), source, tokenizer, None, names)
+    return tables.Checkpoint(config, table(config.num_layers), source, lambda: tokenizer, None, names)
 
 
 def is_lowercase(name):

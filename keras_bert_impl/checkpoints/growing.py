@@ -24,12 +24,13 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
         num_layers: the first so many layers.
 
     Returns: a Checkpoint; the file itself stays as it is.
-    Raises: ValueError for words that are there already or a checkpoint without vocabulary, or more layers than it has.
+    Raises: ValueError for words that are there already or that no text gives, for a checkpoint without vocabulary,
+        or more layers than it has.
     """
     old = checkpoint.config
     if num_layers is not None and not 1 <= num_layers <= old.num_layers:
         raise ValueError(f"num_layers {num_layers}: the checkpoint has {old.num_layers} layers; fewer can be taken.")
-    tokenizer, vocabulary_size = _with_words(checkpoint, list(new_words))
+    read_tokenizer, vocabulary_size = _with_words(checkpoint, list(new_words))
     config = dataclasses.replace(
         old,
         max_length=max_length or old.max_length,
@@ -40,24 +41,33 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
         print(f"{checkpoint.source.path}: {line}")
     kept = [row for row in checkpoint.rows if _block(row[0]) < config.num_layers]
     return checkpoint._replace(
-        config=config, rows=kept, tokenizer=tokenizer, source=_resized(checkpoint._replace(rows=kept), config)
+        config=config, rows=kept, read_tokenizer=read_tokenizer, source=_resized(checkpoint._replace(rows=kept), config)
     )
 
 
 def _with_words(checkpoint, new_words):
-    """The tokenizer with the words, and the rows the embedding needs for them."""
+    """What gives the tokenizer with the words, and the rows the embedding needs for them."""
     if not new_words:
-        return checkpoint.tokenizer, checkpoint.config.vocabulary_size
-    if checkpoint.tokenizer is None:
+        return checkpoint.read_tokenizer, checkpoint.config.vocabulary_size
+    old = checkpoint.tokenizer
+    if old is None:
         raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it that words could be added to.")
-    vocabulary = checkpoint.tokenizer.vocabulary
+    vocabulary = old.vocabulary
     known = sorted(set(new_words) & set(vocabulary))
     if known:
         raise ValueError(f"{', '.join(known)}: in the vocabulary already.")
     # An embedding may have more rows than words: new words follow the last row, unused entries fill the gap.
     gap = [f"[unused-row-{row}]" for row in range(len(vocabulary), checkpoint.config.vocabulary_size)]
     words = [*vocabulary, *gap, *new_words]
-    return WordPieceTokenizer(words, checkpoint.tokenizer.lowercase), len(words)
+    tokenizer = WordPieceTokenizer(words, old.lowercase)
+    for word in new_words:
+        pieces = tokenizer.encode(word, add_special_tokens=False).tokens
+        if pieces != [word]:
+            raise ValueError(
+                f"{word!r} would never be found: before words are looked up, the tokenizer makes {' '.join(pieces)!r} "
+                "of it. Add a word as it is after lower-casing and splitting at punctuation."
+            )
+    return lambda: tokenizer, len(words)
 
 
 def _changes(old, new):

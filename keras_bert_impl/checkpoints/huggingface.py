@@ -4,19 +4,18 @@ One table says which of our weights is which of their tensors; it is read in one
 to save. Nothing in a checkpoint is executed.
 """
 
-import contextlib
+import functools
 import json
-import os
 import pathlib
-import tempfile
 
-import safetensors
 import safetensors.numpy
 
 from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 from keras_bert_impl.checkpoints.tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
-from keras_bert_impl.config import BertConfig
+from keras_bert_impl.checkpoints.whole_directory import replaced_together
+from keras_bert_impl.config import BertConfig, read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 EMBEDDING_ROWS = (
@@ -72,6 +71,13 @@ ARCHITECTURES = {
     "BertMultipleChoice": "BertForMultipleChoice",
     "BertTextEmbedder": "BertModel",
 }
+# Architectures whose `classifier` scores named classes.
+CLASSIFIERS = ("BertForSequenceClassification", "BertForTokenClassification")
+# A new file on the left makes the old ones on the right void: another library would read them first, or in its place.
+SUPERSEDED = {
+    "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*"),
+    "vocab.txt": ("tokenizer.json", "added_tokens.json", "special_tokens_map.json"),
+}
 # Tensors that say nothing of their own: copies of tied weights, and positions 0, 1, 2, ...
 REDUNDANT = (
     "cls.predictions.decoder.weight",
@@ -96,13 +102,14 @@ def save(model, directory):
     """
     encoder = getattr(model, "encoder", model)
     architecture = ARCHITECTURES[type(model).__name__]
-    prefix = "" if architecture == "BertModel" else "bert."  # a bare BertModel has no prefix
+    # A bare BertModel has no prefix, and a pooler always, which a BertTextEmbedder does not use.
+    prefix, holder = ("", encoder) if architecture == "BertModel" else ("bert.", model)
     tensors = {
         name.replace("bert.", prefix): array
-        for name, array in tables.tensors(model, table(encoder.config.num_layers)).items()
+        for name, array in tables.tensors(holder, table(encoder.config.num_layers)).items()
     }
     config = {"architectures": [architecture], **encoder.config.to_huggingface(), **_head_config(model)}
-    with _replaced_together(directory) as target:
+    with replaced_together(directory, _superseded) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         if getattr(model, "tokenizer", None) is not None:
@@ -119,21 +126,19 @@ def open_checkpoint(directory):
     path = directory / "config.json"
     if not path.is_file():
         raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")
-    config = BertConfig.from_huggingface(path)
+    config, content = BertConfig.from_huggingface(path), read_json(path)
     source = open_source(directory)
     _check_agreement(source, config)
-    tokenizer = None
-    if any((directory / name).is_file() for name in ("vocab.txt", "tokenizer.json")):
-        tokenizer = WordPieceTokenizer.from_pretrained(directory)
-        tables.check_vocabulary(tokenizer, config, source)
+    architecture = next(iter(content.get("architectures") or []), None)
     return tables.Checkpoint(
         config,
         table(config.num_layers),
         source,
-        tokenizer,
+        functools.partial(_read_tokenizer, directory, config, source),
         _sequence_length(directory, config),
-        _class_names(path, source.shapes),
-        next(iter(json.loads(path.read_text(encoding="utf-8")).get("architectures") or []), None),
+        _class_names(content, source.shapes, architecture),
+        architecture,
+        _head_arguments(directory, content),
     )
 
 
@@ -145,25 +150,59 @@ def _check_agreement(source, config):
         "bert.embeddings.token_type_embeddings.weight": (config.num_segments, width),
     }
     tables.check_shapes(source, expected, "config.json")
-    blocks = {int(name.split(".")[3]) for name in source.shapes if name.startswith("bert.encoder.layer.")}
+    blocks = {name.split(".")[3] for name in source.shapes if name.startswith("bert.encoder.layer.")}
     if len(blocks) != config.num_layers:
         raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
 
 
-def _class_names(path, shapes):
-    """The class names of a classifier in order; None if there is no classifier."""
-    if "classifier.weight" not in shapes:
+def _class_names(content, shapes, architecture):
+    """The class names of a classifier in order; None if there is none, or it is a regressor's."""
+    if "classifier.weight" not in shapes or architecture not in (*CLASSIFIERS, None):
         return None
-    labels = json.loads(path.read_text(encoding="utf-8")).get("id2label") or {}
-    return [labels.get(str(index), str(index)) for index in range(shapes["classifier.weight"][0])]
+    num_classes = shapes["classifier.weight"][0]
+    # transformers takes a sequence "classifier" of one column for a regressor, whether or not it says so.
+    if content.get("problem_type") == "regression" or (num_classes == 1 and architecture != CLASSIFIERS[1]):
+        return None
+    labels = content.get("id2label")
+    labels = labels if isinstance(labels, dict) else {}
+    return [str(labels.get(str(index), index)) for index in range(num_classes)]
+
+
+def _head_arguments(directory, content):
+    """What the checkpoint says of arguments of our models: dropout of the head, and how a text's vector is pooled."""
+    found = {"pooling": content.get("pooling"), "normalize": content.get("normalize")}
+    if found["pooling"] is None and (directory / "1_Pooling" / "config.json").is_file():
+        # A directory of sentence-transformers.
+        modes = read_json(directory / "1_Pooling" / "config.json")
+        names = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
+        chosen = [name for name, theirs in names.items() if modes.get(theirs)]
+        found["pooling"] = chosen[0] if len(chosen) == 1 else None
+        found["normalize"] = '"sentence_transformers.models.Normalize"' in _text(directory / "modules.json")
+    found["dropout_rate"] = content.get("classifier_dropout")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _text(path):
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _read_tokenizer(directory, config, source):
+    """The tokenizer of a directory; None if it has no vocabulary. Raises ValueError if that is not the embedding's."""
+    if not any((directory / name).is_file() for name in ("vocab.txt", "tokenizer.json")):
+        return None
+    try:
+        tokenizer = WordPieceTokenizer.from_pretrained(directory)
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{directory}: the vocabulary cannot be read, {type(error).__name__}: {error}.") from error
+    tables.check_vocabulary(tokenizer, config, source)
+    return tokenizer
 
 
 def _sequence_length(directory, config):
     path = directory / "tokenizer_config.json"
-    content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    length = content.get("model_max_length")
+    length = read_json(path).get("model_max_length") if path.is_file() else None
     # Hugging Face writes a number of thirty digits for "no limit".
-    return length if length is not None and length <= config.max_length else None
+    return length if isinstance(length, int) and 0 < length <= config.max_length else None
 
 
 def open_source(directory):
@@ -175,8 +214,8 @@ def open_source(directory):
     """
     directory = pathlib.Path(directory)
     for name, open_files in (
-        ("model.safetensors", lambda path: [_open_safetensors(path)]),
-        ("model.safetensors.index.json", lambda path: [_open_safetensors(shard) for shard in _shards(path)]),
+        ("model.safetensors", lambda path: [open_safetensors(path)]),
+        ("model.safetensors.index.json", lambda path: [open_safetensors(shard) for shard in _shards(path)]),
         ("pytorch_model.bin", lambda path: [open_torch_file(path)]),
         ("pytorch_model.bin.index.json", lambda path: [open_torch_file(shard) for shard in _shards(path)]),
     ):
@@ -196,42 +235,27 @@ def standard_name(name):
 
 def _merge(path, sources):
     """Several files as one Source of standard names; `path` is what messages name."""
-    shapes, readers = {}, {}
+    shapes, kinds, readers = {}, {}, {}
     for source in sources:
         for name, shape in source.shapes.items():
             if standard_name(name) not in REDUNDANT:
                 shapes[standard_name(name)] = shape
+                kinds[standard_name(name)] = source.kinds[name]
                 readers[standard_name(name)] = (source.read, name)
 
     def read(name):
         read_from, stored = readers[name]
         return read_from(stored)
 
-    return tables.Source(str(path), shapes, read)
-
-
-def _open_safetensors(path):
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}
-            shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
-            kinds = {name: part.get_dtype() for name, part in slices.items()}
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is damaged or not a safetensors file: {error}.") from error
-    for name, kind in kinds.items():
-        if kind not in ("F64", "F32", "F16", "BF16") and standard_name(name) not in REDUNDANT:
-            raise ValueError(f"{path}: {name} is of type {kind}, expected floats: F32, F16 or BF16.")
-
-    def read(name):
-        with safetensors.safe_open(path, framework="numpy") as file:
-            return file.get_tensor(name)
-
-    return tables.Source(str(path), shapes, read)
+    return tables.Source(str(path), shapes, read, kinds)
 
 
 def _shards(index):
     """The paths of the files that an index.json names. Raises ValueError if one is missing or lies elsewhere."""
-    names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+    places = read_json(index).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+        raise ValueError(f"{index} has no weight_map from tensors to files.")
+    names = sorted(set(places.values()))
     for name in names:
         # An index is untrusted input: it must not lead out of its directory.
         if pathlib.PurePath(name).name != name or not (index.parent / name).is_file():
@@ -240,28 +264,20 @@ def _shards(index):
 
 
 def _head_config(model):
+    """What config.json says of a model's head."""
     names = getattr(model, "class_names", None)
     if type(model).__name__ == "BertTextRegressor":
-        return {"problem_type": "regression", "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
-    if names is None:
-        return {}
-    return {
-        "id2label": {str(index): name for index, name in enumerate(names)},
-        "label2id": {name: index for index, name in enumerate(names)},
-    }
+        names = ["LABEL_0"]
+    fields = {name: getattr(model, name) for name in ("pooling", "normalize") if hasattr(model, name)}
+    if hasattr(model, "dropout_rate"):
+        fields["classifier_dropout"] = model.dropout_rate
+    if type(model).__name__ == "BertTextRegressor":
+        fields["problem_type"] = "regression"
+    if names is not None:
+        fields["id2label"] = {str(index): name for index, name in enumerate(names)}
+        fields["label2id"] = {name: index for index, name in enumerate(names)}
+    return fields
 
 
-@contextlib.contextmanager
-def _replaced_together(directory):
-    """Yields a directory to write to; its files then take their places in `directory`, unless an exception comes.
-
-    A crash while writing leaves the old files whole. The renames at the end take a millisecond, the weights last: what
-    a crash between them leaves is refused when it is read, since weights and configuration are compared.
-    """
-    directory = pathlib.Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    # Within the directory, hence on the same disk: a rename is all or nothing only there.
-    with tempfile.TemporaryDirectory(prefix=".writing-", dir=directory) as writing:
-        yield pathlib.Path(writing)
-        for path in sorted(pathlib.Path(writing).iterdir(), key=lambda path: path.name == "model.safetensors"):
-            os.replace(path, directory / path.name)
+def _superseded(new):
+    return [pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns]

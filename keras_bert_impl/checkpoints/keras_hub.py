@@ -109,7 +109,8 @@ def open_checkpoint(directory):
     blocks = {name.split("/")[1] for name in source.shapes if name.startswith("layers/transformer_encoder")}
     if len(blocks) != config.num_layers:
         raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
-    return tables.Checkpoint(config, table(config), source, _read_tokenizer(directory, config, source))
+    tokenizer = _read_tokenizer(directory, config, source)
+    return tables.Checkpoint(config, table(config), source, lambda: tokenizer)
 
 
 def open_source(path):

@@ -6,6 +6,12 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
+HEADS_NAMED_CLASSIFIER = (
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+    "BertForMultipleChoice",
+)
+
 
 class PretrainedMixin:
     """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
@@ -59,9 +65,12 @@ class ClassesMixin(PretrainedMixin):
         Raises: ValueError also if the checkpoint has no classifier and `num_classes` is missing.
         """
         checkpoint = checkpoints.open_checkpoint(path)
-        names = checkpoint.class_names
+        names = checkpoint.class_names if is_for(cls, checkpoint) else None
         if names is None and num_classes is None:
-            raise ValueError(f"{path} holds no classifier: say how many classes, for example num_classes=2.")
+            raise ValueError(
+                f"{checkpoint.source.path} holds no classifier that a {cls.__name__} could go on with: say how many "
+                "classes a new one has, for example num_classes=2."
+            )
         if names is not None and num_classes in (None, len(names)):
             return load_model(cls, checkpoint, report, **{"num_classes": len(names), "class_names": names, **arguments})
         return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
@@ -69,10 +78,24 @@ class ClassesMixin(PretrainedMixin):
 
 def load_model(cls, checkpoint, report=False, except_for=(), **arguments):
     """Builds a model of the class over the checkpoint's encoder and fills in its weights, but those `except_for`."""
-    arguments = {"tokenizer": checkpoint.tokenizer, "sequence_length": checkpoint.sequence_length, **arguments}
+    if "tokenizer" not in arguments:
+        arguments["tokenizer"] = checkpoint.tokenizer
+    stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
+    arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
     model = cls(BertEncoder(checkpoint.config), **arguments)
+    except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
     checkpoints.load(model, checkpoint, except_for, report)
     return model
+
+
+def is_for(cls, checkpoint):
+    """Whether a checkpoint's classifier, if it has one, was trained as that of a model of this class.
+
+    Hugging Face calls the heads of four kinds of model `classifier`; transformers takes one for another.
+    """
+    kind = checkpoints.huggingface.ARCHITECTURES[cls.__name__]
+    is_other = checkpoint.architecture in HEADS_NAMED_CLASSIFIER and checkpoint.architecture != kind
+    return not is_other and (checkpoint.class_names is not None) == issubclass(cls, ClassesMixin)
 
 
 def checked_sequence_length(sequence_length, config):

@@ -22,6 +22,8 @@ class BertTextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
             feature-based approaches of Devlin et al. 2019, table 7.
         normalize: whether vectors have length 1, so that their product is the cosine.
 
+    `from_pretrained` pools as the checkpoint says: one saved from here, or by sentence-transformers.
+
     Input:  dict of the encoder's inputs, or texts.
     Output: (batch, hidden_size), for "last_four" (batch, 4 * hidden_size), float32.
     Raises: ValueError for another pooling, for "last_four" of fewer layers, or as the other models.
@@ -41,8 +43,8 @@ class BertTextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
             tokens, encoder.input["padding_mask"]
         )
         super().__init__(inputs=encoder.input, outputs=vectors, **{"name": "bert_text_embedder", **kwargs})
-        # Not tracked as a layer: the pooler, which no output here uses, is then no weight of this model.
-        object.__setattr__(self, "encoder", encoder)
+        # With its pooler, which no output here uses but a checkpoint holds.
+        self.encoder = encoder
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.pooling, self.normalize = pooling, normalize

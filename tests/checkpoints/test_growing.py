@@ -77,3 +77,5 @@ def test_impossible_changes_are_refused(checkpoint):
         grow(checkpoint, num_layers=4)
     with pytest.raises(ValueError, match=r"cat: in the vocabulary already"):
         grow(checkpoint, new_words=["cat", "covid"])
+    with pytest.raises(ValueError, match=r"'Covid-19' would never be found: .* Add a word as it is after lower"):
+        grow(checkpoint, new_words=["Covid-19"])

@@ -9,6 +9,8 @@ from reference_models import random_model
 
 from keras_bert_impl import BertEncoder, BertMaskedLM, BertPretrainer, checkpoints
 from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl.tokenizers import write_vocabulary
+from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
 
 
 @pytest.fixture
@@ -85,18 +87,43 @@ def test_a_bare_encoder_lends_its_weights_and_the_heads_are_named_as_new(encoder
     assert "block_0" not in message
 
 
-def test_missing_tensors_are_named_in_one_warning(checkpoint):
-    rewrite(checkpoint, lambda tensors: without(tensors, "pooler.dense.bias", "encoder.layer.1.output.dense.weight"))
+def test_a_missing_pooler_is_named_in_one_warning_and_new(encoder, checkpoint):
+    rewrite(checkpoint, lambda tensors: without(tensors, "pooler.dense.weight", "pooler.dense.bias"))
     with pytest.warns(UserWarning) as caught:
-        BertEncoder.from_pretrained(checkpoint)
+        reloaded = BertEncoder.from_pretrained(checkpoint)
     assert len(caught) == 1
-    assert "no values for block_1/output/kernel, pooler/bias: newly initialised" in str(caught[0].message)
+    assert "no values for pooler/kernel, pooler/bias: newly initialised" in str(caught[0].message)
+    kernel, bias = reloaded.get_layer("pooler").get_weights()
+    assert 0.01 < kernel.std() < 0.03 and not bias.any()
 
 
-def test_a_missing_part_of_a_fused_kernel_makes_all_of_it_new(encoder, checkpoint):
-    rewrite(checkpoint, lambda tensors: without(tensors, "encoder.layer.0.attention.self.key.weight"))
-    with pytest.warns(UserWarning, match="block_0/attention/query_key_value/kernel: newly"):
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("encoder.layer.1.output.dense.weight", r"\(15, 21\)"),
+        ("encoder.layer.0.attention.self.key.weight", r"\(15, 15\)"),
+        ("embeddings.LayerNorm.weight", r"\(15,\)"),
+        ("pooler.dense.bias", r"\(15,\)"),  # half of a pooler
+    ],
+)
+def test_a_missing_tensor_is_named_with_the_shape_expected(name, shape, checkpoint):
+    rewrite(checkpoint, lambda tensors: without(tensors, name))
+    with pytest.raises(ValueError, match=rf"model.safetensors has no tensor bert.{name}, expected of shape {shape}"):
         BertEncoder.from_pretrained(checkpoint)
+
+
+def test_half_of_a_head_is_named(encoder, tmp_path):
+    BertPretrainer(encoder).save_pretrained(tmp_path)
+    rewrite(tmp_path, lambda tensors: without(tensors, "cls.seq_relationship.bias"))
+    with pytest.raises(ValueError, match=r"has no tensor cls.seq_relationship.bias, expected of shape \(2,\)"):
+        BertPretrainer.from_pretrained(tmp_path)
+
+
+def test_surplus_tensors_are_listed_in_the_report(encoder, checkpoint, capsys):
+    rewrite(checkpoint, lambda tensors: {**tensors, "adapter.weight": np.zeros((2, 3), "float32")})
+    BertEncoder.from_pretrained(checkpoint, report=True)
+    printed = capsys.readouterr().out
+    assert "43 tensors used\n1 left over:\n    adapter.weight\n0 newly initialised" in printed
 
 
 def test_a_wrong_shape_is_named_with_both_shapes(checkpoint):
@@ -106,10 +133,75 @@ def test_a_wrong_shape_is_named_with_both_shapes(checkpoint):
         BertEncoder.from_pretrained(checkpoint)
 
 
+@pytest.mark.parametrize(
+    "field, value, message",
+    [
+        ("intermediate_size", 10**7, r"layer.0.intermediate.dense.weight has shape \(21, 15\), .* \(10000000, 15\)"),
+        ("intermediate_size", 10**12, r"config.json: intermediate_size is 1000000000000, above 16,777,216"),
+        ("num_hidden_layers", 10**7, r"model.safetensors has 2 layers, config.json asks for 10000000"),
+        ("vocab_size", "53", r"config.json: vocabulary_size must be an integer of at least 1, not '53'"),
+        ("hidden_dropout_prob", "0.1", r"config.json: hidden_dropout_rate must be a number, not '0.1'"),
+    ],
+)
+def test_a_configuration_cannot_ask_for_memory_that_no_tensor_fills(field, value, message, checkpoint):
+    config = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps({**config, field: value}))
+    with pytest.raises(ValueError, match=message):
+        BertEncoder.from_pretrained(checkpoint)
+
+
+def test_integers_where_floats_are_wanted_are_named(checkpoint):
+    name = "encoder.layer.1.output.dense.bias"
+    rewrite(checkpoint, lambda tensors: {**tensors, name: np.arange(15)})
+    with pytest.raises(ValueError, match=rf"model.safetensors: bert.{name} is of type I64, expected F32"):
+        BertEncoder.from_pretrained(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "name, content", [("config.json", '{"a": 1' + "0" * 5000 + "}"), ("tokenizer_config.json", "[" * 10**5)]
+)
+def test_json_that_python_cannot_read_is_named(name, content, checkpoint):
+    (checkpoint / name).write_text(content)
+    with pytest.raises(ValueError, match=rf"{name}: not valid JSON"):
+        BertEncoder.from_pretrained(checkpoint)
+
+
 def test_a_truncated_file_is_named(checkpoint):
     path = checkpoint / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"model.safetensors is damaged"):
+        BertEncoder.from_pretrained(checkpoint)
+
+
+def header_of(path, change):
+    """Replaces the header of a safetensors file by what `change` makes of it; the numbers stay."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(change(json.loads(content[8 : 8 + size]))).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + size :])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"data_offsets": [0, 60_000_000_000], "shape": [10**9, 15]}, r"ends at byte 60,000,000,000 of"),
+        ({"shape": [54, 15]}, r"shape \[54, 15\] has the bytes"),
+        ({"shape": [-53, -15]}, r"shape \[-53, -15\] has the bytes"),
+        ({"dtype": ["F32"]}, r"is described without type"),
+        ({"data_offsets": [0]}, r"is described without type"),
+    ],
+)
+def test_a_header_that_lies_is_named(change, message, checkpoint):
+    name = "embeddings.word_embeddings.weight"
+    header_of(checkpoint / "model.safetensors", lambda header: {**header, name: {**header[name], **change}})
+    with pytest.raises(ValueError, match=rf"model.safetensors is damaged.*{name}.* {message}"):
+        BertEncoder.from_pretrained(checkpoint)
+
+
+@pytest.mark.parametrize("content", [b"", b"no", (10**15).to_bytes(8, "little") + b"{}", bytes(7) + b"\x01{}"])
+def test_a_file_of_another_kind_is_named(content, checkpoint):
+    (checkpoint / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"model.safetensors is damaged or not a safetensors file"):
         BertEncoder.from_pretrained(checkpoint)
 
 
@@ -136,6 +228,30 @@ def test_the_masked_lm_bias_of_transformers_is_found(small_config, tmp_path):
     checkpoints.load(head, checkpoints.open_checkpoint(tmp_path))
     bias = head.get_layer("masked_lm_head").output_bias
     np.testing.assert_array_equal(np.array(bias), model.cls.predictions.bias.detach().numpy())
+
+
+def test_a_vocabulary_longer_than_the_embedding_is_refused(encoder, checkpoint):
+    words = [*SPECIAL_TOKENS, *(f"word{index}" for index in range(49))]
+    write_vocabulary(checkpoint / "vocab.txt", words)
+    with pytest.raises(ValueError, match=r"model.safetensors: the token embedding has 53 rows, .* 54 words"):
+        BertMaskedLM.from_pretrained(checkpoint)
+
+
+def test_a_vocabulary_that_lost_words_is_noticed(encoder, checkpoint):
+    write_vocabulary(checkpoint / "vocab.txt", SPECIAL_TOKENS)
+    with pytest.warns(UserWarning, match=r"has 53 rows, the vocabulary beside it only 5 words"):
+        checkpoints.open_checkpoint(checkpoint).read_tokenizer()
+
+
+def test_an_encoder_opens_whatever_its_vocabulary(encoder, checkpoint):
+    (checkpoint / "vocab.txt").write_text("no vocabulary of a BERT")
+    assert_equal_encoders(BertEncoder.from_pretrained(checkpoint), encoder)
+
+
+def test_a_masked_lm_keeps_the_pooler_of_its_checkpoint(encoder, checkpoint):
+    with pytest.warns(UserWarning, match="masked_lm_head"):
+        model = BertMaskedLM.from_pretrained(checkpoint, tokenizer=None)
+    assert_equal_encoders(model.encoder, encoder)
 
 
 def test_saving_leaves_no_half_written_file(encoder, checkpoint):

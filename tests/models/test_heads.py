@@ -1,5 +1,7 @@
 """The heads of fine-tuning, each against transformers, both ways."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from conftest import QUICK_STEPS, without
 from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import huggingface
 
 SPANS = np.array([[1, 3], [0, 0]])
 TOKEN_LABELS = np.array([[-1, 2, 0, 1, -1, 3, -1], [-1, 0, 0, 2, -1, -1, -1]])
@@ -148,3 +151,64 @@ def test_pooling_is_the_formula_and_forgets_padding(pooling, small_config, rows)
 def test_an_unknown_pooling_is_refused(small_config):
     with pytest.raises(ValueError, match="pooling 'median' is unknown; known are cls, mean, max, last_four"):
         kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling="median")
+
+
+def test_an_embedder_comes_back_with_its_pooling_and_opens_in_transformers(small_config, rows, tmp_path):
+    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling="max", normalize=True)
+    model.save_pretrained(tmp_path)
+    open_in_transformers("BertModel", tmp_path)
+    reloaded = kbi.BertTextEmbedder.from_pretrained(tmp_path)
+    assert (reloaded.pooling, reloaded.normalize) == ("max", True)
+    np.testing.assert_allclose(reloaded.predict_on_batch(rows), model.predict_on_batch(rows), atol=1e-6)
+
+
+def test_an_embedder_survives_its_keras_file(small_config, small_tokenizer, tmp_path):
+    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config), tokenizer=small_tokenizer, normalize=True)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    texts = ["the cat sat", "rain"]
+    np.testing.assert_allclose(reloaded.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
+    for weight, expected in zip(reloaded.encoder.get_weights(), model.encoder.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_dropout_of_a_head_is_kept(small_config, tmp_path):
+    kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3, dropout_rate=0.37).save_pretrained(tmp_path)
+    assert open_in_transformers("BertForSequenceClassification", tmp_path).dropout.p == 0.37
+    assert kbi.BertTextClassifier.from_pretrained(tmp_path).dropout_rate == 0.37
+
+
+@pytest.mark.parametrize(
+    ("class_name", "fields", "ours", "arguments"),
+    [
+        ("BertForTokenClassification", {"num_labels": 3}, kbi.BertTextClassifier, {"num_classes": 3}),
+        ("BertForSequenceClassification", {"num_labels": 3}, kbi.BertTokenClassifier, {"num_classes": 3}),
+        ("BertForSequenceClassification", {"num_labels": 3}, kbi.BertTextRegressor, {}),
+        ("BertForSequenceClassification", {"num_labels": 1}, kbi.BertTextClassifier, {"num_classes": 1}),
+        ("BertForSequenceClassification", {"num_labels": 1}, kbi.BertMultipleChoice, {}),
+        ("BertForMultipleChoice", {}, kbi.BertTextRegressor, {}),
+    ],
+)
+def test_a_classifier_of_another_kind_is_not_taken_for_ones_own(
+    class_name, fields, ours, arguments, small_config, tmp_path
+):
+    random_model(class_name, small_config, tmp_path, **fields)
+    with pytest.warns(UserWarning, match="no values for .*classifier/kernel.*newly initialised"):
+        ours.from_pretrained(tmp_path, **arguments)
+    if arguments:
+        with pytest.raises(
+            ValueError, match=rf"no classifier that a {ours.__name__} could go on with: .* num_classes=2"
+        ):
+            ours.from_pretrained(tmp_path)
+
+
+def test_a_regressor_opens_without_being_told(small_config, tmp_path):
+    random_model("BertForSequenceClassification", small_config, tmp_path, num_labels=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        kbi.BertTextRegressor.from_pretrained(tmp_path)
+
+
+def test_the_table_of_heads_knows_every_model():
+    models = {name for name in kbi.models.__all__ if name.startswith("Bert")}
+    assert models == set(huggingface.ARCHITECTURES)

@@ -88,8 +88,8 @@ class Ledger(typing.NamedTuple):
 def load(model, checkpoint, except_for=(), report=False):
     """Copies the tensors of a checkpoint into the weights of `model`, one at a time.
 
-    Weights the checkpoint does not have, and those whose path starts with one of `except_for`, keep their fresh values
-    and are named in one warning. All shapes are compared before a tensor is read.
+    Weights the checkpoint does not have, and those whose path starts with one of `except_for`, start anew, kernels at
+    random, and are named in one warning. All shapes are compared before a tensor is read.
 
     Args:
         model: a BertEncoder or one of the models over it.
@@ -112,8 +112,13 @@ def load(model, checkpoint, except_for=(), report=False):
         _check_shapes(source, names, ours[path], transform)
     for path, names, transform in found:
         ours[path].assign(transform.load([source.read(name) for name in names]))
-    used = [name for _, names, _ in found for name in names]
     paths = {path for path, _, _ in found}
+    for path, _, _ in wanted:
+        if path not in paths and len(ours[path].shape) > 1:
+            # `from_pretrained` builds models with empty kernels.
+            random = keras.initializers.TruncatedNormal(stddev=checkpoint.config.initializer_range)
+            ours[path].assign(random(ours[path].shape, ours[path].dtype))
+    used = [name for _, names, _ in found for name in names]
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path, _, _ in wanted if path not in paths])
     if report:
         print(f"{source.path}: {ledger}")

@@ -4,6 +4,7 @@ import keras
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.initialization import filled_later, kernel_initializer
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 
@@ -70,7 +71,8 @@ class ClassesMixin(PretrainedMixin):
 def load_model(cls, checkpoint, report=False, except_for=(), **arguments):
     """Builds a model of the class over the checkpoint's encoder and fills in its weights, but those `except_for`."""
     arguments = {"tokenizer": checkpoint.tokenizer, "sequence_length": checkpoint.sequence_length, **arguments}
-    model = cls(BertEncoder(checkpoint.config), **arguments)
+    with filled_later():
+        model = cls(BertEncoder(checkpoint.config), **arguments)
     checkpoints.load(model, checkpoint, except_for, report)
     return model
 
@@ -105,7 +107,7 @@ def head_dense(encoder, units, name):
     """The dense layer of a head, float32, started as BERT's other kernels."""
     return keras.layers.Dense(
         units,
-        kernel_initializer=keras.initializers.TruncatedNormal(stddev=encoder.config.initializer_range),
+        kernel_initializer=kernel_initializer(encoder.config),
         dtype="float32",
         name=name,
     )

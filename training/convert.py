@@ -60,6 +60,8 @@ def run(config):
         raise ValueError(f"{target} exists: name another directory.")
     checkpoint = checkpoints.open_checkpoint(config.source)
     describe(checkpoint)
+    if config.to != "huggingface" and checkpoint.config.activation == "gelu" and not config.approximate_gelu:
+        raise ValueError(f"The source computes exact GELU, {config.to} does not: accept that with --approximate_gelu.")
     if config.approximate_gelu:
         checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
     model = build(checkpoint, encoder_only=config.to == "keras_hub")

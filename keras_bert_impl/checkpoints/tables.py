@@ -102,8 +102,8 @@ class Ledger(typing.NamedTuple):
 def load(model, checkpoint, except_for=(), report=False):
     """Copies the tensors of a checkpoint into the weights of `model`, one at a time.
 
-    Heads the checkpoint does not have, and those whose path starts with one of `except_for`, keep their fresh values
-    and are named in one warning. All shapes are compared before a tensor is read.
+    Heads the checkpoint does not have, and those whose path starts with one of `except_for`, start anew, kernels at
+    random, and are named in one warning. All shapes are compared before a tensor is read.
 
     Args:
         model: a BertEncoder or one of the models over it.
@@ -127,7 +127,7 @@ def load(model, checkpoint, except_for=(), report=False):
     used = [name for _, names, _ in found for name in names]
     filled, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
     new = [path for path in ours if path not in filled]
-    _draw([ours[path] for path in new if encoder_shape(encoder.config, path) is not None], encoder.config)
+    _draw([ours[path] for path in new if path.endswith("/kernel")], checkpoint.config)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
     if report:
         print(f"{source.path}: {ledger}")
@@ -165,11 +165,11 @@ def _group(path):
     return path.split("/", 1)[0]
 
 
-def _draw(weights, config):
-    """New values for weights of an encoder: `BertEncoder.from_pretrained` builds it of zeros, which is much faster."""
+def _draw(kernels, config):
+    """Random values for kernels: `from_pretrained` builds models of zeros, which is much faster."""
     initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
-    for weight in weights:
-        weight.assign(initializer(weight.shape) if weight.path.endswith("/kernel") else keras.ops.zeros(weight.shape))
+    for kernel in kernels:
+        kernel.assign(initializer(kernel.shape, kernel.dtype))
 
 
 def check_shapes(source, expected, config_name):

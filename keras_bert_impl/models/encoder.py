@@ -5,6 +5,7 @@ import keras
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+from keras_bert_impl.models.initialization import filled_later, kernel_initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -29,7 +30,7 @@ class BertEncoder(keras.Model):
         policy = keras.dtype_policies.get(dtype)
         names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
-        initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+        initializer = kernel_initializer(config)
 
         token_embedding = keras.layers.ReversibleEmbedding(
             config.vocabulary_size,
@@ -120,7 +121,8 @@ class BertEncoder(keras.Model):
         Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
         """
         checkpoint = checkpoints.open_checkpoint(path)
-        encoder = cls(checkpoint.config, **arguments)
+        with filled_later():
+            encoder = cls(checkpoint.config, **arguments)
         checkpoints.load(encoder, checkpoint, report=report)
         return encoder
 

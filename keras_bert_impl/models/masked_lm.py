@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.layers import MaskedLMHead
+from keras_bert_impl.models.initialization import kernel_initializer
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
 from keras_bert_impl.models.raw_text import (
     RawTextMixin,
@@ -55,7 +56,7 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
             encoder.token_embedding,
             activation=config.activation,
             layer_norm_epsilon=config.layer_norm_epsilon,
-            initializer=keras.initializers.TruncatedNormal(stddev=config.initializer_range),
+            initializer=kernel_initializer(config),
             dtype=encoder.dtype_policy,
             name="masked_lm_head",
         )(encoder.output["sequence_output"], mask_positions)

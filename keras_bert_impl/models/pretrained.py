@@ -4,6 +4,7 @@ import keras
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.initialization import filled_later, kernel_initializer
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 HEADS_NAMED_CLASSIFIER = (
@@ -82,7 +83,8 @@ def load_model(cls, checkpoint, report=False, except_for=(), **arguments):
         arguments["tokenizer"] = checkpoint.tokenizer
     stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
     arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
-    model = cls(BertEncoder(checkpoint.config), **arguments)
+    with filled_later():
+        model = cls(BertEncoder(checkpoint.config), **arguments)
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
     checkpoints.load(model, checkpoint, except_for, report)
     return model
@@ -128,7 +130,7 @@ def head_dense(encoder, units, name):
     """The dense layer of a head, float32, started as BERT's other kernels."""
     return keras.layers.Dense(
         units,
-        kernel_initializer=keras.initializers.TruncatedNormal(stddev=encoder.config.initializer_range),
+        kernel_initializer=kernel_initializer(encoder.config),
         dtype="float32",
         name=name,
     )

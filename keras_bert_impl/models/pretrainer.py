@@ -6,6 +6,7 @@ from keras import ops
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.initialization import filled_later, kernel_initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -26,7 +27,7 @@ class BertPretrainer(keras.Model):
 
     def __init__(self, encoder, **kwargs):
         config, policy = encoder.config, encoder.dtype_policy
-        initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+        initializer = kernel_initializer(config)
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
         masked_lm_logits = MaskedLMHead(
             encoder.token_embedding,
@@ -73,7 +74,8 @@ class BertPretrainer(keras.Model):
     def from_pretrained(cls, path, report=False, **arguments):
         """The pre-training model of a checkpoint, as `BertEncoder.from_pretrained`; keywords go to the encoder."""
         checkpoint = checkpoints.open_checkpoint(path)
-        model = cls(BertEncoder(checkpoint.config, **arguments))
+        with filled_later():
+            model = cls(BertEncoder(checkpoint.config, **arguments))
         checkpoints.load(model, checkpoint, report=report)
         return model
 

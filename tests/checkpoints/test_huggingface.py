@@ -81,6 +81,8 @@ def test_a_bare_encoder_lends_its_weights_and_the_heads_are_named_as_new(encoder
     with pytest.warns(UserWarning) as caught:
         pretrainer = BertPretrainer.from_pretrained(checkpoint)
     assert_equal_encoders(pretrainer.encoder, encoder)
+    kernel, bias = pretrainer.get_layer("next_sentence_head").get_weights()
+    assert 0.005 < kernel.std() < 0.04 and not bias.any()  # random, as BERT starts
     assert len(caught) == 1
     message = str(caught[0].message)
     assert "masked_lm_head/output_bias" in message and "next_sentence_head/kernel" in message

@@ -83,6 +83,11 @@ class Checkpoint(typing.NamedTuple):
         rows = [names for path, names, _ in self.rows if path.startswith(beginning)]
         return bool(rows) and all(name in self.source.shapes for names in rows for name in names)
 
+    def read(self, path):
+        """Its values for our weight of this path, float32."""
+        names, transform = next(row[1:] for row in self.rows if row[0] == path)
+        return transform.load([self.source.read(name) for name in names])
+
 
 class Ledger(typing.NamedTuple):
     """What became of a checkpoint: names of tensors used and left over, and of our weights that stayed new."""
@@ -99,7 +104,7 @@ class Ledger(typing.NamedTuple):
         return "\n".join(lines)
 
 
-def load(model, checkpoint, except_for=(), report=False):
+def load(model, checkpoint, except_for=(), report=False, filled=()):
     """Copies the tensors of a checkpoint into the weights of `model`, one at a time.
 
     Heads the checkpoint does not have, and those whose path starts with one of `except_for`, start anew, kernels at
@@ -110,6 +115,7 @@ def load(model, checkpoint, except_for=(), report=False):
         checkpoint: a Checkpoint.
         except_for: beginnings of paths of our weights, of whole heads.
         report: print the ledger rather than warn.
+        filled: paths of weights that have the checkpoint's values already.
 
     Returns: the Ledger.
     Raises: ValueError naming file, tensor, expected and found shape.
@@ -123,17 +129,18 @@ def load(model, checkpoint, except_for=(), report=False):
     for path, names, transform in found:
         _check_row(source, names, tuple(ours[path].shape), transform)
     for path, names, transform in found:
-        ours[path].assign(transform.load([source.read(name) for name in names]))
+        if path not in filled:
+            ours[path].assign(transform.load([source.read(name) for name in names]))
     used = [name for _, names, _ in found for name in names]
-    filled, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
-    new = [path for path in ours if path not in filled]
+    stored, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
+    new = [path for path in ours if path not in stored]
     _draw([ours[path] for path in new if path.endswith("/kernel")], checkpoint.config)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
     if report:
         print(f"{source.path}: {ledger}")
     elif ledger.new:
         warnings.warn(
-            f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, to be trained.", stacklevel=4
+            f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, to be trained.", stacklevel=5
         )
     return ledger
 

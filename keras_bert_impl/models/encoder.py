@@ -5,7 +5,7 @@ import keras
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
-from keras_bert_impl.models.initialization import filled_later, kernel_initializer
+from keras_bert_impl.models.initialization import build_filled, kernel_initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -35,7 +35,7 @@ class BertEncoder(keras.Model):
         token_embedding = keras.layers.ReversibleEmbedding(
             config.vocabulary_size,
             config.hidden_size,
-            embeddings_initializer=initializer.clone(),
+            embeddings_initializer=kernel_initializer(config, "token_embedding/embeddings"),
             dtype=policy,
             name="token_embedding",
         )
@@ -121,10 +121,7 @@ class BertEncoder(keras.Model):
         Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
         """
         checkpoint = checkpoints.open_checkpoint(path)
-        with filled_later():
-            encoder = cls(checkpoint.config, **arguments)
-        checkpoints.load(encoder, checkpoint, report=report)
-        return encoder
+        return build_filled(lambda: cls(checkpoint.config, **arguments), checkpoint, report=report)
 
     @staticmethod
     def list_pretrained():

@@ -1,28 +1,61 @@
-"""How weights start: at random, or empty where a checkpoint is about to fill them."""
+"""How weights start: at random, or as a checkpoint says."""
 
-import contextlib
 import contextvars
 
 import keras
 
-_filled_later = contextvars.ContextVar("filled_later", default=False)
+from keras_bert_impl import checkpoints
+
+# The checkpoint that the model being built is filled from, and the paths of the weights that have their values.
+_filling = contextvars.ContextVar("filling", default=None)
 
 
-def kernel_initializer(config):
-    """BERT's truncated normal (Devlin et al. 2019's code: standard deviation 0.02); zeros within `filled_later`."""
-    if _filled_later.get():
-        return keras.initializers.Zeros()
-    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+def kernel_initializer(config, path=None):
+    """BERT's truncated normal (Devlin et al. 2019's code: standard deviation 0.02), or within `build_filled` zeros.
 
-
-@contextlib.contextmanager
-def filled_later():
-    """Builds models whose kernels are zeros: `checkpoints.load` fills them, and draws those it has no values for.
-
-    Drawing a hundred million random numbers takes longer than reading a checkpoint.
+    Args:
+        config: a BertConfig.
+        path: of the weight; there it starts with the checkpoint's values.
     """
-    token = _filled_later.set(True)
+    filling = _filling.get()
+    if filling is None:
+        return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+    checkpoint, filled = filling
+    if path is None or not checkpoint.has(path):
+        return keras.initializers.Zeros()
+    filled.add(path)
+    return StoredValues(config.initializer_range, checkpoint, path)
+
+
+def build_filled(build, checkpoint, except_for=(), report=False):
+    """The model that `build()` gives, filled from a checkpoint; see `checkpoints.load`.
+
+    It is built of zeros, since drawing a hundred million random numbers takes longer than reading them. The token
+    embedding alone is read at once: were it there twice beside the other weights, memory would peak at 1.7 times their
+    size.
+    """
+    filled = set()
+    token = _filling.set((checkpoint, filled))
     try:
-        yield
+        model = build()
     finally:
-        _filled_later.reset(token)
+        _filling.reset(token)
+    checkpoints.load(model, checkpoint, except_for, report, filled)
+    return model
+
+
+class StoredValues(keras.initializers.TruncatedNormal):
+    """A checkpoint's values; where the layer's description travels on without the checkpoint, a truncated normal."""
+
+    def __init__(self, stddev, checkpoint=None, path=None, **kwargs):
+        super().__init__(stddev=stddev, **kwargs)
+        self.checkpoint, self.path = checkpoint, path
+
+    def __call__(self, shape, dtype=None):
+        if self.checkpoint is None:
+            return super().__call__(shape, dtype)
+        checkpoint, self.checkpoint = self.checkpoint, None
+        return keras.ops.convert_to_tensor(checkpoint.read(self.path), dtype)
+
+    def clone(self):
+        return self

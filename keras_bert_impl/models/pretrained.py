@@ -4,7 +4,7 @@ import keras
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.models.encoder import BertEncoder
-from keras_bert_impl.models.initialization import filled_later, kernel_initializer
+from keras_bert_impl.models.initialization import build_filled, kernel_initializer
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 HEADS_NAMED_CLASSIFIER = (
@@ -83,11 +83,8 @@ def load_model(cls, checkpoint, report=False, except_for=(), **arguments):
         arguments["tokenizer"] = checkpoint.tokenizer
     stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
     arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
-    with filled_later():
-        model = cls(BertEncoder(checkpoint.config), **arguments)
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
-    checkpoints.load(model, checkpoint, except_for, report)
-    return model
+    return build_filled(lambda: cls(BertEncoder(checkpoint.config), **arguments), checkpoint, except_for, report)
 
 
 def is_for(cls, checkpoint):

@@ -6,7 +6,7 @@ from keras import ops
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.models.encoder import BertEncoder
-from keras_bert_impl.models.initialization import filled_later, kernel_initializer
+from keras_bert_impl.models.initialization import build_filled, kernel_initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -74,10 +74,7 @@ class BertPretrainer(keras.Model):
     def from_pretrained(cls, path, report=False, **arguments):
         """The pre-training model of a checkpoint, as `BertEncoder.from_pretrained`; keywords go to the encoder."""
         checkpoint = checkpoints.open_checkpoint(path)
-        with filled_later():
-            model = cls(BertEncoder(checkpoint.config, **arguments))
-        checkpoints.load(model, checkpoint, report=report)
-        return model
+        return build_filled(lambda: cls(BertEncoder(checkpoint.config, **arguments)), checkpoint, report=report)
 
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining reads them."""

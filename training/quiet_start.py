@@ -1,10 +1,11 @@
-"""Loads Keras and its backend without TensorFlow's start-up lines; every script imports this first.
+"""Loads Keras, its backend and TensorFlow without the latter's start-up lines; every script imports this first.
 
 TensorFlow tells of oneDNN and missing GPUs before its own log level is read, so only closing stderr keeps it quiet. An
 import that fails is still seen: that is an exception.
 """
 
 import contextlib
+import importlib.util
 import os
 import sys
 
@@ -26,4 +27,10 @@ def without_native_output():
 
 
 with without_native_output():
-    import keras  # noqa: F401
+    import keras
+
+    if keras.backend.backend() != "tensorflow" and importlib.util.find_spec("tensorflow"):
+        import tensorflow as tf
+
+        # It only reads data here: the accelerator's memory, all of which it would take, is for the backend that trains.
+        tf.config.set_visible_devices([], "GPU")

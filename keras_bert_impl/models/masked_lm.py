@@ -22,7 +22,7 @@ from keras_bert_impl.models.text_classifier import check_vocabulary
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.masking import mask_rows
-from keras_bert_impl.tokenizers.rows import pack_rows, rows_from_texts
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, encode_texts, pack_rows, rows_from_texts
 
 
 class FilledMask(typing.NamedTuple):
@@ -82,7 +82,7 @@ class BertMaskedLM(RawTextMixin, keras.Model):
     def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
         """`keras.Model.fit`; texts are masked anew for every batch. Returns the History."""
         if is_texts(x):
-            x, batch_size = MaskedTexts(to_strings(x), batch_size or 32, self._mask_texts, self.seed), None
+            x, batch_size = MaskedTexts(self._encode(x), batch_size or 32, self._mask_ids, self.seed), None
         if is_texts(validation_data):
             validation_data = self._fixed_masks(validation_data)
         return super().fit(x, y, batch_size=batch_size, validation_data=validation_data, **arguments)
@@ -93,7 +93,7 @@ class BertMaskedLM(RawTextMixin, keras.Model):
             x, y, sample_weight = self._fixed_masks(x)
         return super().evaluate(x, y, sample_weight=sample_weight, **arguments)
 
-    def rows(self, texts):
+    def rows(self, texts, pad_to=None):
         """The input arrays of texts in which `[MASK]` stands for a masked word."""
         tokenizer, texts = self._require_tokenizer(), to_strings(texts)
         # The special tokens come back with packing.
@@ -105,7 +105,7 @@ class BertMaskedLM(RawTextMixin, keras.Model):
                 raise ValueError(
                     f"The text {text[:60]!r}... has {len(row) + 2} tokens, the model takes {self.sequence_length}."
                 )
-        rows = pack_rows(tokenizer, ids, None, self.sequence_length)
+        rows = pack_rows(tokenizer, ids, None, self.sequence_length, pad_to)
         places = [np.flatnonzero(row == tokenizer.mask_id) for row in rows["token_ids"]]
         rows["mask_positions"] = np.zeros((len(texts), max(map(len, places))), "int32")
         for row, place in enumerate(places):
@@ -137,9 +137,18 @@ class BertMaskedLM(RawTextMixin, keras.Model):
             return TextBatches(x, self._mask_texts)
         return super()._to_inputs(x)
 
-    def _mask_texts(self, texts):
-        rows = rows_from_texts(self._require_tokenizer(), to_strings(texts), sequence_length=self.sequence_length)
+    def _encode(self, texts):
+        """The ids of each text without special tokens, short enough to be packed."""
+        room = self.sequence_length - 2
+        return [ids[:room] for ids in encode_texts(self._require_tokenizer(), to_strings(texts))]
+
+    def _mask_ids(self, ids, length):
+        rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=min(length, self.sequence_length))
         return mask_rows(rows, self.tokenizer, self.random)
+
+    def _mask_texts(self, texts):
+        # All of one length: Keras takes the shapes of the first batches for those of all.
+        return self._mask_ids(self._encode(texts), self.sequence_length)
 
     def _fixed_masks(self, texts):
         rows = rows_from_texts(self._require_tokenizer(), to_strings(texts), sequence_length=self.sequence_length)
@@ -177,26 +186,29 @@ class BertMaskedLM(RawTextMixin, keras.Model):
 
 
 class MaskedTexts(keras.utils.PyDataset):
-    """Batches of texts in random order, each masked when it is asked for.
+    """Batches of tokenized texts in random order, each masked when it is asked for, all of one length.
 
     Args:
-        texts: a list of strings.
+        ids: for each text the list of its ids, without special tokens.
         batch_size: texts in a batch; the last may be smaller.
-        mask: function from a list of texts to (inputs, mask_ids, mask_weights).
+        mask: function from such lists and the length of a row to (inputs, mask_ids, mask_weights).
         seed: of the order.
     """
 
-    def __init__(self, texts, batch_size, mask, seed):
+    def __init__(self, ids, batch_size, mask, seed):
         super().__init__()
-        self.batch_size, self.mask = batch_size, mask
+        self.ids, self.batch_size, self.mask = ids, batch_size, mask
+        longest = max(map(len, ids)) + 2
+        self.length = -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE
         self.random = np.random.default_rng(seed)
-        self.texts = self.random.permutation(np.asarray(texts, dtype=object))
+        self.order = self.random.permutation(len(ids))
 
     def __len__(self):
-        return -(-len(self.texts) // self.batch_size)
+        return -(-len(self.ids) // self.batch_size)
 
     def __getitem__(self, index):
-        return self.mask(self.texts[index * self.batch_size : (index + 1) * self.batch_size].tolist())
+        places = self.order[index * self.batch_size : (index + 1) * self.batch_size]
+        return self.mask([self.ids[place] for place in places], self.length)
 
     def on_epoch_end(self):
-        self.texts = self.random.permutation(self.texts)
+        self.order = self.random.permutation(len(self.ids))

@@ -35,11 +35,14 @@ class RawTextMixin:
         """`keras.Model.predict`, with texts or ids for `x`; one string is one text."""
         return super().predict(self._to_inputs([x] if isinstance(x, str) else x), **arguments)
 
-    def rows(self, texts):
-        """The input arrays of `texts`: a list of strings or a pair of lists. Shape (batch, length)."""
+    def rows(self, texts, pad_to=None):
+        """The input arrays of `texts`: a list of strings or a pair of lists. Shape (batch, length).
+
+        The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
+        """
         first, second = texts if is_text_pair(texts) else (texts, None)
         second = None if second is None else to_strings(second)
-        return rows_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length)
+        return rows_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length, pad_to)
 
     def _to_inputs(self, x):
         if isinstance(x, str):
@@ -53,9 +56,10 @@ class RawTextMixin:
 
     def _convert_batch(self, batch):
         """One element of a dataset of texts: texts, (texts, labels) or (texts, labels, weights)."""
+        # All of one length: Keras takes the shapes of the first batches for those of all.
         if is_texts(batch) or is_text_pair(batch):
-            return self.rows(batch)
-        return (self.rows(batch[0]), *batch[1:])
+            return self.rows(batch, pad_to=self.sequence_length)
+        return (self.rows(batch[0], pad_to=self.sequence_length), *batch[1:])
 
     def _require_tokenizer(self):
         if self.tokenizer is None:

@@ -83,8 +83,9 @@ def test_the_text_of_a_mask_is_the_token_and_that_of_others_is_not(model):
 
 def test_fit_learns_from_texts(config, small_tokenizer):
     model = BertMaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
+    model.optimizer.learning_rate = 1e-2  # the masks of five texts are too noisy to see 5e-5 at work
     history = model.fit(TEXTS * 6, batch_size=10, epochs=12, verbose=0).history
-    assert np.mean(history["loss"][-3:]) < np.mean(history["loss"][:3])
+    assert np.mean(history["loss"][-3:]) < 0.8 * np.mean(history["loss"][:3])
 
 
 def test_texts_without_a_tokenizer_are_refused(config):

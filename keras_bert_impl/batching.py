@@ -1,9 +1,50 @@
 """Batches of rows of about the same length, so that little of a batch is padding."""
 
+import dataclasses
+import typing
+
 import keras
 import numpy as np
 
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
+
+
+@dataclasses.dataclass
+class Rows:
+    """Rows of a task before they are packed, and what is to be learnt from them.
+
+    Args:
+        first: the ids of each row without control tokens, as `tokenizers.rows.ids_from_texts` gives them.
+        second: the same for the second texts, or None.
+        labels: None, or arrays nested as the model's outputs, each (examples, ...).
+        weights: None, or sample weights nested as `labels`.
+        per_token: whether labels and weights are (examples, sequence_length), of which a batch takes its length.
+        choices: None, or this many consecutive rows make one example, (batch, choices, length), of one label.
+        source: what its maker wants to find again when it reads the outputs.
+    """
+
+    first: list
+    second: list | None = None
+    labels: typing.Any = None
+    weights: typing.Any = None
+    per_token: bool = False
+    choices: int | None = None
+    source: typing.Any = None
+
+    def __post_init__(self):
+        for array in keras.tree.flatten((self.labels, self.weights)):
+            if array is not None and len(array) != len(self):
+                raise ValueError(f"{len(self)} examples but {len(array)} labels or weights.")
+
+    def __len__(self):
+        return len(self.first) // (self.choices or 1)
+
+    def lengths(self):
+        """Tokens of each example with its control tokens, of the longest of its choices, (examples,)."""
+        control = 2 if self.second is None else 3
+        second = [()] * len(self.first) if self.second is None else self.second
+        lengths = [len(a) + len(b) + control for a, b in zip(self.first, second, strict=True)]
+        return np.array(lengths, "int32").reshape(-1, self.choices or 1).max(axis=1)
 
 
 class LengthBatches(keras.utils.PyDataset):
@@ -15,47 +56,19 @@ class LengthBatches(keras.utils.PyDataset):
 
     Args:
         tokenizer: gives the ids of [CLS], [SEP] and [PAD].
-        first: the ids of each row without control tokens, as `tokenizers.rows.ids_from_texts` gives them.
-        second: the same for the second texts, or None.
-        labels: None, or arrays nested as the model's outputs, each (examples, ...).
-        weights: None, or sample weights nested as `labels`.
-        batch_size: rows a batch; the last has what is left over.
+        rows: Rows.
+        batch_size: examples a batch; one batch has what is left over.
         sequence_length: the longest row.
         shuffle: False keeps the order given, and pads all rows to the longest.
         seed: of the order.
-        per_token: whether labels and weights are (examples, sequence_length), of which a batch takes its length.
-        choices: None, or this many consecutive rows make one example, (batch, choices, length), of as many labels.
-
-    Raises: ValueError if labels, weights and rows differ in number.
     """
 
-    def __init__(
-        self,
-        tokenizer,
-        first,
-        second=None,
-        labels=None,
-        weights=None,
-        batch_size=32,
-        sequence_length=512,
-        shuffle=True,
-        seed=0,
-        per_token=False,
-        choices=None,
-    ):
+    def __init__(self, tokenizer, rows, batch_size=32, sequence_length=512, shuffle=True, seed=0):
         super().__init__()
-        self.tokenizer, self.first, self.second = tokenizer, first, second
-        self.labels, self.weights, self.per_token, self.choices = labels, weights, per_token, choices
+        self.tokenizer, self.rows = tokenizer, rows
         self.batch_size, self.sequence_length = batch_size, sequence_length
         self.shuffle, self.seed, self.epoch = shuffle, seed, 0
-        control = 2 if second is None else 3
-        lengths = [len(a) + len(b) + control for a, b in zip(first, second or [()] * len(first), strict=True)]
-        # (examples,), each the longest of its choices, rounded up
-        lengths = np.array(lengths, "int32").reshape(-1, choices or 1).max(axis=1)
-        self.lengths = np.minimum(-(-lengths // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
-        for array in keras.tree.flatten((labels, weights)):
-            if array is not None and len(array) != len(self.lengths):
-                raise ValueError(f"{len(self.lengths)} examples but {len(array)} labels or weights.")
+        self.lengths = np.minimum(-(-rows.lengths() // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
         self._plan()
 
     @property
@@ -95,23 +108,28 @@ class LengthBatches(keras.utils.PyDataset):
         places = self.plan[index]
         # In a given order any two batches may be the first, and Keras must learn from them which axes vary: none does.
         length = int(self.lengths[places if self.shuffle else ...].max())
-        rows = (places if self.choices is None else places[:, None] * self.choices + np.arange(self.choices)).ravel()
-        first = [self.first[row] for row in rows]
-        second = None if self.second is None else [self.second[row] for row in rows]
-        inputs = pack_rows(self.tokenizer, first, second, self.sequence_length, pad_to=length)
-        if self.choices is not None:
-            inputs = {name: array.reshape(len(places), self.choices, length) for name, array in inputs.items()}
-        if self.labels is None:
+        inputs = self._pack(places, length)
+        labels, weights = (self._take(arrays, places, length) for arrays in (self.rows.labels, self.rows.weights))
+        if labels is None:
             return inputs
-        labels = self._take(self.labels, places, length)
-        return (inputs, labels) if self.weights is None else (inputs, labels, self._take(self.weights, places, length))
+        return (inputs, labels) if weights is None else (inputs, labels, weights)
+
+    def _pack(self, places, length):
+        rows, choices = self.rows, self.rows.choices
+        numbers = places if choices is None else (places[:, None] * choices + np.arange(choices)).ravel()
+        first = [rows.first[number] for number in numbers]
+        second = None if rows.second is None else [rows.second[number] for number in numbers]
+        inputs = pack_rows(self.tokenizer, first, second, self.sequence_length, pad_to=length)
+        if choices is None:
+            return inputs
+        return {name: array.reshape(len(places), choices, length) for name, array in inputs.items()}
 
     def _take(self, arrays, places, length):
         def take(array):
-            rows = np.asarray(array)[places]
-            return rows[:, :length] if self.per_token else rows
+            taken = np.asarray(array)[places]
+            return taken[:, :length] if self.rows.per_token else taken
 
-        return keras.tree.map_structure(take, arrays)
+        return None if arrays is None else keras.tree.map_structure(take, arrays)
 
     def padding_share(self):
         """The share of this epoch's positions that hold padding, 0 to 1."""

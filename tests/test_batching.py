@@ -4,7 +4,7 @@ import pytest
 from conftest import QUICK_STEPS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.batching import LengthBatches, predict_rows
+from keras_bert_impl.batching import LengthBatches, Rows, predict_rows
 
 LENGTHS = (3, 70, 5, 31, 40, 2, 64, 9, 33, 7, 1)
 
@@ -15,8 +15,8 @@ def rows():
     return [[number + 5] * length for number, length in enumerate(LENGTHS)]
 
 
-def batches_of(tokenizer, rows, **arguments):
-    return LengthBatches(tokenizer, rows, **{"batch_size": 2, "sequence_length": 72, **arguments})
+def batches_of(tokenizer, rows, shuffle=True, seed=0, **arguments):
+    return LengthBatches(tokenizer, Rows(rows, **arguments), batch_size=2, sequence_length=72, shuffle=shuffle, seed=seed)
 
 
 def numbers_in(batch):
@@ -72,7 +72,7 @@ def test_labels_and_weights_stay_with_their_rows(small_tokenizer, rows):
 
 
 def test_choices_are_consecutive_rows_of_one_example(small_tokenizer, rows):
-    batches = LengthBatches(small_tokenizer, rows[:9], labels=np.arange(3), batch_size=2, choices=3)
+    batches = batches_of(small_tokenizer, rows[:9], labels=np.arange(3), choices=3)
     for index in range(2):
         inputs, labels = batches[index]
         assert inputs["token_ids"].shape[:2] == (len(labels), 3)

@@ -5,7 +5,7 @@ import random
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import LengthBatches
+from keras_bert_impl.batching import LengthBatches, Rows
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.rows import ids_from_texts, rows_from_texts
 
@@ -67,9 +67,7 @@ class RawTextMixin:
         ids = ids_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length)
         return LengthBatches(
             self.tokenizer,
-            *ids,
-            labels,
-            weights,
+            Rows(*ids, labels, weights),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,

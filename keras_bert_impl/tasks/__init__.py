@@ -16,10 +16,10 @@ A task is any object with these parts; `training/finetune.py` calls nothing else
 | `find_class_names(train)`                           | names of the classes, or None                                     |
 | `build(encoder, tokenizer, class_names, length)`    | the model: which head                                             |
 | `loss()`                                            | what `compile` takes                                              |
-| `batches(model, examples, class_weights, ...)`      | a `LengthBatches`: how examples become rows                       |
-| `score(examples, outputs, model)`                   | a dict of figures                                                 |
-| `write_predictions(directory, suffix, examples, outputs, model)` | files for people                                     |
-| `submissions`, `write_submission(directory, split, outputs, model)` | test split -> file of the official format         |
+| `featurize(tokenizer, examples, class_names, length)` | `batching.Rows`: how examples become rows                         |
+| `score(examples, rows, outputs, class_names)`       | a dict of figures                                                 |
+| `write_predictions(directory, suffix, examples, rows, outputs, class_names)` | files for people                         |
+| `submissions`, `write_submission(directory, split, outputs, class_names)`    | test split -> file of the official format |
 
 `outputs` are the model's for every example in order, as `batching.predict_rows` gives them.
 """

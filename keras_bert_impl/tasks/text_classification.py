@@ -8,7 +8,7 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import LengthBatches
+from keras_bert_impl.batching import Rows
 from keras_bert_impl.models import BertTextClassifier
 from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
@@ -67,30 +67,25 @@ class TextClassification:
         """Cross-entropy on logits, by the sum of the weights."""
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
 
-    def batches(self, model, examples, class_weights=None, **arguments):
-        """LengthBatches of the examples, with labels where they have them, and with weights by class."""
-        labels = None if examples.labels is None else examples.class_ids(model.class_names)
-        weights = None
-        if class_weights is not None and labels is not None:
-            weights = weights_of_classes(class_weights, model.class_names, labels)[labels]
-        ids = ids_from_texts(model.tokenizer, examples.texts, examples.pairs, model.sequence_length)
-        return LengthBatches(model.tokenizer, *ids, labels, weights, sequence_length=model.sequence_length, **arguments)
+    def featurize(self, tokenizer, examples, class_names, sequence_length):
+        """The Rows of the examples, with class ids where they have labels."""
+        labels = None if examples.labels is None else examples.class_ids(class_names)
+        return Rows(*ids_from_texts(tokenizer, examples.texts, examples.pairs, sequence_length), labels)
 
-    def score(self, examples, outputs, model):
+    def score(self, examples, rows, outputs, class_names):
         """The figures of logits, one row an example, against the labels."""
         refuse_nan(outputs, "The logits of example")
-        predicted = np.argmax(outputs, axis=1)
-        return classification_scores(examples.class_ids(model.class_names), predicted, model.class_names)
+        return classification_scores(rows.labels, np.argmax(outputs, axis=1), class_names)
 
-    def write_predictions(self, directory, suffix, examples, outputs, model):
+    def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl, with the probability of each class."""
         probabilities = softmax(np.asarray(outputs, "float64"))
-        write_predictions(directory / f"predictions{suffix}.jsonl", examples, probabilities, model.class_names)
+        write_predictions(directory / f"predictions{suffix}.jsonl", examples, probabilities, class_names)
 
-    def write_submission(self, directory, split, outputs, model):
+    def write_submission(self, directory, split, outputs, class_names):
         """Writes GLUE's TSV of a test split, with the labels that stand in the files."""
         labels = {name: label for label, name in (self.class_names or {}).items()}
-        predicted = [model.class_names[place] for place in np.argmax(outputs, axis=1)]
+        predicted = [class_names[place] for place in np.argmax(outputs, axis=1)]
         write_submission(directory / self.submissions[split], [labels.get(name, name) for name in predicted])
 
 

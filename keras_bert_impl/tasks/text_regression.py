@@ -7,7 +7,7 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import LengthBatches
+from keras_bert_impl.batching import Rows
 from keras_bert_impl.models import BertTextRegressor
 from keras_bert_impl.tasks.labelled_texts import read_split, write_submission
 from keras_bert_impl.tasks.scores import refuse_nan, regression_scores
@@ -64,22 +64,16 @@ class TextRegression:
         """Mean squared error, as in the original code for STS-B."""
         return keras.losses.MeanSquaredError()
 
-    def batches(self, model, examples, class_weights=None, **arguments):
-        """LengthBatches of the examples, with (examples, 1) labels where they have them.
-
-        Raises: ValueError if class weights are asked for.
-        """
-        if class_weights is not None:
-            raise ValueError(f"{self.name} has no classes: leave class_weights out.")
+    def featurize(self, tokenizer, examples, class_names, sequence_length):
+        """The Rows of the examples, with labels (examples, 1) where they have them."""
         labels = None if examples.labels is None else np.array(examples.labels, "float32")[:, None]
-        ids = ids_from_texts(model.tokenizer, examples.texts, examples.pairs, model.sequence_length)
-        return LengthBatches(model.tokenizer, *ids, labels, sequence_length=model.sequence_length, **arguments)
+        return Rows(*ids_from_texts(tokenizer, examples.texts, examples.pairs, sequence_length), labels)
 
-    def score(self, examples, outputs, model):
+    def score(self, examples, rows, outputs, class_names):
         """Pearson, Spearman and mean squared error."""
         return regression_scores(np.array(examples.labels), numbers_of(outputs))
 
-    def write_predictions(self, directory, suffix, examples, outputs, model):
+    def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl: text, label where known, prediction."""
         with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
             for place, value in enumerate(numbers_of(outputs)):
@@ -91,7 +85,7 @@ class TextRegression:
                 line["predicted"] = round(float(value), 4)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    def write_submission(self, directory, split, outputs, model):
+    def write_submission(self, directory, split, outputs, class_names):
         """Writes GLUE's TSV of a test split, three decimals, cut to lowest and highest."""
         values = np.clip(numbers_of(outputs), self.lowest, self.highest)
         write_submission(directory / self.submissions[split], [f"{value:.3f}" for value in values])

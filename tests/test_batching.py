@@ -16,7 +16,9 @@ def rows():
 
 
 def batches_of(tokenizer, rows, shuffle=True, seed=0, **arguments):
-    return LengthBatches(tokenizer, Rows(rows, **arguments), batch_size=2, sequence_length=72, shuffle=shuffle, seed=seed)
+    return LengthBatches(
+        tokenizer, Rows(rows, **arguments), batch_size=2, sequence_length=72, shuffle=shuffle, seed=seed
+    )
 
 
 def numbers_in(batch):
@@ -99,7 +101,11 @@ def test_fit_takes_batches_of_different_lengths(small_tokenizer, rows):
     model.compile(loss=model.loss, optimizer="sgd", **QUICK_STEPS)
     batches = batches_of(small_tokenizer, rows, labels=np.arange(11) % 3)
     seen = []
-    model.fit(batches, epochs=2, shuffle=False, verbose=0, callbacks=[keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda epoch, logs: seen.append(batches.epoch)
-    )])
+    model.fit(
+        batches,
+        epochs=2,
+        shuffle=False,
+        verbose=0,
+        callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(batches.epoch))],
+    )
     assert int(model.optimizer.iterations) == 12 and len(seen) == 2

@@ -9,15 +9,12 @@ masks, or with `--task embed` for vectors. Prints the signatures and four lines 
 import quiet_start  # noqa: F401
 
 import dataclasses
-import json
-import pathlib
 import typing
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  the operations of the tokenizer
 
-from keras_bert_impl import BertEncoder, BertMaskedLM, BertTextClassifier, WordPieceTokenizer
-from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl import BertEncoder, BertMaskedLM, BertTextClassifier, WordPieceTokenizer, checkpoints
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.runs import main, say
 
@@ -68,9 +65,7 @@ def run(config):
 
 def choose_task(config):
     """The task asked for, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
-    huggingface.read_config(config.model)  # says what is wrong with a directory that holds no BERT
-    content = json.loads(pathlib.Path(config.model, "config.json").read_text(encoding="utf-8"))
-    architecture = next(iter(content.get("architectures") or []), None)
+    architecture = checkpoints.open_checkpoint(config.model).architecture
     tasks = TASKS.get(architecture)
     if tasks is None and config.task == "auto":
         raise ValueError(f"{config.model} is a {architecture}, which tells no task: say --task fill_mask or embed.")

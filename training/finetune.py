@@ -190,9 +190,7 @@ def plan_trials(config):
         for seed in range(config.seed, config.seed + config.seeds):
             folder = pathlib.Path(config.output) / "trials" / f"rate{rate:g}_batch{size}_epochs{epochs}_seed{seed}"
             options = dict(zip(choices[0], (rate, size, epochs), strict=True))
-            trials.append(
-                dataclasses.replace(config, **options, seed=seed, seeds=1, search=False, output=str(folder))
-            )
+            trials.append(dataclasses.replace(config, **options, seed=seed, seeds=1, search=False, output=str(folder)))
     return trials
 
 

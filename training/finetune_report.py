@@ -20,9 +20,7 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
     model.save_pretrained(directory / "model")
     outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
     labelled = [split for split in outputs if examples[split].labels is not None]
-    splits = {
-        split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled
-    }
+    splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
     reported = next((split for split in task.test if split in labelled), task.dev[0])
     for split, found in outputs.items():
         suffix = "" if split == reported else f"_{split}"
@@ -54,7 +52,9 @@ def shown(figures):
     for name, value in figures.items():
         if isinstance(value, float):
             is_share = "error" not in name and "thresh" not in name
-            parts.append(f"{name.replace('_', ' ')} {value:.1%}" if is_share else f"{name.replace('_', ' ')} {value:.3f}")
+            parts.append(
+                f"{name.replace('_', ' ')} {value:.1%}" if is_share else f"{name.replace('_', ' ')} {value:.3f}"
+            )
         elif isinstance(value, int):
             parts.append(f"{value:,} {name.replace('_', ' ')}")
     return ", ".join(parts)
@@ -63,7 +63,10 @@ def shown(figures):
 def print_paper(task, figures):
     """Prints the paper's rows for the task, if it has any."""
     for name, row in task.paper.items():
-        say(f"  {name} in the paper: " + ", ".join(f"{metric.replace('_', ' ')} {value}%" for metric, value in row.items()))
+        say(
+            f"  {name} in the paper: "
+            + ", ".join(f"{metric.replace('_', ' ')} {value}%" for metric, value in row.items())
+        )
 
 
 def write_glue_table(directory, figures):

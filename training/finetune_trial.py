@@ -11,9 +11,8 @@ import keras
 import numpy as np
 
 from finetune_report import write_report
-from keras_bert_impl import BertEncoder, WordPieceTokenizer
+from keras_bert_impl import BertEncoder, checkpoints
 from keras_bert_impl.batching import LengthBatches, predict_rows
-from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.runs import open_run, say
@@ -37,9 +36,7 @@ def train(config, task, examples, directory):
     model = build(config, task, class_names)
     rows = featurize(config, task, examples, class_names, model)
     batches = {
-        split: LengthBatches(
-            model.tokenizer, rows[split], config.batch_size, model.sequence_length, seed=config.seed
-        )
+        split: LengthBatches(model.tokenizer, rows[split], config.batch_size, model.sequence_length, seed=config.seed)
         for split in rows
     }
     open_run(directory, config)
@@ -67,20 +64,20 @@ def train(config, task, examples, directory):
 
 def build(config, task, class_names):
     """The task's model, with the checkpoint's encoder unless from scratch, and with what is not to learn frozen."""
+    checkpoint = checkpoints.open_checkpoint(config.model)
     bert = dataclasses.replace(
-        huggingface.read_config(config.model),
+        checkpoint.config,
         hidden_dropout_rate=config.dropout_rate,
         attention_dropout_rate=config.dropout_rate,
     )
     policy = keras.dtype_policies.get(config.precision)
     encoder = BertEncoder(bert, dtype=policy, **getattr(task, "encoder_options", {}))
-    tokenizer = WordPieceTokenizer.from_pretrained(config.model)
-    model = task.build(encoder, tokenizer, class_names, min(config.sequence_length, bert.max_length))
+    model = task.build(encoder, checkpoint.tokenizer, class_names, min(config.sequence_length, bert.max_length))
     if not config.from_scratch:
         # The head is always new: the checkpoint's, if it has one, was for another task.
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
         heads = {weight.path.split("/")[0] for weight in model.weights} - of_encoder
-        huggingface.load_weights(model, config.model, except_for=tuple(f"{head}/" for head in sorted(heads)))
+        checkpoints.load(model, checkpoint, except_for=tuple(f"{head}/" for head in sorted(heads)))
     freeze_layers(model, config.frozen_layers)
     if config.lora_rank:
         enable_lora(model, config.lora_rank)
@@ -139,7 +136,12 @@ class DevScores(keras.callbacks.Callback):
         if value > max((row["value"] for row in self.history), default=-np.inf):
             self.best_weights = [keras.ops.convert_to_numpy(weight) for weight in self.model.weights]
         self.history.append(
-            {"loss": float(logs["loss"]), "value": value, "seconds": trained, "dev": {k: plain(v) for k, v in figures.items()}}
+            {
+                "loss": float(logs["loss"]),
+                "value": value,
+                "seconds": trained,
+                "dev": {k: plain(v) for k, v in figures.items()},
+            }
         )
         logs[f"{self.task.dev[0]}_{self.task.main_metric}"] = value  # Keras prints it
         self.save()
@@ -184,11 +186,12 @@ class DevScores(keras.callbacks.Callback):
 
     def _variables(self):
         # The model's variables are its weights and the states of its random generators.
-        return {"model": [v for v in self.model.variables if "metric" not in v.path], "optimizer": self.model.optimizer.variables}
+        return {
+            "model": [v for v in self.model.variables if "metric" not in v.path],
+            "optimizer": self.model.optimizer.variables,
+        }
 
 
 def plain(figures):
     """The figures that are numbers: a history of confusion matrices is no use."""
     return {name: value for name, value in figures.items() if isinstance(value, int | float)}
-
-

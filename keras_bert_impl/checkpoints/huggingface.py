@@ -4,36 +4,20 @@ One table says which of our weights is which of their tensors; it is read in one
 to save. Nothing in a checkpoint is executed.
 """
 
+import contextlib
 import json
 import os
 import pathlib
-import typing
-import warnings
+import tempfile
 
-import keras
-import numpy as np
 import safetensors
 import safetensors.numpy
 
+from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints.tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED
+from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
 from keras_bert_impl.config import BertConfig
-
-
-class Transform(typing.NamedTuple):
-    """How the tensors of one row become our weight, and back."""
-
-    load: typing.Callable  # list of their arrays -> our array
-    save: typing.Callable  # our array -> list of their arrays
-
-
-SAME = Transform(lambda theirs: theirs[0], lambda ours: [ours])
-# torch keeps a dense kernel as (out, in), Keras as (in, out).
-DENSE = Transform(lambda theirs: theirs[0].T, lambda ours: [ours.T])
-# Query, key and value are one kernel here, (in, 3 * out), and one bias.
-FUSED_KERNEL = Transform(
-    lambda theirs: np.concatenate([kernel.T for kernel in theirs], axis=1),
-    lambda ours: [kernel.T for kernel in np.split(ours, 3, axis=1)],
-)
-FUSED_BIAS = Transform(np.concatenate, lambda ours: np.split(ours, 3))
+from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 EMBEDDING_ROWS = (
     ("token_embedding/embeddings", ("bert.embeddings.word_embeddings.weight",), SAME),
@@ -44,47 +28,62 @@ EMBEDDING_ROWS = (
 )
 _QUERY_KEY_VALUE = ("query", "key", "value")
 BLOCK_ROWS = (
-    ("attention/query_key_value/kernel", tuple(f"attention.self.{n}.weight" for n in _QUERY_KEY_VALUE), FUSED_KERNEL),
-    ("attention/query_key_value/bias", tuple(f"attention.self.{n}.bias" for n in _QUERY_KEY_VALUE), FUSED_BIAS),
-    ("attention/output/kernel", ("attention.output.dense.weight",), DENSE),
+    (
+        "attention/query_key_value/kernel",
+        tuple(f"attention.self.{n}.weight" for n in _QUERY_KEY_VALUE),
+        FUSED_TRANSPOSED,
+    ),
+    ("attention/query_key_value/bias", tuple(f"attention.self.{n}.bias" for n in _QUERY_KEY_VALUE), FUSED),
+    ("attention/output/kernel", ("attention.output.dense.weight",), TRANSPOSED),
     ("attention/output/bias", ("attention.output.dense.bias",), SAME),
     ("attention_norm/gamma", ("attention.output.LayerNorm.weight",), SAME),
     ("attention_norm/beta", ("attention.output.LayerNorm.bias",), SAME),
-    ("intermediate/kernel", ("intermediate.dense.weight",), DENSE),
+    ("intermediate/kernel", ("intermediate.dense.weight",), TRANSPOSED),
     ("intermediate/bias", ("intermediate.dense.bias",), SAME),
-    ("output/kernel", ("output.dense.weight",), DENSE),
+    ("output/kernel", ("output.dense.weight",), TRANSPOSED),
     ("output/bias", ("output.dense.bias",), SAME),
     ("output_norm/gamma", ("output.LayerNorm.weight",), SAME),
     ("output_norm/beta", ("output.LayerNorm.bias",), SAME),
 )
 HEAD_ROWS = (
-    ("pooler/kernel", ("bert.pooler.dense.weight",), DENSE),
+    ("pooler/kernel", ("bert.pooler.dense.weight",), TRANSPOSED),
     ("pooler/bias", ("bert.pooler.dense.bias",), SAME),
-    ("masked_lm_head/transform/kernel", ("cls.predictions.transform.dense.weight",), DENSE),
+    ("masked_lm_head/transform/kernel", ("cls.predictions.transform.dense.weight",), TRANSPOSED),
     ("masked_lm_head/transform/bias", ("cls.predictions.transform.dense.bias",), SAME),
     ("masked_lm_head/norm/gamma", ("cls.predictions.transform.LayerNorm.weight",), SAME),
     ("masked_lm_head/norm/beta", ("cls.predictions.transform.LayerNorm.bias",), SAME),
     ("masked_lm_head/output_bias", ("cls.predictions.bias",), SAME),
-    ("next_sentence_head/kernel", ("cls.seq_relationship.weight",), DENSE),
+    ("next_sentence_head/kernel", ("cls.seq_relationship.weight",), TRANSPOSED),
     ("next_sentence_head/bias", ("cls.seq_relationship.bias",), SAME),
-    ("classifier/kernel", ("classifier.weight",), DENSE),
+    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
     ("classifier/bias", ("classifier.bias",), SAME),
+    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
+    ("span_head/bias", ("qa_outputs.bias",), SAME),
 )
 ARCHITECTURES = {
     "BertEncoder": "BertModel",
     "BertPretrainer": "BertForPreTraining",
     "BertMaskedLM": "BertForMaskedLM",
+    "BertNextSentencePredictor": "BertForNextSentencePrediction",
     "BertTextClassifier": "BertForSequenceClassification",
+    "BertTextRegressor": "BertForSequenceClassification",
+    "BertTokenClassifier": "BertForTokenClassification",
+    "BertQuestionAnswerer": "BertForQuestionAnswering",
+    "BertMultipleChoice": "BertForMultipleChoice",
+    "BertTextEmbedder": "BertModel",
 }
+# Tensors that say nothing of their own: copies of tied weights, and positions 0, 1, 2, ...
+REDUNDANT = (
+    "cls.predictions.decoder.weight",
+    "cls.predictions.decoder.bias",
+    "bert.embeddings.position_ids",
+    "bert.embeddings.token_type_ids",
+)
 
 
 def table(num_layers):
     """Rows (path of our weight, names of their tensors, Transform) for every weight a BERT of this depth can have."""
-    blocks = [
-        (f"block_{index}/{ours}", tuple(f"bert.encoder.layer.{index}.{name}" for name in theirs), transform)
-        for index in range(num_layers)
-        for ours, theirs, transform in BLOCK_ROWS
-    ]
+    blocks = tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert.encoder.layer.{}.")
     return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
 
 
@@ -93,101 +92,100 @@ def save(model, directory):
 
     Args:
         model: a BertEncoder or one of the models over it; its tokenizer goes along where it has one.
-        directory: made if missing; each file is replaced whole or not at all.
+        directory: made if missing. The checkpoint's files are replaced together, when all are written; others stay.
+    """
+    encoder = getattr(model, "encoder", model)
+    architecture = ARCHITECTURES[type(model).__name__]
+    prefix = "" if architecture == "BertModel" else "bert."  # a bare BertModel has no prefix
+    tensors = {
+        name.replace("bert.", prefix): array
+        for name, array in tables.tensors(model, table(encoder.config.num_layers)).items()
+    }
+    config = {"architectures": [architecture], **encoder.config.to_huggingface(), **_head_config(model)}
+    with _replaced_together(directory) as target:
+        safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
+        (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        if getattr(model, "tokenizer", None) is not None:
+            model.tokenizer.save_pretrained(target, model.sequence_length)
+
+
+def open_checkpoint(directory):
+    """Opens a checkpoint directory; see `tables.Checkpoint`.
+
+    Raises: ValueError if a file is missing or damaged, or weights, configuration and vocabulary do not agree, naming
+        file and tensor with both shapes.
     """
     directory = pathlib.Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    encoder = getattr(model, "encoder", model)
-    prefix = "" if encoder is model else "bert."  # a bare BertModel has no prefix
-    architecture = ARCHITECTURES[type(model).__name__]
-    ours = {weight.path: weight for weight in model.weights}
-    tensors = {}
-    for path, names, transform in table(encoder.config.num_layers):
-        if path in ours:
-            arrays = transform.save(keras.ops.convert_to_numpy(ours[path]))
-            tensors |= {
-                name.replace("bert.", prefix): np.ascontiguousarray(array)
-                for name, array in zip(names, arrays, strict=True)
-            }
-    _replace(directory / "model.safetensors", safetensors.numpy.save(tensors, metadata={"format": "pt"}))
-    config = {
-        "architectures": [architecture],
-        **encoder.config.to_huggingface(),
-        **_label_names(model),
-    }
-    _replace(directory / "config.json", (json.dumps(config, indent=2) + "\n").encode())
-    if getattr(model, "tokenizer", None) is not None:
-        model.tokenizer.save_pretrained(directory, model.sequence_length)
-
-
-def read_config(directory):
-    """The BertConfig of the checkpoint `directory`. Raises ValueError if there is none."""
-    path = pathlib.Path(directory) / "config.json"
+    path = directory / "config.json"
     if not path.is_file():
         raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")
-    return BertConfig.from_huggingface(path)
+    config = BertConfig.from_huggingface(path)
+    source = open_source(directory)
+    _check_agreement(source, config)
+    tokenizer = None
+    if any((directory / name).is_file() for name in ("vocab.txt", "tokenizer.json")):
+        tokenizer = WordPieceTokenizer.from_pretrained(directory)
+        tables.check_vocabulary(tokenizer, config, source)
+    return tables.Checkpoint(
+        config,
+        table(config.num_layers),
+        source,
+        tokenizer,
+        _sequence_length(directory, config),
+        _class_names(path, source.shapes),
+        next(iter(json.loads(path.read_text(encoding="utf-8")).get("architectures") or []), None),
+    )
 
 
-def read_class_names(directory):
-    """The class names of a checkpoint's classifier in order; None if it has no classifier."""
-    if "classifier.weight" not in tensor_shapes(directory):
+def _check_agreement(source, config):
+    width = config.hidden_size
+    expected = {
+        "bert.embeddings.word_embeddings.weight": (config.vocabulary_size, width),
+        "bert.embeddings.position_embeddings.weight": (config.max_length, width),
+        "bert.embeddings.token_type_embeddings.weight": (config.num_segments, width),
+    }
+    tables.check_shapes(source, expected, "config.json")
+    blocks = {int(name.split(".")[3]) for name in source.shapes if name.startswith("bert.encoder.layer.")}
+    if len(blocks) != config.num_layers:
+        raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
+
+
+def _class_names(path, shapes):
+    """The class names of a classifier in order; None if there is no classifier."""
+    if "classifier.weight" not in shapes:
         return None
-    config = json.loads((pathlib.Path(directory) / "config.json").read_text(encoding="utf-8"))
-    num_classes = tensor_shapes(directory)["classifier.weight"][0]
-    labels = config.get("id2label", {})
-    return [labels.get(str(index), str(index)) for index in range(num_classes)]
+    labels = json.loads(path.read_text(encoding="utf-8")).get("id2label") or {}
+    return [labels.get(str(index), str(index)) for index in range(shapes["classifier.weight"][0])]
 
 
-def read_sequence_length(directory):
-    """The length that a checkpoint's texts are cut to; None if nothing says, or more than its positions."""
-    path = pathlib.Path(directory) / "tokenizer_config.json"
+def _sequence_length(directory, config):
+    path = directory / "tokenizer_config.json"
     content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     length = content.get("model_max_length")
     # Hugging Face writes a number of thirty digits for "no limit".
-    return length if length is not None and length <= read_config(directory).max_length else None
+    return length if length is not None and length <= config.max_length else None
 
 
-def load_weights(model, directory, except_for=()):
-    """Copies the checkpoint's tensors into the weights of `model`.
+def open_source(directory):
+    """The tensors of a checkpoint as a `tables.Source`, by the names of today's BertForPreTraining.
 
-    Weights the checkpoint does not have, and those whose path starts with one of `except_for`, keep their fresh values
-    and are named in one warning. Shapes are compared before a tensor is read.
+    Reads model.safetensors, its shards by their index, or pytorch_model.bin, in that order.
 
-    Raises: ValueError naming file, tensor, expected and found shape.
+    Raises: ValueError if none is there, or one is damaged or holds a tensor that is not of floats.
     """
-    path = pathlib.Path(directory) / "model.safetensors"
-    shapes = tensor_shapes(directory)
-    encoder = getattr(model, "encoder", model)
-    ours = {weight.path: weight for weight in model.weights}
-    new = []
-    with safetensors.safe_open(path, framework="numpy") as file:
-        stored = {standard_name(name): name for name in file.keys()}
-        for weight_path, names, transform in table(encoder.config.num_layers):
-            weight = ours.get(weight_path)
-            if weight is None:
-                continue
-            if any(name not in shapes for name in names) or weight_path.startswith(tuple(except_for)):
-                new.append(weight_path)
-                continue
-            _check_shapes(path, names, shapes, weight, transform)
-            weight.assign(transform.load([file.get_tensor(stored[name]) for name in names]))
-    if new:
-        warnings.warn(f"{path} has no values for {', '.join(new)}: newly initialised, to be trained.", stacklevel=3)
-
-
-def tensor_shapes(directory):
-    """The shape of every tensor of a checkpoint by its standard name; only the file's header is read.
-
-    Raises: ValueError if the file is missing, truncated or not a safetensors file.
-    """
-    path = pathlib.Path(directory) / "model.safetensors"
-    if not path.is_file():
-        raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            return {standard_name(name): tuple(file.get_slice(name).get_shape()) for name in file.keys()}
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is damaged or not a safetensors file: {error}.") from error
+    directory = pathlib.Path(directory)
+    for name, open_files in (
+        ("model.safetensors", lambda path: [_open_safetensors(path)]),
+        ("model.safetensors.index.json", lambda path: [_open_safetensors(shard) for shard in _shards(path)]),
+        ("pytorch_model.bin", lambda path: [open_torch_file(path)]),
+        ("pytorch_model.bin.index.json", lambda path: [open_torch_file(shard) for shard in _shards(path)]),
+    ):
+        if (directory / name).is_file():
+            return _merge(directory / name, open_files(directory / name))
+    raise ValueError(
+        f"{directory / 'model.safetensors'} not found: a checkpoint directory holds config.json and "
+        "model.safetensors, or pytorch_model.bin."
+    )
 
 
 def standard_name(name):
@@ -196,14 +194,55 @@ def standard_name(name):
     return f"bert.{name}" if name.startswith(("embeddings.", "encoder.", "pooler.")) else name
 
 
-def _check_shapes(path, names, shapes, weight, transform):
-    for name, array in zip(names, transform.save(np.empty(weight.shape, "bool")), strict=True):
-        if shapes[name] != array.shape:
-            raise ValueError(f"{path}: {name} has shape {shapes[name]}, config.json asks for {array.shape}.")
+def _merge(path, sources):
+    """Several files as one Source of standard names; `path` is what messages name."""
+    shapes, readers = {}, {}
+    for source in sources:
+        for name, shape in source.shapes.items():
+            if standard_name(name) not in REDUNDANT:
+                shapes[standard_name(name)] = shape
+                readers[standard_name(name)] = (source.read, name)
+
+    def read(name):
+        read_from, stored = readers[name]
+        return read_from(stored)
+
+    return tables.Source(str(path), shapes, read)
 
 
-def _label_names(model):
+def _open_safetensors(path):
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}
+            shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
+            kinds = {name: part.get_dtype() for name, part in slices.items()}
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is damaged or not a safetensors file: {error}.") from error
+    for name, kind in kinds.items():
+        if kind not in ("F64", "F32", "F16", "BF16") and standard_name(name) not in REDUNDANT:
+            raise ValueError(f"{path}: {name} is of type {kind}, expected floats: F32, F16 or BF16.")
+
+    def read(name):
+        with safetensors.safe_open(path, framework="numpy") as file:
+            return file.get_tensor(name)
+
+    return tables.Source(str(path), shapes, read)
+
+
+def _shards(index):
+    """The paths of the files that an index.json names. Raises ValueError if one is missing or lies elsewhere."""
+    names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+    for name in names:
+        # An index is untrusted input: it must not lead out of its directory.
+        if pathlib.PurePath(name).name != name or not (index.parent / name).is_file():
+            raise ValueError(f"{index} names the shard {name!r}, which is not beside it.")
+    return [index.parent / name for name in names]
+
+
+def _head_config(model):
     names = getattr(model, "class_names", None)
+    if type(model).__name__ == "BertTextRegressor":
+        return {"problem_type": "regression", "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
     if names is None:
         return {}
     return {
@@ -212,7 +251,17 @@ def _label_names(model):
     }
 
 
-def _replace(path, content):
-    temporary = path.with_name(path.name + ".writing")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+@contextlib.contextmanager
+def _replaced_together(directory):
+    """Yields a directory to write to; its files then take their places in `directory`, unless an exception comes.
+
+    A crash while writing leaves the old files whole. The renames at the end take a millisecond, the weights last: what
+    a crash between them leaves is refused when it is read, since weights and configuration are compared.
+    """
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    # Within the directory, hence on the same disk: a rename is all or nothing only there.
+    with tempfile.TemporaryDirectory(prefix=".writing-", dir=directory) as writing:
+        yield pathlib.Path(writing)
+        for path in sorted(pathlib.Path(writing).iterdir(), key=lambda path: path.name == "model.safetensors"):
+            os.replace(path, directory / path.name)

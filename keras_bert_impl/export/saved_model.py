@@ -15,8 +15,7 @@ import tempfile
 import keras
 
 from keras_bert_impl.models import BertEncoder, BertMaskedLM, BertTextClassifier
-from keras_bert_impl.models.raw_text import tokenizer_to_config
-from keras_bert_impl.models.text_classifier import check_vocabulary
+from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_config
 
 MODELS = (BertTextClassifier, BertMaskedLM, BertEncoder)
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from keras_bert_impl.export.saved_model import MODELS
 from keras_bert_impl.models import BertMaskedLM, BertTextClassifier
-from keras_bert_impl.models.raw_text import tokenizer_from_config
+from keras_bert_impl.models.pretrained import tokenizer_from_config
 from keras_bert_impl.preprocessing.packing import pack
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 

@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_bert_impl import features
-from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl import checkpoints, features
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
 
@@ -110,12 +109,26 @@ class BertEncoder(keras.Model):
         return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
 
     @classmethod
-    def from_pretrained(cls, path, **arguments):
-        """The encoder of the checkpoint directory `path` (Hugging Face's layout); keywords go to the constructor."""
-        encoder = cls(huggingface.read_config(path), **arguments)
-        huggingface.load_weights(encoder, path)
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The encoder of a checkpoint.
+
+        Args:
+            path: a checkpoint directory, "hf://owner/name", or a name that `list_pretrained` prints.
+            report: print which tensors were used, left over and newly initialised.
+            arguments: of the constructor.
+
+        Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
+        """
+        checkpoint = checkpoints.open_checkpoint(path)
+        encoder = cls(checkpoint.config, **arguments)
+        checkpoints.load(encoder, checkpoint, report=report)
         return encoder
+
+    @staticmethod
+    def list_pretrained():
+        """Prints the published checkpoints that `from_pretrained` knows by name."""
+        print(checkpoints.published_table())
 
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's BertModel reads them."""
-        huggingface.save(self, directory)
+        checkpoints.huggingface.save(self, directory)

@@ -5,23 +5,17 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.layers import MaskedLMHead
-from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
 from keras_bert_impl.models.raw_text import (
     RawTextMixin,
     TextBatches,
-    checked_sequence_length,
     is_text_dataset,
     is_text_pair,
     is_texts,
     to_strings,
-    tokenizer_from_config,
-    tokenizer_to_config,
 )
-from keras_bert_impl.models.text_classifier import check_vocabulary
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.masking import mask_rows
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, encode_texts, pack_rows, rows_from_texts
 
@@ -35,7 +29,7 @@ class FilledMask(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertMaskedLM(RawTextMixin, keras.Model):
+class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled as it comes,
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 
@@ -51,6 +45,8 @@ class BertMaskedLM(RawTextMixin, keras.Model):
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; or texts.
     Output: logits (batch, predictions, vocabulary), float32. Labels are `mask_ids`, sample weights `mask_weights`.
     """
+
+    head_arguments = ("seed",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, **kwargs):
         check_vocabulary(tokenizer, encoder)
@@ -154,36 +150,6 @@ class BertMaskedLM(RawTextMixin, keras.Model):
     def _fixed_masks(self, texts):
         rows = rows_from_texts(self._require_tokenizer(), to_strings(texts), sequence_length=self.sequence_length)
         return mask_rows(rows, self.tokenizer, np.random.default_rng(self.seed))
-
-    def get_config(self):
-        return {
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "tokenizer": tokenizer_to_config(self.tokenizer),
-            "sequence_length": self.sequence_length,
-            "seed": self.seed,
-            "name": self.name,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder, "tokenizer": tokenizer_from_config(config["tokenizer"])})
-
-    @classmethod
-    def from_pretrained(cls, path, **arguments):
-        """The masked language model of the checkpoint directory `path`, tokenizer included."""
-        arguments = {
-            "tokenizer": WordPieceTokenizer.from_pretrained(path),
-            "sequence_length": huggingface.read_sequence_length(path),
-            **arguments,
-        }
-        model = cls(BertEncoder(huggingface.read_config(path)), **arguments)
-        huggingface.load_weights(model, path)
-        return model
-
-    def save_pretrained(self, directory):
-        """Writes `config.json`, `model.safetensors` and the tokenizer as Hugging Face names them."""
-        huggingface.save(self, directory)
 
 
 class MaskedTexts(keras.utils.PyDataset):

@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert_impl import losses
-from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.models.encoder import BertEncoder
 
@@ -71,12 +70,13 @@ class BertPretrainer(keras.Model):
         return cls(**{**config, "encoder": keras.saving.deserialize_keras_object(config["encoder"])})
 
     @classmethod
-    def from_pretrained(cls, path, **arguments):
-        """The pre-training model of the checkpoint directory `path`; keywords go to the encoder."""
-        model = cls(BertEncoder(huggingface.read_config(path), **arguments))
-        huggingface.load_weights(model, path)
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The pre-training model of a checkpoint, as `BertEncoder.from_pretrained`; keywords go to the encoder."""
+        checkpoint = checkpoints.open_checkpoint(path)
+        model = cls(BertEncoder(checkpoint.config, **arguments))
+        checkpoints.load(model, checkpoint, report=report)
         return model
 
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining reads them."""
-        huggingface.save(self, directory)
+        checkpoints.huggingface.save(self, directory)

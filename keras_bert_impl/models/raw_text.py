@@ -6,7 +6,6 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows
-from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.rows import ids_from_texts, rows_from_texts
 
 
@@ -43,9 +42,7 @@ class RawTextMixin:
         if _is_text_input(x):
             x, y = self._length_batches(x, y, sample_weight, batch_size), None
             batch_size = sample_weight = None
-        return super().evaluate(
-            self._to_inputs(x), y, batch_size=batch_size, sample_weight=sample_weight, **arguments
-        )
+        return super().evaluate(self._to_inputs(x), y, batch_size=batch_size, sample_weight=sample_weight, **arguments)
 
     def predict(self, x, **arguments):
         """`keras.Model.predict`, with texts or ids for `x`; one string is one text."""
@@ -188,23 +185,3 @@ def to_strings(texts):
         if not isinstance(text, (str, bytes)):
             raise ValueError(f"text {index} is {repr(text)[:60]}, not a string: leave it out, or write '' for it.")
     return [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
-
-
-def checked_sequence_length(sequence_length, config):
-    """`sequence_length`, where None means all that the model takes. Raises ValueError if it takes less."""
-    if sequence_length is not None and sequence_length > config.max_length:
-        raise ValueError(
-            f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}: "
-            "its position table has no more rows."
-        )
-    return sequence_length or config.max_length
-
-
-def tokenizer_to_config(tokenizer):
-    """A tokenizer as plain values for a `.keras` file; None stays None."""
-    return tokenizer and {"vocabulary": tokenizer.vocabulary, "lowercase": tokenizer.lowercase}
-
-
-def tokenizer_from_config(config):
-    """The tokenizer that `tokenizer_to_config` described."""
-    return config and WordPieceTokenizer(**config)

@@ -3,11 +3,10 @@
 import dataclasses
 import pathlib
 
-import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.models import BertQuestionAnswerer
+from keras_bert_impl.models.question_answerer import BertQuestionAnswerer, span_loss
 from keras_bert_impl.runs import write_json
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.scores import refuse_nan
@@ -54,7 +53,7 @@ class QuestionAnswering:
 
     def loss(self):
         """Cross-entropy over the positions, the mean of start's and end's, as in the original code."""
-        return {name: keras.losses.SparseCategoricalCrossentropy(from_logits=True) for name in OUTPUTS}
+        return span_loss
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """A row a window; labels are the answer's first and last position, 0 where the window holds none."""
@@ -62,7 +61,7 @@ class QuestionAnswering:
         windows = make_windows(
             tokenizer, examples.questions, sequence_length, min(self.stride, sequence_length // 2), question_length
         )
-        labels = {name: np.array(ids, "int32") for name, ids in zip(OUTPUTS, (windows.start, windows.end), strict=True)}
+        labels = np.stack([windows.start, windows.end], axis=1).astype("int32")  # (windows, 2)
         return Rows(windows.first, windows.second, labels, source=windows)
 
     def score(self, examples, rows, outputs, class_names):
@@ -93,15 +92,11 @@ class QuestionAnswering:
             write_json(directory / f"null_odds{suffix}.json", dict(zip(keys, odds, strict=True)))
 
     def _answers(self, examples, rows, outputs):
-        logits = [outputs[name] for name in OUTPUTS]
-        for part in logits:
-            refuse_nan(part, "The logits of window")
+        refuse_nan(outputs, "The logits of window")
+        starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
         return best_answers(
-            examples.questions, rows.source, *logits, examples.with_impossible, self.n_best, self.longest_answer
+            examples.questions, rows.source, starts, ends, examples.with_impossible, self.n_best, self.longest_answer
         )
-
-
-OUTPUTS = ("start_logits", "end_logits")
 
 
 def _shares(figures):

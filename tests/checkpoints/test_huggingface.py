@@ -7,7 +7,7 @@ import safetensors.numpy
 from conftest import without
 from reference_models import random_model
 
-from keras_bert_impl import BertEncoder, BertMaskedLM, BertPretrainer
+from keras_bert_impl import BertEncoder, BertMaskedLM, BertPretrainer, checkpoints
 from keras_bert_impl.checkpoints import huggingface
 
 
@@ -43,7 +43,7 @@ def test_an_encoder_comes_back_weight_for_weight(encoder, checkpoint):
 def test_tensors_have_the_shapes_of_transformers(small_config, encoder, tmp_path):
     encoder.save_pretrained(tmp_path / "ours")
     random_model("BertModel", small_config, tmp_path / "theirs")
-    assert huggingface.tensor_shapes(tmp_path / "ours") == huggingface.tensor_shapes(tmp_path / "theirs")
+    assert huggingface.open_source(tmp_path / "ours").shapes == huggingface.open_source(tmp_path / "theirs").shapes
 
 
 def test_query_key_and_value_are_split_from_one_kernel(encoder, checkpoint):
@@ -133,7 +133,7 @@ def test_the_masked_lm_bias_of_transformers_is_found(small_config, tmp_path):
     # It is tied to cls.predictions.decoder.bias; transformers stores one of the two.
     model = random_model("BertForMaskedLM", small_config, tmp_path)
     head = BertMaskedLM(BertEncoder(small_config))
-    huggingface.load_weights(head, tmp_path)
+    checkpoints.load(head, checkpoints.open_checkpoint(tmp_path))
     bias = head.get_layer("masked_lm_head").output_bias
     np.testing.assert_array_equal(np.array(bias), model.cls.predictions.bias.detach().numpy())
 

@@ -1,0 +1,157 @@
+"""Checkpoints of google-research/bert: bert_config.json, vocab.txt, bert_model.ckpt.* in TensorFlow 1's format.
+
+One table says which of our weights is which of their variables; it is read in one direction to load and in the other
+to save. TensorFlow is needed for this format alone, and only its checkpoint reader and writer: no graph, no session.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints.tables import FUSED, SAME, TRANSPOSED
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
+
+CHECKPOINT = "bert_model.ckpt"
+QUERY_KEY_VALUE = ("query", "key", "value")
+# Of the training that made the checkpoint, not of the model.
+OPTIMIZER_SUFFIXES = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v")
+
+# Google keeps a dense kernel as (in, out), as Keras does, but those of the two classifiers as (out, in).
+EMBEDDING_ROWS = (
+    ("token_embedding/embeddings", ("bert/embeddings/word_embeddings",), SAME),
+    ("position_embedding/embeddings", ("bert/embeddings/position_embeddings",), SAME),
+    ("segment_embedding/embeddings", ("bert/embeddings/token_type_embeddings",), SAME),
+    ("embeddings_norm/gamma", ("bert/embeddings/LayerNorm/gamma",), SAME),
+    ("embeddings_norm/beta", ("bert/embeddings/LayerNorm/beta",), SAME),
+)
+BLOCK_ROWS = (
+    ("attention/query_key_value/kernel", tuple(f"attention/self/{n}/kernel" for n in QUERY_KEY_VALUE), FUSED),
+    ("attention/query_key_value/bias", tuple(f"attention/self/{n}/bias" for n in QUERY_KEY_VALUE), FUSED),
+    ("attention/output/kernel", ("attention/output/dense/kernel",), SAME),
+    ("attention/output/bias", ("attention/output/dense/bias",), SAME),
+    ("attention_norm/gamma", ("attention/output/LayerNorm/gamma",), SAME),
+    ("attention_norm/beta", ("attention/output/LayerNorm/beta",), SAME),
+    ("intermediate/kernel", ("intermediate/dense/kernel",), SAME),
+    ("intermediate/bias", ("intermediate/dense/bias",), SAME),
+    ("output/kernel", ("output/dense/kernel",), SAME),
+    ("output/bias", ("output/dense/bias",), SAME),
+    ("output_norm/gamma", ("output/LayerNorm/gamma",), SAME),
+    ("output_norm/beta", ("output/LayerNorm/beta",), SAME),
+)
+HEAD_ROWS = (
+    ("pooler/kernel", ("bert/pooler/dense/kernel",), SAME),
+    ("pooler/bias", ("bert/pooler/dense/bias",), SAME),
+    ("masked_lm_head/transform/kernel", ("cls/predictions/transform/dense/kernel",), SAME),
+    ("masked_lm_head/transform/bias", ("cls/predictions/transform/dense/bias",), SAME),
+    ("masked_lm_head/norm/gamma", ("cls/predictions/transform/LayerNorm/gamma",), SAME),
+    ("masked_lm_head/norm/beta", ("cls/predictions/transform/LayerNorm/beta",), SAME),
+    ("masked_lm_head/output_bias", ("cls/predictions/output_bias",), SAME),
+    ("next_sentence_head/kernel", ("cls/seq_relationship/output_weights",), TRANSPOSED),
+    ("next_sentence_head/bias", ("cls/seq_relationship/output_bias",), SAME),
+    # What run_classifier.py adds.
+    ("classifier/kernel", ("output_weights",), TRANSPOSED),
+    ("classifier/bias", ("output_bias",), SAME),
+)
+
+
+def table(num_layers):
+    """Rows (path of our weight, names of their variables, Transform) for every weight a BERT of this depth can have."""
+    blocks = tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert/encoder/layer_{}/")
+    return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
+
+
+def open_checkpoint(directory):
+    """Opens a directory with bert_config.json, vocab.txt and a TF1 checkpoint; see `tables.Checkpoint`.
+
+    The checkpoint is bert_model.ckpt, or the only one in the directory. Whether the vocabulary is lower-cased is said
+    by Google's directory names alone: "uncased" in the name, and "chinese", mean that it is; "cased" that it is not.
+
+    Raises: ValueError if there is no checkpoint, it is damaged, or it and the configuration do not agree.
+    """
+    directory = pathlib.Path(directory)
+    config = BertConfig.from_google(directory / "bert_config.json")
+    source = open_source(directory)
+    width = config.hidden_size
+    expected = {
+        "bert/embeddings/word_embeddings": (config.vocabulary_size, width),
+        "bert/embeddings/position_embeddings": (config.max_length, width),
+        "bert/embeddings/token_type_embeddings": (config.num_segments, width),
+    }
+    tables.check_shapes(source, expected, "bert_config.json")
+    blocks = {name.split("/")[2] for name in source.shapes if name.startswith("bert/encoder/layer_")}
+    if len(blocks) != config.num_layers:
+        raise ValueError(f"{source.path} has {len(blocks)} layers, bert_config.json asks for {config.num_layers}.")
+    tokenizer = None
+    if (directory / "vocab.txt").is_file():
+        tokenizer = WordPieceTokenizer(directory / "vocab.txt", lowercase=is_lowercase(directory.resolve().name))
+        tables.check_vocabulary(tokenizer, config, source)
+    names = None
+    if "output_weights" in source.shapes:
+        names = [str(index) for index in range(source.shapes["output_weights"][0])]
+    return tables.Checkpoint(config, table(config.num_layers), source, tokenizer, None, names)
+
+
+def is_lowercase(name):
+    """Whether Google's directory of this name has a lower-cased vocabulary: all have but cased_*, multi_cased_*."""
+    return "uncased" in name or "cased" not in name
+
+
+def open_source(directory):
+    """The variables of a TF1 checkpoint as a `tables.Source`, those of its optimizer left out."""
+    prefixes = sorted(path.with_suffix("") for path in directory.glob("*.index"))
+    if not prefixes:
+        raise ValueError(f"{directory} holds bert_config.json but no checkpoint: {CHECKPOINT}.index is missing.")
+    named = [prefix for prefix in prefixes if prefix.name == CHECKPOINT]
+    if len(prefixes) > 1 and not named:
+        names = ", ".join(prefix.name for prefix in prefixes)
+        raise ValueError(f"{directory} holds several checkpoints ({names}): leave one, or name one {CHECKPOINT}.")
+    prefix = str((named or prefixes)[0])
+    try:
+        reader = tf.train.load_checkpoint(prefix)
+        shapes = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
+    except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{prefix} is damaged or incomplete: {error}") from error
+    kept = {
+        standard_name(name): name for name in shapes if not name.endswith(OPTIMIZER_SUFFIXES) and name != "global_step"
+    }
+
+    def read(name):
+        try:
+            return reader.get_tensor(kept[name])
+        # TensorFlow's reader turns its own errors into Python's, each into another.
+        except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{prefix}: {kept[name]} cannot be read: {error}") from error
+
+    return tables.Source(prefix, {name: shapes[stored] for name, stored in kept.items()}, read)
+
+
+def standard_name(name):
+    """Their variable name with today's spelling: TF Hub's modules and old exports put "module/" before it."""
+    return name.removeprefix("module/")
+
+
+def save(model, directory):
+    """Writes `model` so that google-research/bert reads it: bert_config.json, bert_model.ckpt.*, vocab.txt.
+
+    Raises: ValueError if the activation is exact GELU, which Google's code does not have; see `BertConfig.to_google`.
+    """
+    directory = pathlib.Path(directory)
+    encoder = getattr(model, "encoder", model)
+    config = encoder.config.to_google()  # first, since it may refuse
+    directory.mkdir(parents=True, exist_ok=True)
+    arrays = tables.tensors(model, table(encoder.config.num_layers))
+    names = sorted(arrays)
+    tf.raw_ops.SaveV2(
+        prefix=str(directory / CHECKPOINT),
+        tensor_names=names,
+        shape_and_slices=[""] * len(names),
+        tensors=[np.asarray(arrays[name], "float32") for name in names],
+    )
+    (directory / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    if getattr(model, "tokenizer", None) is not None:
+        write_vocabulary(directory / "vocab.txt", model.tokenizer.vocabulary)

@@ -1,0 +1,110 @@
+"""A checkpoint of another size: more positions, more words, fewer layers."""
+
+import dataclasses
+import re
+
+import numpy as np
+
+from keras_bert_impl.checkpoints.tables import Checkpoint
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+
+
+def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
+    """The checkpoint with another size, for any `from_pretrained`; prints what each change does.
+
+        checkpoint = kbi.checkpoints.grow(kbi.checkpoints.open_checkpoint(path), max_length=1024)
+        encoder = kbi.BertEncoder.from_pretrained(checkpoint)
+
+    Args:
+        checkpoint: what `open_checkpoint` gave.
+        max_length: positions; more than there are repeat the trained ones from the first on, which keeps neighbours
+            near (Beltagy et al. 2020, "Longformer", section 5); fewer are the first.
+        new_words: words, each at once one token, that are appended to the vocabulary; each starts as the mean of all
+            trained words, in the embedding and in the output bias.
+        num_layers: the first so many layers.
+
+    Returns: a Checkpoint; the file itself stays as it is.
+    Raises: ValueError for words that are there already or a checkpoint without vocabulary, or more layers than it has.
+    """
+    old = checkpoint.config
+    if num_layers is not None and not 1 <= num_layers <= old.num_layers:
+        raise ValueError(f"num_layers {num_layers}: the checkpoint has {old.num_layers} layers; fewer can be taken.")
+    tokenizer, vocabulary_size = _with_words(checkpoint, list(new_words))
+    config = dataclasses.replace(
+        old,
+        max_length=max_length or old.max_length,
+        vocabulary_size=vocabulary_size,
+        num_layers=num_layers or old.num_layers,
+    )
+    for line in _changes(old, config):
+        print(f"{checkpoint.source.path}: {line}")
+    kept = [row for row in checkpoint.rows if _block(row[0]) < config.num_layers]
+    return checkpoint._replace(
+        config=config, rows=kept, tokenizer=tokenizer, source=_resized(checkpoint._replace(rows=kept), config)
+    )
+
+
+def _with_words(checkpoint, new_words):
+    """The tokenizer with the words, and the rows the embedding needs for them."""
+    if not new_words:
+        return checkpoint.tokenizer, checkpoint.config.vocabulary_size
+    if checkpoint.tokenizer is None:
+        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it that words could be added to.")
+    vocabulary = checkpoint.tokenizer.vocabulary
+    known = sorted(set(new_words) & set(vocabulary))
+    if known:
+        raise ValueError(f"{', '.join(known)}: in the vocabulary already.")
+    # An embedding may have more rows than words: new words follow the last row, unused entries fill the gap.
+    gap = [f"[unused-row-{row}]" for row in range(len(vocabulary), checkpoint.config.vocabulary_size)]
+    words = [*vocabulary, *gap, *new_words]
+    return WordPieceTokenizer(words, checkpoint.tokenizer.lowercase), len(words)
+
+
+def _changes(old, new):
+    if new.max_length > old.max_length:
+        yield f"positions {old.max_length} to {new.max_length - 1} repeat those from 0 on; they want training."
+    elif new.max_length < old.max_length:
+        yield f"positions from {new.max_length} on are left out."
+    if new.vocabulary_size > old.vocabulary_size:
+        count = new.vocabulary_size - old.vocabulary_size
+        yield f"{count} words added, each the mean of the {old.vocabulary_size:,} there were; they want training."
+    if new.num_layers < old.num_layers:
+        yield f"layers {new.num_layers} to {old.num_layers - 1} are left out."
+
+
+def _block(path):
+    """The number of the layer a weight belongs to; -1 for one outside the layers."""
+    found = re.match(r"block_(\d+)/", path)
+    return int(found[1]) if found else -1
+
+
+def _resized(checkpoint: Checkpoint, config):
+    """The tensors, with other first dimensions for those that count positions or words."""
+    wanted = {
+        "position_embedding/embeddings": (config.max_length, _repeated),
+        "token_embedding/embeddings": (config.vocabulary_size, _with_means),
+        "masked_lm_head/output_bias": (config.vocabulary_size, _with_means),
+    }
+    by_tensor = {names[0]: wanted[path] for path, names, _ in checkpoint.rows if path in wanted}
+    source = checkpoint.source
+    shapes = {
+        name: (by_tensor[name][0], *shape[1:]) if name in by_tensor else shape for name, shape in source.shapes.items()
+    }
+
+    def read(name):
+        array = source.read(name)
+        if name not in by_tensor:
+            return array
+        size, resize = by_tensor[name]
+        return resize(array, size)
+
+    return source._replace(shapes=shapes, read=read)
+
+
+def _repeated(array, size):
+    return array[np.arange(size) % len(array)]
+
+
+def _with_means(array, size):
+    mean = np.mean(array, axis=0, keepdims=True, dtype="float64").astype(array.dtype)
+    return np.concatenate([array, np.repeat(mean, size - len(array), axis=0)])

@@ -1,0 +1,113 @@
+"""Names of published checkpoints, and how a name becomes a directory."""
+
+import pathlib
+import typing
+
+import huggingface_hub
+
+from keras_bert_impl.config import BertConfig
+
+SCHEME = "hf://"
+# Weights as safetensors where a repository has them; the pickles only where it has not.
+SMALL_FILES = ("*.json", "vocab.txt")
+WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
+
+
+class Published(typing.NamedTuple):
+    """A published checkpoint: short name, Hugging Face's owner/name, size, and vocabulary."""
+
+    name: str
+    repository: str
+    num_layers: int
+    hidden_size: int
+    num_heads: int
+    vocabulary_size: int
+    cased: bool
+
+    @property
+    def num_parameters(self):
+        """Weights of the encoder with its pooler."""
+        shape = (self.vocabulary_size, self.hidden_size, self.num_layers, self.num_heads)
+        return BertConfig(*shape).count_parameters()
+
+
+UNCASED, CASED = (30522, False), (28996, True)
+BASE, LARGE = (12, 768, 12), (24, 1024, 16)
+# Devlin et al. 2019, and https://github.com/google-research/bert for those that came after the paper.
+PUBLISHED = (
+    *(
+        Published(name, f"google-bert/{name}", *shape, *vocabulary)
+        for name, shape, vocabulary in (
+            ("bert-base-uncased", BASE, UNCASED),
+            ("bert-large-uncased", LARGE, UNCASED),
+            ("bert-base-cased", BASE, CASED),
+            ("bert-large-cased", LARGE, CASED),
+            ("bert-large-uncased-whole-word-masking", LARGE, UNCASED),
+            ("bert-large-cased-whole-word-masking", LARGE, CASED),
+            ("bert-base-multilingual-cased", BASE, (119547, True)),
+            ("bert-base-multilingual-uncased", BASE, (105879, False)),
+            ("bert-base-chinese", BASE, (21128, False)),
+        )
+    ),
+    # The 24 miniatures of Turc et al. 2019.
+    *(
+        Published(name, f"google/{name}", layers, width, width // 64, *UNCASED)
+        for layers in (2, 4, 6, 8, 10, 12)
+        for width in (128, 256, 512, 768)
+        for name in (f"bert_uncased_L-{layers}_H-{width}_A-{width // 64}",)
+    ),
+)
+
+
+def local_directory(path):
+    """The directory of a checkpoint, fetched from the Hugging Face hub if its name is not that of a directory.
+
+    Args:
+        path: a directory; "hf://owner/name"; or a short name of `PUBLISHED`, unless a directory has it.
+
+    `huggingface_hub` keeps what it fetched; its variables HF_HOME, HF_HUB_OFFLINE, HF_ENDPOINT and HF_TOKEN apply.
+
+    Returns: pathlib.Path.
+    Raises: ValueError if there is no such directory or name, or the hub cannot be reached, saying what was tried.
+    """
+    by_name = {published.name: published.repository for published in PUBLISHED}
+    if str(path).startswith(SCHEME):
+        return _fetch(str(path).removeprefix(SCHEME))
+    if pathlib.Path(path).is_dir():
+        return pathlib.Path(path)
+    if str(path) in by_name:
+        return _fetch(by_name[str(path)])
+    raise ValueError(
+        f"{path} is neither a directory nor a published name (BertEncoder.list_pretrained() prints them); "
+        f"for another checkpoint of the Hugging Face hub write {SCHEME}owner/name."
+    )
+
+
+def _fetch(repository):
+    if repository.count("/") != 1:
+        raise ValueError(f"{SCHEME}{repository}: expected {SCHEME}owner/name.")
+    try:
+        for weights in WEIGHTS:
+            found = huggingface_hub.snapshot_download(repository, allow_patterns=[*SMALL_FILES, *weights])
+            if any(path for pattern in weights for path in pathlib.Path(found).glob(pattern)):
+                return pathlib.Path(found)
+    except (OSError, ValueError) as error:
+        # The errors of huggingface_hub for a missing repository and a missing network are OSErrors or ValueErrors.
+        endpoint = huggingface_hub.constants.ENDPOINT
+        raise ValueError(
+            f"{repository} could not be had from {endpoint}, and is not among what was fetched before: {error} "
+            "Give the path of a directory, or set HF_ENDPOINT, HF_TOKEN or HF_HOME."
+        ) from error
+    raise ValueError(f"{repository} has no weights that can be read: neither safetensors nor pytorch_model.bin.")
+
+
+def published_table():
+    """The table of published names, as text."""
+    lines = [f"{'name':<40}{'layers':>7}{'width':>7}{'parameters':>13}  case"]
+    for published in PUBLISHED:
+        case = "cased" if published.cased else "uncased"
+        lines.append(
+            f"{published.name:<40}{published.num_layers:>7}{published.hidden_size:>7}"
+            f"{published.num_parameters:>13,}  {case}"
+        )
+    return "\n".join(lines)

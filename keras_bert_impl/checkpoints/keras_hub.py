@@ -1,0 +1,177 @@
+"""Preset directories of KerasHub's BertBackbone: config.json, model.weights.h5, tokenizer.json, assets/.
+
+KerasHub keeps no heads of pre-training, so an encoder is all that passes. It computes GELU by the tanh approximation:
+an encoder read from here says so in its configuration, and one that computes exact GELU is not written.
+"""
+
+import json
+import pathlib
+
+import h5py
+import numpy as np
+
+from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints.tables import SAME, Transform
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
+
+WEIGHTS = "model.weights.h5"
+VOCABULARY = "assets/tokenizer/vocabulary.txt"
+
+# Our field, theirs.
+CONFIG_KEYS = (
+    ("vocabulary_size", "vocabulary_size"),
+    ("hidden_size", "hidden_dim"),
+    ("num_layers", "num_layers"),
+    ("num_heads", "num_heads"),
+    ("intermediate_size", "intermediate_dim"),
+    ("hidden_dropout_rate", "dropout"),
+    ("attention_dropout_rate", "dropout"),
+    ("max_length", "max_sequence_length"),
+    ("num_segments", "num_segments"),
+)
+EMBEDDING_ROWS = (
+    ("token_embedding/embeddings", ("layers/reversible_embedding/vars/0",), SAME),
+    ("position_embedding/embeddings", ("layers/position_embedding/vars/0",), SAME),
+    ("segment_embedding/embeddings", ("layers/embedding/vars/0",), SAME),
+    ("embeddings_norm/gamma", ("layers/layer_normalization/vars/0",), SAME),
+    ("embeddings_norm/beta", ("layers/layer_normalization/vars/1",), SAME),
+    ("pooler/kernel", ("layers/dense/vars/0",), SAME),
+    ("pooler/bias", ("layers/dense/vars/1",), SAME),
+)
+
+
+def block_rows(num_heads):
+    """The rows of a block; attention kernels are split into heads there, (width, heads, width of a head)."""
+    split = Transform(
+        lambda theirs: np.concatenate([array.reshape(*array.shape[:-2], -1) for array in theirs], axis=-1),
+        lambda ours: [array.reshape(*array.shape[:-1], num_heads, -1) for array in np.split(ours, 3, axis=-1)],
+    )
+    joined = Transform(
+        lambda theirs: theirs[0].reshape(-1, theirs[0].shape[-1]),
+        lambda ours: [ours.reshape(num_heads, -1, ours.shape[-1])],
+    )
+    attention = "_self_attention_layer"
+    return (
+        ("attention/query_key_value/kernel", tuple(f"{attention}/{n}_dense/vars/0" for n in _QUERY_KEY_VALUE), split),
+        ("attention/query_key_value/bias", tuple(f"{attention}/{n}_dense/vars/1" for n in _QUERY_KEY_VALUE), split),
+        ("attention/output/kernel", (f"{attention}/output_dense/vars/0",), joined),
+        ("attention/output/bias", (f"{attention}/output_dense/vars/1",), SAME),
+        ("attention_norm/gamma", ("_self_attention_layer_norm/vars/0",), SAME),
+        ("attention_norm/beta", ("_self_attention_layer_norm/vars/1",), SAME),
+        ("intermediate/kernel", ("_feedforward_intermediate_dense/vars/0",), SAME),
+        ("intermediate/bias", ("_feedforward_intermediate_dense/vars/1",), SAME),
+        ("output/kernel", ("_feedforward_output_dense/vars/0",), SAME),
+        ("output/bias", ("_feedforward_output_dense/vars/1",), SAME),
+        ("output_norm/gamma", ("_feedforward_layer_norm/vars/0",), SAME),
+        ("output_norm/beta", ("_feedforward_layer_norm/vars/1",), SAME),
+    )
+
+
+_QUERY_KEY_VALUE = ("query", "key", "value")
+
+
+def table(config):
+    """Rows (path of our weight, names in their file, Transform) for every weight of their backbone."""
+    rows = list(EMBEDDING_ROWS)
+    for index in range(config.num_layers):
+        # Keras numbers layers of one class from the second on.
+        theirs = "layers/transformer_encoder" + (f"_{index}" if index else "") + "/"
+        rows += tables.in_blocks(block_rows(config.num_heads), 1, f"block_{index}/", theirs)
+    return rows
+
+
+def is_here(directory):
+    """Whether a directory holds a KerasHub preset rather than Hugging Face's config.json."""
+    return (directory / WEIGHTS).is_file() and (directory / "config.json").is_file()
+
+
+def open_checkpoint(directory):
+    """Opens a preset directory; see `tables.Checkpoint`.
+
+    Raises: ValueError if it is not a BertBackbone, is damaged, or weights and configuration do not agree.
+    """
+    directory = pathlib.Path(directory)
+    content = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    if content.get("class_name") != "BertBackbone":
+        raise ValueError(f"{directory / 'config.json'} describes a {content.get('class_name')}, not a BertBackbone.")
+    found = content["config"]
+    config = BertConfig(activation="gelu_tanh", **{ours: found[theirs] for ours, theirs in CONFIG_KEYS})
+    source = open_source(directory / WEIGHTS)
+    width = config.hidden_size
+    expected = {
+        "layers/reversible_embedding/vars/0": (config.vocabulary_size, width),
+        "layers/position_embedding/vars/0": (config.max_length, width),
+        "layers/embedding/vars/0": (config.num_segments, width),
+    }
+    tables.check_shapes(source, expected, "config.json")
+    blocks = {name.split("/")[1] for name in source.shapes if name.startswith("layers/transformer_encoder")}
+    if len(blocks) != config.num_layers:
+        raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
+    return tables.Checkpoint(config, table(config), source, _read_tokenizer(directory, config, source))
+
+
+def open_source(path):
+    """The arrays of a model.weights.h5 as a `tables.Source`. Raises ValueError if the file is damaged."""
+    shapes = {}
+    try:
+        with h5py.File(path) as file:
+            file.visititems(lambda name, found: shapes.update({name: found.shape} if hasattr(found, "shape") else {}))
+    except OSError as error:
+        raise ValueError(f"{path} is damaged or not an HDF5 file: {error}.") from error
+
+    def read(name):
+        with h5py.File(path) as file:
+            return np.asarray(file[name], "float32")
+
+    return tables.Source(str(path), shapes, read)
+
+
+def save(model, directory):
+    """Writes the encoder of `model` as a preset that `keras_hub.models.BertBackbone.from_preset` opens.
+
+    Raises: ValueError if it computes exact GELU, which KerasHub's backbone does not.
+    """
+    encoder = getattr(model, "encoder", model)
+    config = encoder.config
+    if config.activation != "gelu_tanh":
+        raise ValueError(
+            f"KerasHub's BERT computes 'gelu_tanh' only, this one {config.activation!r}. Set activation='gelu_tanh' to "
+            "accept the difference of about 1e-3."
+        )
+    directory = pathlib.Path(directory)
+    (directory / VOCABULARY).parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(directory / WEIGHTS, "w") as file:
+        for name, array in tables.tensors(encoder, table(config)).items():
+            file.create_dataset(name, data=array)
+    fields = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS}
+    _write_object(directory / "config.json", "bert_backbone", "BertBackbone", fields)
+    metadata = {"keras_version": "3", "parameter_count": encoder.count_params(), "tasks": []}
+    (directory / "metadata.json").write_text(json.dumps(metadata, indent=4) + "\n", encoding="utf-8")
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is not None:
+        write_vocabulary(directory / VOCABULARY, tokenizer.vocabulary)
+        # Google strips accents where it lower-cases; KerasHub keeps them unless told.
+        fields = {"vocabulary": None, "lowercase": tokenizer.lowercase, "strip_accents": tokenizer.lowercase}
+        _write_object(directory / "tokenizer.json", "bert_tokenizer", "BertTokenizer", fields)
+
+
+def _write_object(path, module, class_name, fields):
+    content = {
+        "module": f"keras_hub.src.models.bert.{module}",
+        "class_name": class_name,
+        "config": {"name": module, "trainable": True, **fields},
+        "registered_name": f"keras_hub>{class_name}",
+    }
+    path.write_text(json.dumps(content, indent=4) + "\n", encoding="utf-8")
+
+
+def _read_tokenizer(directory, config, source):
+    if not (directory / VOCABULARY).is_file():
+        return None
+    path = directory / "tokenizer.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["config"] if path.is_file() else {}
+    tokenizer = WordPieceTokenizer(directory / VOCABULARY, lowercase=found.get("lowercase", True))
+    tables.check_vocabulary(tokenizer, config, source)
+    return tokenizer

@@ -1,0 +1,36 @@
+"""Whether a text follows another."""
+
+import keras
+
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
+from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.optimization import BertAdamW
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertNextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
+    """The next-sentence head of pre-training alone (Devlin et al. 2019, section 3.1, task 2). Compiled as it comes,
+    with AdamW at 5e-5, cross-entropy and accuracy.
+
+    Args:
+        encoder: a BertEncoder.
+        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take pairs of lists of texts.
+        sequence_length: pairs are cut to this many tokens; None means the encoder's `max_length`.
+
+    Input:  dict of the encoder's inputs, or (first texts, second texts).
+    Output: logits (batch, 2), float32; labels and columns are 0 for IsNext, 1 for a random text, as Google's.
+    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    """
+
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, **kwargs):
+        check_vocabulary(tokenizer, encoder)
+        logits = head_dense(encoder, 2, "next_sentence_head")(encoder.output["pooled_output"])
+        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_next_sentence_predictor", **kwargs})
+        self.encoder = encoder
+        self.tokenizer = tokenizer
+        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        self.compile(
+            optimizer=BertAdamW(5e-5),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy"],
+        )

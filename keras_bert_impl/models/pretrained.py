@@ -1,0 +1,127 @@
+"""Describing, loading and saving, for the models that put a head on an encoder."""
+
+import keras
+
+from keras_bert_impl import checkpoints
+from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+
+
+class PretrainedMixin:
+    """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
+
+    The model has the attributes `encoder`, `tokenizer` and `sequence_length`, takes them in its constructor, and names
+    in `head_arguments` the constructor's other arguments, each an attribute, too.
+    """
+
+    head_arguments = ()
+
+    def get_config(self):
+        return {
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "tokenizer": tokenizer_to_config(self.tokenizer),
+            "sequence_length": self.sequence_length,
+            "name": self.name,
+            **{name: getattr(self, name) for name in self.head_arguments},
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder, "tokenizer": tokenizer_from_config(config["tokenizer"])})
+
+    @classmethod
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The model of a checkpoint.
+
+        Args:
+            path: a checkpoint directory, "hf://owner/name", or a published name.
+            report: print which tensors were used, left over and newly initialised.
+            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given.
+
+        Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
+        """
+        checkpoint = checkpoints.open_checkpoint(path)
+        return load_model(cls, checkpoint, report, **arguments)
+
+    def save_pretrained(self, directory):
+        """Writes `config.json`, `model.safetensors` and the tokenizer as Hugging Face names them."""
+        checkpoints.huggingface.save(self, directory)
+
+
+class ClassesMixin(PretrainedMixin):
+    """The same for models with `num_classes` and `class_names`: a checkpoint's classes are kept or replaced."""
+
+    @classmethod
+    def from_pretrained(cls, path, num_classes=None, report=False, **arguments):
+        """The classifier of a checkpoint, or a new head of `num_classes` over its encoder; see PretrainedMixin.
+
+        Raises: ValueError also if the checkpoint has no classifier and `num_classes` is missing.
+        """
+        checkpoint = checkpoints.open_checkpoint(path)
+        names = checkpoint.class_names
+        if names is None and num_classes is None:
+            raise ValueError(f"{path} holds no classifier: say how many classes, for example num_classes=2.")
+        if names is not None and num_classes in (None, len(names)):
+            return load_model(cls, checkpoint, report, **{"num_classes": len(names), "class_names": names, **arguments})
+        return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
+
+
+def load_model(cls, checkpoint, report=False, except_for=(), **arguments):
+    """Builds a model of the class over the checkpoint's encoder and fills in its weights, but those `except_for`."""
+    arguments = {"tokenizer": checkpoint.tokenizer, "sequence_length": checkpoint.sequence_length, **arguments}
+    model = cls(BertEncoder(checkpoint.config), **arguments)
+    checkpoints.load(model, checkpoint, except_for, report)
+    return model
+
+
+def checked_sequence_length(sequence_length, config):
+    """`sequence_length`, where None means all that the model takes. Raises ValueError if it takes less."""
+    if sequence_length is not None and sequence_length > config.max_length:
+        raise ValueError(
+            f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}: "
+            "its position table has no more rows."
+        )
+    return sequence_length or config.max_length
+
+
+def check_vocabulary(tokenizer, encoder):
+    """Raises ValueError if the tokenizer can give ids that the encoder's embedding does not have."""
+    if tokenizer is not None and tokenizer.vocabulary_size > encoder.config.vocabulary_size:
+        raise ValueError(
+            f"The tokenizer has {tokenizer.vocabulary_size} words, the encoder's embedding "
+            f"{encoder.config.vocabulary_size}: they do not belong together."
+        )
+
+
+def checked_class_names(class_names, num_classes):
+    """`class_names` as a list, where None means "0", "1", ... Raises ValueError if they are not num_classes."""
+    if class_names is not None and len(class_names) != num_classes:
+        raise ValueError(f"{len(class_names)} class_names for num_classes {num_classes}.")
+    return list(class_names or map(str, range(num_classes)))
+
+
+def head_dense(encoder, units, name):
+    """The dense layer of a head, float32, started as BERT's other kernels."""
+    return keras.layers.Dense(
+        units,
+        kernel_initializer=keras.initializers.TruncatedNormal(stddev=encoder.config.initializer_range),
+        dtype="float32",
+        name=name,
+    )
+
+
+def head_dropout(encoder, rate, name):
+    """Dropout before a head's dense layer; None means the encoder's rate."""
+    rate = encoder.config.hidden_dropout_rate if rate is None else rate
+    return keras.layers.Dropout(rate, dtype=encoder.dtype_policy, name=name)
+
+
+def tokenizer_to_config(tokenizer):
+    """A tokenizer as plain values for a `.keras` file; None stays None."""
+    return tokenizer and {"vocabulary": tokenizer.vocabulary, "lowercase": tokenizer.lowercase}
+
+
+def tokenizer_from_config(config):
+    """The tokenizer that `tokenizer_to_config` described."""
+    return config and WordPieceTokenizer(**config)

@@ -1,0 +1,44 @@
+"""Where in a context the answer to a question stands."""
+
+import keras
+from keras import ops
+
+from keras_bert_impl.losses import cross_entropy
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
+from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.optimization import BertAdamW
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertQuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
+    """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled as it comes, with AdamW at
+    5e-5 and the mean of the two cross-entropies.
+
+    Labels are (batch, 2), int: the positions of the answer's first and last token; 0 and 0, [CLS], for no answer.
+
+    Args:
+        encoder: a BertEncoder.
+        tokenizer: a WordPieceTokenizer; with it `predict` takes a pair of lists: questions and contexts.
+        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+
+    Input:  dict of the encoder's inputs, or (questions, contexts).
+    Output: logits (batch, length, 2), float32: of a start and of an end at each token. Padding counts as the paper's
+            code counts it, as a place like any other; who decodes looks at the context alone.
+    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    """
+
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, **kwargs):
+        check_vocabulary(tokenizer, encoder)
+        logits = head_dense(encoder, 2, "span_head")(encoder.output["sequence_output"])
+        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_question_answerer", **kwargs})
+        # Not tracked as a layer: the pooler, which no output here uses, is then no weight of this model.
+        object.__setattr__(self, "encoder", encoder)
+        self.tokenizer = tokenizer
+        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+def span_loss(positions, logits):
+    """Mean cross-entropy of start and end over the length; positions (batch, 2), logits (batch, length, 2)."""
+    return ops.mean(cross_entropy(positions, ops.transpose(logits, (0, 2, 1))), axis=-1)

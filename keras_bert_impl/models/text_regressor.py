@@ -1,0 +1,43 @@
+"""A number for a text or a pair of texts."""
+
+import keras
+
+from keras_bert_impl.models.pretrained import (
+    PretrainedMixin,
+    check_vocabulary,
+    checked_sequence_length,
+    head_dense,
+    head_dropout,
+)
+from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.optimization import BertAdamW
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertTextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
+    """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
+    Compiled as it comes, with AdamW at 5e-5 and the mean squared error.
+
+    Args:
+        encoder: a BertEncoder.
+        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
+        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
+
+    Input:  dict of the encoder's inputs, or texts.
+    Output: (batch, 1), float32, in the units of the labels.
+    Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
+    """
+
+    head_arguments = ("dropout_rate",)
+
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, **kwargs):
+        check_vocabulary(tokenizer, encoder)
+        dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
+        value = head_dense(encoder, 1, "classifier")(dropout(encoder.output["pooled_output"]))
+        super().__init__(inputs=encoder.input, outputs=value, **{"name": "bert_text_regressor", **kwargs})
+        self.encoder = encoder
+        self.tokenizer = tokenizer
+        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        self.dropout_rate = dropout.rate
+        self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])

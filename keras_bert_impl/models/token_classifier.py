@@ -1,0 +1,82 @@
+"""A class for every token: named entities, parts of speech."""
+
+import keras
+
+from keras_bert_impl.models.pretrained import (
+    ClassesMixin,
+    check_vocabulary,
+    checked_class_names,
+    checked_sequence_length,
+    head_dense,
+    head_dropout,
+)
+from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.optimization import BertAdamW
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertTokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
+    """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled as it comes, with
+    AdamW at 5e-5, the mean cross-entropy over labelled tokens, and accuracy.
+
+    Labels are (batch, length), int; -1 for tokens that have none: special ones, padding, all but a first piece.
+
+    Args:
+        encoder: a BertEncoder.
+        num_classes: columns of the output.
+        tokenizer: a WordPieceTokenizer; with it `predict` takes texts.
+        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        dropout_rate: on the tokens' vectors; None means the encoder's, 0.1 in the paper.
+        class_names: names of the classes, kept in checkpoints; None means "0", "1", ...
+
+    Input:  dict of the encoder's inputs, or texts.
+    Output: logits (batch, length, num_classes), float32.
+    Raises: ValueError if class_names are not num_classes names, the vocabulary is not the encoder's, or
+            sequence_length is above its max_length.
+    """
+
+    head_arguments = ("num_classes", "dropout_rate", "class_names")
+
+    def __init__(
+        self,
+        encoder,
+        num_classes,
+        tokenizer=None,
+        sequence_length=None,
+        dropout_rate=None,
+        class_names=None,
+        **kwargs,
+    ):
+        class_names = checked_class_names(class_names, num_classes)
+        check_vocabulary(tokenizer, encoder)
+        dropout = head_dropout(encoder, dropout_rate, "token_dropout")
+        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["sequence_output"]))
+        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_token_classifier", **kwargs})
+        # Not tracked as a layer: the pooler, which no output here uses, is then no weight of this model.
+        object.__setattr__(self, "encoder", encoder)
+        self.tokenizer = tokenizer
+        self.num_classes = num_classes
+        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        self.dropout_rate = dropout.rate
+        self.class_names = class_names
+        self.compile(
+            optimizer=BertAdamW(5e-5),
+            # Over the tokens that have a label, in the batch: Keras' default would divide by the padding, too.
+            loss=keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, ignore_class=-1, reduction="mean_with_sample_weight"
+            ),
+            metrics=[LabelledAccuracy()],
+        )
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
+    """The share of right classes among the tokens whose label is not -1."""
+
+    def __init__(self, name="accuracy", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        labelled = keras.ops.cast(keras.ops.not_equal(y_true, -1), "float32")
+        weight = labelled if sample_weight is None else labelled * sample_weight
+        return super().update_state(keras.ops.maximum(y_true, 0), y_pred, weight)

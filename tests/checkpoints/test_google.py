@@ -1,0 +1,135 @@
+import json
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+from conftest import REAL_DATA, WORDS
+
+import keras_bert_impl as kbi
+
+tf = pytest.importorskip("tensorflow")
+google = pytest.importorskip("keras_bert_impl.checkpoints.google")
+
+REAL = REAL_DATA / "google_checkpoint"
+needs_data = pytest.mark.skipif(not REAL.is_dir(), reason="needs a checkpoint that Google's code wrote")
+
+
+@pytest.fixture
+def config():
+    return kbi.BertConfig(
+        vocabulary_size=len(WORDS),
+        hidden_size=15,
+        num_layers=2,
+        num_heads=3,
+        intermediate_size=21,
+        max_length=11,
+        activation="gelu_tanh",
+    )
+
+
+@pytest.fixture
+def pretrainer(config):
+    model = kbi.BertPretrainer(kbi.BertEncoder(config))
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(size=weight.shape) for weight in model.weights])
+    return model
+
+
+def assert_equal_weights(one, other):
+    for weight, expected in zip(one.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(np.array(weight), np.array(expected), err_msg=weight.path)
+
+
+@needs_data
+def test_a_checkpoint_of_googles_code_is_read_whole(capsys):
+    model = kbi.BertPretrainer.from_pretrained(REAL, report=True)
+    assert "0 left over" in capsys.readouterr().out
+    reader = tf.train.load_checkpoint(str(REAL / "bert_model.ckpt"))
+    block = model.encoder.get_layer("block_1")
+    kernel, bias = block.attention.query_key_value.get_weights()
+    for place, name in enumerate(("query", "key", "value")):
+        theirs = f"bert/encoder/layer_1/attention/self/{name}"
+        np.testing.assert_array_equal(kernel[:, 4 * place : 4 * place + 4], reader.get_tensor(f"{theirs}/kernel"))
+        np.testing.assert_array_equal(bias[4 * place : 4 * place + 4], reader.get_tensor(f"{theirs}/bias"))
+    head = model.get_layer("next_sentence_head").get_weights()[0]
+    np.testing.assert_array_equal(head, reader.get_tensor("cls/seq_relationship/output_weights").T)
+    assert model.encoder.config.activation == "gelu_tanh"
+
+
+@needs_data
+def test_a_checkpoint_of_googles_code_fills_masks():
+    model = kbi.BertMaskedLM.from_pretrained(REAL)
+    (guesses,) = model.fill_mask("a [MASK] b", k=3)
+    assert len(guesses) == 3
+
+
+def test_weights_come_back_from_googles_format(pretrainer, tmp_path):
+    google.save(pretrainer, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "bert_config.json",
+        "bert_model.ckpt.data-00000-of-00001",
+        "bert_model.ckpt.index",
+    ]
+    assert_equal_weights(kbi.BertPretrainer.from_pretrained(tmp_path), pretrainer)
+
+
+def test_variables_have_googles_names_and_shapes(pretrainer, tmp_path):
+    google.save(pretrainer, tmp_path)
+    shapes = tf.train.load_checkpoint(str(tmp_path / "bert_model.ckpt")).get_variable_to_shape_map()
+    assert shapes["bert/encoder/layer_1/attention/self/value/kernel"] == [15, 15]
+    assert shapes["bert/encoder/layer_0/intermediate/dense/kernel"] == [15, 21]
+    assert shapes["cls/seq_relationship/output_weights"] == [2, 15]
+    assert len(shapes) == 5 + 2 * 16 + 2 + 5 + 2
+    if REAL.is_dir():
+        theirs = tf.train.load_checkpoint(str(REAL / "bert_model.ckpt")).get_variable_to_shape_map()
+        assert set(shapes) == {name for name in theirs if "adam" not in name and name != "global_step"}
+
+
+def test_a_classifier_of_run_classifier_is_read(config, tmp_path):
+    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    google.save(model, tmp_path)
+    loaded = kbi.BertTextClassifier.from_pretrained(tmp_path)
+    assert loaded.num_classes == 3
+    assert_equal_weights(loaded, model)
+
+
+def test_exact_gelu_is_refused_before_anything_is_written(small_config, tmp_path):
+    with pytest.raises(ValueError, match=r"Set activation='gelu_tanh' to accept"):
+        google.save(kbi.BertEncoder(small_config), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "lowercase"),
+    [
+        ("uncased_L-12_H-768_A-12", True),
+        ("cased_L-12_H-768_A-12", False),
+        ("multi_cased_L-12_H-768_A-12", False),
+        ("chinese_L-12_H-768_A-12", True),
+        ("my_own", True),
+    ],
+)
+def test_a_directorys_name_says_whether_it_is_lower_cased(name, lowercase):
+    assert google.is_lowercase(name) is lowercase
+
+
+def test_a_wrong_shape_names_variable_and_both_shapes(pretrainer, tmp_path):
+    google.save(pretrainer, tmp_path)
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "vocab_size": 99}))
+    with pytest.raises(ValueError, match=r"word_embeddings has shape \(\d+, 15\), bert_config.json asks for \(99, 15"):
+        kbi.BertEncoder.from_pretrained(tmp_path)
+
+
+def test_a_missing_or_truncated_checkpoint_is_named(pretrainer, tmp_path):
+    google.save(pretrainer, tmp_path)
+    data = next(tmp_path.glob("*.data*"))
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"bert_model.ckpt"):
+        kbi.BertEncoder.from_pretrained(tmp_path)
+    for path in tmp_path.glob("bert_model*"):
+        pathlib.Path(path).unlink()
+    with pytest.raises(ValueError, match=r"bert_model.ckpt.index is missing"):
+        kbi.BertEncoder.from_pretrained(tmp_path)
+    shutil.rmtree(tmp_path)

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+from conftest import WORDS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import grow, open_checkpoint
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    """A masked language model with more rows in its embedding than words, as published ones have."""
+    config = kbi.BertConfig(
+        vocabulary_size=len(WORDS) + 3,
+        hidden_size=15,
+        num_layers=3,
+        num_heads=3,
+        intermediate_size=21,
+        max_length=11,
+    )
+    model = kbi.BertMaskedLM(kbi.BertEncoder(config), tokenizer=small_tokenizer)
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(size=weight.shape) for weight in model.weights])
+    return model
+
+
+@pytest.fixture
+def checkpoint(model, tmp_path):
+    model.save_pretrained(tmp_path)
+    return open_checkpoint(tmp_path)
+
+
+def table(model, name):
+    return model.encoder.get_layer(name).get_weights()[0]
+
+
+def test_more_positions_repeat_the_first_and_change_nothing_before_them(model, checkpoint, capsys):
+    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, max_length=25), sequence_length=25)
+    assert "positions 11 to 24 repeat those from 0 on" in capsys.readouterr().out
+    old, new = table(model, "position_embedding"), table(grown, "position_embedding")
+    np.testing.assert_array_equal(new, np.concatenate([old, old, old[:3]]))
+    rows = model.rows(["the [MASK] sat"])
+    np.testing.assert_array_equal(grown.predict_on_batch(rows), model.predict_on_batch(rows))
+
+
+def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint, capsys):
+    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, new_words=["covid", "gpu"]))
+    assert "words added, each the mean of the" in capsys.readouterr().out
+    assert grown.tokenizer.encode("the covid gpu").tokens == ["[CLS]", "the", "covid", "gpu", "[SEP]"]
+    old, new = table(model, "token_embedding"), table(grown, "token_embedding")
+    np.testing.assert_array_equal(new[: len(old)], old)
+    np.testing.assert_allclose(new[grown.tokenizer.token_to_id("gpu")], old.mean(axis=0), rtol=1e-5)
+    bias = model.get_layer("masked_lm_head").output_bias
+    np.testing.assert_allclose(np.array(grown.get_layer("masked_lm_head").output_bias)[-1], np.mean(bias), rtol=1e-4)
+    assert grown.fill_mask("the [MASK]", k=1)
+
+
+def test_fewer_layers_are_the_first(model, checkpoint, capsys):
+    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, num_layers=2))
+    assert "layers 2 to 2 are left out" in capsys.readouterr().out
+    assert grown.encoder.config.num_layers == 2
+    for name in ("block_0", "block_1"):
+        for old, new in zip(model.get_layer(name).get_weights(), grown.get_layer(name).get_weights(), strict=True):
+            np.testing.assert_array_equal(old, new)
+
+
+def test_what_grew_is_saved_and_read_again(checkpoint, tmp_path):
+    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, max_length=13, new_words=["covid"], num_layers=1))
+    grown.save_pretrained(tmp_path / "grown")
+    again = kbi.BertMaskedLM.from_pretrained(tmp_path / "grown")
+    assert again.tokenizer == grown.tokenizer
+    rows = grown.rows(["covid [MASK] the cat"])
+    np.testing.assert_array_equal(again.predict_on_batch(rows), grown.predict_on_batch(rows))
+
+
+def test_impossible_changes_are_refused(checkpoint):
+    with pytest.raises(ValueError, match=r"num_layers 4: the checkpoint has 3 layers"):
+        grow(checkpoint, num_layers=4)
+    with pytest.raises(ValueError, match=r"cat: in the vocabulary already"):
+        grow(checkpoint, new_words=["cat", "covid"])

@@ -1,0 +1,78 @@
+import shutil
+
+import huggingface_hub
+import pytest
+
+from keras_bert_impl import BertEncoder
+from keras_bert_impl.checkpoints import hub
+
+
+@pytest.fixture
+def fetched(monkeypatch, small_config, tmp_path):
+    """Stands in for the hub: gives a saved encoder and notes what was asked for."""
+    BertEncoder(small_config).save_pretrained(tmp_path / "snapshot")
+    asked = []
+
+    def snapshot_download(repository, allow_patterns):
+        asked.append((repository, allow_patterns))
+        return str(tmp_path / "snapshot")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    return asked
+
+
+def test_a_hub_address_is_fetched_without_pickles(fetched, small_config):
+    assert BertEncoder.from_pretrained("hf://someone/their-bert").config == small_config
+    ((repository, patterns),) = fetched
+    assert repository == "someone/their-bert"
+    assert "model*.safetensors" in patterns and "vocab.txt" in patterns and "pytorch_model*.bin" not in patterns
+
+
+def test_pickles_are_fetched_where_there_is_nothing_else(monkeypatch, tmp_path):
+    def snapshot_download(repository, allow_patterns):
+        if "pytorch_model*.bin" in allow_patterns:
+            (tmp_path / "pytorch_model.bin").touch()
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    assert hub.local_directory("hf://google/bert") == tmp_path
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
+    with pytest.raises(ValueError, match=r"google/bert has no weights that can be read"):
+        hub.local_directory("hf://google/bert")
+
+
+def test_a_published_name_is_fetched_from_its_owner(fetched):
+    BertEncoder.from_pretrained("bert-base-uncased")
+    assert fetched[0][0] == "google-bert/bert-base-uncased"
+
+
+def test_a_directory_comes_before_a_published_name(fetched, small_config, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    BertEncoder(small_config).save_pretrained("bert-base-uncased")
+    BertEncoder.from_pretrained("bert-base-uncased")
+    assert not fetched
+
+
+def test_an_unreachable_hub_says_what_was_tried(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ValueError, match=r"someone/absent could not be had from https://.*Give the path of a dir"):
+        BertEncoder.from_pretrained("hf://someone/absent")
+
+
+def test_a_name_that_is_nothing_is_refused_with_what_would_be():
+    with pytest.raises(ValueError, match=r"nowhere is neither a directory nor a published name .* hf://owner/name"):
+        BertEncoder.from_pretrained("nowhere")
+    with pytest.raises(ValueError, match=r"hf://nowhere: expected hf://owner/name"):
+        BertEncoder.from_pretrained("hf://nowhere")
+
+
+def test_the_published_table_has_the_published_parameters(capsys):
+    BertEncoder.list_pretrained()
+    lines = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert len(lines) == 1 + 9 + 24
+    assert lines["bert-base-uncased"] == ["12", "768", "109,482,240", "uncased"]
+    assert lines["bert-large-uncased"] == ["24", "1024", "335,141,888", "uncased"]
+    assert lines["bert-base-cased"] == ["12", "768", "108,310,272", "cased"]
+    assert lines["bert_uncased_L-2_H-128_A-2"] == ["2", "128", "4,385,920", "uncased"]

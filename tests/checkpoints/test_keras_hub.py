@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+from conftest import WORDS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import keras_hub
+
+SHAPE = {"vocabulary_size": len(WORDS), "num_layers": 2, "num_heads": 3}
+
+
+@pytest.fixture
+def rows(small_tokenizer):
+    classifier = kbi.BertTextClassifier(encoder(), 2, tokenizer=small_tokenizer)
+    return classifier.rows(["the cat sat on a mat", "rain"])
+
+
+def encoder(activation="gelu_tanh"):
+    config = kbi.BertConfig(**SHAPE, hidden_size=15, intermediate_size=21, max_length=11, activation=activation)
+    model = kbi.BertEncoder(config)
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(0, 0.3, weight.shape) for weight in model.weights])
+    return model
+
+
+def test_an_encoder_comes_back_weight_for_weight(tmp_path):
+    model = encoder()
+    keras_hub.save(model, tmp_path)
+    loaded = kbi.BertEncoder.from_pretrained(tmp_path)
+    assert loaded.config == model.config
+    for weight, expected in zip(loaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_the_tokenizer_goes_along(small_tokenizer, tmp_path):
+    keras_hub.save(kbi.BertTextClassifier(encoder(), 2, tokenizer=small_tokenizer), tmp_path)
+    assert kbi.BertTextClassifier.from_pretrained(tmp_path, num_classes=3).tokenizer == small_tokenizer
+
+
+def test_their_preset_gives_their_outputs(rows, tmp_path):
+    theirs = pytest.importorskip("keras_hub").models.BertBackbone(
+        **SHAPE, hidden_dim=15, intermediate_dim=21, max_sequence_length=11
+    )
+    theirs.save_to_preset(str(tmp_path))
+    ours = kbi.BertEncoder.from_pretrained(tmp_path).predict_on_batch(rows)
+    expected = theirs.predict_on_batch(rows)
+    np.testing.assert_allclose(ours["pooled_output"], expected["pooled_output"], atol=1e-5)
+    tokens = rows["padding_mask"] == 1
+    np.testing.assert_allclose(ours["sequence_output"][tokens], expected["sequence_output"][tokens], atol=1e-5)
+
+
+def test_our_preset_opens_there_with_our_outputs(rows, small_tokenizer, tmp_path):
+    models = pytest.importorskip("keras_hub").models
+    model = kbi.BertTextClassifier(encoder(), 2, tokenizer=small_tokenizer)
+    keras_hub.save(model, tmp_path)
+    theirs = models.BertBackbone.from_preset(str(tmp_path)).predict_on_batch(rows)
+    ours = model.encoder.predict_on_batch(rows)
+    np.testing.assert_allclose(ours["pooled_output"], theirs["pooled_output"], atol=1e-5)
+    assert models.BertTokenizer.from_preset(str(tmp_path)).get_vocabulary() == WORDS
+
+
+def test_our_hugging_face_directory_opens_there(rows, small_tokenizer, tmp_path):
+    models = pytest.importorskip("keras_hub").models
+    model = kbi.BertTextClassifier(encoder("gelu"), 2, tokenizer=small_tokenizer)
+    model.save_pretrained(tmp_path)
+    theirs = models.BertBackbone.from_preset(str(tmp_path)).predict_on_batch(rows)
+    # They compute the tanh approximation, whatever config.json says.
+    np.testing.assert_allclose(
+        model.encoder.predict_on_batch(rows)["pooled_output"], theirs["pooled_output"], atol=2e-2
+    )
+
+
+def test_exact_gelu_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(ValueError, match=r"computes 'gelu_tanh' only, this one 'gelu'"):
+        keras_hub.save(encoder("gelu"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    keras_hub.save(encoder(), tmp_path)
+    path = tmp_path / "model.weights.h5"
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"model.weights.h5 is damaged"):
+        kbi.BertEncoder.from_pretrained(tmp_path)

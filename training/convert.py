@@ -1,0 +1,137 @@
+"""A checkpoint of one format as another: Hugging Face's, google-research/bert's, KerasHub's.
+
+    python training/convert.py SOURCE TARGET --to google
+
+The source may also be "hf://owner/name" or a published name. Prints what was found, reads the target again, and says
+how far the outputs on a sentence are apart.
+"""
+
+import quiet_start  # noqa: F401
+
+import dataclasses
+import importlib
+import itertools
+import pathlib
+import sys
+import typing
+
+import numpy as np
+
+import keras_bert_impl as kbi
+from keras_bert_impl import checkpoints
+from keras_bert_impl.runs import main, say
+
+SENTENCE = "The quick brown fox jumps over the lazy dog."
+# The parts a checkpoint has, and the model of ours that holds them all; the first that fits.
+MODELS = (
+    (("masked_lm_head/", "next_sentence_head/"), kbi.BertPretrainer),
+    (("masked_lm_head/",), kbi.BertMaskedLM),
+    (("next_sentence_head/",), kbi.BertNextSentencePredictor),
+    (("span_head/",), kbi.BertQuestionAnswerer),
+)
+CLASSIFIERS = {
+    "BertForTokenClassification": kbi.BertTokenClassifier,
+    "BertForMultipleChoice": kbi.BertMultipleChoice,
+}
+
+
+@dataclasses.dataclass
+class ConvertConfig:
+    """A checkpoint of one format as another.
+
+    Args:
+        source: checkpoint directory, hf://owner/name or a published name.
+        target: directory to write; must be new or empty.
+        to: huggingface, google or keras_hub; the last holds the encoder alone.
+        approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; where
+            the source was exact, activations change by about 1e-3.
+    """
+
+    source: str
+    target: str
+    to: typing.Literal["huggingface", "google", "keras_hub"] = "huggingface"
+    approximate_gelu: bool = False
+
+
+def run(config):
+    """Converts, and returns the largest difference of an output."""
+    target = pathlib.Path(config.target)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ValueError(f"{target} exists: name another directory.")
+    checkpoint = checkpoints.open_checkpoint(config.source)
+    describe(checkpoint)
+    if config.approximate_gelu:
+        checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
+    model = build(checkpoint, encoder_only=config.to == "keras_hub")
+    ledger = checkpoints.load(model, checkpoint, report=True)
+    if config.to == "keras_hub" and ledger.left_over:
+        say("KerasHub keeps the encoder alone: what is left over stays behind.")
+    importlib.import_module(f"keras_bert_impl.checkpoints.{config.to}").save(model, target)
+    if checkpoint.tokenizer is not None and getattr(model, "tokenizer", None) is None and config.to == "huggingface":
+        checkpoint.tokenizer.save_pretrained(target, checkpoint.sequence_length)
+    written = checkpoints.open_checkpoint(target)
+    again = build(written, encoder_only=config.to == "keras_hub")
+    checkpoints.load(again, written)
+    difference = largest_difference(model, again, checkpoint.tokenizer)
+    say(f"{target} written and read again: outputs on a sentence differ by at most {difference:.1e}.")
+    return difference
+
+
+def describe(checkpoint):
+    """Prints what a checkpoint is."""
+    config = checkpoint.config
+    say(f"{checkpoint.source.path}:")
+    say(
+        f"  {config.num_layers} layers, width {config.hidden_size}, {config.num_heads} heads, "
+        f"{config.vocabulary_size:,} words, {config.max_length} positions, {config.activation}"
+    )
+    if checkpoint.tokenizer is None:
+        say("  no vocabulary")
+    else:
+        case = "lower-cased" if checkpoint.tokenizer.lowercase else "cased"
+        say(f"  a {case} vocabulary of {checkpoint.tokenizer.vocabulary_size:,} words")
+    if checkpoint.class_names is not None:
+        say(f"  classes: {', '.join(checkpoint.class_names)}")
+
+
+def build(checkpoint, encoder_only):
+    """The model of ours that holds all of a checkpoint, its weights still random."""
+    encoder = kbi.BertEncoder(checkpoint.config)
+    if encoder_only:
+        return encoder
+    for parts, kind in MODELS:
+        if all(map(checkpoint.has, parts)):
+            return kind(encoder) if kind is kbi.BertPretrainer else kind(encoder, tokenizer=checkpoint.tokenizer)
+    if checkpoint.class_names is None:
+        return encoder
+    kind = CLASSIFIERS.get(checkpoint.architecture, kbi.BertTextClassifier)
+    classes = {} if kind is kbi.BertMultipleChoice else {"num_classes": len(checkpoint.class_names)}
+    names = {"class_names": checkpoint.class_names} if classes else {}
+    return kind(encoder, tokenizer=checkpoint.tokenizer, sequence_length=checkpoint.sequence_length, **classes, **names)
+
+
+def largest_difference(one, other, tokenizer):
+    """The largest absolute difference of two models' outputs on a sentence, or on arbitrary ids without a tokenizer."""
+    config = getattr(one, "encoder", one).config
+    ids = tokenizer.encode(SENTENCE).ids if tokenizer is not None else np.arange(1, 12) % config.vocabulary_size
+    row = np.array(ids, "int32")[None, : config.max_length]
+    inputs = {"token_ids": row, "segment_ids": np.zeros_like(row), "padding_mask": np.ones_like(row)}
+    if "mask_positions" in one.input:
+        inputs["mask_positions"] = np.array([[1, 2]], "int32")
+    if isinstance(one, kbi.BertMultipleChoice):
+        inputs = {name: array[:, None] for name, array in inputs.items()}
+    outputs = [model.predict_on_batch(inputs) for model in (one, other)]
+    one, other = ([found] if not isinstance(found, dict) else list(found.values()) for found in outputs)
+    return max(float(np.abs(np.asarray(a) - np.asarray(b)).max()) for a, b in zip(one, other, strict=True))
+
+
+def named(arguments):
+    """The plain arguments at the beginning as --source and --target."""
+    plain = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))[:2]
+    options = [f"{name}={argument}" for name, argument in zip(("--source", "--target"), plain, strict=False)]
+    return options + arguments[len(plain) :]
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = named(sys.argv[1:])
+    main(ConvertConfig, run)

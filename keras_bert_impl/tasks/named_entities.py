@@ -100,7 +100,8 @@ def word_labels(examples, rows, outputs, class_names):
     """The predicted label of every word, a list a sentence; "O" for words lost to truncation.
 
     Args:
-        examples, rows: as `featurize` took and gave them.
+        examples: as `featurize` took them.
+        rows: as it gave them.
         outputs: logits, (length, classes) a sentence.
         class_names: of the columns.
     """
@@ -118,7 +119,8 @@ def entity_scores(labels, predicted):
     """Entity precision, recall and F1 over all entities, by type, and how many; seqeval's, which are conlleval's.
 
     Args:
-        labels, predicted: lists of labels a sentence, IOB1, IOB2 or IOBES.
+        labels: a list of labels for each sentence, IOB1, IOB2 or IOBES.
+        predicted: the same.
 
     Without any entity, labelled or predicted, the figures are 0. Raises: ValueError for sentences of another length.
     """

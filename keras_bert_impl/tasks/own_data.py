@@ -18,7 +18,9 @@ def own_task(kind, directory, text="text", pair="text_pair", label="label"):
     Args:
         kind: "text_classification" or "text_regression".
         directory: holds the tables; test may be missing, or without labels.
-        text, pair, label: names of the columns; the second text may be missing from a file.
+        text: name of the column of the text.
+        pair: of a second text, which may be missing from a file.
+        label: of the label.
 
     A table that is missing is named when it is read.
     """

@@ -65,7 +65,7 @@ class QuestionAnswering:
         return Rows(windows.first, windows.second, labels, source=windows)
 
     def score(self, examples, rows, outputs, class_names):
-        """The official figures over 100, so that all tasks' are shares; for 2.0 with the best thresholds on this set."""
+        """The official figures as shares, as all tasks' are; for 2.0 with the best thresholds on this set."""
         answers, odds = self._answers(examples, rows, outputs)
         # Answers and odds apart: which questions to leave unanswered is the threshold's to say.
         keys = [question.id for question in examples.questions]

@@ -9,7 +9,9 @@ def classification_scores(class_ids, predicted_ids, class_names):
     """Figures over predicted classes.
 
     Args:
-        class_ids, predicted_ids: (examples,) int, places in `class_names`.
+        class_ids: (examples,) int, places in `class_names`.
+        predicted_ids: the same.
+        class_names: of the classes.
 
     Returns: dict of `examples`, `accuracy`, `macro_f1`, `matthews_correlation`, `class_names` and `confusion`
         [true][predicted]; for two classes also `f1`, of the second (MRPC: equivalent; QQP: duplicate). What is

@@ -1,4 +1,4 @@
-"""From start and end scores to answers: n-best spans of the context, and no answer (Devlin et al. 2019, section 4.3)."""
+"""From start and end scores to answers: spans of the context, or none (Devlin et al. 2019, sections 4.2 and 4.3)."""
 
 import typing
 
@@ -19,7 +19,8 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
     Args:
         questions: list of Question.
         windows: their Windows.
-        start_logits, end_logits: a list of (length,) arrays, a window each; longer than the row is padding.
+        start_logits: a list of (length,) arrays, a window each; longer than the row is padding.
+        end_logits: the same.
         with_impossible: whether "" is a candidate.
         n_best: starts and ends looked at in a window, and answers kept; 20 in the original code.
         longest: tokens of the longest answer; 30 there.

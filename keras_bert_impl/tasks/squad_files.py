@@ -19,7 +19,7 @@ class Question(typing.NamedTuple):
 
 
 class Questions(typing.NamedTuple):
-    """The questions of a file; `dataset` is its content for the official figures, `labels` None if it has no answers."""
+    """The questions of a file; `dataset` is its content, for the official figures; `labels` None: without answers."""
 
     questions: list[Question]
     dataset: dict

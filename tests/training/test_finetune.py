@@ -5,6 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from conftest import WORDS
 
 import finetune
@@ -12,6 +13,14 @@ import finetune_trial
 import keras_bert_impl as kbi
 
 SENTENCES = ["the cat sat", "a dog ran in rain", "the mat is good", "red dogs sat on a cat", "it is bad"]
+
+
+@pytest.fixture(autouse=True)
+def quick_steps():
+    """Steps as Python runs them: tracing a graph takes longer than the few steps here."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")

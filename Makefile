@@ -8,7 +8,8 @@ PYTHON ?= python3
 BACKEND ?= tensorflow
 CORPUS ?=
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# --use-pep517: seqeval comes as source, and pip before 23.3 would not build it where wheel is installed.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 
 .PHONY: help quickstart test test-slow lint
 

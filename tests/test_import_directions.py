@@ -14,6 +14,7 @@ ORDER = (
     "features",
     "corpora",
     "tokenizers",
+    "batching",
     "layers",
     "losses",
     "metrics",

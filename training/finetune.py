@@ -1,177 +1,247 @@
-"""Fine-tunes a text classifier from a pre-trained checkpoint.
+"""Fine-tunes a pre-trained checkpoint for a task: the paper's, or one of your own.
 
+    python training/finetune.py --task mrpc --data glue/MRPC --model bert-base-uncased --output runs/mrpc
+    python training/finetune.py --task mrpc --data glue/MRPC --model bert-base-uncased --output runs/mrpc --search
+    python training/finetune.py --task glue --data glue --model bert-base-uncased --output runs/glue
     python training/finetune.py --data data/sentences --model runs/pretrain/encoder --output runs/classifier
 
-`--data` holds train.jsonl, validation.jsonl and test.jsonl: {"text": ..., "label": ...} a line, and "text_pair" for
-pairs. The output holds:
+Without --task, `--data` holds train, validation and test tables of your own (.jsonl, .csv, .tsv). The output holds:
     run.json                            configuration and versions
-    model/                              the best epoch, as Hugging Face's BertForSequenceClassification
-    metrics.json, confusion.png         on test.jsonl
-    predictions.jsonl                   a line for each test example
-    history.json                        losses and accuracies of every epoch
+    model/                              the best epoch, as a Hugging Face checkpoint
+    metrics.json                        figures of every labelled split, of every epoch, seconds, padding
+    predictions.jsonl, ...              of the split the figures are from; those of others bear its name
+    confusion.png or f1_by_label.png    the same as a picture
+    MRPC.tsv, ...                       what gluebenchmark.com takes
+    saved_model/                        with --export
+    trials/                             with --seeds or --search, one folder each; the best is copied up
+
+The same command goes on where an interrupted one stopped.
 """
 
 import quiet_start  # noqa: F401
 
 import dataclasses
+import itertools
 import json
 import pathlib
-import sys
+import runpy
+import shutil
+import statistics
 import typing
 
-import keras
-import matplotlib
-import numpy as np
-import sklearn.metrics
-
-from keras_bert_impl import BertEncoder, BertTextClassifier, checkpoints
-from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from finetune_report import print_paper, write_glue_table
+from finetune_trial import train
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
-from keras_bert_impl.tasks import text_classification
+from keras_bert_impl.tasks import glue, multiple_choice, named_entities, own_data, question_answering
+from keras_bert_impl.tasks.tables import BadRows
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+TASKS = {**glue.TASKS, **question_answering.TASKS, **multiple_choice.TASKS, **named_entities.TASKS}
+# The folders of the official distribution.
+GLUE_FOLDERS = {name: name.upper() for name in glue.TASKS} | {"cola": "CoLA"}
 
 
 @dataclasses.dataclass
 class FinetuneConfig:
-    """Fine-tunes a text classifier from a pre-trained checkpoint.
+    """Fine-tunes a pre-trained checkpoint for a task.
 
     Args:
-        data: directory with train.jsonl, validation.jsonl and test.jsonl.
+        data: directory with the task's files; for glue, with a folder for each task.
         model: checkpoint directory to start from.
         output: run directory.
+        task: a name; text_classification or text_regression for tables of your own; glue for all of it; or the path
+            of a Python file that defines TASK.
+        task_options: fields of the task to set, such as task_options.document_context=true or task_options.stride=64.
+        text_column: own tables, the column of the text.
+        pair_column: own tables, the column of a second text, if there is one.
+        label_column: own tables, the column of the label.
+        bad_rows: malformed rows: stop at the first, or skip and count them; default is the task's, mostly stop.
         from_scratch: take only the checkpoint's shape and vocabulary, with random weights: what pre-training brought.
-        epochs: passes over train.jsonl; 2 to 4 in the paper.
-        batch_size: 16 or 32 in the paper.
-        learning_rate: peak; 5e-5, 3e-5 or 2e-5 in the paper.
+        epochs: passes over the training rows; default 3, or the task's in the paper, which tries 2 to 4.
+        batch_size: default 32, or the task's in the paper, which tries 16 and 32.
+        learning_rate: peak; default 5e-5, or the task's in the paper, which tries 5e-5 to 2e-5.
         warmup_share: of all steps, until the peak; then linear decay to 0.
         dropout_rate: on hidden states and attention while fine-tuning.
-        sequence_length: longer texts are cut to so many tokens.
+        sequence_length: longer texts are cut to so many tokens; default 128, 384 for questions.
+        seeds: restarts with seed, seed + 1, ...; the best on dev is kept, mean and deviation are reported.
+        search: try all of the following on dev, the paper's sweep.
+        search_learning_rates: tried by search.
+        search_batch_sizes: tried by search.
+        search_epochs: tried by search.
+        frozen_layers: embeddings and so many blocks do not learn.
+        layer_decay: each block learns at this share of the rate of the block above it.
+        lora_rank: learn low-rank updates of this rank in place of the blocks' kernels; 0 for none.
+        class_weights: class to weight in the loss, or balanced.
+        patience: stop after so many epochs without a better dev figure.
+        export: write a SavedModel that takes strings.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
-        jit_compile: XLA, or on torch its own compiler: on, off, or auto: on, but off on torch.
+        jit_compile: XLA, or on torch its own compiler: on, off, or auto: on for JAX, and for TensorFlow where the
+            model is small.
         seed: of new weights, order and dropout.
     """
 
     data: str
     model: str
     output: str
+    task: str = "text_classification"
+    task_options: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    text_column: str = "text"
+    pair_column: str = "text_pair"
+    label_column: str = "label"
+    bad_rows: typing.Literal["stop", "skip"] | None = None
     from_scratch: bool = False
-    epochs: int = 3
-    batch_size: int = 32
-    learning_rate: float = 5e-5
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
     warmup_share: float = 0.1
     dropout_rate: float = 0.1
-    sequence_length: int = 128
+    sequence_length: int | None = None
+    seeds: int = 1
+    search: bool = False
+    search_learning_rates: list[float] = dataclasses.field(default_factory=lambda: [5e-5, 4e-5, 3e-5, 2e-5])
+    search_batch_sizes: list[int] = dataclasses.field(default_factory=lambda: [16, 32])
+    search_epochs: list[int] = dataclasses.field(default_factory=lambda: [2, 3, 4])
+    frozen_layers: int = 0
+    layer_decay: float = 1.0
+    lora_rank: int = 0
+    class_weights: dict[str, float] | typing.Literal["balanced"] | None = None
+    patience: int | None = None
+    export: bool = False
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     seed: int = 0
 
 
+DEFAULTS = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5, "sequence_length": 128}
+
+
 def run(config):
-    """Trains, keeps the epoch with the best validation accuracy, scores it on the test split; returns the figures."""
-    train, validation, test = (
-        text_classification.read_examples(pathlib.Path(config.data) / f"{split}.jsonl")
-        for split in ("train", "validation", "test")
-    )
+    """Trains, keeps what is best on dev, scores it on the test split, or on dev if test has no labels; the figures."""
+    if config.task == "glue":
+        return run_glue(config)
+    task = find_task(config)
+    chosen = {name: getattr(config, name) or task.defaults.get(name, usual) for name, usual in DEFAULTS.items()}
+    config = dataclasses.replace(config, **chosen)
     directory = check_run(config.output, config)
     if (directory / "metrics.json").is_file():
         say(f"  {directory} holds the finished run.")
         return json.loads((directory / "metrics.json").read_text())
-    class_names = sorted(set(train.labels))
-    if len(class_names) < 2:
-        raise ValueError(
-            f"{config.data}/train.jsonl has the label {class_names[0]!r} only: there is nothing to tell apart."
-        )
-    train_ids, validation_ids, test_ids = (part.class_ids(class_names) for part in (train, validation, test))
-    keras.utils.set_random_seed(config.seed)
-    model = build(config, class_names)
-    open_run(directory, config)
-    compile_for(model, config, steps=config.epochs * -(-len(train.texts) // config.batch_size))
-    start = "random weights" if config.from_scratch else config.model
-    say(f"  {len(train.texts):,} training texts, {len(class_names)} classes, from {start}")
-    best = BestEpoch()
-    history = model.fit(
-        train.inputs,
-        train_ids,
-        batch_size=config.batch_size,
-        epochs=config.epochs,
-        validation_data=(validation.inputs, validation_ids),
-        callbacks=[best],
-        verbose=1 if sys.stdout.isatty() else 2,
-    )
-    model.set_weights(best.weights)
-    model.save_pretrained(directory / "model")
-    write_json(directory / "history.json", history.history)
-    return report(model, test, test_ids, directory)
-
-
-def build(config, class_names):
-    """The classifier, with the checkpoint's weights unless from scratch."""
-    checkpoint = checkpoints.open_checkpoint(config.model)
-    bert = dataclasses.replace(
-        checkpoint.config,
-        hidden_dropout_rate=config.dropout_rate,
-        attention_dropout_rate=config.dropout_rate,
-    )
-    model = BertTextClassifier(
-        BertEncoder(bert, dtype=keras.dtype_policies.get(config.precision)),
-        num_classes=len(class_names),
-        tokenizer=checkpoint.tokenizer,
-        sequence_length=min(config.sequence_length, bert.max_length),
-        class_names=class_names,
-    )
-    if not config.from_scratch:
-        # The head is always new: the checkpoint's, if it has one, was for other classes.
-        checkpoints.load(model, checkpoint, except_for=("classifier/",))
-    return model
-
-
-def compile_for(model, config, steps):
-    """AdamW with warm-up and linear decay over the steps of the run."""
-    schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
-    model.compile(
-        optimizer=BertAdamW(schedule),
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=["accuracy"],
-        jit_compile={"auto": keras.backend.backend() != "torch", "on": True, "off": False}[config.jit_compile],
-    )
-
-
-class BestEpoch(keras.callbacks.Callback):
-    """Keeps the weights of the epoch with the best validation accuracy."""
-
-    accuracy = -1.0
-
-    def on_epoch_end(self, epoch, logs=None):
-        if logs["val_accuracy"] > self.accuracy:
-            self.accuracy, self.weights = logs["val_accuracy"], self.model.get_weights()
-
-
-def report(model, test, class_ids, directory):
-    """Scores the test split, writes predictions, picture and figures; returns the figures."""
-    logits = model.predict(test.inputs, verbose=0)
-    probabilities = keras.ops.convert_to_numpy(keras.ops.softmax(np.asarray(logits, "float32")))
-    names = model.class_names
-    figures = text_classification.score(class_ids, probabilities.argmax(axis=1), names)
-    text_classification.write_predictions(directory / "predictions.jsonl", test, probabilities, names)
-    draw_confusion(figures, directory / "confusion.png")
-    write_json(directory / "metrics.json", figures)
-    say(f"  test: {figures['accuracy']:.1%} of {figures['examples']:,} right, macro F1 {figures['macro_f1']:.1%}")
+    examples = read_splits(task, config)
+    trials = plan_trials(config)
+    if len(trials) == 1:
+        figures = train(config, task, examples, directory)
+    else:
+        figures = run_trials(config, task, examples, trials, directory)
+    print_paper(task, figures)
     return figures
 
 
-def draw_confusion(figures, path):
-    """The confusion matrix as a picture."""
-    names = figures["class_names"]
-    size = 2.2 + 0.8 * len(names)
-    figure, axis = plt.subplots(figsize=(size + 1, size), layout="constrained")
-    sklearn.metrics.ConfusionMatrixDisplay(np.array(figures["confusion"]), display_labels=names).plot(
-        ax=axis, cmap="Blues", xticks_rotation=45, colorbar=False
-    )
-    axis.set_title(f"{figures['examples']:,} test texts, {figures['accuracy']:.1%} right")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+def find_task(config):
+    """The task of the configuration. Raises ValueError if there is none of that name, or an option is not its."""
+    if config.task in own_data.KINDS:
+        columns = (config.text_column, config.pair_column, config.label_column)
+        task = own_data.own_task(config.task, config.data, *columns)
+    elif config.task.endswith(".py"):
+        found = runpy.run_path(config.task)
+        if "TASK" not in found:
+            raise ValueError(f"{config.task} defines no TASK.")
+        task = found["TASK"]
+    elif config.task in TASKS:
+        task = TASKS[config.task]
+    else:
+        known = ", ".join([*own_data.KINDS, *TASKS, "glue"])
+        raise ValueError(f"There is no task {config.task!r}; known are {known}, and files ending in .py.")
+    fields = [field.name for field in dataclasses.fields(task)]
+    unknown = sorted(set(config.task_options) - set(fields))
+    if unknown:
+        raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.")
+    return dataclasses.replace(task, **config.task_options)
+
+
+def read_splits(task, config):
+    """The examples of each split by name; those of a test split that has no file are left out. Says bad rows."""
+    examples = {}
+    for split in ("train", *task.dev, *task.test):
+        # A row left out of a test set would shift the submission.
+        bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
+        if split in task.test and not has_file(task, split, config.data):
+            continue
+        examples[split] = task.read(config.data, split, bad_rows)
+        for message in bad_rows.messages[:5]:
+            say(f"  left out: {message}")
+        if bad_rows.messages:
+            say(f"  {split}: {len(bad_rows.messages):,} malformed rows left out")
+    return examples
+
+
+def has_file(task, split, data):
+    """Whether a split's file, a name or a tuple that begins with it, lies in the directory."""
+    place = task.splits[split]
+    return (pathlib.Path(data) / (place if isinstance(place, str) else place[0])).is_file()
+
+
+def plan_trials(config):
+    """The configurations to try, each with its folder, one seed and no search."""
+    choices = [("learning_rate", "batch_size", "epochs")]
+    values = [[config.learning_rate], [config.batch_size], [config.epochs]]
+    if config.search:
+        values = [config.search_learning_rates, config.search_batch_sizes, config.search_epochs]
+    trials = []
+    for rate, size, epochs in itertools.product(*values):
+        for seed in range(config.seed, config.seed + config.seeds):
+            folder = pathlib.Path(config.output) / "trials" / f"rate{rate:g}_batch{size}_epochs{epochs}_seed{seed}"
+            options = dict(zip(choices[0], (rate, size, epochs), strict=True))
+            trials.append(dataclasses.replace(config, **options, seed=seed, seeds=1, search=False, output=str(folder)))
+    return trials
+
+
+def run_trials(config, task, examples, trials, directory):
+    """Runs the trials that are not finished, copies the best up; its figures, with those of all on dev."""
+    open_run(directory, config)
+    found = []
+    for number, trial in enumerate(trials, start=1):
+        say(f"  trial {number} of {len(trials)}: {pathlib.Path(trial.output).name}")
+        path = check_run(trial.output, trial) / "metrics.json"
+        figures = json.loads(path.read_text()) if path.is_file() else train(trial, task, examples, path.parent)
+        found.append(figures)
+    values = [figures["splits"][task.dev[0]][task.main_metric] for figures in found]
+    best = max(range(len(values)), key=values.__getitem__)
+    summary = {
+        "trials": {pathlib.Path(trial.output).name: value for trial, value in zip(trials, values, strict=True)},
+        "best_trial": pathlib.Path(trials[best].output).name,
+        "mean": statistics.mean(values),
+        "deviation": statistics.stdev(values) if len(values) > 1 else 0.0,
+    }
+    deviation = f"{summary['mean']:.4f}, deviation {summary['deviation']:.4f}"
+    say(f"  {task.dev[0]} {task.main_metric} of {len(values)} trials: best {values[best]:.4f}, mean {deviation}")
+    for source in pathlib.Path(trials[best].output).iterdir():
+        if source.is_dir():
+            shutil.copytree(source, directory / source.name, dirs_exist_ok=True)
+        elif source.name not in ("run.json", "metrics.json"):
+            shutil.copy(source, directory / source.name)
+    figures = {**found[best], **summary}
+    write_json(directory / "metrics.json", figures)
+    return figures
+
+
+def run_glue(config):
+    """Every GLUE task whose folder lies in the data; writes submission/ and prints the table. Figures by task."""
+    directory, figures = pathlib.Path(config.output), {}
+    for name, folder in GLUE_FOLDERS.items():
+        data = pathlib.Path(config.data) / folder
+        if not data.is_dir():
+            say(f"  {data} not found: {name} left out")
+            continue
+        say(f"{name}")
+        task_config = dataclasses.replace(config, task=name, data=str(data), output=str(directory / name))
+        figures[name] = run(task_config)
+        (directory / "submission").mkdir(exist_ok=True)
+        for file in glue.TASKS[name].submissions.values():
+            if (directory / name / file).is_file():
+                shutil.copy(directory / name / file, directory / "submission" / file)
+    if not figures:
+        raise ValueError(f"{config.data} holds none of the folders {', '.join(GLUE_FOLDERS.values())}.")
+    write_glue_table(directory, figures)
+    return figures
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from keras_bert_impl.models.raw_text import (
     RawTextMixin,
     TextBatches,
     is_text_dataset,
+    is_text_pair,
     is_texts,
     to_strings,
 )
@@ -78,7 +79,7 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
 
     def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
         """`keras.Model.fit`; texts are masked anew for every batch. Returns the History."""
-        if is_texts(x):
+        if is_texts(x) or is_text_pair(x):  # of a pair, `to_strings` says that it is not texts
             x, batch_size = MaskedTexts(self._encode(x), batch_size or 32, self._mask_ids, self.seed), None
         if is_texts(validation_data):
             validation_data = self._fixed_masks(validation_data)

@@ -1,9 +1,12 @@
 """`fit`, `evaluate` and `predict` on raw text, for models that hold a tokenizer."""
 
+import random
+
 import keras
 import numpy as np
 
-from keras_bert_impl.tokenizers.rows import rows_from_texts
+from keras_bert_impl.batching import LengthBatches, Rows
+from keras_bert_impl.tokenizers.rows import ids_from_texts, rows_from_texts
 
 
 class RawTextMixin:
@@ -15,20 +18,31 @@ class RawTextMixin:
     """
 
     def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
-        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; batches of 32 unless told."""
-        if isinstance(validation_data, tuple):
-            validation_x, *rest = validation_data
-            validation_data = (self._to_inputs(validation_x), *rest)
-        elif validation_data is not None:
+        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; batches of 32 unless told.
+
+        Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
+        with shuffle=False in the order given.
+        """
+        if isinstance(validation_data, tuple) and _is_text_input(validation_data[0]):
+            validation_data = self._length_batches(*validation_data, batch_size=batch_size)
+        elif validation_data is not None and not isinstance(validation_data, tuple):
             validation_data = self._to_inputs(validation_data)
+        if _is_text_input(x):
+            shuffle, weights = arguments.pop("shuffle", True), arguments.pop("sample_weight", None)
+            if arguments.pop("validation_split", 0):
+                raise ValueError("validation_split divides arrays; for texts pass validation_data=(texts, labels).")
+            x, y, batch_size = self._length_batches(x, y, weights, batch_size, shuffle), None, None
         inputs = self._to_inputs(x)
-        if isinstance(inputs, TextBatches):
+        if isinstance(inputs, keras.utils.PyDataset):
             arguments["shuffle"] = False  # the dataset shuffles itself; Keras would permute the order of its batches
         return super().fit(inputs, y, batch_size=batch_size, validation_data=validation_data, **arguments)
 
-    def evaluate(self, x=None, y=None, **arguments):
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
-        return super().evaluate(self._to_inputs(x), y, **arguments)
+        if _is_text_input(x):
+            x, y = self._length_batches(x, y, sample_weight, batch_size), None
+            batch_size = sample_weight = None
+        return super().evaluate(self._to_inputs(x), y, batch_size=batch_size, sample_weight=sample_weight, **arguments)
 
     def predict(self, x, **arguments):
         """`keras.Model.predict`, with texts or ids for `x`; one string is one text."""
@@ -42,6 +56,21 @@ class RawTextMixin:
         first, second = texts if is_text_pair(texts) else (texts, None)
         second = None if second is None else to_strings(second)
         return rows_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length, pad_to)
+
+    def _length_batches(self, texts, labels, weights=None, batch_size=None, shuffle=True):
+        """Texts and their labels as batches of about the same length."""
+        first, second = texts if is_text_pair(texts) else (texts, None)
+        second = None if second is None else to_strings(second)
+        ids = ids_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length)
+        return LengthBatches(
+            self.tokenizer,
+            Rows(*ids, labels, weights),
+            batch_size=batch_size or 32,
+            sequence_length=self.sequence_length,
+            shuffle=shuffle,
+            # Of keras.utils.set_random_seed, as Keras' own order is.
+            seed=random.randrange(2**31),
+        )
 
     def _to_inputs(self, x):
         if isinstance(x, str):
@@ -126,6 +155,11 @@ _TEXT_DTYPES = ("object", "str", "string", "<dtype: 'string'>")
 def is_text_pair(x):
     """Whether `x` is a pair of equally long lists of strings."""
     return isinstance(x, (list, tuple)) and len(x) == 2 and is_texts(x[0]) and is_texts(x[1])
+
+
+def _is_text_input(x):
+    """Whether `x` is texts or a pair of lists of them, all at hand."""
+    return not is_text_dataset(x) and (is_texts(x) or is_text_pair(x))
 
 
 def is_text_dataset(x):

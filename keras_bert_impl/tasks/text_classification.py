@@ -1,83 +1,127 @@
-"""Which class a text, or a pair of texts, belongs to: read files, score, write predictions."""
+"""Which class a text, or a pair of texts, belongs to: read files, make batches, score, write predictions."""
 
+import dataclasses
 import json
 import pathlib
 import typing
 
+import keras
 import numpy as np
-import sklearn.metrics
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.models import BertTextClassifier
+from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, read_split, write_submission
+from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
+from keras_bert_impl.tasks.tables import BadRows, read_table
+from keras_bert_impl.tokenizers.rows import ids_from_texts
 
 
-class Examples(typing.NamedTuple):
-    """Labelled texts; `pairs` is None for single texts."""
+@dataclasses.dataclass(frozen=True)
+class TextClassification:
+    """A task of one label a text, or a pair of texts; `tasks/__init__.py` says what its parts are for.
 
-    texts: list[str]
-    pairs: list[str] | None
-    labels: list[str]
+    Args:
+        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a `labelled_texts.Split`.
+        main_metric: a key of `scores.classification_scores`.
+        class_names: label in the files -> name of the class; None takes the labels of the training file.
+        submissions: test split -> file name of GLUE's submission.
+        read_labelled: reads one split; a distribution of another layout brings its own.
+    """
 
-    @property
-    def inputs(self):
-        """What `BertTextClassifier.fit` takes: texts, or a pair of lists."""
-        return self.texts if self.pairs is None else (self.texts, self.pairs)
+    name: str
+    splits: dict
+    dev: tuple = ("dev",)
+    test: tuple = ("test",)
+    main_metric: str = "accuracy"
+    class_names: dict | None = None
+    submissions: dict = dataclasses.field(default_factory=dict)
+    paper: dict = dataclasses.field(default_factory=dict)
+    read_labelled: typing.Callable = read_split
+    defaults: dict = dataclasses.field(default_factory=dict)
+    bad_rows: str = "stop"
 
-    def class_ids(self, class_names):
-        """The labels as places in `class_names`. Raises ValueError naming a label that is not among them."""
-        places = {name: place for place, name in enumerate(class_names)}
-        unknown = sorted(set(self.labels) - set(places))
+    def read(self, directory, split, bad_rows):
+        """The Examples of a split. Raises ValueError as `read_table`, or for a label that is no class."""
+        examples = self.read_labelled(directory, self.splits, split, bad_rows)
+        if self.class_names is None or examples.labels is None:
+            return examples
+        unknown = sorted(set(examples.labels) - set(self.class_names))
         if unknown:
-            raise ValueError(f"Label {unknown[0]!r} is none of {', '.join(class_names)}, the labels trained on.")
-        return np.array([places[label] for label in self.labels], "int32")
+            raise ValueError(f"{self.name} {split} has label {unknown[0]!r}, none of {', '.join(self.class_names)}.")
+        return examples._replace(labels=[self.class_names[label] for label in examples.labels])
+
+    def find_class_names(self, train):
+        """The classes in order: the task's, or the sorted labels of the training file."""
+        names = list(self.class_names.values()) if self.class_names else sorted(set(train.labels))
+        if len(names) < 2:
+            raise ValueError(f"All training texts have the label {names[0]!r}: there is nothing to tell apart.")
+        return names
+
+    def build(self, encoder, tokenizer, class_names, sequence_length):
+        """The model: a classifier over the encoder."""
+        return BertTextClassifier(
+            encoder, len(class_names), tokenizer=tokenizer, sequence_length=sequence_length, class_names=class_names
+        )
+
+    def loss(self):
+        """Cross-entropy on logits, by the sum of the weights."""
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+
+    def featurize(self, tokenizer, examples, class_names, sequence_length):
+        """The Rows of the examples, with class ids where they have labels."""
+        labels = None if examples.labels is None else examples.class_ids(class_names)
+        return Rows(*ids_from_texts(tokenizer, examples.texts, examples.pairs, sequence_length), labels)
+
+    def score(self, examples, rows, outputs, class_names):
+        """The figures of logits, one row an example, against the labels."""
+        refuse_nan(outputs, "The logits of example")
+        return classification_scores(rows.labels, np.argmax(outputs, axis=1), class_names)
+
+    def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
+        """Writes predictions{suffix}.jsonl, with the probability of each class."""
+        probabilities = softmax(np.asarray(outputs, "float64"))
+        write_predictions(directory / f"predictions{suffix}.jsonl", examples, probabilities, class_names)
+
+    def write_submission(self, directory, split, outputs, class_names):
+        """Writes GLUE's TSV of a test split, with the labels that stand in the files."""
+        labels = {name: label for label, name in (self.class_names or {}).items()}
+        predicted = [class_names[place] for place in np.argmax(outputs, axis=1)]
+        write_submission(directory / self.submissions[split], [labels.get(name, name) for name in predicted])
 
 
 def read_examples(path):
-    """Reads a .jsonl file: one object a line with "text", "label" and, in all lines or none, "text_pair".
+    """Reads a .jsonl, .csv or .tsv file with the columns "text", "label" and, in all rows or none, "text_pair".
 
-    Raises: ValueError with file and line if the file is empty, or a line is not such an object.
+    Raises: ValueError with file and line if the file is empty or a row malformed.
     """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} not found: expected one JSON object a line with text and label.")
-    rows = []
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                rows.append(_read_row(line, f"{path} line {number}"))
-                if ("text_pair" in rows[-1]) != ("text_pair" in rows[0]):
-                    raise ValueError(f"{path} line {number}: some lines have text_pair and some have not.")
-    if not rows:
-        raise ValueError(f"{path} has no lines: expected one JSON object a line with text and label.")
-    pairs = [row["text_pair"] for row in rows] if "text_pair" in rows[0] else None
-    return Examples([row["text"] for row in rows], pairs, [str(row["label"]) for row in rows])
+    columns = {"text": "text", "text_pair": "text_pair", "label": "label"}
+    return examples_of(read_table(path, columns, BadRows("stop"), optional=("text_pair",)))
 
 
-def _read_row(line, place):
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{place}: not JSON ({error.msg}): {line.strip()[:60]!r}.") from None
-    if not isinstance(row, dict):
-        raise ValueError(f"{place}: {line.strip()[:60]!r} is not an object with text and label.")
-    for key, kinds in (("text", str), ("label", (str, int)), ("text_pair", str)):
-        if key in row and not isinstance(row[key], kinds):
-            raise ValueError(f"{place}: {key} is {row[key]!r:.60}, expected a string.")
-        if key not in row and key != "text_pair":
-            raise ValueError(f"{place}: no {key!r}, found {', '.join(row) or 'nothing'}.")
-    return row
+def weights_of_classes(class_weights, class_names, labels):
+    """The weight of each class, (classes,) float32.
+
+    Args:
+        class_weights: name -> weight, 1 for those not named; or "balanced": inverse to how often a class occurs, as
+            scikit-learn's.
+        class_names: of the classes.
+        labels: class ids, of any shape.
+
+    Raises: ValueError for a name that is no class.
+    """
+    if class_weights == "balanced":
+        counts = np.bincount(np.ravel(labels), minlength=len(class_names))
+        return (np.sum(counts) / (len(class_names) * np.maximum(counts, 1))).astype("float32")
+    unknown = sorted(set(class_weights) - set(class_names))
+    if unknown:
+        raise ValueError(f"class_weights name {unknown[0]!r}, none of the classes {', '.join(class_names)}.")
+    return np.array([class_weights.get(name, 1.0) for name in class_names], "float32")
 
 
-def score(class_ids, predicted_ids, class_names):
-    """Accuracy, macro-averaged F1, Matthews correlation, and the confusion matrix [true][predicted]."""
-    labels = range(len(class_names))
-    return {
-        "examples": len(class_ids),
-        "accuracy": float(sklearn.metrics.accuracy_score(class_ids, predicted_ids)),
-        "macro_f1": float(
-            sklearn.metrics.f1_score(class_ids, predicted_ids, labels=labels, average="macro", zero_division=0)
-        ),
-        "matthews_correlation": float(sklearn.metrics.matthews_corrcoef(class_ids, predicted_ids)),
-        "class_names": list(class_names),
-        "confusion": sklearn.metrics.confusion_matrix(class_ids, predicted_ids, labels=labels).tolist(),
-    }
+def softmax(logits):
+    """Along the last axis."""
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def write_predictions(path, examples, probabilities, class_names):
@@ -87,6 +131,11 @@ def write_predictions(path, examples, probabilities, class_names):
             line = {"text": examples.texts[index]}
             if examples.pairs is not None:
                 line["text_pair"] = examples.pairs[index]
-            line |= {"label": examples.labels[index], "predicted": class_names[int(row.argmax())]}
+            if examples.labels is not None:
+                line["label"] = examples.labels[index]
+            line["predicted"] = class_names[int(row.argmax())]
             line["probabilities"] = {name: round(p, 6) for name, p in zip(class_names, row.tolist(), strict=True)}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+__all__ = ["Examples", "TextClassification", "read_examples", "weights_of_classes", "write_predictions"]

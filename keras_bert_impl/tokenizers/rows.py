@@ -19,6 +19,15 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
     Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length).
     Raises: ValueError if the lists differ in length or no token fits.
     """
+    first_ids, second_ids = ids_from_texts(tokenizer, first, second, sequence_length)
+    return pack_rows(tokenizer, first_ids, second_ids, sequence_length, pad_to)
+
+
+def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
+    """The ids of each row before they are packed: lists for the first and the second texts, cut to what fits.
+
+    Arguments and errors are those of `rows_from_texts`; the second list is None for single texts.
+    """
     if second is not None and len(first) != len(second):
         raise ValueError(f"{len(first)} first texts but {len(second)} second texts: every pair needs both.")
     room = sequence_length - (2 if second is None else 3)
@@ -26,11 +35,11 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
         raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside [CLS] and [SEP].")
     first_ids = encode_texts(tokenizer, first)
     if second is None:
-        return pack_rows(tokenizer, [ids[:room] for ids in first_ids], None, sequence_length, pad_to)
+        return [ids[:room] for ids in first_ids], None
     pairs = [
         truncate_longest_first(a, b, room) for a, b in zip(first_ids, encode_texts(tokenizer, second), strict=True)
     ]
-    return pack_rows(tokenizer, [a for a, _ in pairs], [b for _, b in pairs], sequence_length, pad_to)
+    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def encode_texts(tokenizer, texts):

@@ -1,0 +1,161 @@
+"""Batches of rows of about the same length, so that little of a batch is padding."""
+
+import dataclasses
+import typing
+
+import keras
+import numpy as np
+
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
+
+
+@dataclasses.dataclass
+class Rows:
+    """Rows of a task before they are packed, and what is to be learnt from them.
+
+    Args:
+        first: the ids of each row without control tokens, as `tokenizers.rows.ids_from_texts` gives them.
+        second: the same for the second texts, or None.
+        labels: None, or arrays nested as the model's outputs, each (examples, ...).
+        weights: None, or sample weights nested as `labels`.
+        per_token: whether labels and weights are (examples, sequence_length), of which a batch takes its length.
+        choices: None, or this many consecutive rows make one example, (batch, choices, length), of one label.
+        source: what its maker wants to find again when it reads the outputs.
+    """
+
+    first: list
+    second: list | None = None
+    labels: typing.Any = None
+    weights: typing.Any = None
+    per_token: bool = False
+    choices: int | None = None
+    source: typing.Any = None
+
+    def __post_init__(self):
+        for array in keras.tree.flatten((self.labels, self.weights)):
+            if array is not None and len(array) != len(self):
+                raise ValueError(f"{len(self)} examples but {len(array)} labels or weights.")
+
+    def __len__(self):
+        return len(self.first) // (self.choices or 1)
+
+    def lengths(self):
+        """Tokens of each example with its control tokens, of the longest of its choices, (examples,)."""
+        control = 2 if self.second is None else 3
+        second = [()] * len(self.first) if self.second is None else self.second
+        lengths = [len(a) + len(b) + control for a, b in zip(self.first, second, strict=True)]
+        return np.array(lengths, "int32").reshape(-1, self.choices or 1).max(axis=1)
+
+
+class LengthBatches(keras.utils.PyDataset):
+    """Batches of rows of about the same length, padded to a multiple of 32, for `fit` on every backend.
+
+    Lengths are rounded up to a multiple of 32; rows of one rounded length share batches. The shapes are few and the
+    same in every epoch, because JAX and TensorFlow compile once for each. What is in which batch, and the order of
+    batches, is a function of seed and epoch alone: a run that goes on in epoch 3 sees what it would have seen.
+
+    Args:
+        tokenizer: gives the ids of [CLS], [SEP] and [PAD].
+        rows: Rows.
+        batch_size: examples a batch; one batch has what is left over.
+        sequence_length: the longest row.
+        shuffle: False keeps the order given, and pads all rows to the longest.
+        seed: of the order.
+    """
+
+    def __init__(self, tokenizer, rows, batch_size=32, sequence_length=512, shuffle=True, seed=0):
+        super().__init__()
+        self.tokenizer, self.rows = tokenizer, rows
+        self.batch_size, self.sequence_length = batch_size, sequence_length
+        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
+        self.lengths = np.minimum(-(-rows.lengths() // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
+        self._plan()
+
+    @property
+    def num_batches(self):
+        return -(-len(self.lengths) // self.batch_size)
+
+    def on_epoch_end(self):
+        self.start_epoch(self.epoch + 1)
+
+    def start_epoch(self, epoch):
+        """Makes `epoch`, counted from 0, the one whose batches come next."""
+        self.epoch = epoch
+        self._plan()
+
+    def _plan(self):
+        """Which examples are in which batch of this epoch."""
+        order = np.arange(len(self.lengths))
+        if not self.shuffle:
+            self.plan = np.split(order, order[self.batch_size :: self.batch_size])
+            return
+        random = np.random.default_rng((self.seed, self.epoch))
+        order = random.permutation(order)
+        order = order[np.argsort(self.lengths[order], kind="stable")]
+        # What is left over goes to the shortest: the cuts are counted from the end.
+        cuts = np.arange(len(order) % self.batch_size or self.batch_size, len(order), self.batch_size)
+        shortest, *others = np.split(order, cuts)
+        if not others:
+            self.plan = [shortest]
+            return
+        # The longest first: what does not fit into memory fails at once. The shortest next: Keras' TensorFlow backend
+        # takes from the first two batches which axes vary.
+        longest = others.pop()
+        self.plan = [longest, shortest, *(others[place] for place in random.permutation(len(others)))]
+
+    def __getitem__(self, index):
+        """Batch `index` of the epoch: inputs, (inputs, labels) or (inputs, labels, weights)."""
+        places = self.plan[index]
+        # In a given order any two batches may be the first, and Keras must learn from them which axes vary: none does.
+        length = int(self.lengths[places if self.shuffle else ...].max())
+        inputs = self._pack(places, length)
+        labels, weights = (self._take(arrays, places, length) for arrays in (self.rows.labels, self.rows.weights))
+        if labels is None:
+            return inputs
+        return (inputs, labels) if weights is None else (inputs, labels, weights)
+
+    def _pack(self, places, length):
+        rows, choices = self.rows, self.rows.choices
+        numbers = places if choices is None else (places[:, None] * choices + np.arange(choices)).ravel()
+        first = [rows.first[number] for number in numbers]
+        second = None if rows.second is None else [rows.second[number] for number in numbers]
+        inputs = pack_rows(self.tokenizer, first, second, self.sequence_length, pad_to=length)
+        if choices is None:
+            return inputs
+        return {name: array.reshape(len(places), choices, length) for name, array in inputs.items()}
+
+    def _take(self, arrays, places, length):
+        def take(array):
+            taken = np.asarray(array)[places]
+            return taken[:, :length] if self.rows.per_token else taken
+
+        return None if arrays is None else keras.tree.map_structure(take, arrays)
+
+    def padding_share(self):
+        """The share of this epoch's positions that hold padding, 0 to 1."""
+        tokens = positions = 0
+        for index in range(self.num_batches):
+            batch = self[index]
+            mask = (batch[0] if isinstance(batch, tuple) else batch)["padding_mask"]
+            tokens, positions = tokens + mask.sum(), positions + mask.size
+        return 1 - tokens / positions
+
+
+def predict_rows(model, batches):
+    """The model's outputs for every example of a LengthBatches, in the order of the examples.
+
+    Returns: a list of arrays, one an example, as long as its batch where the output has a length axis; for a model
+        with several outputs the same nesting of such lists.
+    """
+    outputs = [None] * len(batches.lengths)
+    for index, places in enumerate(batches.plan):
+        batch = batches[index]
+        found = model.predict_on_batch(batch[0] if isinstance(batch, tuple) else batch)
+        found = keras.tree.map_structure(keras.ops.convert_to_numpy, found)
+        for row, place in enumerate(places):
+            outputs[place] = keras.tree.map_structure(lambda array, row=row: array[row], found)
+    if outputs and isinstance(outputs[0], dict):
+        return {name: [row[name] for row in outputs] for name in outputs[0]}
+    if outputs and isinstance(outputs[0], list | tuple):
+        return [[row[part] for row in outputs] for part in range(len(outputs[0]))]
+    return outputs

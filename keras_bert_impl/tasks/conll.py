@@ -1,0 +1,125 @@
+"""CoNLL-style files: a word and its label a line, a blank line between sentences; sentences as rows of pieces."""
+
+import pathlib
+import typing
+
+import numpy as np
+
+IGNORED = -1  # the label of a position that is nobody's first piece
+
+
+class Sentence(typing.NamedTuple):
+    """Words and their labels; `document` numbers the documents of a file."""
+
+    words: list[str]
+    labels: list[str]
+    document: int
+
+
+class Pieces(typing.NamedTuple):
+    """Rows of pieces: `ids` without control tokens, a list a sentence; `words` the number of the word that begins at
+    each position of the row, [CLS] included, IGNORED elsewhere; `lost` how many words found no room."""
+
+    ids: list[list[int]]
+    words: list[np.ndarray]
+    lost: int
+
+
+def read_conll(path, bad_rows):
+    """The sentences of a file: the first column is the word, the last the label; -DOCSTART- begins a document.
+
+    Columns are parted by tabs if a line has one, else by blanks. A line of white space alone ends a sentence (WNUT-17
+    has some with a tab).
+
+    Args:
+        path: the file, UTF-8.
+        bad_rows: a BadRows; malformed is a line without a label, or with an empty word. Skipping leaves out the whole
+            sentence: its labels would not fit its words.
+
+    Raises: ValueError if the file is missing or has no sentence.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} not found: expected a word and its label a line, blank lines between sentences.")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = file.read().split("\n")
+    sentences, words, labels, document, is_sound = [], [], [], 0, True
+    for number, line in enumerate([*lines, ""], start=1):
+        cells = line.rstrip("\r").split("\t") if "\t" in line else line.split()
+        if not line.strip() or cells[0] == "-DOCSTART-":
+            if words and is_sound:
+                sentences.append(Sentence(words, labels, document))
+            words, labels, is_sound = [], [], True
+            document += bool(line.strip())
+        elif len(cells) < 2 or not cells[0] or not cells[-1]:
+            bad_rows.add(f"{path} line {number}", f"{len(cells)} columns, expected a word and its label", line)
+            is_sound = False
+        else:
+            words.append(cells[0])
+            labels.append(cells[-1])
+    if not sentences:
+        raise ValueError(f"{path} has no sentence: expected a word and its label a line.")
+    return sentences
+
+
+def pieces_of(tokenizer, sentences, sequence_length, document_context=False):
+    """The Pieces of sentences: each word cut by itself; the first of its pieces stands for it.
+
+    Args:
+        tokenizer: a WordPieceTokenizer.
+        sentences: list of Sentence.
+        sequence_length: the longest row, with [CLS] and [SEP].
+        document_context: fills each row with the sentences around it in its document, as many on either side; "the
+            maximal document context provided by the data" (Devlin et al. 2019, section 5.3). Only the sentence's own
+            words are predicted.
+
+    A word of which the tokenizer leaves nothing, like a lone U+200D, is [UNK]. Words of a sentence that is too long
+    for a row are lost; how many is said.
+    """
+    flat = tokenizer.encode_batch([word for s in sentences for word in s.words], add_special_tokens=False)
+    ids = iter([encoding.ids or [tokenizer.unk_id] for encoding in flat])
+    cut = [[next(ids) for _ in sentence.words] for sentence in sentences]
+    room, rows, places, lost = sequence_length - 2, [], [], 0
+    for number, words in enumerate(cut):
+        kept = _that_fit(words, room)
+        lost += len(words) - len(kept)
+        own = [piece for word in kept for piece in word]
+        before, after = _context(sentences, cut, number, room - len(own)) if document_context else ([], [])
+        rows.append(before + own + after)
+        place = np.full(sequence_length, IGNORED, "int32")
+        starts = 1 + len(before) + np.cumsum([0, *map(len, kept)])[:-1]
+        place[starts.astype(int)] = np.arange(len(kept))
+        places.append(place)
+    return Pieces(rows, places, lost)
+
+
+def _that_fit(words, room):
+    """The words from the first on whose pieces all have room."""
+    ends = np.cumsum([len(pieces) for pieces in words])
+    return words[: int(np.searchsorted(ends, room, side="right"))]
+
+
+def _context(sentences, cut, number, room):
+    """Pieces of the same document before and after a sentence, half of the room each or what the other side leaves."""
+    document = sentences[number].document
+
+    def collect(numbers):
+        found, count = [], 0
+        for other in numbers:
+            if sentences[other].document != document or count >= room:
+                break
+            found.append([piece for word in cut[other] for piece in word])
+            count += len(found[-1])
+        return found
+
+    before = [piece for part in reversed(collect(range(number - 1, -1, -1))) for piece in part]
+    after = [piece for part in collect(range(number + 1, len(cut))) for piece in part]
+    keep_before = min(len(before), max(room // 2, room - len(after)))
+    keep_after = min(len(after), room - keep_before)
+    return before[len(before) - keep_before :], after[:keep_after]
+
+
+def label_names(sentences):
+    """The labels that occur, "O" first."""
+    found = {label for sentence in sentences for label in sentence.labels}
+    return [*(["O"] if "O" in found else []), *sorted(found - {"O"})]

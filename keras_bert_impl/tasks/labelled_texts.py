@@ -1,0 +1,57 @@
+"""Texts, or pairs of texts, with a label each: what classification and regression read."""
+
+import pathlib
+import typing
+
+import numpy as np
+
+from keras_bert_impl.tasks.tables import read_table
+
+
+class Examples(typing.NamedTuple):
+    """Texts; `pairs` is None for single texts, `labels` for unlabelled ones."""
+
+    texts: list[str]
+    pairs: list[str] | None
+    labels: list | None
+
+    @property
+    def inputs(self):
+        """What `BertTextClassifier.fit` takes: texts, or a pair of lists."""
+        return self.texts if self.pairs is None else (self.texts, self.pairs)
+
+    def class_ids(self, class_names):
+        """The labels as places in `class_names`. Raises ValueError naming a label that is not among them."""
+        places = {name: place for place, name in enumerate(class_names)}
+        unknown = sorted(set(self.labels) - set(places))
+        if unknown:
+            raise ValueError(f"Label {unknown[0]!r} is none of {', '.join(class_names)}, the labels trained on.")
+        return np.array([places[label] for label in self.labels], "int32")
+
+
+class Split(typing.NamedTuple):
+    """One file of a task: our column names -> the file's, or their numbers where it has no header."""
+
+    file: str
+    columns: dict
+    optional: tuple = ()
+
+
+def read_split(directory, splits, split, bad_rows):
+    """The Examples of a split, labels as they stand there. Raises: ValueError as `read_table` does."""
+    file, columns, optional = splits[split]
+    return examples_of(read_table(pathlib.Path(directory) / file, columns, bad_rows, optional))
+
+
+def examples_of(rows):
+    """The Examples of pairs (place, {"text": ..., "text_pair": ..., "label": ...}); the last two in all or none."""
+    rows = [row for _, row in rows]
+    pairs = [row["text_pair"] for row in rows] if "text_pair" in rows[0] else None
+    labels = [str(row["label"]) for row in rows] if "label" in rows[0] else None
+    return Examples([row["text"] for row in rows], pairs, labels)
+
+
+def write_submission(path, predictions):
+    """Writes GLUE's format: a header, then a line `index<TAB>prediction` for each test row in order."""
+    lines = ["index\tprediction", *(f"{index}\t{prediction}" for index, prediction in enumerate(predictions))]
+    pathlib.Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,160 @@
+"""Named entities: a label a word, in CoNLL-style files (Devlin et al. 2019, section 5.3)."""
+
+import dataclasses
+import pathlib
+import typing
+import warnings
+
+import keras
+import numpy as np
+import seqeval.metrics
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.models import BertTokenClassifier
+from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
+from keras_bert_impl.tasks.scores import refuse_nan
+
+
+class Examples(typing.NamedTuple):
+    """Labelled sentences."""
+
+    sentences: list[Sentence]
+
+    @property
+    def labels(self):
+        """The labels of each sentence."""
+        return [sentence.labels for sentence in self.sentences]
+
+    def __len__(self):
+        return len(self.sentences)
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedEntities:
+    """A task of one label a word; `tasks/__init__.py` says what its parts are for.
+
+    Args:
+        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a file name.
+        document_context: whether rows are filled with the sentences around.
+        main_metric: a key of `entity_scores`.
+    """
+
+    name: str
+    splits: dict
+    dev: tuple = ("dev",)
+    test: tuple = ("test",)
+    document_context: bool = False
+    main_metric: str = "f1"
+    paper: dict = dataclasses.field(default_factory=dict)
+    defaults: dict = dataclasses.field(default_factory=dict)
+    bad_rows: str = "stop"
+    submissions: dict = dataclasses.field(default_factory=dict)
+
+    def read(self, directory, split, bad_rows):
+        """The Examples of a split. Raises ValueError as `read_conll`."""
+        return Examples(read_conll(pathlib.Path(directory) / self.splits[split], bad_rows))
+
+    def find_class_names(self, train):
+        """The labels of the training file, "O" first."""
+        return label_names(train.sentences)
+
+    def build(self, encoder, tokenizer, class_names, sequence_length):
+        """The model: a classifier over every token."""
+        return BertTokenClassifier(
+            encoder, len(class_names), tokenizer=tokenizer, sequence_length=sequence_length, class_names=class_names
+        )
+
+    def loss(self):
+        """Cross-entropy, the mean over first pieces: the other positions have weight 0."""
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+
+    def featurize(self, tokenizer, examples, class_names, sequence_length):
+        """A row a sentence, labelled at the first piece of each word; a label training did not have weighs nothing."""
+        pieces = pieces_of(tokenizer, examples.sentences, sequence_length, self.document_context)
+        places = {name: place for place, name in enumerate(class_names)}
+        labels = np.zeros((len(examples), sequence_length), "int32")
+        weights = np.zeros((len(examples), sequence_length), "float32")
+        for row, (sentence, words) in enumerate(zip(examples.sentences, pieces.words, strict=True)):
+            ids = np.array([places.get(label, IGNORED) for label in sentence.labels], "int32")
+            found = np.flatnonzero(words != IGNORED)
+            labels[row, found] = np.maximum(ids[words[found]], 0)
+            weights[row, found] = ids[words[found]] >= 0
+        return Rows(pieces.ids, None, labels, weights, per_token=True, source=pieces)
+
+    def score(self, examples, rows, outputs, class_names):
+        """Entity precision, recall and F1, together and by type, and the words lost to truncation."""
+        predicted = word_labels(examples, rows, outputs, class_names)
+        return {**entity_scores(examples.labels, predicted), "words_lost": rows.source.lost}
+
+    def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
+        """Writes predictions{suffix}.conll: word, label, prediction, parted by tabs, as conlleval reads them."""
+        lines = []
+        for sentence, predicted in zip(
+            examples.sentences, word_labels(examples, rows, outputs, class_names), strict=True
+        ):
+            lines += ["\t".join(cells) for cells in zip(sentence.words, sentence.labels, predicted, strict=True)] + [""]
+        (directory / f"predictions{suffix}.conll").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def word_labels(examples, rows, outputs, class_names):
+    """The predicted label of every word, a list a sentence; "O" for words lost to truncation.
+
+    Args:
+        examples: as `featurize` took them.
+        rows: as it gave them.
+        outputs: logits, (length, classes) a sentence.
+        class_names: of the columns.
+    """
+    refuse_nan(outputs, "The logits of sentence")
+    predicted = []
+    for sentence, words, logits in zip(examples.sentences, rows.source.words, outputs, strict=True):
+        labels = ["O"] * len(sentence.words)
+        for position in np.flatnonzero(words != IGNORED):
+            labels[words[position]] = class_names[int(logits[position].argmax())]
+        predicted.append(labels)
+    return predicted
+
+
+def entity_scores(labels, predicted):
+    """Entity precision, recall and F1 over all entities, by type, and how many; seqeval's, which are conlleval's.
+
+    Args:
+        labels: a list of labels for each sentence, IOB1, IOB2 or IOBES.
+        predicted: the same.
+
+    Without any entity, labelled or predicted, the figures are 0. Raises: ValueError for sentences of another length.
+    """
+    for number, (wanted, found) in enumerate(zip(labels, predicted, strict=True)):
+        if len(wanted) != len(found):
+            raise ValueError(f"Sentence {number} has {len(wanted)} labels but {len(found)} predictions.")
+    with warnings.catch_warnings():
+        # A type that is never labelled, a label like "X": both are seen in the figures.
+        warnings.simplefilter("ignore")
+        report = (
+            seqeval.metrics.classification_report(labels, predicted, output_dict=True, zero_division=0)
+            if any(label != "O" for sentence in [*labels, *predicted] for label in sentence)
+            else {}
+        )
+    named = {"precision": "precision", "recall": "recall", "f1": "f1-score"}
+    nothing = dict.fromkeys(["precision", "recall", "f1-score", "support"], 0)
+
+    def figures_of(row):
+        return {**{ours: float(row[theirs]) for ours, theirs in named.items()}, "entities": int(row["support"])}
+
+    by_type = {name: figures_of(row) for name, row in report.items() if " avg" not in name}
+    return {**figures_of(report.get("micro avg", nothing)), "sentences": len(labels), "by_type": by_type}
+
+
+# Table 7: dev and test F1 of fine-tuning. The rows of the feature-based approach stand with its model.
+PAPER_CONLL = {"BERT-base": {"f1": 96.4, "test f1": 92.4}, "BERT-large": {"f1": 96.6, "test f1": 92.8}}
+
+TASKS = {
+    "conll2003": NamedEntities(
+        "conll2003", {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}, paper=PAPER_CONLL
+    ),
+    "wnut17": NamedEntities(
+        "wnut17",
+        {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated"},
+    ),
+    "ner": NamedEntities("ner", {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}),
+}

@@ -1,0 +1,38 @@
+"""Tables of one's own as tasks: CSV, TSV or JSON lines with named columns."""
+
+import pathlib
+
+from keras_bert_impl.tasks.labelled_texts import Split
+from keras_bert_impl.tasks.text_classification import TextClassification
+from keras_bert_impl.tasks.text_regression import TextRegression
+
+SUFFIXES = (".jsonl", ".csv", ".tsv")
+# The first name that is found is taken.
+FILE_NAMES = {"train": ("train",), "dev": ("validation", "dev", "valid"), "test": ("test",)}
+KINDS = {"text_classification": TextClassification, "text_regression": TextRegression}
+
+
+def own_task(kind, directory, text="text", pair="text_pair", label="label"):
+    """The task of the tables in a directory: train, validation (or dev, valid) and test, .jsonl, .csv or .tsv.
+
+    Args:
+        kind: "text_classification" or "text_regression".
+        directory: holds the tables; test may be missing, or without labels.
+        text: name of the column of the text.
+        pair: of a second text, which may be missing from a file.
+        label: of the label.
+
+    A table that is missing is named when it is read.
+    """
+    columns = {"text": text, "text_pair": pair, "label": label}
+    splits = {}
+    for split in FILE_NAMES:
+        optional = ("text_pair", "label") if split == "test" else ("text_pair",)
+        splits[split] = Split(_find(pathlib.Path(directory), split), columns, optional)
+    return KINDS[kind](kind, splits)
+
+
+def _find(directory, split):
+    candidates = [stem + suffix for stem in FILE_NAMES[split] for suffix in SUFFIXES]
+    found = [name for name in candidates if (directory / name).is_file()]
+    return found[0] if found else candidates[0]

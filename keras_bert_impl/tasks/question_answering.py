@@ -1,0 +1,140 @@
+"""Answers as spans of a text: SQuAD 1.1 and 2.0 and files in their layout (Devlin et al. 2019, sections 4.2, 4.3)."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.models.question_answerer import BertQuestionAnswerer, span_loss
+from keras_bert_impl.runs import write_json
+from keras_bert_impl.tasks import squad_metrics
+from keras_bert_impl.tasks.scores import refuse_nan
+from keras_bert_impl.tasks.squad_answers import best_answers, choose
+from keras_bert_impl.tasks.squad_files import make_windows, read_questions
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionAnswering:
+    """A task of finding the answer in a text; `tasks/__init__.py` says what its parts are for.
+
+    Args:
+        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a file name.
+        main_metric: a key of `squad_metrics.evaluate`; "best_f1" is that with the threshold tuned on dev.
+        stride, question_length: see `squad_files.make_windows`.
+        n_best, longest_answer: see `squad_answers.best_answers`.
+    """
+
+    name: str
+    splits: dict
+    dev: tuple = ("dev",)
+    test: tuple = ("test",)
+    main_metric: str = "f1"
+    stride: int = 128
+    question_length: int = 64
+    n_best: int = 20
+    longest_answer: int = 30
+    paper: dict = dataclasses.field(default_factory=dict)
+    defaults: dict = dataclasses.field(default_factory=dict)
+    bad_rows: str = "stop"
+    submissions: dict = dataclasses.field(default_factory=dict)
+
+    def read(self, directory, split, bad_rows):
+        """The Questions of a split. Raises ValueError as `read_questions`."""
+        return read_questions(pathlib.Path(directory) / self.splits[split], bad_rows, training=split == "train")
+
+    def find_class_names(self, train):
+        """Spans have no classes."""
+        return None
+
+    def build(self, encoder, tokenizer, class_names, sequence_length):
+        """The model: a start and an end score for every token."""
+        return BertQuestionAnswerer(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
+
+    def loss(self):
+        """Cross-entropy over the positions, the mean of start's and end's, as in the original code."""
+        return span_loss
+
+    def featurize(self, tokenizer, examples, class_names, sequence_length):
+        """A row a window; labels are the answer's first and last position, 0 where the window holds none."""
+        question_length = min(self.question_length, sequence_length // 4)
+        windows = make_windows(
+            tokenizer, examples.questions, sequence_length, min(self.stride, sequence_length // 2), question_length
+        )
+        labels = np.stack([windows.start, windows.end], axis=1).astype("int32")  # (windows, 2)
+        return Rows(windows.first, windows.second, labels, source=windows)
+
+    def score(self, examples, rows, outputs, class_names):
+        """The official figures as shares, as all tasks' are; for 2.0 with the best thresholds on this set."""
+        answers, odds = self._answers(examples, rows, outputs)
+        # Answers and odds apart: which questions to leave unanswered is the threshold's to say.
+        keys = [question.id for question in examples.questions]
+        texts = choose(answers, odds, np.inf)
+        if odds is None:
+            return _shares(squad_metrics.evaluate(examples.dataset, dict(zip(keys, texts, strict=True))))
+        odds_by_key = dict(zip(keys, odds, strict=True))
+        tuned = squad_metrics.evaluate(examples.dataset, dict(zip(keys, texts, strict=True)), odds_by_key, np.inf)
+        at_zero = squad_metrics.evaluate(examples.dataset, dict(zip(keys, choose(answers, odds), strict=True)))
+        best = {name: value for name, value in tuned.items() if name.startswith("best_")}
+        return _shares({**at_zero, **best})
+
+    def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
+        """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them.
+
+        predictions.json leaves a question unanswered where the null odds are above 0.
+        """
+        answers, odds = self._answers(examples, rows, outputs)
+        keys = [question.id for question in examples.questions]
+        write_json(directory / f"predictions{suffix}.json", dict(zip(keys, choose(answers, odds), strict=True)))
+        n_best = [[found._asdict() for found in ranked] for ranked in answers]
+        write_json(directory / f"nbest{suffix}.json", dict(zip(keys, n_best, strict=True)))
+        if odds is not None:
+            write_json(directory / f"null_odds{suffix}.json", dict(zip(keys, odds, strict=True)))
+
+    def _answers(self, examples, rows, outputs):
+        refuse_nan(outputs, "The logits of window")
+        starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
+        return best_answers(
+            examples.questions, rows.source, starts, ends, examples.with_impossible, self.n_best, self.longest_answer
+        )
+
+
+def _shares(figures):
+    """Percent as shares; counts, thresholds and names as they are."""
+    percents = ("exact", "f1")
+    return {
+        name: value / 100 if name.split("_")[-1] in percents and isinstance(value, float) else value
+        for name, value in figures.items()
+    }
+
+
+# Tables 2 and 3: dev of the single models; appendix A.3 and section 4: batches of 32, three epochs at 5e-5 for 1.1;
+# batches of 48, two epochs at 5e-5 for 2.0. 384 tokens as in the original code.
+PAPER_1_1 = {"BERT-base": {"exact": 80.8, "f1": 88.5}, "BERT-large": {"exact": 84.1, "f1": 90.9}}
+PAPER_2_0 = {"BERT-large": {"exact": 78.7, "f1": 81.9}}
+
+TASKS = {
+    "squad1.1": QuestionAnswering(
+        "squad1.1",
+        {"train": "train-v1.1.json", "dev": "dev-v1.1.json", "test": "test.json"},
+        paper=PAPER_1_1,
+        defaults={"sequence_length": 384, "epochs": 3, "learning_rate": 5e-5, "batch_size": 32},
+    ),
+    "squad2.0": QuestionAnswering(
+        "squad2.0",
+        {"train": "train-v2.0.json", "dev": "dev-v2.0.json", "test": "test.json"},
+        main_metric="best_f1",
+        paper=PAPER_2_0,
+        defaults={"sequence_length": 384, "epochs": 2, "learning_rate": 5e-5, "batch_size": 48},
+    ),
+    "tydiqa": QuestionAnswering(
+        "tydiqa",
+        {"train": "tydiqa.goldp.en.train.json", "dev": "tydiqa.goldp.en.dev.json", "test": "test.json"},
+        defaults={"sequence_length": 384, "epochs": 3, "learning_rate": 5e-5, "batch_size": 32},
+    ),
+    "question_answering": QuestionAnswering(
+        "question_answering",
+        {"train": "train.json", "dev": "dev.json", "test": "test.json"},
+        defaults={"sequence_length": 384},
+    ),
+}

@@ -1,0 +1,70 @@
+"""Figures of agreement between labels and predictions, as GLUE's and the paper's tables have them."""
+
+import numpy as np
+import scipy.stats
+import sklearn.metrics
+
+
+def classification_scores(class_ids, predicted_ids, class_names):
+    """Figures over predicted classes.
+
+    Args:
+        class_ids: (examples,) int, places in `class_names`.
+        predicted_ids: the same.
+        class_names: of the classes.
+
+    Returns: dict of `examples`, `accuracy`, `macro_f1`, `matthews_correlation`, `class_names` and `confusion`
+        [true][predicted]; for two classes also `f1`, of the second (MRPC: equivalent; QQP: duplicate). What is
+        undefined (a class that nobody has or predicts) counts as 0.
+    Raises: ValueError for arrays of different length or ids outside the classes.
+    """
+    class_ids, predicted_ids = _same_length(class_ids, predicted_ids)
+    if not all(np.isin(ids, np.arange(len(class_names))).all() for ids in (class_ids, predicted_ids)):
+        raise ValueError(f"Class ids must be whole numbers from 0 to {len(class_names) - 1}.")
+    labels = range(len(class_names))
+    by_class = sklearn.metrics.f1_score(class_ids, predicted_ids, labels=labels, average=None, zero_division=0)
+    return {
+        "examples": len(class_ids),
+        "accuracy": float(sklearn.metrics.accuracy_score(class_ids, predicted_ids)),
+        **({"f1": float(by_class[1])} if len(class_names) == 2 else {}),
+        "macro_f1": float(by_class.mean()),
+        "matthews_correlation": float(sklearn.metrics.matthews_corrcoef(class_ids, predicted_ids)),
+        "class_names": list(class_names),
+        "confusion": sklearn.metrics.confusion_matrix(class_ids, predicted_ids, labels=labels).tolist(),
+    }
+
+
+def regression_scores(values, predicted):
+    """Pearson and Spearman correlation (ties share their mean rank) and mean squared error.
+
+    A correlation with a constant is undefined; it counts as 0, like Matthews': a model that learnt nothing must not
+    be the best of several because it has no figure.
+
+    Raises: ValueError for arrays of different length, fewer than two examples, NaN or infinity.
+    """
+    values, predicted = _same_length(values, predicted)
+    if len(values) < 2:
+        raise ValueError(f"A correlation needs at least two examples, got {len(values)}.")
+    constant = np.ptp(values) == 0 or np.ptp(predicted) == 0
+    return {
+        "examples": len(values),
+        "pearson": 0.0 if constant else float(scipy.stats.pearsonr(values, predicted).statistic),
+        "spearman": 0.0 if constant else float(scipy.stats.spearmanr(values, predicted).statistic),
+        "mean_squared_error": float(np.mean((values - predicted) ** 2)),
+    }
+
+
+def refuse_nan(outputs, what):
+    """Raises ValueError if a model's outputs hold NaN or infinity, which would rank and compare as if they meant it."""
+    for index, row in enumerate(outputs):
+        if not np.isfinite(row).all():
+            raise ValueError(f"{what} {index} holds NaN or infinity: training diverged, or the input was damaged.")
+
+
+def _same_length(first, second):
+    first, second = np.asarray(first), np.asarray(second)
+    if first.shape != second.shape or first.ndim != 1 or not len(first):
+        raise ValueError(f"Labels {first.shape} and predictions {second.shape} must be of one length above 0.")
+    for name, array in (("Labels", first), ("Predictions", second)):
+        refuse_nan(array[:, None], name)
+    return first, second

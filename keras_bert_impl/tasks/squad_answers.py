@@ -1,0 +1,88 @@
+"""From start and end scores to answers: spans of the context, or none (Devlin et al. 2019, sections 4.2 and 4.3)."""
+
+import typing
+
+import numpy as np
+
+
+class Answer(typing.NamedTuple):
+    """A candidate: its text as it stands in the context ("" for none), its score (start + end logit), probability."""
+
+    text: str
+    score: float
+    probability: float = 0.0
+
+
+def best_answers(questions, windows, start_logits, end_logits, with_impossible, n_best=20, longest=30):
+    """The n-best answers of each question, and for data with unanswerable ones the null odds.
+
+    Args:
+        questions: list of Question.
+        windows: their Windows.
+        start_logits: a list of (length,) arrays, a window each; longer than the row is padding.
+        end_logits: the same.
+        with_impossible: whether "" is a candidate.
+        n_best: starts and ends looked at in a window, and answers kept; 20 in the original code.
+        longest: tokens of the longest answer; 30 there.
+
+    Returns: (list of lists of Answer, best first; list of null odds, the score of [CLS] less that of the best answer
+        with text, or None).
+    """
+    by_question = [[] for _ in questions]
+    null_scores = np.full(len(questions), np.inf)
+    for row, number in enumerate(windows.question):
+        scores = np.asarray(start_logits[row], "float64"), np.asarray(end_logits[row], "float64")
+        # The window surest that there is an answer decides.
+        null_scores[number] = min(null_scores[number], scores[0][0] + scores[1][0])
+        by_question[number] += _spans(questions[number].context, windows, row, *scores, n_best, longest)
+    answers, odds = [], []
+    for number, spans in enumerate(by_question):
+        ranked = _distinct(spans, n_best)
+        odds.append(float(null_scores[number] - (ranked[0].score if ranked else 0.0)))
+        if with_impossible:
+            ranked = sorted([*ranked, Answer("", float(null_scores[number]))], key=lambda found: -found.score)
+        answers.append(_with_probabilities(ranked or [Answer("", 0.0)]))
+    return answers, odds if with_impossible else None
+
+
+def _spans(context, windows, row, starts, ends, n_best, longest):
+    """The candidates of one window."""
+    before, count = len(windows.first[row]) + 2, len(windows.second[row])
+    starts, ends, offsets = starts[before : before + count], ends[before : before + count], windows.offsets[row]
+    # A token that another window shows with more context begins no answer here.
+    starts = np.where(windows.is_best[row], starts, -np.inf)
+    top_starts, top_ends = (np.argsort(-scores, kind="stable")[:n_best] for scores in (starts, ends))
+    first, last = (grid.ravel() for grid in np.meshgrid(top_starts, top_ends, indexing="ij"))
+    sound = (first <= last) & (last < first + longest) & np.isfinite(starts[first])
+    first, last = first[sound], last[sound]
+    scores = starts[first] + ends[last]
+    order = np.argsort(-scores, kind="stable")[:n_best]
+    return [
+        Answer(context[offsets[first[place], 0] : offsets[last[place], 1]], float(scores[place])) for place in order
+    ]
+
+
+def _distinct(spans, n_best):
+    """The best of each text, best first."""
+    seen = {}
+    for found in sorted(spans, key=lambda found: -found.score):
+        if found.text:
+            seen.setdefault(found.text, found)
+    return list(seen.values())[:n_best]
+
+
+def _with_probabilities(ranked):
+    scores = np.array([found.score for found in ranked])
+    shares = np.exp(scores - scores.max())
+    return [
+        found._replace(probability=float(share)) for found, share in zip(ranked, shares / shares.sum(), strict=True)
+    ]
+
+
+def choose(answers, odds, threshold=0.0):
+    """The text of each question: its best answer with text, or "" where the null odds are above the threshold."""
+    texts = []
+    for number, ranked in enumerate(answers):
+        with_text = next((found.text for found in ranked if found.text), "")
+        texts.append("" if odds is not None and odds[number] > threshold else with_text)
+    return texts

@@ -1,0 +1,157 @@
+"""Exact match and F1 as SQuAD's official scripts define them (Rajpurkar et al. 2016 and 2018).
+
+The figures are those of evaluate-v1.1.py and evaluate-v2.0.py; which of the two, the data set says. One thing differs:
+evaluate-v2.0.py leaves a question without prediction out of the mean, evaluate-v1.1.py counts it wrong. Here it is
+wrong in both, and named.
+"""
+
+import collections
+import re
+import string
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def normalize_answer(text):
+    """Lower case, without ASCII punctuation, without a, an, the, words parted by one space."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer, predicted):
+    """1.0 if both are the same when normalized, else 0.0."""
+    return float(normalize_answer(answer) == normalize_answer(predicted))
+
+
+def token_f1(answer, predicted):
+    """F1 over the words both have; against an empty answer 1.0 for an empty prediction, else 0.0."""
+    wanted, found = normalize_answer(answer).split(), normalize_answer(predicted).split()
+    if not wanted or not found:
+        return float(wanted == found)
+    common = sum((collections.Counter(wanted) & collections.Counter(found)).values())
+    if common == 0:
+        return 0.0
+    precision, recall = common / len(found), common / len(wanted)
+    return 2 * precision * recall / (precision + recall)
+
+
+def read_answers(dataset):
+    """The accepted answers of each question of a SQuAD file's content, by id; [""] if it has none.
+
+    Raises: ValueError if `dataset` is not in SQuAD's layout, or has no question.
+    """
+    try:
+        questions = [
+            question
+            for article in dataset["data"]
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        ]
+        answers = {question["id"]: [answer["text"] for answer in question["answers"]] for question in questions}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"This is not SQuAD's layout, data > paragraphs > qas: {error!r} is missing.") from None
+    if not answers:
+        raise ValueError("The data set holds no question.")
+    if not has_impossible_questions(dataset):
+        return answers
+    # evaluate-v2.0.py ignores answers of which nothing is left when they are normalized.
+    return {key: [text for text in texts if normalize_answer(text)] or [""] for key, texts in answers.items()}
+
+
+def has_impossible_questions(dataset):
+    """Whether the file is of SQuAD 2.0: some question says `is_impossible`, true or false."""
+    return any(
+        "is_impossible" in question
+        for article in dataset["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    )
+
+
+def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
+    """The official figures, in percent.
+
+    Args:
+        dataset: content of a SQuAD file, 1.1 or 2.0.
+        predictions: question id -> answer text, "" for no answer.
+        null_odds: question id -> the higher, the likelier no answer; SQuAD 2.0 only.
+        null_threshold: answers of questions with higher null odds count as "". 1.0 in evaluate-v2.0.py.
+
+    Returns: dict of `exact`, `f1`, `total`, `missing`; for 2.0 also `HasAns_*` and `NoAns_*`, and with null odds
+        `best_exact`, `best_f1` and their thresholds.
+    Raises: ValueError if a prediction is not a string, or null odds lack a predicted question.
+    """
+    answers = read_answers(dataset)
+    is_second = has_impossible_questions(dataset)
+    missing = [key for key in answers if key not in predictions]
+    for key, text in predictions.items():
+        if not isinstance(text, str):
+            raise ValueError(f"The prediction for question {key} is {text!r:.60}, expected a string.")
+    exact, f1 = (score_questions(answers, predictions, score) for score in (exact_match, token_f1))
+    if not is_second:
+        return {"exact": mean(exact), "f1": mean(f1), "total": len(answers), "missing": missing}
+    has_answer = {key: bool(texts != [""]) for key, texts in answers.items()}
+    odds = _odds_of(answers, predictions, null_odds)
+    figures = summary(*(apply_threshold(scores, odds, has_answer, null_threshold) for scores in (exact, f1)))
+    for part, wanted in (("HasAns", True), ("NoAns", False)):
+        keys = [key for key in answers if has_answer[key] == wanted]
+        if keys:
+            scores = (apply_threshold(scores, odds, has_answer, null_threshold) for scores in (exact, f1))
+            found = summary(*({key: score[key] for key in keys} for score in scores))
+            figures |= {f"{part}_{name}": value for name, value in found.items()}
+    if null_odds is not None:
+        for name, scores in (("exact", exact), ("f1", f1)):
+            best, threshold = best_threshold(predictions, scores, odds, has_answer)
+            figures |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
+    return {**figures, "missing": missing}
+
+
+def score_questions(answers, predictions, score):
+    """The best `score` of each prediction against the accepted answers; 0.0 where there is none."""
+    return {
+        key: max((score(text, predictions[key]) for text in texts), default=0.0) if key in predictions else 0.0
+        for key, texts in answers.items()
+    }
+
+
+def _odds_of(answers, predictions, null_odds):
+    if null_odds is None:
+        return dict.fromkeys(answers, 0.0)
+    lacking = [key for key in answers if key in predictions and key not in null_odds]
+    if lacking:
+        raise ValueError(f"The null odds lack {len(lacking)} predicted questions, {lacking[0]} for one.")
+    return {key: null_odds.get(key, 0.0) for key in answers}
+
+
+def apply_threshold(scores, odds, has_answer, threshold):
+    """The scores when questions of odds above the threshold are taken as answered by ""."""
+    return {key: float(not has_answer[key]) if odds[key] > threshold else score for key, score in scores.items()}
+
+
+def summary(exact, f1):
+    """Means in percent, and of how many."""
+    return {"exact": mean(exact), "f1": mean(f1), "total": len(exact)}
+
+
+def mean(scores):
+    """In percent."""
+    return 100.0 * sum(scores.values()) / len(scores)
+
+
+def best_threshold(predictions, scores, odds, has_answer):
+    """The best mean score in percent that a threshold on the odds gives, and the threshold.
+
+    As evaluate-v2.0.py's: begin with nothing answered, then let questions be answered in the order of their odds.
+    """
+    best = current = sum(1 for answered in has_answer.values() if not answered)
+    threshold = 0.0
+    for key in sorted(odds, key=odds.get):
+        if key not in predictions:
+            continue
+        if has_answer[key]:
+            current += scores[key]
+        else:
+            current += -1 if predictions[key] else 0
+        if current > best:
+            best, threshold = current, odds[key]
+    return 100.0 * best / len(scores), threshold

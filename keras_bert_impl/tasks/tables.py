@@ -1,0 +1,134 @@
+"""Tables of text, row by row: TSV, CSV and JSON lines with named columns; what is malformed is said where it stands."""
+
+import csv
+import io
+import json
+import pathlib
+
+
+class BadRows:
+    """The malformed rows of a reading: each is said with file, line and content, and ends it or is left out.
+
+    Args:
+        policy: "stop" raises ValueError at the first; "skip" leaves them out and keeps what was said in `messages`.
+    """
+
+    def __init__(self, policy="stop"):
+        if policy not in ("stop", "skip"):
+            raise ValueError(f"bad_rows is {policy!r}, expected 'stop' or 'skip'.")
+        self.policy, self.messages = policy, []
+
+    def add(self, place, problem, content):
+        """Notes one: `place` is file and line, `problem` what is wrong, `content` the row or the cell."""
+        message = f"{place}: {problem}: {str(content).strip()[:120]!r}"
+        if self.policy == "stop":
+            raise ValueError(f"{message}. Mend it, or leave such rows out with --bad_rows skip.")
+        self.messages.append(message)
+
+
+def read_table(path, columns, bad_rows, optional=()):
+    """Yields (place, {our name: cell}) for each sound row of a table; `place` is its file and line.
+
+    A .csv file may quote cells and break lines within them. In .tsv and .txt files a quotation mark is a character
+    like any other, as in the GLUE distribution, where many sentences hold one alone. A .jsonl file holds one object
+    a line.
+
+    Args:
+        path: .csv, .tsv, .txt or .jsonl, in UTF-8, with or without byte order mark.
+        columns: our name -> name of the file's column; or its number, from 0, in a file without a header.
+        bad_rows: a BadRows.
+        optional: those of our names whose column may be missing from the whole file.
+
+    Raises: ValueError if the file is missing or empty, or lacks a column.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} not found: expected a table with {', '.join(map(str, columns.values()))}.")
+    rows = _json_table if path.suffix == ".jsonl" else _cell_table
+    found = False
+    for found_row in rows(path, columns, bad_rows, optional):
+        found = True
+        yield found_row
+    if not found:
+        wanted = ", ".join(str(name) for ours, name in columns.items() if ours not in optional)
+        raise ValueError(f"{path} has no lines: expected {wanted}.")
+
+
+def _cell_table(path, columns, bad_rows, optional):
+    lines = (_csv_lines if path.suffix == ".csv" else _tab_lines)(path)
+    by_number = all(isinstance(column, int) for column in columns.values())
+    width = None
+    if not by_number:
+        _, header, _ = next(lines, (1, [], ""))
+        width, columns = len(header), _find_columns(path, header, columns, optional)
+    for number, cells, content in lines:
+        width = width or len(cells)
+        if len(cells) != width:
+            bad_rows.add(f"{path} line {number}", f"{len(cells)} columns, expected {width}", content)
+        else:
+            yield f"{path} line {number}", {ours: cells[place] for ours, place in columns.items()}
+
+
+def _find_columns(path, header, columns, optional):
+    missing = [name for ours, name in columns.items() if name not in header and ours not in optional]
+    if missing:
+        raise ValueError(f"{path} line 1: no column {', '.join(map(repr, missing))}, found {', '.join(header)}.")
+    return {ours: header.index(name) for ours, name in columns.items() if name in header}
+
+
+def _tab_lines(path):
+    # Split at \n alone: str.splitlines also splits at characters that stand within sentences, U+2028 for one.
+    for number, line in enumerate(_text(path).split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if line:
+            yield number, line.split("\t"), line
+
+
+def _csv_lines(path):
+    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    number = 1
+    for cells in reader:
+        if cells:
+            yield number, cells, ",".join(cells)
+        number = reader.line_num + 1
+
+
+def _text(path):
+    # newline="": Python would make \r within a cell the end of a line.
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return file.read()
+
+
+def _json_table(path, columns, bad_rows, optional):
+    present = None
+    for number, line in enumerate(_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{path} line {number}"
+        row = _json_row(line, place, columns, bad_rows, optional)
+        if row is None:
+            continue
+        present = present or row.keys()
+        if row.keys() != present:
+            which = " and ".join(columns[ours] for ours in sorted(row.keys() ^ present))
+            bad_rows.add(place, f"some lines have {which} and some have not", line)
+            continue
+        yield place, row
+
+
+def _json_row(line, place, columns, bad_rows, optional):
+    try:
+        content = json.loads(line)
+    except json.JSONDecodeError as error:
+        return bad_rows.add(place, f"not JSON ({error.msg})", line)
+    if not isinstance(content, dict):
+        return bad_rows.add(place, f"{line.strip()[:60]!r} is not an object", line)
+    for ours, name in columns.items():
+        if name not in content and ours not in optional:
+            return bad_rows.add(place, f"no {name!r}, found {', '.join(content) or 'nothing'}", line)
+        value = content.get(name, "")
+        if ours != "label" and not isinstance(value, str):
+            return bad_rows.add(place, f"{name} is {value!r:.60}, expected a string", line)
+        if not isinstance(value, str | int | float):
+            return bad_rows.add(place, f"{name} is {value!r:.60}, expected a string or a number", line)
+    return {ours: content[name] for ours, name in columns.items() if name in content}

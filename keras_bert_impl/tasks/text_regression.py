@@ -1,0 +1,104 @@
+"""A number for a text, or a pair of texts: STS-B's similarity, and any other."""
+
+import dataclasses
+import json
+import typing
+
+import keras
+import numpy as np
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.models import BertTextRegressor
+from keras_bert_impl.tasks.labelled_texts import read_split, write_submission
+from keras_bert_impl.tasks.scores import refuse_nan, regression_scores
+from keras_bert_impl.tokenizers.rows import ids_from_texts
+
+
+@dataclasses.dataclass(frozen=True)
+class TextRegression:
+    """A task of one number a text, or a pair of texts; `tasks/__init__.py` says what its parts are for.
+
+    Args:
+        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a `labelled_texts.Split`.
+        lowest, highest: of the numbers; predictions in a submission are cut to them. None: no limit.
+        main_metric: a key of `scores.regression_scores`; the paper reports Spearman's.
+        submissions: test split -> file name of GLUE's submission.
+        read_labelled: reads one split.
+    """
+
+    name: str
+    splits: dict
+    dev: tuple = ("dev",)
+    test: tuple = ("test",)
+    lowest: float | None = None
+    highest: float | None = None
+    main_metric: str = "spearman"
+    submissions: dict = dataclasses.field(default_factory=dict)
+    paper: dict = dataclasses.field(default_factory=dict)
+    read_labelled: typing.Callable = read_split
+    defaults: dict = dataclasses.field(default_factory=dict)
+    bad_rows: str = "stop"
+
+    def read(self, directory, split, bad_rows):
+        """The Examples of a split. Raises ValueError as `read_table`, or for a label that is no number."""
+        examples = self.read_labelled(directory, self.splits, split, bad_rows)
+        if examples.labels is None:
+            return examples
+        numbers = [_to_number(label) for label in examples.labels]
+        bad = [place for place, number in enumerate(numbers) if not np.isfinite(number)]
+        for place in bad:
+            bad_rows.add(f"{self.name} {split} row {place}", "the label is no number", examples.labels[place])
+        keep = [place for place in range(len(numbers)) if place not in set(bad)]
+        texts, pairs = ([part[place] for place in keep] if part else None for part in (examples.texts, examples.pairs))
+        return examples._replace(texts=texts, pairs=pairs, labels=[numbers[place] for place in keep])
+
+    def find_class_names(self, train):
+        """A number has no classes."""
+        return None
+
+    def build(self, encoder, tokenizer, class_names, sequence_length):
+        """The model: one linear unit over the encoder."""
+        return BertTextRegressor(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
+
+    def loss(self):
+        """Mean squared error, as in the original code for STS-B."""
+        return keras.losses.MeanSquaredError()
+
+    def featurize(self, tokenizer, examples, class_names, sequence_length):
+        """The Rows of the examples, with labels (examples, 1) where they have them."""
+        labels = None if examples.labels is None else np.array(examples.labels, "float32")[:, None]
+        return Rows(*ids_from_texts(tokenizer, examples.texts, examples.pairs, sequence_length), labels)
+
+    def score(self, examples, rows, outputs, class_names):
+        """Pearson, Spearman and mean squared error."""
+        return regression_scores(np.array(examples.labels), numbers_of(outputs))
+
+    def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
+        """Writes predictions{suffix}.jsonl: text, label where known, prediction."""
+        with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
+            for place, value in enumerate(numbers_of(outputs)):
+                line = {"text": examples.texts[place]}
+                if examples.pairs is not None:
+                    line["text_pair"] = examples.pairs[place]
+                if examples.labels is not None:
+                    line["label"] = examples.labels[place]
+                line["predicted"] = round(float(value), 4)
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def write_submission(self, directory, split, outputs, class_names):
+        """Writes GLUE's TSV of a test split, three decimals, cut to lowest and highest."""
+        values = np.clip(numbers_of(outputs), self.lowest, self.highest)
+        write_submission(directory / self.submissions[split], [f"{value:.3f}" for value in values])
+
+
+def numbers_of(outputs):
+    """One number an example, (examples,). Raises ValueError for NaN."""
+    refuse_nan(outputs, "The prediction for example")
+    return np.reshape(np.asarray(outputs, "float64"), -1)
+
+
+def _to_number(label):
+    try:
+        return float(label)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,140 @@
+import json
+import random
+
+import pytest
+from tasks_data import DATA, needs_data
+
+import evaluate as script
+from keras_bert_impl.tasks import squad_metrics
+from keras_bert_impl.tasks.squad_metrics import evaluate, exact_match, normalize_answer, token_f1
+
+PUBLISHED = [
+    ("dev-v1.1", "v1.1-bert-ensemble-google", 86.20624, 92.19558),
+    ("dev-v1.1", "v1.1-logreg-baseline-stanford", 40.14191, 50.98154),
+    ("dev-v2.0", "v2.0-bert-single-google", 78.74168, 81.77528),
+]
+
+
+def dataset_of(questions, impossible=None):
+    """A SQuAD file of {id: answers}; with `impossible`, a set of ids, of version 2.0."""
+    rows = [
+        {"id": key, "question": "?", "answers": [{"text": text, "answer_start": 0} for text in texts]}
+        for key, texts in questions.items()
+    ]
+    for row in rows:
+        if impossible is not None:
+            row["is_impossible"] = row["id"] in impossible
+    return {"data": [{"paragraphs": [{"context": "", "qas": rows}]}]}
+
+
+@needs_data
+@pytest.mark.parametrize(("dataset", "predictions", "exact", "f1"), PUBLISHED)
+def test_published_predictions_get_the_official_figures(dataset, predictions, exact, f1, capsys):
+    squad = DATA / "squad"
+    config = script.EvaluateConfig(
+        "squad", str(squad / f"{dataset}.json"), str(squad / "predictions" / f"{predictions}.json")
+    )
+    script.run(config)
+    printed = capsys.readouterr()
+    figures = json.loads(printed.out)
+    assert (round(figures["exact"], 5), round(figures["f1"], 5)) == (exact, f1)
+    assert ("13 questions have no prediction" in printed.err) == ("logreg" in predictions)
+
+
+def test_answers_are_compared_without_case_articles_and_punctuation():
+    assert normalize_answer(" The  U.S.\tArmy, an a-team") == "us army ateam"
+    assert exact_match("the cat.", "Cat") == 1.0
+    # precision 2/3, recall 2/4
+    assert token_f1("big red cat sat", "red cat ran") == pytest.approx(4 / 7)
+    assert token_f1("cat cat dog", "cat bird cat cat") == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
+
+
+def test_an_empty_answer_matches_only_an_empty_prediction():
+    assert (token_f1("", ""), token_f1("", "cat"), token_f1("cat", "the")) == (1.0, 0.0, 0.0)
+
+
+def test_the_best_accepted_answer_counts():
+    figures = evaluate(dataset_of({"q": ["red cat", "cat"]}), {"q": "a cat"})
+    assert (figures["exact"], figures["f1"]) == (100.0, 100.0)
+
+
+def test_a_question_without_prediction_is_wrong_and_named():
+    figures = evaluate(dataset_of({"q1": ["cat"], "q2": ["dog"]}), {"q1": "cat"})
+    assert (figures["exact"], figures["total"], figures["missing"]) == (50.0, 2, ["q2"])
+    second = evaluate(dataset_of({"q1": ["cat"], "q2": []}, {"q2"}), {"q1": "cat"})
+    assert (second["exact"], second["NoAns_exact"], second["missing"]) == (50.0, 0.0, ["q2"])
+
+
+def test_null_odds_above_the_threshold_count_as_no_answer():
+    data = dataset_of({"q1": ["cat"], "q2": []}, {"q2"})
+    found = evaluate(data, {"q1": "cat", "q2": "dog"}, {"q1": 0.5, "q2": 3.0})
+    assert (found["exact"], found["HasAns_exact"], found["NoAns_exact"]) == (100.0, 100.0, 100.0)
+    assert (found["best_exact"], found["best_exact_thresh"]) == (100.0, 0.5)
+
+
+def test_figures_of_squad_2_are_those_of_the_official_code_on_random_predictions():
+    numbers = random.Random(5)
+    words = "a the cat dog sat, on . mat red".split()
+    text = lambda most: " ".join(numbers.choices(words, k=numbers.randrange(most)))  # noqa: E731
+    impossible = {f"q{n}" for n in range(300) if numbers.random() < 0.4}
+    questions = {f"q{n}": [] if f"q{n}" in impossible else [text(4), text(3)] for n in range(300)}
+    predictions = {key: text(3) for key in questions}
+    odds = {key: round(numbers.gauss(1, 2), 1) for key in questions}  # many ties
+    answers = squad_metrics.read_answers(dataset_of(questions, impossible))
+    found = evaluate(dataset_of(questions, impossible), predictions, odds)
+    raw = {
+        name: {key: max(score(gold, predictions[key]) for gold in answers[key]) for key in questions}
+        for name, score in (("exact", exact_match), ("f1", token_f1))
+    }
+    has_answer = {key: answers[key] != [""] for key in questions}
+    for name, scores in raw.items():
+        # apply_no_ans_threshold and make_eval_dict of evaluate-v2.0.py
+        cut = {key: float(not has_answer[key]) if odds[key] > 1.0 else scores[key] for key in questions}
+        assert found[name] == pytest.approx(100.0 * sum(cut.values()) / len(cut))
+        with_answer = [cut[key] for key in questions if has_answer[key]]
+        assert found[f"HasAns_{name}"] == pytest.approx(100.0 * sum(with_answer) / len(with_answer))
+        best, threshold = official_best_threshold(predictions, scores, odds, has_answer)
+        assert found[f"best_{name}"] == pytest.approx(best)
+        assert found[f"best_{name}_thresh"] == threshold
+
+
+def official_best_threshold(preds, scores, na_probs, qid_to_has_ans):
+    """find_best_thresh of evaluate-v2.0.py, as it stands there."""
+    num_no_ans = sum(1 for k in qid_to_has_ans if not qid_to_has_ans[k])
+    cur_score = num_no_ans
+    best_score = cur_score
+    best_thresh = 0.0
+    qid_list = sorted(na_probs, key=lambda k: na_probs[k])
+    for qid in qid_list:
+        if qid not in scores:
+            continue
+        if qid_to_has_ans[qid]:
+            diff = scores[qid]
+        else:
+            if preds[qid]:
+                diff = -1
+            else:
+                diff = 0
+        cur_score += diff
+        if cur_score > best_score:
+            best_score = cur_score
+            best_thresh = na_probs[qid]
+    return 100.0 * best_score / len(scores), best_thresh
+
+
+@pytest.mark.parametrize(
+    ("dataset", "predictions", "complaint"),
+    [
+        ({"data": [{"paragraphs": [{}]}]}, {}, "not SQuAD's layout"),
+        ({"data": []}, {}, "no question"),
+        (dataset_of({"q": ["cat"]}), {"q": None}, "question q is None"),
+    ],
+)
+def test_what_is_no_squad_file_is_refused(dataset, predictions, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        evaluate(dataset, predictions)
+
+
+def test_null_odds_that_lack_a_question_are_refused():
+    with pytest.raises(ValueError, match="lack 1 predicted questions, q"):
+        evaluate(dataset_of({"q": []}, {"q"}), {"q": ""}, {})

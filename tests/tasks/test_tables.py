@@ -1,0 +1,82 @@
+import pytest
+
+from keras_bert_impl.tasks.tables import BadRows, read_table
+from keras_bert_impl.tasks.text_classification import read_examples
+
+COLUMNS = {"text": "sentence", "label": "label"}
+
+
+def cells(path, content, columns=COLUMNS, policy="stop", **arguments):
+    path.write_bytes(content.encode("utf-8"))
+    bad_rows = BadRows(policy)
+    rows = [tuple(row.values()) for _, row in read_table(path, columns, bad_rows, **arguments)]
+    return rows, bad_rows.messages
+
+
+def test_quotation_marks_in_a_tsv_are_text(tmp_path):
+    rows, _ = cells(tmp_path / "a.tsv", 'label\tsentence\n1\t" he said\n0\t"no" , she said\n')
+    assert rows == [('" he said', "1"), ('"no" , she said', "0")]
+
+
+def test_a_csv_quotes_cells_and_breaks_lines_within_them(tmp_path):
+    rows, _ = cells(tmp_path / "a.csv", 'sentence,label\n"one, ""two""\nthree",1\nfour,0\n')
+    assert rows == [('one, "two"\nthree', "1"), ("four", "0")]
+
+
+def test_line_numbers_of_a_csv_count_lines_not_rows(tmp_path):
+    _, messages = cells(tmp_path / "a.csv", 'sentence,label\n"a\nb",1\nlone\nc,1\n', policy="skip")
+    assert messages == [f"{tmp_path}/a.csv line 4: 1 columns, expected 2: 'lone'"]
+
+
+def test_byte_order_mark_carriage_returns_and_line_separators_within_text(tmp_path):
+    rows, _ = cells(tmp_path / "a.tsv", "\ufeffsentence\tlabel\r\none\u2028two\x85\t1\r\nthree\t0")
+    assert rows == [("one\u2028two\x85", "1"), ("three", "0")]
+
+
+def test_columns_go_by_number_where_there_is_no_header(tmp_path):
+    rows, _ = cells(tmp_path / "a.tsv", "gj04\t1\t\tA cat.\ncj99\t0\t*\tCat a.\n", {"text": 3, "label": 1})
+    assert rows == [("A cat.", "1"), ("Cat a.", "0")]
+
+
+def test_an_optional_column_may_be_missing(tmp_path):
+    columns = {**COLUMNS, "text_pair": "other"}
+    assert cells(tmp_path / "a.tsv", "sentence\tlabel\na\t1\n", columns, optional=("text_pair",))[0] == [("a", "1")]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("text\tlabel\na\t1\n", "line 1: no column 'sentence', found text, label"),
+        ("sentence\tlabel\na\t1\tx\n", "line 2: 3 columns, expected 2: 'a.*Mend it, or .*--bad_rows skip"),
+        ("sentence\tlabel\n", "has no lines: expected sentence, label"),
+        ("", "no column"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_line(tmp_path, content, complaint):
+    with pytest.raises(ValueError, match=f"a.tsv.*{complaint}"):
+        cells(tmp_path / "a.tsv", content)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"b.tsv not found: expected a table with sentence, label"):
+        list(read_table(tmp_path / "b.tsv", COLUMNS, BadRows()))
+
+
+def test_skipped_rows_are_counted_with_their_content(tmp_path):
+    rows, messages = cells(tmp_path / "a.jsonl", '{"sentence": "a", "label": 1}\n[]\n{"sentence": 3}\n', policy="skip")
+    assert rows == [("a", 1)]
+    assert messages == [
+        f"{tmp_path}/a.jsonl line 2: '[]' is not an object: '[]'",
+        f"{tmp_path}/a.jsonl line 3: sentence is 3, expected a string: '{{\"sentence\": 3}}'",
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv"])
+def test_own_examples_read_the_same_from_every_layout(tmp_path, suffix):
+    content = {
+        ".jsonl": '{"text": "a", "text_pair": "b", "label": 1}\n{"text": "c", "text_pair": "d", "label": "x"}\n',
+        ".csv": "label,text,text_pair\n1,a,b\nx,c,d\n",
+        ".tsv": "text\ttext_pair\tlabel\na\tb\t1\nc\td\tx\n",
+    }
+    (tmp_path / f"train{suffix}").write_text(content[suffix])
+    assert read_examples(tmp_path / f"train{suffix}") == (["a", "c"], ["b", "d"], ["1", "x"])

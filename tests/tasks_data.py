@@ -1,0 +1,8 @@
+"""Real task files beside the checkout, for tests that use them where they are."""
+
+import pathlib
+
+import pytest
+
+DATA = pathlib.Path(__file__).parents[1].parent / "shared/data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the real task files beside the checkout")

@@ -1,0 +1,277 @@
+"""Every family through `finetune.run` with a small model, and the options of training."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import WORDS
+
+import finetune
+import finetune_trial
+import keras_bert_impl as kbi
+
+SENTENCES = ["the cat sat", "a dog ran in rain", "the mat is good", "red dogs sat on a cat", "it is bad"]
+
+
+@pytest.fixture(autouse=True)
+def quick_steps():
+    """Steps as Python runs them: tracing a graph takes longer than the few steps here."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A checkpoint of 64 positions with its tokenizer."""
+    path = tmp_path_factory.mktemp("checkpoint")
+    config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=2, num_heads=3, intermediate_size=21, max_length=64)
+    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(path)
+    kbi.WordPieceTokenizer(WORDS).save_pretrained(path)
+    return path
+
+
+def config_of(checkpoint, tmp_path, task, data="data", output="run", **options):
+    usual = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3, "sequence_length": 40, "jit_compile": "off"}
+    return finetune.FinetuneConfig(
+        str(tmp_path / data), str(checkpoint), str(tmp_path / output), task, **{**usual, **options}
+    )
+
+
+def write_lines(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_mrpc(folder, count=10):
+    head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    pairs = [f"{n}\t{n}\t{SENTENCES[n % 5]}\t{SENTENCES[n % 3]}" for n in range(count)]
+    for split in ("train", "dev"):
+        write_lines(folder / f"{split}.tsv", [head, *(f"{n % 2}\t{pair}" for n, pair in enumerate(pairs))])
+    write_lines(folder / "test.tsv", ["index" + head[7:], *(f"{n}\t{pair}" for n, pair in enumerate(pairs))])
+
+
+def write_cola(folder):
+    for split in ("train", "dev"):
+        write_lines(folder / f"{split}.tsv", [f"gj04\t{n % 2}\t*\t{SENTENCES[n % 5]}" for n in range(9)])
+    write_lines(folder / "test.tsv", ["index\tsentence", *(f"{n}\t{text}" for n, text in enumerate(SENTENCES))])
+
+
+def write_stsb(folder):
+    head = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2"
+    rows = [f"{n}\tg\tf\ty\t{n}\tnone\tnone\t{SENTENCES[n % 5]}\t{SENTENCES[n % 3]}" for n in range(9)]
+    for split in ("train", "dev"):
+        write_lines(folder / f"{split}.tsv", [f"{head}\tscore", *(f"{row}\t{n / 2}" for n, row in enumerate(rows))])
+    write_lines(folder / "test.tsv", [head, *rows])
+
+
+def write_squad(folder, version):
+    context = "the cat sat on a mat . the dog ran in red rain . " * 3
+    questions = [
+        {"id": f"q{n}", "question": "is it good", "answers": [{"text": text, "answer_start": context.index(text)}]}
+        for n, text in enumerate(["cat", "a mat", "red rain", "dog ran"])
+    ]
+    if version == "v2.0":
+        for question in questions:
+            question["is_impossible"] = False
+        questions.append({"id": "none", "question": "is it bad", "answers": [], "is_impossible": True})
+    content = {"version": version, "data": [{"title": "t", "paragraphs": [{"context": context, "qas": questions}]}]}
+    for split in ("train", "dev"):
+        write_lines(folder / f"{split}-{version}.json", [json.dumps(content)])
+
+
+def write_codah(folder):
+    for split in ("train", "dev", "test"):
+        rows = ["\t".join(["o", SENTENCES[n % 5], *SENTENCES[:4], str(n % 4)]) for n in range(7)]
+        write_lines(folder / f"{split}.tsv", rows)
+
+
+def write_ner(folder):
+    lines = ["-DOCSTART- -X- -X- O", ""]
+    for text in SENTENCES * 2:
+        lines += [f"{word} NN {'B-ANIMAL' if word in ('cat', 'dog', 'dogs') else 'O'}" for word in text.split()] + [""]
+    for split in ("train", "dev", "test"):
+        write_lines(folder / f"{split}.txt", lines)
+
+
+WRITERS = {
+    "mrpc": (write_mrpc, "f1", ["MRPC.tsv", "confusion.png", "predictions.jsonl", "predictions_test.jsonl"]),
+    "cola": (write_cola, "matthews_correlation", ["CoLA.tsv", "confusion.png", "predictions.jsonl"]),
+    "sts-b": (write_stsb, "spearman", ["STS-B.tsv", "predictions.jsonl"]),
+    "squad1.1": (lambda folder: write_squad(folder, "v1.1"), "f1", ["predictions.json", "nbest.json"]),
+    "squad2.0": (lambda folder: write_squad(folder, "v2.0"), "best_f1", ["predictions.json", "null_odds.json"]),
+    "codah": (write_codah, "accuracy", ["confusion.png", "predictions.jsonl", "predictions_dev.jsonl"]),
+    "ner": (write_ner, "f1", ["predictions.conll", "predictions_dev.conll"]),
+}
+
+
+@pytest.mark.parametrize("task", WRITERS)
+def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_path, task):
+    write, metric, files = WRITERS[task]
+    write(tmp_path / "data")
+    figures = finetune.run(config_of(checkpoint, tmp_path, task))
+    run = tmp_path / "run"
+    assert -1 <= figures["splits"]["dev"][metric] <= 1 and len(figures["history"]) == 2
+    for name in ("run.json", "metrics.json", "model/model.safetensors", "model/vocab.txt", *files):
+        assert (run / name).is_file(), name
+    assert not (run / "training_state").exists()
+    assert json.loads((run / "metrics.json").read_text()) == figures
+    assert finetune.run(config_of(checkpoint, tmp_path, task)) == figures
+
+
+def test_the_checkpoint_bears_the_names_of_the_classes(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1))
+    written = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert written["id2label"] == {"0": "not_equivalent", "1": "equivalent"}
+    submission = (tmp_path / "run" / "MRPC.tsv").read_text().splitlines()
+    assert submission[0] == "index\tprediction" and len(submission) == 11
+    assert all(line.split("\t") in ([str(n), "0"], [str(n), "1"]) for n, line in enumerate(submission[1:]))
+
+
+def test_the_best_epoch_is_restored(checkpoint, tmp_path):
+    write_ner(tmp_path / "data")
+    figures = finetune.run(config_of(checkpoint, tmp_path, "ner", epochs=4, learning_rate=2e-2))
+    assert figures["splits"]["dev"]["f1"] == max(row["value"] for row in figures["history"]) > 0
+
+
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, monkeypatch):
+    write_mrpc(tmp_path / "data")
+    whole = finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="whole", epochs=3))
+
+    class Interrupt(finetune_trial.DevScores):
+        def on_epoch_end(self, epoch, logs=None):
+            super().on_epoch_end(epoch, logs)
+            if epoch == 1:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finetune_trial, "DevScores", Interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="broken", epochs=3))
+    broken = finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="broken", epochs=3))
+    assert [row["loss"] for row in broken["history"]] == [row["loss"] for row in whole["history"]]
+    models = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "broken")]
+    assert models[0] == models[1]
+
+
+def test_seeds_and_search_report_best_mean_and_deviation(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    options = {"search_learning_rates": [1e-3, 1e-2], "search_batch_sizes": [4], "search_epochs": [1]}
+    config = config_of(checkpoint, tmp_path, "mrpc", seeds=2, search=True, **options)
+    figures = finetune.run(config)
+    values = figures["trials"]
+    assert list(values) == [f"rate{rate}_batch4_epochs1_seed{seed}" for rate in ("0.001", "0.01") for seed in (0, 1)]
+    assert values[figures["best_trial"]] == max(values.values()) == figures["splits"]["dev"]["f1"]
+    assert figures["mean"] == pytest.approx(np.mean(list(values.values())))
+    assert figures["deviation"] == pytest.approx(np.std(list(values.values()), ddof=1))
+    for name in ("model/model.safetensors", "MRPC.tsv", "confusion.png"):
+        assert (tmp_path / "run" / name).read_bytes() == (
+            tmp_path / "run" / "trials" / figures["best_trial"] / name
+        ).read_bytes()
+
+
+def test_patience_stops_a_run_that_gets_no_better(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    figures = finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=9, learning_rate=1e-12, patience=2))
+    assert len(figures["history"]) == 3
+
+
+def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    figures = finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, learning_rate=1e-1, lora_rank=2))
+    weights = {w.path: w.numpy() for w in kbi.BertEncoder.from_pretrained(tmp_path / "run" / "model").weights}
+    before = {w.path: w.numpy() for w in kbi.BertEncoder.from_pretrained(checkpoint).weights}
+    changed = {path for path in before if not np.array_equal(before[path], weights[path])}
+    assert changed == {path for path in before if path.startswith("block_") and "kernel" in path} | {
+        "pooler/kernel",
+        "pooler/bias",
+    }
+    # The saved model predicts what the run scored.
+    model = kbi.BertTextClassifier.from_pretrained(tmp_path / "run" / "model")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
+    logits = model.predict(([row["text"] for row in lines], [row["text_pair"] for row in lines]), verbose=0)
+    assert [model.class_names[place] for place in logits.argmax(-1)] == [row["predicted"] for row in lines]
+    assert figures["examples"] == len(lines)
+
+
+def test_frozen_layers_do_not_change(checkpoint, tmp_path):
+    write_cola(tmp_path / "data")
+    finetune.run(config_of(checkpoint, tmp_path, "cola", epochs=1, frozen_layers=1))
+    weights = {w.path: w.numpy() for w in kbi.BertEncoder.from_pretrained(tmp_path / "run" / "model").weights}
+    before = {w.path: w.numpy() for w in kbi.BertEncoder.from_pretrained(checkpoint).weights}
+    changed = {path.split("/")[0] for path in before if not np.array_equal(before[path], weights[path])}
+    assert changed == {"block_1", "pooler"}
+
+
+def test_class_weights_and_layer_decay_are_taken(checkpoint, tmp_path):
+    write_ner(tmp_path / "data")
+    options = {"class_weights": "balanced", "layer_decay": 0.8, "epochs": 1}
+    assert finetune.run(config_of(checkpoint, tmp_path, "ner", **options))["sentences"] == 10
+
+
+def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    (tmp_path / "mine.py").write_text(
+        "import dataclasses\nfrom keras_bert_impl.tasks import glue\n"
+        "TASK = dataclasses.replace(glue.TASKS['mrpc'], name='mine', main_metric='accuracy')\n"
+    )
+    figures = finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "mine.py"), epochs=1))
+    assert figures["task"] == "mine"
+
+
+def test_glue_runs_what_is_there_and_prints_the_table(checkpoint, tmp_path, capsys):
+    write_mrpc(tmp_path / "data" / "MRPC")
+    write_cola(tmp_path / "data" / "CoLA")
+    finetune.run(config_of(checkpoint, tmp_path, "glue", epochs=1))
+    table = (tmp_path / "run" / "table.txt").read_text()
+    assert "2 of 9" in table and "79.6" in table and table.splitlines()[1] in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "run" / "submission").iterdir()) == ["CoLA.tsv", "MRPC.tsv"]
+
+
+def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, command, capsys):
+    write_mrpc(tmp_path / "data")
+    with (tmp_path / "data" / "train.tsv").open("a") as file:
+        file.write("1\tonly three\tcolumns\n")
+    arguments = ("--task", "mrpc", "--data", tmp_path / "data", "--model", checkpoint, "--output", tmp_path / "run")
+    quick = ("--epochs", "1", "--jit-compile", "off", "--sequence-length", "40")
+    message = command(finetune.FinetuneConfig, finetune.run, *arguments, *quick)
+    assert "train.tsv line 12: 3 columns, expected 5: '1\\tonly three\\tcolumns'" in message
+    assert not (tmp_path / "run").exists()
+    assert command(finetune.FinetuneConfig, finetune.run, *arguments, *quick, "--bad-rows", "skip") is None
+    printed = capsys.readouterr().out
+    assert "train: 1 malformed rows left out" in printed and "train.tsv line 12" in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"task": "mrcp"}, "no task 'mrcp'; known are .*mrpc"),
+        ({"task": "mrpc", "task_options": {"stride": 3}}, "no option 'stride'"),
+        ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', none of the classes not_equivalent"),
+        ({"task": "mrpc", "frozen_layers": 3}, "the encoder has 2"),
+    ],
+)
+def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, complaint):
+    write_mrpc(tmp_path / "data")
+    with pytest.raises(ValueError, match=complaint):
+        finetune.run(config_of(checkpoint, tmp_path, **options))
+    assert not (tmp_path / "run").exists()
+
+
+def test_layer_rates_fall_from_the_top_block_to_the_embeddings():
+    paths = ["token_embedding/embeddings", "block_0/output/kernel", "block_1/output/bias", "pooler/kernel", "x/kernel"]
+    assert kbi.optimization.layer_rates(paths, 0.5) == [0.25, 0.5, 1.0, 1.0, 1.0]
+
+
+def test_a_lower_layer_takes_smaller_steps():
+    inputs = keras.Input((1,))
+    layers = [keras.layers.Dense(1, kernel_initializer="zeros", name=name) for name in ("block_0", "block_1")]
+    model = keras.Model(inputs, layers[0](inputs) + layers[1](inputs))
+    optimizer = kbi.optimization.BertAdamW(0.1, weight_decay=0.0, layer_decay=0.25)
+    model.compile(optimizer=optimizer, loss="mse")
+    model.fit(np.ones((4, 1)), np.ones((4, 1)), verbose=0)
+    kernels = [float(keras.ops.convert_to_numpy(layer.kernel)[0, 0]) for layer in layers]
+    assert kernels == pytest.approx([0.025, 0.1], rel=1e-3)

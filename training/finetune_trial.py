@@ -1,0 +1,197 @@
+"""One training of a task from a checkpoint, which goes on where it stopped; `finetune.py` calls it."""
+
+import dataclasses
+import json
+import os
+import shutil
+import sys
+import time
+
+import keras
+import numpy as np
+
+from finetune_report import write_report
+from keras_bert_impl import BertEncoder, checkpoints
+from keras_bert_impl.batching import LengthBatches, predict_rows
+from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
+from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from keras_bert_impl.runs import open_run, say
+from keras_bert_impl.tasks.text_classification import weights_of_classes
+
+# Below so many weights in the blocks XLA made TensorFlow's steps on two cores faster, above it slower.
+SMALL_MODEL = 5_000_000
+
+
+def train(config, task, examples, directory):
+    """Trains, keeps the epoch with the best dev figure, writes everything; returns the figures.
+
+    Args:
+        config: a FinetuneConfig of one trial, nothing left to the task.
+        task: see `keras_bert_impl/tasks/__init__.py`.
+        examples: by split.
+        directory: of the run.
+    """
+    keras.utils.set_random_seed(config.seed)
+    class_names = task.find_class_names(examples["train"])
+    model = build(config, task, class_names)
+    rows = featurize(config, task, examples, class_names, model)
+    batches = {
+        split: LengthBatches(model.tokenizer, rows[split], config.batch_size, model.sequence_length, seed=config.seed)
+        for split in rows
+    }
+    open_run(directory, config)
+    compile_for(model, config, task, steps=config.epochs * batches["train"].num_batches)
+    start = "random weights" if config.from_scratch else config.model
+    say(f"  {len(rows['train']):,} training rows, {batches['train'].padding_share():.0%} padding, from {start}")
+    scorer = DevScores(config, task, examples, rows, batches, class_names, directory)
+    first_epoch = scorer.restore(model, batches["train"])
+    if first_epoch < config.epochs and not scorer.is_over():
+        model.fit(
+            batches["train"],
+            initial_epoch=first_epoch,
+            epochs=config.epochs,
+            shuffle=False,  # the batches are shuffled
+            callbacks=[scorer],
+            verbose=1 if sys.stdout.isatty() else 2,
+        )
+    for weight, best in zip(model.weights, scorer.best_weights, strict=True):
+        weight.assign(best)
+    merge_lora(model)
+    figures = write_report(config, task, examples, rows, batches, model, class_names, scorer.history, directory)
+    shutil.rmtree(directory / "training_state", ignore_errors=True)
+    return figures
+
+
+def build(config, task, class_names):
+    """The task's model, with the checkpoint's encoder unless from scratch, and with what is not to learn frozen."""
+    checkpoint = checkpoints.open_checkpoint(config.model)
+    bert = dataclasses.replace(
+        checkpoint.config,
+        hidden_dropout_rate=config.dropout_rate,
+        attention_dropout_rate=config.dropout_rate,
+    )
+    policy = keras.dtype_policies.get(config.precision)
+    encoder = BertEncoder(bert, dtype=policy, **getattr(task, "encoder_options", {}))
+    model = task.build(encoder, checkpoint.tokenizer, class_names, min(config.sequence_length, bert.max_length))
+    if not config.from_scratch:
+        # The head is always new: the checkpoint's, if it has one, was for another task.
+        of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
+        heads = {weight.path.split("/")[0] for weight in model.weights} - of_encoder
+        checkpoints.load(model, checkpoint, except_for=tuple(f"{head}/" for head in sorted(heads)))
+    freeze_layers(model, config.frozen_layers)
+    if config.lora_rank:
+        enable_lora(model, config.lora_rank)
+    return model
+
+
+def featurize(config, task, examples, class_names, model):
+    """The Rows of each split, the training rows with the weights of their classes."""
+    rows = {
+        split: task.featurize(model.tokenizer, part, class_names, model.sequence_length)
+        for split, part in examples.items()
+    }
+    if config.class_weights is not None:
+        if class_names is None:
+            raise ValueError(f"The task {task.name} has no classes: leave class_weights out.")
+        train = rows["train"]
+        seen = train.labels if train.weights is None else train.labels[train.weights > 0]
+        by_class = weights_of_classes(config.class_weights, class_names, seen)
+        train.weights = by_class[train.labels] * (1.0 if train.weights is None else train.weights)
+    return rows
+
+
+def compile_for(model, config, task, steps):
+    """AdamW with warm-up and linear decay over the steps of the run."""
+    schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
+    small = {"tensorflow": model.encoder.count_params() < SMALL_MODEL, "jax": True, "torch": False}
+    model.compile(
+        optimizer=BertAdamW(schedule, layer_decay=config.layer_decay),
+        loss=task.loss(),
+        jit_compile={"auto": small[keras.backend.backend()], "on": True, "off": False}[config.jit_compile],
+    )
+
+
+class DevScores(keras.callbacks.Callback):
+    """After each epoch: scores the dev splits, keeps the best weights, saves the state, stops when patience is over."""
+
+    def __init__(self, config, task, examples, rows, batches, class_names, directory):
+        super().__init__()
+        self.config, self.task, self.class_names = config, task, class_names
+        self.examples, self.rows, self.batches = examples, rows, batches
+        self.state = directory / "training_state"
+        self.history, self.best_weights = [], None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.start = time.monotonic()
+
+    def on_epoch_end(self, epoch, logs=None):
+        trained = time.monotonic() - self.start
+        figures = {
+            split: self.task.score(
+                self.examples[split], self.rows[split], predict_rows(self.model, self.batches[split]), self.class_names
+            )
+            for split in self.task.dev
+        }
+        value = figures[self.task.dev[0]][self.task.main_metric]
+        if value > max((row["value"] for row in self.history), default=-np.inf):
+            self.best_weights = [keras.ops.convert_to_numpy(weight) for weight in self.model.weights]
+        self.history.append(
+            {
+                "loss": float(logs["loss"]),
+                "value": value,
+                "seconds": trained,
+                "dev": {k: plain(v) for k, v in figures.items()},
+            }
+        )
+        logs[f"{self.task.dev[0]}_{self.task.main_metric}"] = value  # Keras prints it
+        self.save()
+        if self.is_over():
+            say(f"\n  no better {self.task.main_metric} for {self.config.patience} epochs: stopping")
+            self.model.stop_training = True
+
+    def is_over(self):
+        """Whether patience is over."""
+        values = [row["value"] for row in self.history]
+        return bool(
+            self.config.patience and values and len(values) - 1 - int(np.argmax(values)) >= self.config.patience
+        )
+
+    def save(self):
+        """Writes weights, optimizer and history, whole or not at all."""
+        self.state.mkdir(exist_ok=True)
+        arrays = {f"best_{place}": array for place, array in enumerate(self.best_weights)}
+        for name, variables in self._variables().items():
+            arrays |= {f"{name}_{p}": keras.ops.convert_to_numpy(variable) for p, variable in enumerate(variables)}
+        arrays["history"] = np.array(json.dumps(self.history))
+        with (self.state / "writing.npz").open("wb") as file:
+            np.savez(file, **arrays)
+        os.replace(self.state / "writing.npz", self.state / "state.npz")
+
+    def restore(self, model, train_batches):
+        """Puts back what `save` wrote, if anything; the epoch to go on with."""
+        self.set_model(model)
+        path = self.state / "state.npz"
+        if not path.is_file():
+            return 0
+        model.optimizer.build(model.trainable_variables)
+        with np.load(path) as arrays:
+            for name, variables in self._variables().items():
+                for place, variable in enumerate(variables):
+                    variable.assign(arrays[f"{name}_{place}"])
+            self.best_weights = [arrays[f"best_{place}"] for place in range(len(model.weights))]
+            self.history = json.loads(str(arrays["history"]))
+        train_batches.start_epoch(len(self.history))
+        say(f"  going on after epoch {len(self.history)}")
+        return len(self.history)
+
+    def _variables(self):
+        # The model's variables are its weights and the states of its random generators.
+        return {
+            "model": [v for v in self.model.variables if "metric" not in v.path],
+            "optimizer": self.model.optimizer.variables,
+        }
+
+
+def plain(figures):
+    """The figures that are numbers: a history of confusion matrices is no use."""
+    return {name: value for name, value in figures.items() if isinstance(value, int | float)}

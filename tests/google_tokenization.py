@@ -8,6 +8,12 @@ import unicodedata
 MAX_INPUT_CHARS_PER_WORD = 200
 
 
+def google_ids(texts, tokenizer) -> list[list[int]]:
+    """Ids of texts with the vocabulary and case of one of our tokenizers."""
+    vocabulary = {token: index for index, token in enumerate(tokenizer.vocabulary)}
+    return [tokenize(text, vocabulary, tokenizer.lowercase) for text in texts]
+
+
 def tokenize(text: str | bytes, vocabulary: dict[str, int], lowercase: bool) -> list[int]:
     """Ids of `text` by FullTokenizer, without [CLS] and [SEP]."""
     words = basic_tokenize(convert_to_unicode(text), lowercase)

@@ -62,21 +62,29 @@ def run(config):
     describe(checkpoint)
     if config.to != "huggingface" and checkpoint.config.activation == "gelu" and not config.approximate_gelu:
         raise ValueError(f"The source computes exact GELU, {config.to} does not: accept that with --approximate_gelu.")
+    exact = checkpoint
     if config.approximate_gelu:
         checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
-    model = build(checkpoint, encoder_only=config.to == "keras_hub")
+    encoder_only = config.to == "keras_hub"
+    model = build(checkpoint, encoder_only)
     ledger = checkpoints.load(model, checkpoint, report=True)
     if config.to == "keras_hub" and ledger.left_over:
         say("KerasHub keeps the encoder alone: what is left over stays behind.")
-    importlib.import_module(f"keras_bert_impl.checkpoints.{config.to}").save(model, target)
-    if checkpoint.tokenizer is not None and getattr(model, "tokenizer", None) is None and config.to == "huggingface":
-        checkpoint.tokenizer.save_pretrained(target, checkpoint.sequence_length)
-    written = checkpoints.open_checkpoint(target)
-    again = build(written, encoder_only=config.to == "keras_hub")
-    checkpoints.load(again, written)
+    if exact.config.activation != checkpoint.config.activation:
+        change = largest_difference(filled(exact, encoder_only), model, checkpoint.tokenizer)
+        say(f"The approximation of GELU changes outputs on a sentence by at most {change:.1e}.")
+    importlib.import_module(f"keras_bert_impl.checkpoints.{config.to}").save(model, target, checkpoint.tokenizer)
+    again = filled(checkpoints.open_checkpoint(target), encoder_only)
     difference = largest_difference(model, again, checkpoint.tokenizer)
     say(f"{target} written and read again: outputs on a sentence differ by at most {difference:.1e}.")
     return difference
+
+
+def filled(checkpoint, encoder_only):
+    """The model of ours that holds all of a checkpoint."""
+    model = build(checkpoint, encoder_only)
+    checkpoints.load(model, checkpoint)
+    return model
 
 
 def describe(checkpoint):

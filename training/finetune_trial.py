@@ -122,6 +122,8 @@ class DevScores(keras.callbacks.Callback):
         self.history, self.best_weights = [], None
 
     def on_epoch_begin(self, epoch, logs=None):
+        # torch drops from a generator of its own, which no variable holds: a resumed run starts it at the same place.
+        keras.utils.set_random_seed(self.config.seed + epoch)
         self.start = time.monotonic()
 
     def on_epoch_end(self, epoch, logs=None):

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from keras_bert_impl.checkpoints import tables
 from keras_bert_impl.checkpoints.tables import FUSED, SAME, TRANSPOSED
+from keras_bert_impl.checkpoints.whole_directory import replaced_together
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.tokenizers import WordPieceTokenizer
-from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
 
 CHECKPOINT = "bert_model.ckpt"
 QUERY_KEY_VALUE = ("query", "key", "value")
@@ -68,8 +68,9 @@ def table(num_layers):
 def open_checkpoint(directory):
     """Opens a directory with bert_config.json, vocab.txt and a TF1 checkpoint; see `tables.Checkpoint`.
 
-    The checkpoint is bert_model.ckpt, or the only one in the directory. Whether the vocabulary is lower-cased is said
-    by Google's directory names alone: "uncased" in the name, and "chinese", mean that it is; "cased" that it is not.
+    The checkpoint is bert_model.ckpt, or the only one in the directory. Whether the vocabulary is lower-cased says
+    tokenizer_config.json, which `save` writes, or else the name of the directory, as Google gives it: "uncased" in it,
+    and "chinese", mean that it is; "cased" that it is not.
 
     Raises: ValueError if there is no checkpoint, it is damaged, or it and the configuration do not agree.
     """
@@ -88,7 +89,9 @@ def open_checkpoint(directory):
         raise ValueError(f"{source.path} has {len(blocks)} layers, bert_config.json asks for {config.num_layers}.")
     tokenizer = None
     if (directory / "vocab.txt").is_file():
-        tokenizer = WordPieceTokenizer(directory / "vocab.txt", lowercase=is_lowercase(directory.resolve().name))
+        said = (directory / "tokenizer_config.json").is_file()
+        lowercase = None if said else is_lowercase(directory.resolve().name)
+        tokenizer = WordPieceTokenizer.from_pretrained(directory, lowercase)
         tables.check_vocabulary(tokenizer, config, source)
     names = None
     if "output_weights" in source.shapes:
@@ -135,23 +138,26 @@ def standard_name(name):
     return name.removeprefix("module/")
 
 
-def save(model, directory):
+def save(model, directory, tokenizer=None):
     """Writes `model` so that google-research/bert reads it: bert_config.json, bert_model.ckpt.*, vocab.txt.
+
+    The tokenizer is the model's, where it has one, unless given.
 
     Raises: ValueError if the activation is exact GELU, which Google's code does not have; see `BertConfig.to_google`.
     """
-    directory = pathlib.Path(directory)
     encoder = getattr(model, "encoder", model)
     config = encoder.config.to_google()  # first, since it may refuse
-    directory.mkdir(parents=True, exist_ok=True)
+    tokenizer = tokenizer or getattr(model, "tokenizer", None)
     arrays = tables.tensors(model, table(encoder.config.num_layers))
     names = sorted(arrays)
-    tf.raw_ops.SaveV2(
-        prefix=str(directory / CHECKPOINT),
-        tensor_names=names,
-        shape_and_slices=[""] * len(names),
-        tensors=[np.asarray(arrays[name], "float32") for name in names],
-    )
-    (directory / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    if getattr(model, "tokenizer", None) is not None:
-        write_vocabulary(directory / "vocab.txt", model.tokenizer.vocabulary)
+    with replaced_together(directory, lambda new: ()) as target:
+        tf.raw_ops.SaveV2(
+            prefix=str(target / CHECKPOINT),
+            tensor_names=names,
+            shape_and_slices=[""] * len(names),
+            tensors=[np.asarray(arrays[name], "float32") for name in names],
+        )
+        (target / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        if tokenizer is not None:
+            # With tokenizer_config.json, which Google's code does not look for: it says whether text is lower-cased.
+            tokenizer.save_pretrained(target)

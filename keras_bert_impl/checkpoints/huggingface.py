@@ -93,13 +93,15 @@ def table(num_layers):
     return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
 
 
-def save(model, directory):
+def save(model, directory, tokenizer=None):
     """Writes `model` to `directory` so that Hugging Face transformers opens it.
 
     Args:
-        model: a BertEncoder or one of the models over it; its tokenizer goes along where it has one.
+        model: a BertEncoder or one of the models over it.
         directory: made if missing. The checkpoint's files are replaced together, when all are written; others stay.
+        tokenizer: goes along; default is the model's, where it has one.
     """
+    tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     architecture = ARCHITECTURES[type(model).__name__]
     # A bare BertModel has no prefix, and a pooler always, which a BertTextEmbedder does not use.
@@ -112,8 +114,8 @@ def save(model, directory):
     with replaced_together(directory, _superseded) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        if getattr(model, "tokenizer", None) is not None:
-            model.tokenizer.save_pretrained(target, model.sequence_length)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
 
 
 def open_checkpoint(directory):

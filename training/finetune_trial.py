@@ -35,10 +35,7 @@ def train(config, task, examples, directory):
     class_names = task.find_class_names(examples["train"])
     model = build(config, task, class_names)
     rows = featurize(config, task, examples, class_names, model)
-    batches = {
-        split: LengthBatches(model.tokenizer, rows[split], config.batch_size, model.sequence_length, seed=config.seed)
-        for split in rows
-    }
+    batches = {split: batches_of(config, part, model) for split, part in rows.items()}
     open_run(directory, config)
     compile_for(model, config, task, steps=config.epochs * batches["train"].num_batches)
     start = "random weights" if config.from_scratch else config.model
@@ -100,14 +97,27 @@ def featurize(config, task, examples, class_names, model):
     return rows
 
 
+def batches_of(config, rows, model):
+    """The LengthBatches of a split."""
+    multiple = 32 if is_compiled(config, model) else 8
+    return LengthBatches(
+        model.tokenizer, rows, config.batch_size, model.sequence_length, seed=config.seed, multiple=multiple
+    )
+
+
+def is_compiled(config, model):
+    """Whether steps are compiled, once for each shape: XLA, or on torch its own compiler."""
+    usual = {"tensorflow": model.encoder.count_params() < SMALL_MODEL, "jax": True, "torch": False}
+    return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
+
+
 def compile_for(model, config, task, steps):
     """AdamW with warm-up and linear decay over the steps of the run."""
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
-    small = {"tensorflow": model.encoder.count_params() < SMALL_MODEL, "jax": True, "torch": False}
     model.compile(
         optimizer=BertAdamW(schedule, layer_decay=config.layer_decay),
         loss=task.loss(),
-        jit_compile={"auto": small[keras.backend.backend()], "on": True, "off": False}[config.jit_compile],
+        jit_compile=is_compiled(config, model),
     )
 
 

@@ -1,0 +1,278 @@
+"""Fine-tuning here and with transformers on torch, from one checkpoint: dev scores of several seeds, seconds an epoch.
+
+    python benchmarks/finetune_parity.py --data DIR --tasks mrpc rte --output runs/parity
+
+The data holds glue/, squad/, ner/ and multiple_choice/. Both sides train on the same rows in the same batches in the
+same order, with AdamW, warm-up over a tenth of the steps, linear decay and dropout 0.1; they differ in the random
+numbers of dropout and of the new head. Each training is a process of its own, and its result is kept, so
+that the command goes on where it stopped. transformers' seconds are also measured the way its examples train: rows in
+random order, padded to the longest of their batch.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "training"))
+
+# Task: folder, training rows taken, epochs, longest row. None: all rows.
+CASES = {
+    "mrpc": ("glue/MRPC", 1000, 3, 128),
+    "rte": ("glue/RTE", 800, 3, 128),
+    "cola": ("glue/CoLA", 2000, 3, 64),
+    "sts-b": ("glue/STS-B", 1000, 3, 128),
+    "sst-2": ("glue/SST-2", 1500, 2, 64),
+    "tydiqa": ("squad", 500, 2, 256),
+    "wnut17": ("ner/wnut17", 1000, 3, 96),
+    "codah": ("multiple_choice/CODAH/fold_0", 500, 3, 64),
+}
+LEARNING_RATE, BATCH_SIZE, DROPOUT = 1e-4, 16, 0.1
+
+
+def prepare(task_name, data, model, seed):
+    """Task, model of ours, examples and LengthBatches of a sample of training rows and of the whole dev set."""
+    import keras
+
+    from finetune import TASKS, FinetuneConfig, read_splits
+    from finetune_trial import batches_of, build
+
+    folder, sample, epochs, length = CASES[task_name]
+    task = dataclasses.replace(TASKS[task_name], test=())
+    config = FinetuneConfig(
+        str(pathlib.Path(data) / folder), model, "", task_name, epochs=epochs, batch_size=BATCH_SIZE, seed=seed,
+        learning_rate=LEARNING_RATE, dropout_rate=DROPOUT, sequence_length=length,
+        precision=os.environ.get("PRECISION", "float32"),
+    )  # fmt: skip
+    keras.utils.set_random_seed(seed)
+    examples = read_splits(task, config)
+    class_names = task.find_class_names(examples["train"])
+    ours = build(config, task, class_names)
+    rows = {
+        name: task.featurize(ours.tokenizer, part, class_names, ours.sequence_length) for name, part in examples.items()
+    }
+    rows["train"] = sampled(rows["train"], sample)
+    batches = {name: batches_of(config, part, ours) for name, part in rows.items()}
+    return config, task, ours, examples, rows, batches, class_names
+
+
+def sampled(rows, count):
+    """The same `count` examples whatever the seed."""
+    if count is None or count >= len(rows):
+        return rows
+    places = np.random.default_rng(0).permutation(len(rows))[:count]
+    choices = rows.choices or 1
+    numbers = (places[:, None] * choices + np.arange(choices)).ravel()
+    return dataclasses.replace(
+        rows,
+        first=[rows.first[number] for number in numbers],
+        second=None if rows.second is None else [rows.second[number] for number in numbers],
+        labels=rows.labels[places],
+        weights=None if rows.weights is None else rows.weights[places],
+    )
+
+
+def train_here(task_name, data, model, seed):
+    import keras
+
+    from finetune_trial import compile_for
+    from keras_bert_impl.batching import predict_rows
+
+    config, task, ours, examples, rows, batches, class_names = prepare(task_name, data, model, seed)
+    compile_for(ours, config, task, config.epochs * batches["train"].num_batches)
+    seconds = []
+
+    class Clock(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            self.start = time.perf_counter()
+
+        def on_epoch_end(self, epoch, logs=None):
+            seconds.append(time.perf_counter() - self.start)
+
+    ours.fit(batches["train"], epochs=config.epochs, shuffle=False, verbose=0, callbacks=[Clock()])
+    figures = task.score(examples["dev"], rows["dev"], predict_rows(ours, batches["dev"]), class_names)
+    # The first epoch compiles.
+    return {"score": figures[task.main_metric], "seconds": min(seconds), "rows": len(rows["train"])}
+
+
+def train_there(task_name, data, model, seed):
+    import torch
+
+    config, task, _, examples, rows, batches, class_names = prepare(task_name, data, model, seed)
+    torch.manual_seed(seed)
+    net = their_model(task_name, model, class_names)
+    steps = config.epochs * batches["train"].num_batches
+    optimizer, schedule = their_optimizer(net, steps)
+    seconds = []
+    for epoch in range(config.epochs):
+        batches["train"].start_epoch(epoch)
+        start = time.perf_counter()
+        for index in range(batches["train"].num_batches):
+            their_step(net, optimizer, batches["train"][index], rows["train"])
+            schedule.step()
+        seconds.append(time.perf_counter() - start)
+    outputs = [None] * len(rows["dev"])
+    net.eval()
+    with torch.no_grad():
+        for index, places in enumerate(batches["dev"].plan):
+            inputs = batches["dev"][index][0]
+            found = net(**their_inputs(inputs))
+            logits = their_logits(found).numpy()
+            for place, row in zip(places, logits, strict=True):
+                outputs[place] = row
+    figures = task.score(examples["dev"], rows["dev"], outputs, class_names)
+    usual = seconds_of_usual_epoch(task_name, model, class_names, rows["train"], batches["train"])
+    return {"score": figures[task.main_metric], "seconds": min(seconds), "usual_seconds": usual}
+
+
+def their_model(task_name, directory, class_names):
+    import transformers
+
+    kind = {"tydiqa": "QuestionAnswering", "wnut17": "TokenClassification", "codah": "MultipleChoice"}
+    arguments = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
+    if task_name not in ("tydiqa", "codah"):
+        arguments["num_labels"] = len(class_names or [0])
+    model_class = getattr(transformers, f"BertFor{kind.get(task_name, 'SequenceClassification')}")
+    return model_class.from_pretrained(directory, **arguments)
+
+
+def their_optimizer(net, steps):
+    import torch
+
+    plain = [p for name, p in net.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
+    decayed = [p for name, p in net.named_parameters() if not (name.endswith("bias") or "LayerNorm" in name)]
+    groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE, eps=1e-6)
+    warmup = int(0.1 * steps)
+
+    def share(step):
+        return max(0.0, min((step + 1) / max(warmup, 1), (steps - step) / (steps - warmup)))
+
+    return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+
+
+def their_inputs(inputs):
+    import torch
+
+    names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
+    return {names[name]: torch.from_numpy(np.asarray(array)).long() for name, array in inputs.items()}
+
+
+def their_logits(found):
+    """In the shape of ours."""
+    import torch
+
+    if hasattr(found, "start_logits"):
+        return torch.stack([found.start_logits, found.end_logits], dim=-1)
+    return found.logits
+
+
+def their_step(net, optimizer, batch, rows):
+    import torch
+
+    net.train()
+    inputs, labels, weights = (*batch, None)[:3]
+    labels = torch.from_numpy(np.asarray(labels))
+    if weights is not None:
+        labels = torch.where(torch.from_numpy(weights) > 0, labels.long(), -100)
+    if labels.dtype.is_floating_point:
+        wanted = {"labels": labels[:, 0]}
+    elif rows.labels.ndim == 2 and not rows.per_token:
+        wanted = {"start_positions": labels[:, 0].long(), "end_positions": labels[:, 1].long()}
+    else:
+        wanted = {"labels": labels.long()}
+    optimizer.zero_grad()
+    net(**their_inputs(inputs), **wanted).loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+
+
+def seconds_of_usual_epoch(task_name, model, class_names, rows, batches):
+    """Seconds of an epoch over batches in random order, each padded to its longest row; from a third of them."""
+    net = their_model(task_name, model, class_names)
+    optimizer, _ = their_optimizer(net, 100)
+    lengths = np.minimum(rows.lengths(), batches.sequence_length)
+    order = np.random.default_rng(1).permutation(len(rows))
+    plan = np.array_split(order, batches.num_batches)
+    third = plan[: max(1, len(plan) // 3)]
+    start = time.perf_counter()
+    for places in third:
+        length = int(lengths[places].max())
+        labels, weights = (batches._take(arrays, places, length) for arrays in (rows.labels, rows.weights))
+        their_step(net, optimizer, (batches._pack(places, length), labels, weights)[: 2 + (weights is not None)], rows)
+    return (time.perf_counter() - start) * len(plan) / len(third)
+
+
+def measure(arguments, task, side, seed):
+    """The result of one training, read if it was done before."""
+    path = pathlib.Path(arguments.output) / f"{task}_{side}_{seed}.json"
+    if path.is_file():
+        return json.loads(path.read_text())
+    environment = {**os.environ, "KERAS_BACKEND": "torch" if side == "theirs" else arguments.backend}
+    if side == "bfloat16":
+        environment["PRECISION"] = "mixed_bfloat16"
+    command = [sys.executable, __file__, "--data", arguments.data, "--model", arguments.model]
+    command += ["--output", arguments.output, "--tasks", task, "--side", side, "--seed", str(seed)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    path.write_text(json.dumps(found))
+    print(f"{task} {side} {seed}: {found}", flush=True)
+    return found
+
+
+def table(arguments):
+    """Lines of Markdown."""
+    lines = [
+        "| task | rows, epochs | dev, ours | ours, bfloat16 | transformers | s/epoch ours | bfloat16 | transformers, "
+        "same batches | as usual |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for task in arguments.tasks:
+        found = {
+            side: [measure(arguments, task, side, seed) for seed in range(arguments.seeds)] for side in arguments.sides
+        }
+        cells = [task, f"{found['ours'][0]['rows']}, {CASES[task][2]}"]
+        for side in ("ours", "bfloat16", "theirs"):
+            scores = [100 * run["score"] for run in found.get(side, ())]
+            cells.append(f"{statistics.mean(scores):.1f} ± {statistics.stdev(scores):.1f}" if scores else "")
+        for side, key in (
+            ("ours", "seconds"),
+            ("bfloat16", "seconds"),
+            ("theirs", "seconds"),
+            ("theirs", "usual_seconds"),
+        ):
+            values = [run[key] for run in found.get(side, ())]
+            cells.append(f"{statistics.median(values):.1f}" if values else "")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--model", required=True, help="checkpoint directory that both sides start from")
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--tasks", nargs="+", default=list(CASES))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--backend", default="tensorflow")
+    parser.add_argument("--sides", nargs="+", default=["ours", "bfloat16", "theirs"])
+    parser.add_argument("--side", choices=["ours", "bfloat16", "theirs"])
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.side:
+        train = train_there if arguments.side == "theirs" else train_here
+        print(json.dumps(train(arguments.tasks[0], arguments.data, arguments.model, arguments.seed)))
+        return
+    pathlib.Path(arguments.output).mkdir(parents=True, exist_ok=True)
+    print("\n".join(table(arguments)))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,10 +14,28 @@ import tempfile
 
 import keras
 
-from keras_bert_impl.models import BertEncoder, BertMaskedLM, BertTextClassifier
+from keras_bert_impl.models import (
+    BertEncoder,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertNextSentencePredictor,
+    BertTextClassifier,
+    BertTextEmbedder,
+    BertTextRegressor,
+    BertTokenClassifier,
+)
 from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_config
 
-MODELS = (BertTextClassifier, BertMaskedLM, BertEncoder)
+MODELS = (
+    BertTextClassifier,
+    BertTextRegressor,
+    BertTokenClassifier,
+    BertMultipleChoice,
+    BertNextSentencePredictor,
+    BertMaskedLM,
+    BertTextEmbedder,
+    BertEncoder,
+)
 
 
 def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False):
@@ -30,6 +48,16 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
     BertMaskedLM, `serving_default`; a text without [MASK] has no guesses:
         `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the likeliest first, masks being the largest number
         in a text; padded with "", the id of [PAD], 0
+    BertTextRegressor, `serving_default`, and `pairs` which also takes `text_pair`:
+        `value` (batch,)
+    BertTokenClassifier, `serving_default`; words are parted by blanks:
+        `words`, `labels`, `probabilities` (batch, words), padded with ""; a word cut off has the label ""
+    BertMultipleChoice, `serving_default`, which also takes `endings`, (batch, choices) strings:
+        `logits`, `probabilities` (batch, choices), `class_id` (batch,) the number of the likeliest
+    BertNextSentencePredictor, `serving_default`, which also takes `text_pair`:
+        `logits` (batch, 2), `probability` (batch,) that text_pair follows text
+    BertTextEmbedder, `serving_default`:
+        `vector` (batch, width)
     BertEncoder, `serving_default`:
         `pooled_output` and `mean_pooled` (batch, hidden_size), the latter the mean over all tokens of the text,
         [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
@@ -37,7 +65,7 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
     Trained with JAX or torch, the model is handed to a process of its own that runs TensorFlow.
 
     Args:
-        model: a BertTextClassifier, BertMaskedLM or BertEncoder.
+        model: one of these.
         directory: written whole or not at all, and may be moved afterwards.
         tokenizer: a WordPieceTokenizer; None means the model's own, which a BertEncoder does not have.
         sequence_length: longer texts are cut to so many tokens; None means the model's own, an encoder's max_length.

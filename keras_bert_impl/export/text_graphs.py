@@ -13,7 +13,16 @@ import keras
 import tensorflow as tf
 
 from keras_bert_impl.export.saved_model import MODELS
-from keras_bert_impl.models import BertMaskedLM, BertTextClassifier
+from keras_bert_impl.models import (
+    BertEncoder,
+    BertMaskedLM,
+    BertMultipleChoice,
+    BertNextSentencePredictor,
+    BertTextClassifier,
+    BertTextEmbedder,
+    BertTextRegressor,
+    BertTokenClassifier,
+)
 from keras_bert_impl.models.pretrained import tokenizer_from_config
 from keras_bert_impl.preprocessing.packing import pack
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
@@ -34,37 +43,116 @@ def write(model, tokenizer, sequence_length, target):
 
 def signatures(model, tokenizer, sequence_length):
     """The functions to serve, by signature name, each with the specification of its inputs."""
-    if isinstance(model, BertTextClassifier):
-        return classifier_signatures(model, tokenizer, sequence_length)
-    if isinstance(model, BertMaskedLM):
-        return masked_lm_signatures(model, tokenizer, sequence_length)
-    return encoder_signatures(model, tokenizer, sequence_length)
+    return SIGNATURES[type(model)](model, tokenizer, sequence_length)
 
 
 def classifier_signatures(model, tokenizer, sequence_length):
     """Texts, or pairs of texts, to logits, probabilities, and number and name of the likeliest class."""
+
+    def classify(rows):
+        logits = model(rows, training=False)  # (batch, classes)
+        return {**choice_of(logits), "label": tf.gather(tf.constant(model.class_names), tf.argmax(logits, axis=-1))}
+
+    return texts_or_pairs(classify, tokenizer, sequence_length)
+
+
+def regressor_signatures(model, tokenizer, sequence_length):
+    """Texts, or pairs of texts, to numbers."""
+    return texts_or_pairs(lambda rows: {"value": model(rows, training=False)[:, 0]}, tokenizer, sequence_length)
+
+
+def embedder_signatures(model, tokenizer, sequence_length):
+    """Texts to vectors."""
+    return {
+        "serving_default": texts_or_pairs(
+            lambda rows: {"vector": model(rows, training=False)}, tokenizer, sequence_length
+        )["serving_default"]
+    }
+
+
+def next_sentence_signatures(model, tokenizer, sequence_length):
+    """Pairs of texts to whether the second follows the first."""
+
+    def predict(rows):
+        logits = model(rows, training=False)  # (batch, 2)
+        return {"logits": logits, "probability": tf.nn.softmax(logits)[:, 0]}
+
+    return {"serving_default": texts_or_pairs(predict, tokenizer, sequence_length)["pairs"]}
+
+
+def texts_or_pairs(function, tokenizer, sequence_length):
+    """The signatures of a function from rows to named outputs: `serving_default` of texts, `pairs` of two."""
     wordpiece = WordPiece(tokenizer)
 
-    def classify_rows(rows):
-        logits = model(rows, training=False)  # (batch, classes)
-        class_id = tf.argmax(logits, axis=-1, output_type=tf.int32)
-        return {
-            "logits": logits,
-            "probabilities": tf.nn.softmax(logits),
-            "class_id": class_id,
-            "label": tf.gather(tf.constant(model.class_names), class_id),
-        }
+    def of_texts(text):
+        return function(pack_to_longest(wordpiece(text), None, tokenizer, sequence_length))
 
-    def classify(text):
-        return classify_rows(pack_to_longest(wordpiece(text), None, tokenizer, sequence_length))
-
-    def classify_pairs(text, text_pair):
+    def of_pairs(text, text_pair):
         message = "text and text_pair must hold equally many strings."
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.size(text_pair), message)]):
             first, second = wordpiece(text), wordpiece(text_pair)
-        return classify_rows(pack_to_longest(first, second, tokenizer, sequence_length))
+        return function(pack_to_longest(first, second, tokenizer, sequence_length))
 
-    return {"serving_default": (classify, [TEXT]), "pairs": (classify_pairs, [TEXT, TEXT_PAIR])}
+    return {"serving_default": (of_texts, [TEXT]), "pairs": (of_pairs, [TEXT, TEXT_PAIR])}
+
+
+def choice_of(logits):
+    """Logits (batch, classes) with their probabilities and the number of the likeliest."""
+    class_id = tf.argmax(logits, axis=-1, output_type=tf.int32)
+    return {"logits": logits, "probabilities": tf.nn.softmax(logits), "class_id": class_id}
+
+
+def multiple_choice_signatures(model, tokenizer, sequence_length):
+    """Texts, and for each equally many endings, to a score for each ending."""
+    wordpiece = WordPiece(tokenizer)
+
+    def choose(text, endings):
+        message = "endings must be (batch, choices) strings, a row for each of text."
+        choices = tf.shape(endings)[1]
+        with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.shape(endings)[0], message)]):
+            first, second = wordpiece(tf.repeat(text, choices)), wordpiece(tf.reshape(endings, [-1]))
+        rows = pack_to_longest(first, second, tokenizer, sequence_length)
+        shape = [tf.size(text), choices, tf.shape(rows["token_ids"])[1]]
+        return choice_of(model({name: tf.reshape(array, shape) for name, array in rows.items()}, training=False))
+
+    return {"serving_default": (choose, [TEXT, tf.TensorSpec((None, None), tf.string, name="endings")])}
+
+
+def token_classifier_signatures(model, tokenizer, sequence_length):
+    """Texts to their words, parted by blanks, and a label for each, taken from its first piece."""
+    wordpiece = WordPiece(tokenizer)
+
+    def label_words(text):
+        words = tf.strings.split(text)  # (batch, words)
+        pieces = wordpiece(words.flat_values)  # (all words, pieces)
+        # A word of which nothing is left is [UNK], as in `tasks.conll.pieces_of`.
+        spare = tf.fill([tf.shape(words.flat_values)[0], 1], tokenizer.unk_id)
+        spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
+        pieces = tf.concat([pieces, spare], axis=1)
+        of_words = words.with_flat_values(pieces)  # (batch, words, pieces)
+        rows = pack_to_longest(of_words.merge_dims(1, 2), None, tokenizer, sequence_length)
+        logits = model(rows, training=False)  # (batch, length, classes)
+        ends = words.with_flat_values(pieces.row_lengths())
+        ends = ends.with_flat_values(_cumulated(ends))
+        first = ends.flat_values - pieces.row_lengths() + 1  # after [CLS]
+        is_kept = ends.flat_values < sequence_length - 1
+        places = tf.stack([ends.value_rowids(), tf.where(is_kept, first, 0)], axis=1)
+        probabilities = tf.nn.softmax(tf.gather_nd(logits, places))  # (all words, classes)
+        names = tf.gather(tf.constant(model.class_names), tf.argmax(probabilities, axis=-1))
+        return {
+            "words": words.to_tensor(),
+            "labels": words.with_flat_values(tf.where(is_kept, names, "")).to_tensor(),
+            "probabilities": words.with_flat_values(tf.reduce_max(probabilities, axis=-1)).to_tensor(),
+        }
+
+    return {"serving_default": (label_words, [TEXT])}
+
+
+def _cumulated(rows):
+    """The sums of each ragged row from its begin to each value, flat."""
+    sums = tf.cumsum(rows.flat_values)
+    before = tf.gather(tf.concat([[0], sums], axis=0), rows.row_starts())
+    return sums - tf.gather(before, rows.value_rowids())
 
 
 def masked_lm_signatures(model, tokenizer, sequence_length):
@@ -121,6 +209,18 @@ def mask_positions(token_ids, mask_id):
     """Where in each row the mask token stands, ascending: RaggedTensor (batch, masks) of int32."""
     positions = tf.broadcast_to(tf.range(tf.shape(token_ids)[1]), tf.shape(token_ids))
     return tf.ragged.boolean_mask(positions, token_ids == mask_id)
+
+
+SIGNATURES = {
+    BertTextClassifier: classifier_signatures,
+    BertTextRegressor: regressor_signatures,
+    BertTokenClassifier: token_classifier_signatures,
+    BertMultipleChoice: multiple_choice_signatures,
+    BertNextSentencePredictor: next_sentence_signatures,
+    BertMaskedLM: masked_lm_signatures,
+    BertTextEmbedder: embedder_signatures,
+    BertEncoder: encoder_signatures,
+}
 
 
 def main(handover, target):

@@ -13,7 +13,9 @@ from conftest import WORDS
 from hostile_texts import HOSTILE_TEXTS, revealing_vocabulary
 
 import keras_bert_impl as kbi
+from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.export import export_saved_model, saved_model, text_graphs
+from keras_bert_impl.tasks import conll, named_entities
 from keras_bert_impl.tokenizers.rows import rows_from_texts
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -164,6 +166,51 @@ def test_mixed_bfloat16_answers_in_float32(tokenizer, tmp_path):
         assert served[name].dtype == "float32"
         np.testing.assert_array_equal(served[name], expected[name].astype("float32"))
     assert served["mean_pooled"].dtype == "float32"
+
+
+def test_regressor_gives_the_models_numbers(tokenizer, tmp_path):
+    model = with_large_weights(kbi.BertTextRegressor(make_encoder(tokenizer), tokenizer, sequence_length=9))
+    export_saved_model(model, tmp_path / "served")
+    np.testing.assert_allclose(serve(tmp_path / "served", text=TEXTS)["value"], model.predict(TEXTS)[:, 0], atol=1e-5)
+    served = serve(tmp_path / "served", "pairs", text=TEXTS, text_pair=PAIRS)
+    np.testing.assert_allclose(served["value"], model.predict((TEXTS, PAIRS))[:, 0], atol=1e-5)
+
+
+def test_words_get_the_labels_of_the_task(tokenizer, tmp_path):
+    names = ["O", "B-cat", "I-cat"]
+    model = with_large_weights(kbi.BertTokenClassifier(make_encoder(tokenizer), 3, tokenizer, 9, class_names=names))
+    export_saved_model(model, tmp_path / "served")
+    texts = ["the cats sat \u200d on mat.", "", "dogs, cats, dogs, cats, dogs", "red"]
+    served = serve(tmp_path / "served", text=texts)
+    task = named_entities.TASKS["ner"]
+    sentences = [conll.Sentence(text.split(), ["O"] * len(text.split()), 0) for text in texts]
+    rows = task.featurize(tokenizer, named_entities.Examples(sentences), names, 9)
+    outputs = predict_rows(model, LengthBatches(tokenizer, rows, 3, 9, shuffle=False))
+    expected = named_entities.word_labels(named_entities.Examples(sentences), rows, outputs, names)
+    for row, labels in enumerate(expected):
+        kept = [label.decode() for label in served["labels"][row] if label]
+        assert [word.decode() for word in served["words"][row] if word] == texts[row].split()
+        assert kept == labels[: len(kept)] and len(kept) == (rows.source.words[row] >= 0).sum()
+
+
+def test_endings_get_the_models_scores(tokenizer, tmp_path):
+    model = with_large_weights(kbi.BertMultipleChoice(make_encoder(tokenizer), tokenizer, sequence_length=9))
+    export_saved_model(model, tmp_path / "served")
+    endings = [["a dog", "the cat sat on a mat", ""], ["it ran", "rain", "red red"]]
+    served = serve(tmp_path / "served", text=TEXTS[:2], endings=endings)
+    expected = model.predict(model.rows((TEXTS[:2], endings)))
+    np.testing.assert_allclose(served["logits"], expected, atol=1e-5)
+    assert served["class_id"].tolist() == expected.argmax(1).tolist()
+
+
+def test_next_sentences_and_vectors_are_the_models(tokenizer, tmp_path):
+    model = with_large_weights(kbi.BertNextSentencePredictor(make_encoder(tokenizer), tokenizer, sequence_length=9))
+    export_saved_model(model, tmp_path / "next")
+    served = serve(tmp_path / "next", text=TEXTS, text_pair=PAIRS)
+    np.testing.assert_allclose(served["logits"], model.predict((TEXTS, PAIRS)), atol=1e-5)
+    embedder = with_large_weights(kbi.BertTextEmbedder(make_encoder(tokenizer), tokenizer, 9, normalize=True))
+    export_saved_model(embedder, tmp_path / "vectors")
+    np.testing.assert_allclose(serve(tmp_path / "vectors", text=TEXTS)["vector"], embedder.predict(TEXTS), atol=1e-5)
 
 
 def test_moved_directory_loads_in_a_process_that_knows_only_tensorflow(classifier, classifier_directory, tmp_path):

@@ -52,7 +52,7 @@ def prepare(task_name, data, model, seed):
         precision=os.environ.get("PRECISION", "float32"),
     )  # fmt: skip
     keras.utils.set_random_seed(seed)
-    examples = read_splits(task, config)
+    examples = read_splits(task, config, config.data)
     class_names = task.find_class_names(examples["train"])
     ours = build(config, task, class_names)
     rows = {
@@ -238,7 +238,8 @@ def table(arguments):
         found = {
             side: [measure(arguments, task, side, seed) for seed in range(arguments.seeds)] for side in arguments.sides
         }
-        cells = [task, f"{found['ours'][0]['rows']}, {CASES[task][2]}"]
+        rows = next((run["rows"] for runs in found.values() for run in runs if "rows" in run), "")
+        cells = [task, f"{rows}, {CASES[task][2]}"]
         for side in ("ours", "bfloat16", "theirs"):
             scores = [100 * run["score"] for run in found.get(side, ())]
             cells.append(f"{statistics.mean(scores):.1f} ± {statistics.stdev(scores):.1f}" if scores else "")

@@ -4,6 +4,7 @@ from keras_bert_impl import checkpoints, corpora, export, layers, losses, models
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.models import (
     BertEncoder,
+    BertFeatureTagger,
     BertMaskedLM,
     BertMultipleChoice,
     BertNextSentencePredictor,
@@ -19,6 +20,7 @@ from keras_bert_impl.tokenizers import WordPieceTokenizer
 __all__ = [
     "BertConfig",
     "BertEncoder",
+    "BertFeatureTagger",
     "BertMaskedLM",
     "BertMultipleChoice",
     "BertNextSentencePredictor",

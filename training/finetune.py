@@ -4,6 +4,7 @@
     python training/finetune.py --task mrpc --data glue/MRPC --model bert-base-uncased --output runs/mrpc --search
     python training/finetune.py --task glue --data glue --model bert-base-uncased --output runs/glue
     python training/finetune.py --data data/sentences --model runs/pretrain/encoder --output runs/classifier
+    python training/finetune.py --data datasets:nyu-mll/glue/rte --text_column sentence1 --pair_column sentence2 ...
 
 Without --task, `--data` holds train, validation and test tables of your own (.jsonl, .csv, .tsv). The output holds:
     run.json                            configuration and versions
@@ -32,7 +33,7 @@ import typing
 from finetune_report import print_paper, write_glue_table
 from finetune_trial import train
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
-from keras_bert_impl.tasks import glue, multiple_choice, named_entities, own_data, question_answering
+from keras_bert_impl.tasks import glue, hub_datasets, multiple_choice, named_entities, own_data, question_answering
 from keras_bert_impl.tasks.tables import BadRows
 
 TASKS = {**glue.TASKS, **question_answering.TASKS, **multiple_choice.TASKS, **named_entities.TASKS}
@@ -45,7 +46,8 @@ class FinetuneConfig:
     """Fine-tunes a pre-trained checkpoint for a task.
 
     Args:
-        data: directory with the task's files; for glue, with a folder for each task.
+        data: directory with the task's files, for glue with a folder for each task; or datasets:owner/name/config
+            of the Hugging Face hub, or datasets: and a path, for tables of your own, question_answering and ner.
         model: checkpoint directory to start from.
         output: run directory.
         task: a name; text_classification or text_regression for tables of your own; glue for all of it; or the path
@@ -118,14 +120,22 @@ def run(config):
     """Trains, keeps what is best on dev, scores it on the test split, or on dev if test has no labels; the figures."""
     if config.task == "glue":
         return run_glue(config)
-    task = find_task(config)
+    with hub_datasets.as_directory(config.data) as data:
+        return run_task(config, data)
+
+
+def run_task(config, data):
+    """The same for one task, whose files lie in the directory `data`."""
+    task = find_task(config, data)
     chosen = {name: getattr(config, name) or task.defaults.get(name, usual) for name, usual in DEFAULTS.items()}
     config = dataclasses.replace(config, **chosen)
+    if config.export and getattr(task, "exports", True) is False:
+        raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")
     directory = check_run(config.output, config)
     if (directory / "metrics.json").is_file():
         say(f"  {directory} holds the finished run.")
         return json.loads((directory / "metrics.json").read_text())
-    examples = read_splits(task, config)
+    examples = read_splits(task, config, data)
     trials = plan_trials(config)
     if len(trials) == 1:
         figures = train(config, task, examples, directory)
@@ -135,11 +145,11 @@ def run(config):
     return figures
 
 
-def find_task(config):
+def find_task(config, data):
     """The task of the configuration. Raises ValueError if there is none of that name, or an option is not its."""
     if config.task in own_data.KINDS:
         columns = (config.text_column, config.pair_column, config.label_column)
-        task = own_data.own_task(config.task, config.data, *columns)
+        task = own_data.own_task(config.task, data, *columns)
     elif config.task.endswith(".py"):
         found = runpy.run_path(config.task)
         if "TASK" not in found:
@@ -157,15 +167,15 @@ def find_task(config):
     return dataclasses.replace(task, **config.task_options)
 
 
-def read_splits(task, config):
+def read_splits(task, config, data):
     """The examples of each split by name; those of a test split that has no file are left out. Says bad rows."""
     examples = {}
     for split in ("train", *task.dev, *task.test):
         # A row left out of a test set would shift the submission.
         bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
-        if split in task.test and not has_file(task, split, config.data):
+        if split in task.test and not has_file(task, split, data):
             continue
-        examples[split] = task.read(config.data, split, bad_rows)
+        examples[split] = task.read(data, split, bad_rows)
         for message in bad_rows.messages[:5]:
             say(f"  left out: {message}")
         if bad_rows.messages:

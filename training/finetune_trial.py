@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+import warnings
 
 import keras
 import numpy as np
@@ -74,7 +75,13 @@ def build(config, task, class_names):
         # The head is always new: the checkpoint's, if it has one, was for another task.
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
         heads = {weight.path.split("/")[0] for weight in model.weights} - of_encoder
-        checkpoints.load(model, checkpoint, except_for=tuple(f"{head}/" for head in sorted(heads)))
+        heads = tuple(f"{head}/" for head in sorted(heads))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the head, which everybody expects to be new
+            new = checkpoints.load(model, checkpoint, except_for=heads).new
+        missing = [path for path in new if not path.startswith(heads)]
+        if missing:
+            say(f"  note: {config.model} has no values for {', '.join(missing)}: they start at random")
     freeze_layers(model, config.frozen_layers)
     if config.lora_rank:
         enable_lora(model, config.lora_rank)

@@ -104,18 +104,19 @@ class Ledger(typing.NamedTuple):
         return "\n".join(lines)
 
 
-def load(model, checkpoint, except_for=(), report=False, filled=()):
+def load(model, checkpoint, except_for=(), report=False, filled=None):
     """Copies the tensors of a checkpoint into the weights of `model`, one at a time.
 
-    Heads the checkpoint does not have, and those whose path starts with one of `except_for`, start anew, kernels at
-    random, and are named in one warning. All shapes are compared before a tensor is read.
+    Heads the checkpoint does not have, and those whose path starts with one of `except_for`, start anew, at random,
+    and are named in one warning. All shapes are compared before a tensor is read.
 
     Args:
         model: a BertEncoder or one of the models over it.
         checkpoint: a Checkpoint.
         except_for: beginnings of paths of our weights, of whole heads.
         report: print the ledger rather than warn.
-        filled: paths of weights that have the checkpoint's values already.
+        filled: None for a model that was built at random; for one built of zeros, paths of the weights that have the
+            checkpoint's values already.
 
     Returns: the Ledger.
     Raises: ValueError naming file, tensor, expected and found shape.
@@ -129,12 +130,13 @@ def load(model, checkpoint, except_for=(), report=False, filled=()):
     for path, names, transform in found:
         _check_row(source, names, tuple(ours[path].shape), transform)
     for path, names, transform in found:
-        if path not in filled:
+        if filled is None or path not in filled:
             ours[path].assign(transform.load([source.read(name) for name in names]))
     used = [name for _, names, _ in found for name in names]
     stored, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
     new = [path for path in ours if path not in stored]
-    _draw([ours[path] for path in new if path.endswith("/kernel")], checkpoint.config)
+    if filled is not None:
+        _draw([ours[path] for path in new if path.endswith("/kernel")], checkpoint.config)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
     if report:
         print(f"{source.path}: {ledger}")

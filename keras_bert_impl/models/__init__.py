@@ -1,6 +1,7 @@
 """BERT models, functional, one a file."""
 
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.feature_tagger import BertFeatureTagger
 from keras_bert_impl.models.masked_lm import BertMaskedLM
 from keras_bert_impl.models.multiple_choice import BertMultipleChoice
 from keras_bert_impl.models.next_sentence_predictor import BertNextSentencePredictor
@@ -13,6 +14,7 @@ from keras_bert_impl.models.token_classifier import BertTokenClassifier
 
 __all__ = [
     "BertEncoder",
+    "BertFeatureTagger",
     "BertMaskedLM",
     "BertMultipleChoice",
     "BertNextSentencePredictor",

@@ -23,6 +23,7 @@ A task is any object with these parts; `training/finetune.py` calls nothing else
 | `score(examples, rows, outputs, class_names)` | a dict of figures, higher is better for the main one              |
 | `write_predictions(directory, suffix,         | files for people to read                                          |
 | examples, rows, outputs, class_names)`        |                                                                   |
+| `exports`                                     | False: its model has no SavedModel; may be missing                |
 | `submissions`                                 | test split -> file of the official format; mostly {}              |
 | `write_submission(directory, split, outputs,  | writes it                                                         |
 | class_names)`                                 |                                                                   |

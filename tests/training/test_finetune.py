@@ -1,5 +1,6 @@
 """Every family through `finetune.run` with a small model, and the options of training."""
 
+import dataclasses
 import json
 
 import keras
@@ -210,6 +211,49 @@ def test_class_weights_and_layer_decay_are_taken(checkpoint, tmp_path):
     write_ner(tmp_path / "data")
     options = {"class_weights": "balanced", "layer_decay": 0.8, "epochs": 1}
     assert finetune.run(config_of(checkpoint, tmp_path, "ner", **options))["sentences"] == 10
+
+
+def test_features_of_a_frozen_encoder_are_trained_on(checkpoint, tmp_path):
+    write_ner(tmp_path / "data")
+    options = {"features": "weighted_sum_all", "units": 5}
+    figures = finetune.run(config_of(checkpoint, tmp_path, "ner", epochs=3, learning_rate=3e-2, task_options=options))
+    losses = [row["loss"] for row in figures["history"]]
+    assert losses[2] < losses[1] < losses[0]
+    assert (tmp_path / "run" / "model" / "model.keras").is_file()
+    with pytest.raises(ValueError, match="has no SavedModel"):
+        finetune.run(config_of(checkpoint, tmp_path, "ner", output="other", task_options=options, export=True))
+
+
+@pytest.mark.parametrize("task", ["text_classification", "question_answering", "ner"])
+def test_data_sets_of_the_hub_become_the_files_of_a_task(checkpoint, tmp_path, task):
+    datasets = pytest.importorskip("datasets")
+    labels = datasets.ClassLabel(names=["bad", "good"])
+    tags = datasets.Sequence(datasets.ClassLabel(names=["O", "B-cat"]))
+    answers = {"text": ["cat"], "answer_start": [4]}
+    columns = {
+        "text_classification": ({"text": SENTENCES, "label": [0, 1, 0, 1, 1]}, {"label": labels}),
+        "question_answering": (
+            {"id": list("abcde"), "question": SENTENCES, "context": [SENTENCES[0]] * 5, "answers": [answers] * 5},
+            {},
+        ),
+        "ner": ({"tokens": [["the", "cat", "sat"]] * 5, "ner_tags": [[0, 1, 0]] * 5}, {"ner_tags": tags}),
+    }
+    values, features = columns[task]
+    rows = datasets.Dataset.from_dict(values)
+    for name, feature in features.items():
+        rows = rows.cast_column(name, feature)
+    for split in ("train", "validation"):
+        rows.to_parquet(tmp_path / "set" / f"{split}.parquet")
+    config = dataclasses.replace(config_of(checkpoint, tmp_path, task, epochs=1), data=f"datasets:{tmp_path / 'set'}")
+    figures = finetune.run(config)
+    assert figures["training_rows"] == 5 and figures["split"] == "dev"
+
+
+def test_a_data_set_that_cannot_be_had_says_why(checkpoint, tmp_path):
+    pytest.importorskip("datasets")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"datasets:.*empty cannot be had"):
+        finetune.run(dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}"))
 
 
 def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):

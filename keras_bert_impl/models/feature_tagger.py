@@ -1,0 +1,144 @@
+"""A class for every token from a frozen encoder's layers: the feature-based approach."""
+
+import pathlib
+
+import keras
+from keras import ops
+
+from keras_bert_impl.models.pretrained import (
+    PretrainedMixin,
+    check_vocabulary,
+    checked_class_names,
+    checked_sequence_length,
+)
+
+# The rows of Devlin et al. 2019, table 7: layers, counted from the embeddings, 0, or from the end; how they become one.
+FEATURES = {
+    "embeddings": ([0], "concatenate"),
+    "second_to_last": ([-2], "concatenate"),
+    "last": ([-1], "concatenate"),
+    "weighted_sum_last_four": ([-4, -3, -2, -1], "weigh"),
+    "concat_last_four": ([-4, -3, -2, -1], "concatenate"),
+    "weighted_sum_all": (None, "weigh"),
+}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertFeatureTagger(PretrainedMixin, keras.Model):
+    """Vectors of a frozen encoder into a two-layer BiLSTM before the classifier (Devlin et al. 2019, section 5.3).
+
+    Args:
+        encoder: a BertEncoder; it is frozen, and its dropout is idle.
+        num_classes: columns of the output.
+        features: a key of FEATURES. Weights of a sum are learnt, as in ELMo, and start equal.
+        units: of each direction of each LSTM; 768 in the paper.
+        tokenizer, sequence_length, class_names: as of BertTokenClassifier.
+
+    Input:  dict of the encoder's inputs.
+    Output: logits (batch, length, num_classes), float32.
+    Raises: ValueError for unknown features, or as BertTokenClassifier.
+    """
+
+    head_arguments = ("num_classes", "features", "units", "class_names")
+
+    def __init__(
+        self,
+        encoder,
+        num_classes,
+        features="concat_last_four",
+        units=768,
+        tokenizer=None,
+        sequence_length=None,
+        class_names=None,
+        **kwargs,
+    ):
+        if features not in FEATURES:
+            raise ValueError(f"features {features!r} are unknown; known are {', '.join(FEATURES)}.")
+        check_vocabulary(tokenizer, encoder)
+        encoder.trainable = False
+        layers, how = FEATURES[features]
+        states = FrozenStates(encoder, name="frozen_states")(encoder.input)
+        if layers is not None and max(abs(layer) for layer in layers) >= len(states):
+            raise ValueError(f"features {features!r} take more layers than the encoder's {len(states) - 1}.")
+        chosen = states[1:] if layers is None else [states[layer] for layer in layers]
+        if how == "weigh":
+            hidden = LayerWeights(dtype="float32", name="layer_weights")(chosen)
+        else:
+            hidden = (
+                keras.layers.Concatenate(dtype="float32", name="features")(chosen) if len(chosen) > 1 else chosen[0]
+            )
+        is_token = IsToken(name="is_token")(encoder.input["padding_mask"])
+        for number in range(2):
+            lstm = keras.layers.LSTM(units, return_sequences=True, dtype="float32", name="lstm")
+            hidden = keras.layers.Bidirectional(lstm, dtype="float32", name=f"bilstm_{number}")(hidden, mask=is_token)
+        logits = keras.layers.Dense(num_classes, dtype="float32", name="tagger")(hidden)
+        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_feature_tagger", **kwargs})
+        self.encoder = encoder
+        self.tokenizer = tokenizer
+        self.num_classes, self.features, self.units = num_classes, features, units
+        self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        self.class_names = checked_class_names(class_names, num_classes)
+
+    def save_pretrained(self, directory):
+        """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share."""
+        directory = pathlib.Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        self.save(directory / "model.keras")
+        if self.tokenizer is not None:
+            self.tokenizer.save_pretrained(directory, self.sequence_length)
+
+    @classmethod
+    def from_pretrained(cls, path, **arguments):
+        """What `save_pretrained` wrote; takes no arguments."""
+        return keras.saving.load_model(pathlib.Path(path) / "model.keras", compile=False)
+
+
+class FrozenStates(keras.layers.Layer):
+    """Output of an encoder's embeddings and of each block, without dropout even while what is above trains.
+
+    Input:  dict of the encoder's inputs.
+    Output: list of (batch, length, hidden_size), layers + 1 of them.
+    """
+
+    def __init__(self, encoder, **kwargs):
+        super().__init__(trainable=False, dtype=encoder.dtype_policy, **kwargs)
+        blocks = [encoder.get_layer(f"block_{index}").output for index in range(encoder.config.num_layers)]
+        blocks = [output[0] if isinstance(output, list | tuple) else output for output in blocks]
+        self.states = keras.Model(encoder.input, [encoder.get_layer("embeddings_norm").output, *blocks])
+
+    def call(self, inputs):
+        return self.states(inputs, training=False)
+
+    def compute_output_spec(self, inputs):
+        shape = (*inputs["token_ids"].shape, self.states.outputs[0].shape[-1])
+        return [keras.KerasTensor(shape, dtype=self.compute_dtype) for _ in self.states.outputs]
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class LayerWeights(keras.layers.Layer):
+    """A weighted sum of layers, softmax over learnt scores (Peters et al. 2018, equation 1).
+
+    Input:  list of (batch, length, width).
+    Output: (batch, length, width).
+    """
+
+    def build(self, shapes):
+        self.scores = self.add_weight(name="scores", shape=(len(shapes),), initializer="zeros")
+
+    def call(self, layers):
+        weights = ops.softmax(self.scores)
+        return sum(weights[place] * layer for place, layer in enumerate(layers))
+
+    def compute_output_shape(self, shapes):
+        return tuple(shapes[0])
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class IsToken(keras.layers.Layer):
+    """Whether a position holds a token, bool (batch, length), of padding_mask; LSTMs keep their state elsewhere."""
+
+    def call(self, padding_mask):
+        return ops.not_equal(padding_mask, 0)
+
+    def compute_output_spec(self, padding_mask):
+        return keras.KerasTensor(padding_mask.shape, dtype="bool")

@@ -1,8 +1,6 @@
 """One training of a task from a checkpoint, which goes on where it stopped; `finetune.py` calls it."""
 
 import dataclasses
-import json
-import os
 import shutil
 import sys
 import time
@@ -18,6 +16,7 @@ from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_l
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.runs import open_run, say
 from keras_bert_impl.tasks.text_classification import weights_of_classes
+from training_state import TrainingState, reseed, restore
 
 # Below so many weights in the blocks XLA made TensorFlow's steps on two cores faster, above it slower.
 SMALL_MODEL = 5_000_000
@@ -135,13 +134,16 @@ class DevScores(keras.callbacks.Callback):
         super().__init__()
         self.config, self.task, self.class_names = config, task, class_names
         self.examples, self.rows, self.batches = examples, rows, batches
-        self.state = directory / "training_state"
+        self.state = TrainingState(directory / "training_state")
         self.history, self.best_weights = [], None
 
     def on_epoch_begin(self, epoch, logs=None):
-        # torch drops from a generator of its own, which no variable holds: a resumed run starts it at the same place.
-        keras.utils.set_random_seed(self.config.seed + epoch)
+        self.epoch = epoch
         self.start = time.monotonic()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 0:
+            reseed(self.config.seed, self.epoch)
 
     def on_epoch_end(self, epoch, logs=None):
         trained = time.monotonic() - self.start
@@ -176,39 +178,22 @@ class DevScores(keras.callbacks.Callback):
         )
 
     def save(self):
-        """Writes weights, optimizer and history, whole or not at all."""
-        self.state.mkdir(exist_ok=True)
-        arrays = {f"best_{place}": array for place, array in enumerate(self.best_weights)}
-        for name, variables in self._variables().items():
-            arrays |= {f"{name}_{p}": keras.ops.convert_to_numpy(variable) for p, variable in enumerate(variables)}
-        arrays["history"] = np.array(json.dumps(self.history))
-        with (self.state / "writing.npz").open("wb") as file:
-            np.savez(file, **arrays)
-        os.replace(self.state / "writing.npz", self.state / "state.npz")
+        """Writes weights, optimizer, best weights and history."""
+        best = {str(place): array for place, array in enumerate(self.best_weights)}
+        self.state.save(self.model, len(self.history), self.history, best)
 
     def restore(self, model, train_batches):
         """Puts back what `save` wrote, if anything; the epoch to go on with."""
         self.set_model(model)
-        path = self.state / "state.npz"
-        if not path.is_file():
+        found = self.state.read_last()
+        if found is None:
             return 0
-        model.optimizer.build(model.trainable_variables)
-        with np.load(path) as arrays:
-            for name, variables in self._variables().items():
-                for place, variable in enumerate(variables):
-                    variable.assign(arrays[f"{name}_{place}"])
-            self.best_weights = [arrays[f"best_{place}"] for place in range(len(model.weights))]
-            self.history = json.loads(str(arrays["history"]))
-        train_batches.start_epoch(len(self.history))
-        say(f"  going on after epoch {len(self.history)}")
-        return len(self.history)
-
-    def _variables(self):
-        # The model's variables are its weights and the states of its random generators.
-        return {
-            "model": [v for v in self.model.variables if "metric" not in v.path],
-            "optimizer": self.model.optimizer.variables,
-        }
+        epoch, arrays, self.history = found
+        best = restore(model, arrays)
+        self.best_weights = [best[str(place)] for place in range(len(model.weights))]
+        train_batches.start_epoch(epoch)
+        say(f"  going on after epoch {epoch}")
+        return epoch
 
 
 def plain(figures):

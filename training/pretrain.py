@@ -15,8 +15,8 @@ import quiet_start  # noqa: F401
 
 import dataclasses
 import json
-import os
 import pathlib
+import signal
 import sys
 import time
 import typing
@@ -29,6 +29,7 @@ from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTo
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.preprocessing.pretraining import read_training_data
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
+from training_state import TrainingState, reseed, restore
 
 
 @dataclasses.dataclass
@@ -89,28 +90,37 @@ def run(config):
         raise ValueError("How long? Give --steps, or --max-minutes for as many steps as they have room for.")
     open_run(directory, config)
     plan = make_plan(config, data, directory)
-    rounds = Rounds(directory, config.max_minutes)
-    # The step is added so that a run that goes on does not draw the dropout of its first steps again.
-    keras.utils.set_random_seed(config.seed + rounds.last_step)
-    model, first_step = load_or_build(config, plan, directory, data.tokenizer)
+    keras.utils.set_random_seed(config.seed)
+    model = build(config, data.tokenizer, plan["jit_compile"], plan["steps"])
+    rounds = Rounds(directory, config, plan["steps_per_round"], data.batch_at)
+    rounds.restore(model)
     say(
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
-        f"steps {first_step:,} to {plan['steps']:,} of {config.batch_size} rows of {data.sequence_length} tokens"
+        f"steps {rounds.step:,} to {plan['steps']:,} of {config.batch_size} rows of {data.sequence_length} tokens"
     )
     say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
-    model.fit(
-        data.batches("train", start_step=first_step, repeat=True),
-        steps_per_epoch=plan["steps_per_round"],
-        initial_epoch=first_step // plan["steps_per_round"],
-        epochs=plan["steps"] // plan["steps_per_round"],
-        validation_data=data.batches("validation").take(config.validation_batches),
-        verbose=1 if sys.stdout.isatty() else 2,  # a file gets a line for each round
-        shuffle=False,  # the data set has shuffled
-        callbacks=[rounds, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)],
-    )
+    fit(model, data, rounds, plan, directory)
     model.save_pretrained(directory / "encoder")
     data.tokenizer.save_pretrained(directory / "encoder")
     return pretraining_report.write(model, data, rounds.history, directory)
+
+
+def fit(model, data, rounds, plan, directory):
+    """Trains from the step of `rounds` to the end of the plan; first to the end of a round that was broken off."""
+    size, last = plan["steps_per_round"], plan["steps"] // plan["steps_per_round"]
+    callbacks = [rounds, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)]
+    while rounds.step < plan["steps"] and not model.stop_training:
+        first, done = divmod(rounds.step, size)
+        model.fit(
+            data.batches("train", start_step=rounds.step, repeat=True),
+            steps_per_epoch=size - done,
+            initial_epoch=first,
+            epochs=first + 1 if done else last,
+            validation_data=data.batches("validation").take(data.validation_batches),
+            verbose=1 if sys.stdout.isatty() else 2,  # a file gets a line for each round
+            shuffle=False,  # the data set has shuffled
+            callbacks=callbacks,
+        )
 
 
 class PretrainingData:
@@ -125,7 +135,9 @@ class PretrainingData:
         self.sequence_length = prepared["sequence_length"]
         self.predictions_per_sequence = prepared["predictions_per_sequence"]
         self.static_masks = prepared["static_masks"]
+        self.num_examples = json.loads((self.directory / "summary.json").read_text())["examples"]
         self.batch_size, self.seed = config.batch_size, config.seed
+        self.validation_batches = config.validation_batches
 
     def batches(self, split, start_step=0, repeat=False):
         """A tf.data.Dataset of (inputs, labels)."""
@@ -139,7 +151,12 @@ class PretrainingData:
             start_step=start_step,
             static_masks=self.static_masks,
             repeat=repeat,
+            num_examples=self.num_examples[split],
         )
+
+    def batch_at(self, step):
+        """The training batch of a step, as NumPy arrays."""
+        return next(self.batches("train", start_step=step, repeat=True).take(1).as_numpy_iterator())
 
     def unmasked_rows(self, split):
         """The `token_ids` of a split as they were before masking, (batch, length) at a time."""
@@ -214,16 +231,6 @@ class StepClock(keras.callbacks.Callback):
         self.end = time.monotonic()
 
 
-def load_or_build(config, plan, directory, tokenizer):
-    """The compiled model and the step to go on from: the saved state of this run, or a new model and 0."""
-    state = directory / "training_state" / "state.keras"
-    if state.is_file():
-        model = keras.saving.load_model(state)
-        say(f"  going on from {state}")
-        return model, int(model.optimizer.iterations)
-    return build(config, tokenizer, plan["jit_compile"], plan["steps"]), 0
-
-
 def build(config, tokenizer, jit_compile, steps):
     """A new model, compiled for a run of so many steps."""
     policy = keras.dtype_policies.get(config.precision)
@@ -243,32 +250,76 @@ def build(config, tokenizer, jit_compile, steps):
 
 
 class Rounds(keras.callbacks.Callback):
-    """After each round of steps: records the figures, saves the state, stops when the time is up."""
+    """After each round of steps: records the figures and saves the state. Stops when the time is up, when the process
+    is asked to end, or when the loss is no number.
 
-    def __init__(self, directory, max_minutes):
+    Args:
+        directory: of the run.
+        config: a PretrainConfig.
+        steps_per_round: of the plan.
+        batch_at: function from a step to its batch, to be looked at if the loss diverges.
+    """
+
+    def __init__(self, directory, config, steps_per_round, batch_at=None):
         super().__init__()
-        self.state = directory / "training_state"
-        self.state.mkdir(exist_ok=True)
-        self.history_path = directory / "history.json"
-        self.history = json.loads(self.history_path.read_text()) if self.history_path.is_file() else []
-        self.max_minutes = max_minutes
+        self.directory, self.config, self.steps_per_round = directory, config, steps_per_round
+        self.batch_at = batch_at
+        self.state = TrainingState(directory / "training_state")
+        self.history, self.step, self.earlier_minutes = [], 0, 0.0
+        self.is_asked_to_end = False
+
+    def restore(self, model):
+        """Puts the last saved state into the model."""
+        found = self.state.read_last()
+        if found is None:
+            return
+        self.step, arrays, self.history = found
+        restore(model, arrays)
         self.earlier_minutes = self.history[-1]["minutes"] if self.history else 0.0
-        self.last_step = self.history[-1]["step"] if self.history else 0
+        say(f"  going on after step {self.step:,}")
 
     def on_train_begin(self, logs=None):
         self.start = time.monotonic()
+        # Preemptible machines send SIGTERM some seconds before they go.
+        self.handler = signal.signal(signal.SIGTERM, self._ask_to_end)
+
+    def _ask_to_end(self, number, frame):
+        self.is_asked_to_end = True
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # Of a round the first: not earlier, for torch's data loader draws as well, when `fit` starts.
+        if batch == 0:
+            reseed(self.config.seed, self.step)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        if not np.isfinite(logs["loss"]):
+            self._diverged(logs)
+        if self.is_asked_to_end:
+            self.state.save(self.model, self.step, self.history)
+            say(f"\n  Asked to end: step {self.step:,} is saved, the same command goes on from it.")
+            sys.exit(128 + signal.SIGTERM)
+
+    def _diverged(self, logs):
+        path = self.directory / f"diverged_step_{self.step:08d}.npz"
+        inputs, labels = self.batch_at(self.step - 1)
+        np.savez(path, **inputs, **labels)
+        raise ValueError(
+            f"The loss of step {self.step:,} is {logs['loss']}. {path} holds its batch; the last good state stays in "
+            f"{self.state.directory}. A lower learning rate, or a longer warm-up, is the usual remedy."
+        )
 
     def on_epoch_end(self, epoch, logs=None):
         minutes = self.earlier_minutes + (time.monotonic() - self.start) / 60
-        step = int(self.model.optimizer.iterations)
-        self.history.append({"step": step, "minutes": minutes, **{name: float(v) for name, v in logs.items()}})
-        # The state first: a history that is ahead of it would count a round twice after an interruption.
-        self.model.save(self.state / "writing.keras")
-        os.replace(self.state / "writing.keras", self.state / "state.keras")
-        write_json(self.history_path, self.history)
-        if self.max_minutes and minutes >= self.max_minutes:
-            say(f"\n  The {self.max_minutes:g} minutes are over: stopping at step {step:,}.")
+        self.history.append({"step": self.step, "minutes": minutes, **{name: float(v) for name, v in logs.items()}})
+        self.state.save(self.model, self.step, self.history)
+        write_json(self.directory / "history.json", self.history)
+        if self.config.max_minutes and minutes >= self.config.max_minutes:
+            say(f"\n  The {self.config.max_minutes:g} minutes are over: stopping at step {self.step:,}.")
             self.model.stop_training = True
+
+    def on_train_end(self, logs=None):
+        signal.signal(signal.SIGTERM, self.handler)
 
 
 if __name__ == "__main__":

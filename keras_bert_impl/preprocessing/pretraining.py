@@ -8,6 +8,7 @@ import itertools
 import pathlib
 from collections.abc import Iterable
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl import features
@@ -91,6 +92,7 @@ def read_training_data(
     start_step=0,
     static_masks=False,
     repeat=True,
+    num_examples=None,
 ):
     """Batches for `BertPretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
 
@@ -104,6 +106,7 @@ def read_training_data(
         start_step: batches to leave out, those a resumed run has seen.
         static_masks: whether the files were written with static masks.
         repeat: epochs without end, each in an order of its own; otherwise one epoch in file order.
+        num_examples: in the files; None counts them.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`.
     """
@@ -121,18 +124,27 @@ def read_training_data(
         # A buffer of a hundred thousand rows: the whole of a small corpus, a good mix of a large one.
         return rows.shuffle(100_000, seed=seed + epoch)
 
-    def epoch_of_batches(epoch):
-        batches = (shuffled(epoch) if repeat else rows).batch(batch_size, drop_remainder=repeat)
+    def epoch_of_batches(epoch, rows_to_skip=0):
+        ordered = (shuffled(epoch) if repeat else rows).skip(rows_to_skip)
+        batches = ordered.batch(batch_size, drop_remainder=repeat)
         if not static_masks:
             batches = batches.map(lambda batch: mask_tokens(batch, epoch=epoch, **masking), tf.data.AUTOTUNE)
         return batches.map(_inputs_and_labels)
 
+    if num_examples is None:
+        num_examples = int(tf.data.TFRecordDataset(paths).reduce(0, lambda count, _: count + 1))
     if not repeat:
         # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
-        num_rows = tf.data.TFRecordDataset(paths).reduce(0, lambda count, _: count + 1)
-        size = tf.data.experimental.assert_cardinality(-(-int(num_rows) // batch_size))
+        size = tf.data.experimental.assert_cardinality(-(-num_examples // batch_size))
         return epoch_of_batches(tf.constant(0, tf.int64)).apply(size).prefetch(2)
-    return tf.data.Dataset.counter().flat_map(epoch_of_batches).skip(start_step).prefetch(4)
+    if num_examples < batch_size:
+        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
+    # Epochs that are over are not read again, and rows of this one that are not masked.
+    first, done = divmod(start_step, num_examples // batch_size)
+    rows_done = tf.constant(done * batch_size, tf.int64)
+    epochs = tf.data.Dataset.range(first, np.iinfo("int64").max)
+    batches = epochs.flat_map(lambda epoch: epoch_of_batches(epoch, tf.where(epoch == first, rows_done, 0)))
+    return batches.prefetch(4)
 
 
 def masking_arguments(tokenizer, predictions_per_sequence, seed):

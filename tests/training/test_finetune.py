@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 
 import keras
 import numpy as np
@@ -264,6 +265,16 @@ def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
     )
     figures = finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "mine.py"), epochs=1))
     assert figures["task"] == "mine"
+
+
+def test_the_task_that_the_readme_shows_runs(checkpoint, tmp_path):
+    readme = (pathlib.Path(finetune.__file__).parents[1] / "README.md").read_text()
+    (code,) = [part.split("```")[0] for part in readme.split("```python\n")[1:] if part.startswith("# sms_spam.py")]
+    (tmp_path / "sms_spam.py").write_text(code)
+    lines = [f"{'spam' if n % 2 else 'ham'}\t{SENTENCES[n % 5]}" for n in range(20)]
+    write_lines(tmp_path / "data" / "SMSSpamCollection", lines)
+    figures = finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "sms_spam.py"), epochs=1))
+    assert figures["training_rows"] == 18 and figures["examples"] == 2
 
 
 def test_glue_runs_what_is_there_and_prints_the_table(checkpoint, tmp_path, capsys):

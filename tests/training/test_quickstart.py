@@ -1,6 +1,5 @@
 import json
 
-import keras
 import pytest
 
 import pretrain
@@ -77,32 +76,6 @@ def test_equal_seeds_give_equal_runs(prepared, tmp_path):
         rows = json.loads((tmp_path / name / "history.json").read_text())
         histories.append([{key: value for key, value in row.items() if key != "minutes"} for row in rows])
     assert histories[0] == histories[1]
-
-
-def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, tmp_path, monkeypatch):
-    whole = pretrain_config(prepared, tmp_path / "whole", dropout_rate=0.0)
-    pretrain.run(whole)
-    broken = pretrain_config(prepared, tmp_path / "broken", dropout_rate=0.0)
-
-    class Interrupt(pretrain.Rounds):
-        def on_epoch_end(self, epoch, logs=None):
-            super().on_epoch_end(epoch, logs)
-            if epoch == 1:
-                raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pretrain, "Rounds", Interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            pretrain.run(broken)
-    pretrain.run(broken)
-    loaded = [
-        keras.saving.load_model(tmp_path / name / "training_state" / "state.keras") for name in ("whole", "broken")
-    ]
-    assert int(loaded[1].optimizer.iterations) == 6
-    for one, other in zip(loaded[0].weights, loaded[1].weights, strict=True):
-        assert (keras.ops.convert_to_numpy(one) == keras.ops.convert_to_numpy(other)).all(), one.path
-    rows = json.loads((tmp_path / "broken" / "history.json").read_text())
-    assert [row["step"] for row in rows] == [2, 4, 6]
 
 
 def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeypatch):

@@ -1,0 +1,194 @@
+"""Training that was stopped goes on bit for bit, whatever stopped it."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+import prepare_data
+import pretrain
+import training_state
+from keras_bert_impl.optimization import BertAdamW
+
+TRAINING = pathlib.Path(pretrain.__file__).parent
+SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Pre-training data of a small corpus."""
+    directory = tmp_path_factory.mktemp("prepared")
+    (directory / "text.txt").write_text("\n\n".join("\n".join(SENTENCES[n % 4 :] + SENTENCES) for n in range(300)))
+    return prepare_data.run(
+        prepare_data.PrepareConfig(
+            str(directory / "data"), str(directory / "text.txt"), vocabulary_size=60, sequence_length=16,
+            predictions_per_sequence=2,
+        )
+    ) and directory / "data"  # fmt: skip
+
+
+def config_of(prepared, output, **options):
+    usual = {"size": "bert_tiny", "num_layers": 1, "hidden_size": 12, "num_heads": 2, "intermediate_size": 20}
+    usual |= {"steps": 12, "steps_per_round": 3, "batch_size": 4, "validation_batches": 1, "jit_compile": "off"}
+    return pretrain.PretrainConfig(str(prepared), str(output), **{**usual, **options})
+
+
+def last_state(output):
+    return training_state.TrainingState(pathlib.Path(output) / "training_state").read_last()
+
+
+def assert_equal_states(one, other):
+    assert one[0] == other[0] and one[1].keys() == other[1].keys()
+    for name, array in one[1].items():
+        np.testing.assert_array_equal(array, other[1][name], err_msg=name)
+
+
+def interrupted(config, patch, at_step):
+    """Runs until a step, after which the process is interrupted."""
+
+    class Interrupt(pretrain.Rounds):
+        def on_train_batch_end(self, batch, logs=None):
+            super().on_train_batch_end(batch, logs)
+            if self.step == at_step:
+                raise KeyboardInterrupt
+
+    patch.setattr(pretrain, "Rounds", Interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain.run(config)
+
+
+@pytest.mark.parametrize("at_step", [2, 7, 9])
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, tmp_path, monkeypatch, at_step):
+    """With dropout, whose random numbers go on, too; in the first round, within one, and at the end of one."""
+    pretrain.run(config_of(prepared, tmp_path / "whole"))
+    with monkeypatch.context() as patch:
+        interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
+    pretrain.run(config_of(prepared, tmp_path / "broken"))
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]
+
+
+def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, monkeypatch):
+    config = config_of(prepared, tmp_path / "run")
+
+    class Terminated(pretrain.Rounds):
+        def on_train_batch_end(self, batch, logs=None):
+            if self.step == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(0.1)
+            super().on_train_batch_end(batch, logs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pretrain, "Rounds", Terminated)
+        with pytest.raises(SystemExit) as ended:
+            pretrain.run(config)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    assert ended.value.code == 143 and last_state(tmp_path / "run")[0] == 5
+    pretrain.run(config)
+    assert last_state(tmp_path / "run")[0] == 12
+
+
+def test_a_loss_that_is_no_number_stops_with_its_batch(prepared, tmp_path):
+    with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf).*diverged_step_\d+.npz holds its batch"):
+        pretrain.run(config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0))
+    (path,) = (tmp_path / "run").glob("diverged_step_*.npz")
+    with np.load(path) as batch:
+        assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
+
+
+def small_model():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2), keras.layers.Dropout(0.5)])
+    model.compile(optimizer=BertAdamW(1e-2), loss="mse")
+    model.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0)
+    return model
+
+
+def test_a_damaged_state_is_passed_over_for_the_one_before(tmp_path, capsys):
+    state, model = training_state.TrainingState(tmp_path), small_model()
+    for step in (1, 2, 3):
+        state.save(model, step, {"step": step})
+    assert [path.name for path in state.paths()] == ["step-00000002.npz", "step-00000003.npz"]
+    content = bytearray(state.paths()[1].read_bytes())
+    content[len(content) // 3] ^= 255
+    state.paths()[1].write_bytes(content)
+    step, _, notes = state.read_last()
+    assert step == 2 and notes == {"step": 2}
+    assert "step-00000003.npz is damaged" in capsys.readouterr().out
+
+
+def test_a_full_disk_leaves_the_states_there_are(tmp_path, monkeypatch):
+    state, model = training_state.TrainingState(tmp_path), small_model()
+    state.save(model, 1)
+
+    def full(file, **arrays):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space left"):
+        state.save(model, 2)
+    monkeypatch.undo()
+    assert state.read_last()[0] == 1
+
+
+def test_a_state_of_another_model_is_refused(tmp_path):
+    state = training_state.TrainingState(tmp_path)
+    state.save(small_model(), 1)
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(5), keras.layers.Dropout(0.5)])
+    other.compile(optimizer=BertAdamW(1e-2), loss="mse")
+    with pytest.raises(ValueError, match=r"has shape \(3, 2\), this one \(3, 5\)"):
+        training_state.restore(other, state.read_last()[1])
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared, tmp_path):
+    """SIGKILL, which no process can answer; some of the moments are while a state is being written."""
+    options = (
+        "--size bert_tiny --batch_size 8 --steps 600 --steps_per_round 20 --validation_batches 1 --jit_compile off"
+    )
+
+    def start(output):
+        command = [sys.executable, TRAINING / "pretrain.py", "--data", prepared, "--output", output, *options.split()]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def states(output):
+        return {path.name for path in (output / "training_state").glob("*.npz")}
+
+    whole = start(tmp_path / "whole")
+    assert whole.wait() == 0, whole.stderr.read()
+    draw, kills, while_writing = random.Random(0), 0, 0
+    while True:
+        process = start(tmp_path / "broken")
+        before = states(tmp_path / "broken")
+        # Past the start, which is the same each time: until a state is there, and a random while longer.
+        while process.poll() is None and states(tmp_path / "broken") <= before | {"writing.npz"}:
+            time.sleep(0.01)
+        if kills < 20:
+            moment = time.monotonic() + draw.uniform(0, 1.5)
+            is_for_writing = kills % 4 == 3
+            while process.poll() is None and (
+                "writing.npz" not in states(tmp_path / "broken") if is_for_writing else time.monotonic() < moment
+            ):
+                time.sleep(0.0005)
+            while_writing += is_for_writing and "writing.npz" in states(tmp_path / "broken")
+        else:
+            process.wait()
+        if process.poll() is not None:
+            assert process.returncode == 0, process.stderr.read()
+            break
+        process.kill()
+        process.wait()
+        kills += 1
+    print(f"{keras.backend.backend()}: killed {kills} times, {while_writing} of them while a state was being written")
+    assert kills == 20
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
+    assert one.read_bytes() == other.read_bytes()

@@ -16,6 +16,11 @@
 | `next_sentence_labels` | (batch,)             | int32   | label: 0 if b follows a (IsNext), 1 if b is random         |
 | `example_index`        | (batch,)             | int64   | number of the row in its data set; masking counts from it  |
 
+In packed rows `next_sentence_labels` is (batch, sequences), and there are:
+
+| `cls_positions`        | (batch, sequences)   | int32   | where each sequence begins; padded with 0                  |
+| `next_sentence_weights`| (batch, sequences)   | float32 | 1 for a sequence, 0 for the padding of the above           |
+
 Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size).
 """
 
@@ -23,3 +28,5 @@ ENCODER_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 PACKED_INPUTS = ("position_ids", "sequence_ids")
 PRETRAINING_INPUTS = (*ENCODER_INPUTS, "mask_positions")
 PRETRAINING_LABELS = ("mask_ids", "mask_weights", "next_sentence_labels")
+PACKED_PRETRAINING_INPUTS = (*PRETRAINING_INPUTS, *PACKED_INPUTS, "cls_positions")
+PACKED_PRETRAINING_LABELS = (*PRETRAINING_LABELS, "next_sentence_weights")

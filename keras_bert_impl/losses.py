@@ -20,9 +20,21 @@ def masked_lm_loss(mask_ids, mask_weights, logits):
     return ops.sum(per_token * weights) / (ops.sum(weights) + 1e-5)
 
 
-def next_sentence_loss(labels, logits):
-    """Mean cross-entropy of IsNext (0) against random (1) over the batch; logits (batch, 2). Scalar, float32."""
-    return ops.mean(cross_entropy(labels, logits))
+def next_sentence_loss(labels, logits, weights=None):
+    """Mean cross-entropy of IsNext (0) against random (1).
+
+    Args:
+        labels: (batch,), or (batch, sequences) of packed rows.
+        logits: (batch, 2), or (batch, sequences, 2).
+        weights: of the labels, 1 for a sequence, 0 for padding; None: all count.
+
+    Returns: scalar, float32.
+    """
+    losses = cross_entropy(labels, logits)
+    if weights is None:
+        return ops.mean(losses)
+    weights = ops.cast(weights, "float32")
+    return ops.sum(losses * weights) / (ops.sum(weights) + 1e-5)
 
 
 def cross_entropy(labels, logits):

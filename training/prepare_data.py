@@ -46,6 +46,7 @@ class PrepareConfig:
         predictions_per_sequence: most masked tokens of a row; about 15 % of the length.
         duplicates: how often the training text is cut into different pairs.
         static_masks: mask once, now, in google-research/bert's format, rather than anew in every epoch.
+        packed: put several pairs in a row: hardly a position is padding, and nothing else changes for a pair.
         labelled_sentences: most labelled training sentences of one label, beside at most 500 to validate and test; the
             labels are balanced.
         skip_unreadable: go on without files that cannot be read, naming them, rather than stop.
@@ -61,6 +62,7 @@ class PrepareConfig:
     predictions_per_sequence: int = 20
     duplicates: int = 1
     static_masks: bool = False
+    packed: bool = False
     labelled_sentences: int = 4000
     skip_unreadable: bool = False
     seed: int = 0
@@ -136,6 +138,7 @@ def write_split(config, documents, tokenizer, directory, split):
         predictions_per_sequence=config.predictions_per_sequence,
         duplicates=config.duplicates if split == "train" else 1,
         static_masks=config.static_masks,
+        packed=config.packed,
         seed=config.seed,
     )
     say(f"  {count:,} {split} examples of {config.sequence_length} tokens")

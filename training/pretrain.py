@@ -91,7 +91,7 @@ def run(config):
     open_run(directory, config)
     plan = make_plan(config, data, directory)
     keras.utils.set_random_seed(config.seed)
-    model = build(config, data.tokenizer, plan["jit_compile"], plan["steps"])
+    model = build(config, data, plan["jit_compile"], plan["steps"])
     rounds = Rounds(directory, config, plan["steps_per_round"], data.batch_at)
     rounds.restore(model)
     say(
@@ -134,7 +134,7 @@ class PretrainingData:
         self.tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
         self.sequence_length = prepared["sequence_length"]
         self.predictions_per_sequence = prepared["predictions_per_sequence"]
-        self.static_masks = prepared["static_masks"]
+        self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.num_examples = json.loads((self.directory / "summary.json").read_text())["examples"]
         self.batch_size, self.seed = config.batch_size, config.seed
         self.validation_batches = config.validation_batches
@@ -150,6 +150,7 @@ class PretrainingData:
             seed=self.seed,
             start_step=start_step,
             static_masks=self.static_masks,
+            packed=self.packed,
             repeat=repeat,
             num_examples=self.num_examples[split],
         )
@@ -210,7 +211,7 @@ def jit_choices(jit_compile):
 
 def measure_step(config, data, jit_compile, steps=40):
     """Mean seconds of a training step within `fit`, of a model that is thrown away."""
-    model = build(config, data.tokenizer, jit_compile, steps=1000)
+    model = build(config, data, jit_compile, steps=1000)
     clock = StepClock()
     model.fit(data.batches("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
     # The first ones compile. Until the end, where all results are there: JAX goes on before a step is computed.
@@ -231,18 +232,18 @@ class StepClock(keras.callbacks.Callback):
         self.end = time.monotonic()
 
 
-def build(config, tokenizer, jit_compile, steps):
+def build(config, data, jit_compile, steps):
     """A new model, compiled for a run of so many steps."""
     policy = keras.dtype_policies.get(config.precision)
     shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
     bert = BertConfig.from_name(
         config.size,
-        vocabulary_size=tokenizer.vocabulary_size,
+        vocabulary_size=data.tokenizer.vocabulary_size,
         hidden_dropout_rate=config.dropout_rate,
         attention_dropout_rate=config.dropout_rate,
         **{name: value for name, value in shape.items() if value is not None},
     )
-    model = BertPretrainer(BertEncoder(bert, dtype=policy))
+    model = BertPretrainer(BertEncoder(bert, packed=data.packed, dtype=policy))
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     optimizer = BertAdamW(schedule, weight_decay=config.weight_decay, beta_2=config.beta_2)
     model.compile(optimizer=optimizer, jit_compile=jit_compile)

@@ -67,7 +67,8 @@ def baselines(data):
         seen = np.where(pairs[place] == key, counts[place], 0)
         bits["unigram"].append(np.log(unigram[word]))
         bits["bigram"].append(np.log((seen + 10 * unigram[word]) / (totals[neighbour] + 10)))
-        labels.append(targets["next_sentence_labels"])
+        sequences = targets.get("next_sentence_weights", np.ones_like(targets["next_sentence_labels"]))
+        labels.append(targets["next_sentence_labels"][sequences > 0])
     share_random = np.concatenate(labels).mean()
     report = {"next_sentence_majority": float(max(share_random, 1 - share_random))}
     for name in hits:

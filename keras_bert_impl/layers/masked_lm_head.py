@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.layers.activations import activation_function
+from keras_bert_impl.layers.gather_positions import GatherPositions
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -37,6 +38,7 @@ class MaskedLMHead(keras.layers.Layer):
         policy, width = self.dtype_policy, sequence_output_shape[-1]
         if not self.token_embedding.built:
             self.token_embedding.build()
+        self.gather = GatherPositions(dtype=policy, name="gather")
         self.transform = keras.layers.Dense(
             width,
             activation=activation_function(self.activation),
@@ -52,10 +54,7 @@ class MaskedLMHead(keras.layers.Layer):
         )
 
     def call(self, sequence_output, mask_positions):
-        # Gathered by a product with one-hot rows, as exact as indexing: it costs under 2 % of the vocabulary product,
-        # its gradient is a product too, and on a device mesh it stays within a row's own device.
-        one_hot = ops.one_hot(mask_positions, ops.shape(sequence_output)[1], dtype=self.compute_dtype)
-        gathered = ops.matmul(one_hot, sequence_output)  # (batch, predictions, width)
+        gathered = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
         hidden = self.norm(self.transform(gathered))  # (batch, predictions, width)
         logits = self.token_embedding(hidden, reverse=True)  # (batch, predictions, vocabulary)
         return ops.cast(logits, "float32") + self.output_bias

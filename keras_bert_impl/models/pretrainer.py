@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl import checkpoints, losses
-from keras_bert_impl.layers import MaskedLMHead
+from keras_bert_impl.layers import GatherPositions, MaskedLMHead
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
 
@@ -16,9 +16,10 @@ class BertPretrainer(keras.Model):
     Args:
         encoder: a BertEncoder; the heads continue its graph and share its token embedding.
 
-    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32.
-    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and `next_sentence_logits` (batch, 2),
-            float32.
+    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
+            `cls_positions` (batch, sequences).
+    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and `next_sentence_logits` (batch, 2), or
+            (batch, sequences, 2) for packed rows, float32.
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
     `preprocessing.pretraining.read_training_data` yields them. The loss is the sum of both, as in the paper; it needs
@@ -37,11 +38,20 @@ class BertPretrainer(keras.Model):
             dtype=policy,
             name="masked_lm_head",
         )(encoder.output["sequence_output"], mask_positions)
+        inputs = {**encoder.input, "mask_positions": mask_positions}
+        pooled = encoder.output["pooled_output"]  # (batch, hidden_size)
+        if encoder.packed:
+            inputs["cls_positions"] = keras.Input((None,), dtype="int32", name="cls_positions")
+            # Gathered as the masked-LM head does: (batch, sequences, hidden_size)
+            gathered = GatherPositions(dtype=policy, name="cls_vectors")(
+                encoder.output["sequence_output"], inputs["cls_positions"]
+            )
+            pooled = encoder.get_layer("pooler")(gathered)
         next_sentence_logits = keras.layers.Dense(
             2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
-        )(encoder.output["pooled_output"])
+        )(pooled)
         super().__init__(
-            inputs={**encoder.input, "mask_positions": mask_positions},
+            inputs=inputs,
             outputs={"masked_lm_logits": masked_lm_logits, "next_sentence_logits": next_sentence_logits},
             **{"name": "bert_pretrainer", **kwargs},
         )
@@ -55,12 +65,13 @@ class BertPretrainer(keras.Model):
         """Masked-LM loss plus next-sentence loss; also updates the four metrics."""
         weights = y["mask_weights"]
         masked_lm = losses.masked_lm_loss(y["mask_ids"], weights, y_pred["masked_lm_logits"])
-        next_sentence = losses.next_sentence_loss(y["next_sentence_labels"], y_pred["next_sentence_logits"])
+        labels, sequences = y["next_sentence_labels"], y.get("next_sentence_weights")
+        next_sentence = losses.next_sentence_loss(labels, y_pred["next_sentence_logits"], sequences)
         # Weighted by its predictions, so that the epoch's mean is one over tokens and exp() of it a perplexity.
         self.masked_lm_loss.update_state(masked_lm, sample_weight=ops.sum(weights))
         self.masked_lm_accuracy.update_state(y["mask_ids"], y_pred["masked_lm_logits"], sample_weight=weights)
-        self.next_sentence_loss.update_state(next_sentence)
-        self.next_sentence_accuracy.update_state(y["next_sentence_labels"], y_pred["next_sentence_logits"])
+        self.next_sentence_loss.update_state(next_sentence, None if sequences is None else ops.sum(sequences))
+        self.next_sentence_accuracy.update_state(labels, y_pred["next_sentence_logits"], sample_weight=sequences)
         return masked_lm + next_sentence
 
     def get_config(self):

@@ -10,6 +10,8 @@ import contextlib
 import numpy as np
 import tensorflow as tf
 
+from keras_bert_impl.preprocessing.row_packing import unpack_features
+
 # Our names and Google's, see `features.py`.
 GOOGLE_NAMES = {
     "token_ids": "input_ids",
@@ -49,6 +51,50 @@ def write_unmasked_examples(path, batches):
     Returns: the number of examples written.
     """
     return _write(path, _serialize(batches, _unmasked_columns))
+
+
+def write_packed_examples(path, rows_of_pairs, rows, first_index):
+    """Writes one file of rows that hold several pairs each, masked when read.
+
+    Args:
+        path: the file; an existing one is replaced.
+        rows_of_pairs: a list of lists of places in `rows`, see `row_packing.assign_rows`.
+        rows: dict of arrays of unmasked examples, as for `write_unmasked_examples`.
+        first_index: `example_index` of the first row written; the others count from it.
+
+    Returns: the number of rows written.
+    """
+    columns = _unmasked_columns({name: np.asarray(values) for name, values in rows.items()})
+
+    def records():
+        for number, places in enumerate(rows_of_pairs):
+            pairs = [columns["input_ids"][place] for place in places]
+            yield _serialize_row(
+                {
+                    "input_ids": [token for pair in pairs for token in pair],
+                    "lengths": [len(pair) for pair in pairs],
+                    "first_segment_lengths": [columns["first_segment_length"][place] for place in places],
+                    "next_sentence_labels": [columns["next_sentence_labels"][place] for place in places],
+                    "example_index": first_index + number,
+                }
+            )
+
+    return _write(path, records())
+
+
+def read_packed_examples(paths, sequence_length, pad_id=0):
+    """Reads rows of `write_packed_examples`: dicts of one row's arrays, see `row_packing.unpack_features`."""
+    return _read(paths, lambda records: parse_packed_examples(records, sequence_length, pad_id))
+
+
+def parse_packed_examples(records, sequence_length, pad_id=0):
+    """Parses serialized rows, strings (batch,), into what `read_packed_examples` yields, batched."""
+    names = ("input_ids", "lengths", "first_segment_lengths", "next_sentence_labels")
+    features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in names}
+    features["example_index"] = tf.io.FixedLenFeature([], tf.int64)
+    parsed = tf.io.parse_example(records, features)
+    arrays = unpack_features(*(parsed[name] for name in names), sequence_length, pad_id)
+    return {**arrays, "example_index": parsed["example_index"]}
 
 
 def read_masked_examples(paths, sequence_length, predictions_per_sequence):

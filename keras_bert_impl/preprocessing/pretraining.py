@@ -14,13 +14,16 @@ import tensorflow as tf
 from keras_bert_impl import features
 from keras_bert_impl.preprocessing.examples import (
     read_masked_examples,
+    read_packed_examples,
     read_unmasked_examples,
     write_masked_examples,
+    write_packed_examples,
     write_unmasked_examples,
 )
 from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.preprocessing.next_sentence import chunk_documents, pair_segments
 from keras_bert_impl.preprocessing.packing import pack, truncate_pairs_at_random
+from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 
 BLOCK_BYTES = 8_000_000  # text held at once: random second sentences come from the same block
@@ -37,6 +40,7 @@ def write_examples(
     duplicates=1,
     static_masks=False,
     short_sequence_probability=0.1,
+    packed=False,
     seed=0,
     on_block=lambda documents, examples: None,
 ):
@@ -51,12 +55,15 @@ def write_examples(
         duplicates: how often the text is cut into pairs, differently each time (Google's `dupe_factor`).
         static_masks: masks now, in google-research/bert's format, rather than anew in every epoch.
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
+        packed: puts several pairs in a row, so that hardly a position is padding; see `row_packing`.
         seed: of every random choice.
         on_block: called with the documents and examples written so far.
 
     Returns: (documents read, examples written).
-    Raises: ValueError if there are fewer than two documents.
+    Raises: ValueError if there are fewer than two documents, or static masks are wanted in packed rows.
     """
+    if packed and static_masks:
+        raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     wordpiece = WordPiece(tokenizer)
@@ -68,7 +75,12 @@ def write_examples(
             rows = _pack_block(token_lists, tokenizer, sequence_length, short_sequence_probability, seed, number)
             rows["example_index"] = tf.range(len(rows["token_ids"]), dtype=tf.int64) + num_examples
             path = directory / f"examples-{number:05d}.tfrecord"
-            if static_masks:
+            if packed:
+                lengths = tf.reduce_sum(rows["padding_mask"], axis=1).numpy()
+                shared = assign_rows(lengths, sequence_length, most_sequences(sequence_length))
+                np.random.default_rng((seed, number)).shuffle(shared)
+                num_examples += write_packed_examples(path, shared, rows, num_examples)
+            elif static_masks:
                 masking = masking_arguments(tokenizer, predictions_per_sequence, seed)
                 batches = (mask_tokens(batch, epoch=0, **masking) for batch in _batches(rows))
                 num_examples += write_masked_examples(path, batches)
@@ -91,6 +103,7 @@ def read_training_data(
     seed=0,
     start_step=0,
     static_masks=False,
+    packed=False,
     repeat=True,
     num_examples=None,
 ):
@@ -105,13 +118,17 @@ def read_training_data(
         seed: of order and masks.
         start_step: batches to leave out, those a resumed run has seen.
         static_masks: whether the files were written with static masks.
+        packed: whether their rows hold several pairs.
         repeat: epochs without end, each in an order of its own; otherwise one epoch in file order.
         num_examples: in the files; None counts them.
 
-    Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`.
+    Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
+        PACKED_ versions.
     """
     paths = [str(path) for path in paths]
-    if static_masks:
+    if packed:
+        rows = read_packed_examples(paths, sequence_length, tokenizer.pad_id)
+    elif static_masks:
         rows = read_masked_examples(paths, sequence_length, predictions_per_sequence)
     else:
         rows = read_unmasked_examples(paths, sequence_length, tokenizer.pad_id)
@@ -129,7 +146,7 @@ def read_training_data(
         batches = ordered.batch(batch_size, drop_remainder=repeat)
         if not static_masks:
             batches = batches.map(lambda batch: mask_tokens(batch, epoch=epoch, **masking), tf.data.AUTOTUNE)
-        return batches.map(_inputs_and_labels)
+        return batches.map(_packed_inputs_and_labels if packed else _inputs_and_labels)
 
     if num_examples is None:
         num_examples = int(tf.data.TFRecordDataset(paths).reduce(0, lambda count, _: count + 1))
@@ -161,6 +178,11 @@ def masking_arguments(tokenizer, predictions_per_sequence, seed):
 def _inputs_and_labels(rows):
     inputs = {name: rows[name] for name in features.PRETRAINING_INPUTS}
     return inputs, {name: rows[name] for name in features.PRETRAINING_LABELS}
+
+
+def _packed_inputs_and_labels(rows):
+    inputs = {name: rows[name] for name in features.PACKED_PRETRAINING_INPUTS}
+    return inputs, {name: rows[name] for name in features.PACKED_PRETRAINING_LABELS}
 
 
 def _blocks(documents):

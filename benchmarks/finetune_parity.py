@@ -42,7 +42,8 @@ def prepare(task_name, data, model, seed):
     import keras
 
     from finetune import TASKS, FinetuneConfig, read_splits
-    from finetune_trial import batches_of, build
+    from finetune_trial import batches_of, build, trim
+    from keras_bert_impl import checkpoints
 
     folder, sample, epochs, length = CASES[task_name]
     task = dataclasses.replace(TASKS[task_name], test=())
@@ -54,7 +55,10 @@ def prepare(task_name, data, model, seed):
     keras.utils.set_random_seed(seed)
     examples = read_splits(task, config, config.data)
     class_names = task.find_class_names(examples["train"])
-    ours = build(config, task, class_names)
+    checkpoint = checkpoints.open_checkpoint(config.model)
+    if os.environ.get("SIDE") != "theirs":
+        checkpoint, _ = trim(config, task, {**examples}, class_names, checkpoint)
+    ours = build(config, task, class_names, checkpoint)
     rows = {
         name: task.featurize(ours.tokenizer, part, class_names, ours.sequence_length) for name, part in examples.items()
     }
@@ -215,7 +219,7 @@ def measure(arguments, task, side, seed):
     path = pathlib.Path(arguments.output) / f"{task}_{side}_{seed}.json"
     if path.is_file():
         return json.loads(path.read_text())
-    environment = {**os.environ, "KERAS_BACKEND": "torch" if side == "theirs" else arguments.backend}
+    environment = {**os.environ, "SIDE": side, "KERAS_BACKEND": "torch" if side == "theirs" else arguments.backend}
     if side == "bfloat16":
         environment["PRECISION"] = "mixed_bfloat16"
     command = [sys.executable, __file__, "--data", arguments.data, "--model", arguments.model]

@@ -13,11 +13,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 
-def write_report(config, task, examples, rows, batches, model, class_names, history, directory):
+def write_report(config, task, examples, rows, batches, model, whole, class_names, history, directory):
     """Scores the trained model on every labelled split but train and writes it all; the figures of the first test
-    split with labels, or of the first dev split, with those of all in "splits".
+    split with labels, or of the first dev split, with those of all in "splits". `whole` is the model with all of the
+    vocabulary, which is what is saved.
     """
-    model.save_pretrained(directory / "model")
+    whole.save_pretrained(directory / "model")
     outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
     labelled = [split for split in outputs if examples[split].labels is not None]
     splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
@@ -29,7 +30,7 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
             task.write_submission(directory, split, found, class_names)
     draw(splits[reported], directory)
     if config.export:
-        export_saved_model(model, directory / "saved_model", overwrite=True)
+        export_saved_model(whole, directory / "saved_model", overwrite=True)
     figures = {
         **splits[reported],
         "task": task.name,

@@ -33,11 +33,14 @@ def train(config, task, examples, directory):
     """
     keras.utils.set_random_seed(config.seed)
     class_names = task.find_class_names(examples["train"])
-    model = build(config, task, class_names)
+    checkpoint = checkpoints.open_checkpoint(config.model)
+    trained, kept = trim(config, task, examples, class_names, checkpoint)
+    model = build(config, task, class_names, trained)
     rows = featurize(config, task, examples, class_names, model)
     batches = {split: batches_of(config, part, model) for split, part in rows.items()}
     open_run(directory, config)
-    compile_for(model, config, task, steps=config.epochs * batches["train"].num_batches)
+    total_steps = config.epochs * batches["train"].num_batches
+    compile_for(model, config, task, total_steps)
     start = "random weights" if config.from_scratch else config.model
     say(f"  {len(rows['train']):,} training rows, {batches['train'].padding_share():.0%} padding, from {start}")
     scorer = DevScores(config, task, examples, rows, batches, class_names, directory)
@@ -54,14 +57,48 @@ def train(config, task, examples, directory):
     for weight, best in zip(model.weights, scorer.best_weights, strict=True):
         weight.assign(best)
     merge_lora(model)
-    figures = write_report(config, task, examples, rows, batches, model, class_names, scorer.history, directory)
+    whole = model
+    if kept is not None:
+        rates = schedule_of(config, total_steps)(np.arange(scorer.best_epochs() * batches["train"].num_batches))
+        whole = untrim(config, task, class_names, model, checkpoint, kept, keras.ops.convert_to_numpy(rates))
+    figures = write_report(config, task, examples, rows, batches, model, whole, class_names, scorer.history, directory)
     shutil.rmtree(directory / "training_state", ignore_errors=True)
     return figures
 
 
-def build(config, task, class_names):
-    """The task's model, with the checkpoint's encoder unless from scratch, and with what is not to learn frozen."""
-    checkpoint = checkpoints.open_checkpoint(config.model)
+def trim(config, task, examples, class_names, checkpoint):
+    """The checkpoint with the words of the task's texts alone, and their ids; the checkpoint and None if all are."""
+    if not config.trim_vocabulary or config.from_scratch or checkpoint.tokenizer is None:
+        return checkpoint, None
+    length = min(config.sequence_length, checkpoint.config.max_length)
+    parts = [task.featurize(checkpoint.tokenizer, part, class_names, length) for part in examples.values()]
+    texts = [ids for part in parts for texts in (part.first, part.second or ()) for ids in texts]
+    return checkpoints.keep_words(checkpoint, np.unique(np.concatenate([np.zeros(0, int), *texts])))
+
+
+def untrim(config, task, class_names, model, checkpoint, kept, rates):
+    """The trained model with the checkpoint's whole vocabulary; rows that were left out decayed as AdamW's do.
+
+    No text has these words, so that the gradient of their rows is zero at each step, and with it AdamW's update.
+    `rates` are the learning rates of the steps.
+    """
+    whole = build(config, task, class_names, checkpoint, trainable=True)
+    ours = {weight.path: weight for weight in model.weights}
+    table = model.encoder.token_embedding.embeddings
+    rows = keras.ops.convert_to_numpy(whole.encoder.token_embedding.embeddings).copy()
+    if table.trainable:
+        rows *= np.prod(1 - rates.astype("float64") * model.optimizer.weight_decay)
+    rows[kept] = keras.ops.convert_to_numpy(table)
+    for weight in whole.weights:
+        weight.assign(rows if weight.path == table.path else ours[weight.path])
+    return whole
+
+
+def build(config, task, class_names, checkpoint, trainable=False):
+    """The task's model, with the checkpoint's encoder unless from scratch, and with what is not to learn frozen.
+
+    With `trainable` nothing is, and nothing is said: for the model that is saved.
+    """
     bert = dataclasses.replace(
         checkpoint.config,
         hidden_dropout_rate=config.dropout_rate,
@@ -79,10 +116,11 @@ def build(config, task, class_names):
             warnings.simplefilter("ignore")  # of the head, which everybody expects to be new
             new = checkpoints.load(model, checkpoint, except_for=heads).new
         missing = [path for path in new if not path.startswith(heads)]
-        if missing:
+        if missing and not trainable:
             say(f"  note: {config.model} has no values for {', '.join(missing)}: they start at random")
-    freeze_layers(model, config.frozen_layers)
-    if config.lora_rank:
+    if not trainable:
+        freeze_layers(model, config.frozen_layers)
+    if config.lora_rank and not trainable:
         enable_lora(model, config.lora_rank)
     return model
 
@@ -117,11 +155,15 @@ def is_compiled(config, model):
     return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
 
 
+def schedule_of(config, steps):
+    """The learning rate of a run of so many steps."""
+    return WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
+
+
 def compile_for(model, config, task, steps):
     """AdamW with warm-up and linear decay over the steps of the run."""
-    schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     model.compile(
-        optimizer=BertAdamW(schedule, layer_decay=config.layer_decay),
+        optimizer=BertAdamW(schedule_of(config, steps), layer_decay=config.layer_decay),
         loss=task.loss(),
         jit_compile=is_compiled(config, model),
     )
@@ -169,6 +211,10 @@ class DevScores(keras.callbacks.Callback):
         if self.is_over():
             say(f"\n  no better {self.task.main_metric} for {self.config.patience} epochs: stopping")
             self.model.stop_training = True
+
+    def best_epochs(self):
+        """Epochs that the best weights were trained for."""
+        return 1 + int(np.argmax([row["value"] for row in self.history]))
 
     def is_over(self):
         """Whether patience is over."""

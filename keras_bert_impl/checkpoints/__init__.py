@@ -1,12 +1,21 @@
 """Checkpoints of every format, told apart by their files: what `from_pretrained` and `save_pretrained` call."""
 
 from keras_bert_impl.checkpoints import huggingface, keras_hub
-from keras_bert_impl.checkpoints.growing import grow
+from keras_bert_impl.checkpoints.growing import grow, keep_words
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
 from keras_bert_impl.checkpoints.tables import Checkpoint, check_encoder, load
 from keras_bert_impl.checkpoints.whole_directory import finish
 
-__all__ = ["format_of", "grow", "huggingface", "load", "local_directory", "open_checkpoint", "published_table"]
+__all__ = [
+    "format_of",
+    "grow",
+    "huggingface",
+    "keep_words",
+    "load",
+    "local_directory",
+    "open_checkpoint",
+    "published_table",
+]
 
 
 def open_checkpoint(path):

@@ -45,6 +45,41 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
     )
 
 
+def keep_words(checkpoint, ids):
+    """The checkpoint with some words of its vocabulary alone, in ascending order of their ids.
+
+    Texts whose pieces are all kept are cut into the same pieces: the longest piece that fits is among them, and no
+    other is longer. Fine-tuning on what its texts use is faster, since an optimizer moves every row of the table.
+
+    Args:
+        checkpoint: what `open_checkpoint` gave, with a vocabulary.
+        ids: of the words; control tokens are kept in any case.
+
+    Returns: (Checkpoint, the ids kept, (words,) int).
+    """
+    tokenizer = checkpoint.tokenizer
+    control = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
+    kept = np.unique([*ids, *control])
+    words = [tokenizer.vocabulary[index] for index in kept]
+    source = checkpoint.source
+    by_word = ("token_embedding/embeddings", "masked_lm_head/output_bias")
+    of_words = {names[0] for path, names, _ in checkpoint.rows if path in by_word}
+    shapes = {name: (len(kept), *shape[1:]) if name in of_words else shape for name, shape in source.shapes.items()}
+
+    def read(name):
+        return source.read(name)[kept] if name in of_words else source.read(name)
+
+    smaller = WordPieceTokenizer(words, tokenizer.lowercase)
+    return (
+        checkpoint._replace(
+            config=dataclasses.replace(checkpoint.config, vocabulary_size=len(kept)),
+            source=source._replace(shapes=shapes, read=read),
+            read_tokenizer=lambda: smaller,
+        ),
+        kept,
+    )
+
+
 def _with_words(checkpoint, new_words):
     """What gives the tokenizer with the words, and the rows the embedding needs for them."""
     if not new_words:

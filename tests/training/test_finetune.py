@@ -208,6 +208,21 @@ def test_frozen_layers_do_not_change(checkpoint, tmp_path):
     assert changed == {"block_1", "pooler"}
 
 
+def test_training_with_the_words_in_use_gives_the_whole_model(checkpoint, tmp_path):
+    write_cola(tmp_path / "data")
+    weights = []
+    for name, trimmed in (("trimmed", True), ("whole", False)):
+        options = {"output": name, "trim_vocabulary": trimmed, "learning_rate": 0.05, "epochs": 2}
+        finetune.run(config_of(checkpoint, tmp_path, "cola", **options))
+        weights.append(kbi.BertTextClassifier.from_pretrained(tmp_path / name / "model").weights)
+    before = keras.ops.convert_to_numpy(kbi.BertEncoder.from_pretrained(checkpoint).token_embedding.embeddings)
+    for one, other in zip(*weights, strict=True):
+        values = [keras.ops.convert_to_numpy(weight) for weight in (one, other)]
+        np.testing.assert_allclose(*values, atol=1e-5, err_msg=one.path)
+    table = keras.ops.convert_to_numpy(weights[0][0])
+    assert table.shape == before.shape and (table != before).all()
+
+
 def test_class_weights_and_layer_decay_are_taken(checkpoint, tmp_path):
     write_ner(tmp_path / "data")
     options = {"class_weights": "balanced", "layer_decay": 0.8, "epochs": 1}

@@ -15,9 +15,17 @@ import pytest
 
 REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 # These folders are about tf.data and SavedModel; the TensorFlow run of the tests covers them.
-TENSORFLOW_ONLY = ("preprocessing", "export", "training", "notebooks")
+TENSORFLOW_ONLY = ("preprocessing", "export", "notebooks")
+# Of the scripts, what depends on the backend.
+ON_EVERY_BACKEND = ("test_resumption.py",)
 
-collect_ignore = [] if keras.backend.backend() == "tensorflow" else list(TENSORFLOW_ONLY)
+collect_ignore = []
+if keras.backend.backend() != "tensorflow":
+    scripts = pathlib.Path(__file__).with_name("training").glob("test_*.py")
+    collect_ignore = [
+        *TENSORFLOW_ONLY,
+        *(f"training/{path.name}" for path in scripts if path.name not in ON_EVERY_BACKEND),
+    ]
 
 # For `compile`: tracing a step of milliseconds takes TensorFlow seconds, and XLA more. Only JAX needs to compile; that
 # all three train as `compile` leaves them by itself is what test_fit_learns_from_texts and the pretrainer's tests say.

@@ -14,18 +14,44 @@ import typing
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  the operations of the tokenizer
 
-from keras_bert_impl import BertEncoder, BertMaskedLM, BertTextClassifier, WordPieceTokenizer, checkpoints
+import keras_bert_impl as kbi
+from keras_bert_impl import WordPieceTokenizer, checkpoints
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.runs import main, say
 
 # What a checkpoint can serve for; the first is what "auto" means.
 TASKS = {
     "BertForSequenceClassification": ("classify", "embed"),
+    "BertForTokenClassification": ("label_words", "embed"),
+    "BertForQuestionAnswering": ("answer", "embed"),
+    "BertForMultipleChoice": ("choose", "embed"),
+    "BertForNextSentencePrediction": ("next_sentence", "embed"),
     "BertForMaskedLM": ("fill_mask", "embed"),
-    "BertForPreTraining": ("fill_mask", "embed"),
+    "BertForPreTraining": ("fill_mask", "next_sentence", "embed"),
     "BertModel": ("embed",),
 }
-SHOWN_OUTPUT = {"classify": "label", "fill_mask": "tokens", "embed": "mean_pooled"}
+MODELS = {
+    "classify": kbi.BertTextClassifier,
+    "regress": kbi.BertTextRegressor,
+    "label_words": kbi.BertTokenClassifier,
+    "answer": kbi.BertQuestionAnswerer,
+    "choose": kbi.BertMultipleChoice,
+    "next_sentence": kbi.BertNextSentencePredictor,
+    "fill_mask": kbi.BertMaskedLM,
+    "embed": kbi.BertEncoder,
+}
+SENTENCE = "The cat sat on the mat."
+# The inputs of the example that is printed, and the output it shows.
+EXAMPLES = {
+    "classify": ({"text": [SENTENCE]}, "label"),
+    "regress": ({"text": [SENTENCE]}, "value"),
+    "label_words": ({"text": [SENTENCE]}, "labels"),
+    "answer": ({"question": ["Where did it sit?"], "context": [SENTENCE]}, "answer"),
+    "choose": ({"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}, "class_id"),
+    "next_sentence": ({"text": [SENTENCE], "text_pair": ["It slept."]}, "probability"),
+    "fill_mask": ({"text": ["The capital of France is [MASK]."]}, "tokens"),
+    "embed": ({"text": [SENTENCE]}, "mean_pooled"),
+}
 
 
 @dataclasses.dataclass
@@ -35,7 +61,7 @@ class ExportConfig:
     Args:
         model: checkpoint directory with config.json, model.safetensors and vocabulary.
         output: directory to write.
-        task: classify, fill_mask, embed, or auto: what the checkpoint was made for.
+        task: what it shall do, or auto: what the checkpoint was made for.
         sequence_length: longer texts are cut to so many tokens; default is all the model's positions. Give what
             training cut to: a checkpoint does not hold it.
         overwrite: replace a SavedModel that stands at the output.
@@ -43,7 +69,9 @@ class ExportConfig:
 
     model: str
     output: str
-    task: typing.Literal["auto", "classify", "fill_mask", "embed"] = "auto"
+    task: typing.Literal[
+        "auto", "classify", "regress", "label_words", "answer", "choose", "next_sentence", "fill_mask", "embed"
+    ] = "auto"
     sequence_length: int | None = None
     overwrite: bool = False
 
@@ -53,7 +81,7 @@ def run(config):
     task = choose_task(config)
     tokenizer = WordPieceTokenizer.from_pretrained(config.model)
     export_saved_model(
-        load_model(config.model, task), config.output, tokenizer, config.sequence_length, config.overwrite
+        MODELS[task].from_pretrained(config.model), config.output, tokenizer, config.sequence_length, config.overwrite
     )
     signatures = tf.saved_model.load(config.output).signatures
     say(f"{config.output} serves {config.model}:")
@@ -65,19 +93,15 @@ def run(config):
 
 def choose_task(config):
     """The task asked for, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
-    architecture = checkpoints.open_checkpoint(config.model).architecture
-    tasks = TASKS.get(architecture)
+    checkpoint = checkpoints.open_checkpoint(config.model)
+    architecture, tasks = checkpoint.architecture, TASKS.get(checkpoint.architecture)
+    if architecture == "BertForSequenceClassification" and checkpoint.class_names is None:
+        tasks = ("regress", "embed")
     if tasks is None and config.task == "auto":
         raise ValueError(f"{config.model} is a {architecture}, which tells no task: say --task fill_mask or embed.")
     if tasks is not None and config.task not in ("auto", *tasks):
         raise ValueError(f"{config.model} is a {architecture}, good for {' or '.join(tasks)}, not for {config.task}.")
     return tasks[0] if config.task == "auto" else config.task
-
-
-def load_model(path, task):
-    """The checkpoint as the model of the task."""
-    kinds = {"classify": BertTextClassifier, "fill_mask": BertMaskedLM, "embed": BertEncoder}
-    return kinds[task].from_pretrained(path)
 
 
 def print_signature(name, function):
@@ -91,12 +115,13 @@ def print_signature(name, function):
 
 def print_example(directory, task):
     """Prints four lines of Python that load the SavedModel and call it."""
-    text = "The capital of France is [MASK]." if task == "fill_mask" else "The cat sat on the mat."
+    inputs, shown = EXAMPLES[task]
+    arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in inputs.items())
     say("Call it:")
     say("    import tensorflow as tf, tensorflow_text")
     say(f"    serve = tf.saved_model.load({str(directory)!r}).signatures['serving_default']")
-    say(f"    outputs = serve(text=tf.constant([{text!r}]))")
-    say(f"    print(outputs[{SHOWN_OUTPUT[task]!r}].numpy())")
+    say(f"    outputs = serve({arguments})")
+    say(f"    print(outputs[{shown!r}].numpy())")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from keras_bert_impl.models import (
     BertMaskedLM,
     BertMultipleChoice,
     BertNextSentencePredictor,
+    BertQuestionAnswerer,
     BertTextClassifier,
     BertTextEmbedder,
     BertTextRegressor,
@@ -27,6 +28,7 @@ from keras_bert_impl.models import (
 from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_config
 
 MODELS = (
+    BertQuestionAnswerer,
     BertTextClassifier,
     BertTextRegressor,
     BertTokenClassifier,
@@ -41,7 +43,8 @@ MODELS = (
 def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False):
     """Writes a SavedModel that takes raw strings; TensorFlow and tensorflow_text alone load it.
 
-    Every signature takes `text`, (batch,) strings. Any string is accepted, the empty one and invalid UTF-8 as well.
+    Unless said, a signature takes `text`, (batch,) strings. Any string is accepted, the empty one and invalid UTF-8 as
+    well.
 
     BertTextClassifier, `serving_default`, and `pairs` which also takes `text_pair`:
         `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,) the class's name
@@ -56,6 +59,8 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
         `logits`, `probabilities` (batch, choices), `class_id` (batch,) the number of the likeliest
     BertNextSentencePredictor, `serving_default`, which also takes `text_pair`:
         `logits` (batch, 2), `probability` (batch,) that text_pair follows text
+    BertQuestionAnswerer, `serving_default`, which takes `question` and `context`, of any length:
+        `answer` (batch,), `begin`, `end` its bytes in the context, `score`, `null_odds` higher for no answer
     BertTextEmbedder, `serving_default`:
         `vector` (batch, width)
     BertEncoder, `serving_default`:

@@ -12,12 +12,14 @@ import sys
 import keras
 import tensorflow as tf
 
+from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.saved_model import MODELS
 from keras_bert_impl.models import (
     BertEncoder,
     BertMaskedLM,
     BertMultipleChoice,
     BertNextSentencePredictor,
+    BertQuestionAnswerer,
     BertTextClassifier,
     BertTextEmbedder,
     BertTextRegressor,
@@ -133,7 +135,7 @@ def token_classifier_signatures(model, tokenizer, sequence_length):
         rows = pack_to_longest(of_words.merge_dims(1, 2), None, tokenizer, sequence_length)
         logits = model(rows, training=False)  # (batch, length, classes)
         ends = words.with_flat_values(pieces.row_lengths())
-        ends = ends.with_flat_values(_cumulated(ends))
+        ends = ends.with_flat_values(sums_within_rows(ends))
         first = ends.flat_values - pieces.row_lengths() + 1  # after [CLS]
         is_kept = ends.flat_values < sequence_length - 1
         places = tf.stack([ends.value_rowids(), tf.where(is_kept, first, 0)], axis=1)
@@ -146,13 +148,6 @@ def token_classifier_signatures(model, tokenizer, sequence_length):
         }
 
     return {"serving_default": (label_words, [TEXT])}
-
-
-def _cumulated(rows):
-    """The sums of each ragged row from its begin to each value, flat."""
-    sums = tf.cumsum(rows.flat_values)
-    before = tf.gather(tf.concat([[0], sums], axis=0), rows.row_starts())
-    return sums - tf.gather(before, rows.value_rowids())
 
 
 def masked_lm_signatures(model, tokenizer, sequence_length):
@@ -216,6 +211,7 @@ SIGNATURES = {
     BertTextRegressor: regressor_signatures,
     BertTokenClassifier: token_classifier_signatures,
     BertMultipleChoice: multiple_choice_signatures,
+    BertQuestionAnswerer: question_answerer_signatures,
     BertNextSentencePredictor: next_sentence_signatures,
     BertMaskedLM: masked_lm_signatures,
     BertTextEmbedder: embedder_signatures,

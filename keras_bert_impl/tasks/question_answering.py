@@ -38,7 +38,6 @@ class QuestionAnswering:
     defaults: dict = dataclasses.field(default_factory=dict)
     bad_rows: str = "stop"
     submissions: dict = dataclasses.field(default_factory=dict)
-    exports: bool = False
 
     def read(self, directory, split, bad_rows):
         """The Questions of a split. Raises ValueError as `read_questions`."""

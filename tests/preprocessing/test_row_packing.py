@@ -97,49 +97,6 @@ def test_packed_files_hold_the_pairs_of_the_padded_ones(paths):
     assert packed == padded
 
 
-def test_a_packed_row_gives_what_its_pairs_give_alone(paths):
-    config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=2, num_heads=3, intermediate_size=21, max_length=48)
-    packed = kbi.BertPretrainer(kbi.BertEncoder(config, packed=True))
-    alone = kbi.BertPretrainer(kbi.BertEncoder(config))
-    random = np.random.default_rng(1)
-    for weight, other in zip(packed.weights, alone.weights, strict=True):
-        assert weight.path == other.path
-        value = random.normal(size=weight.shape, scale=0.3)
-        weight.assign(value)
-        other.assign(value)
-    inputs, labels = read(paths["packed"], True)[0]
-    found = packed.predict_on_batch(inputs)
-    pairs = 0
-    for row in range(4):
-        for number in range(int(labels["next_sentence_weights"][row].sum())):
-            where = np.flatnonzero(inputs["sequence_ids"][row] == number + 1)
-            is_here = np.isin(inputs["mask_positions"][row], where) & (labels["mask_weights"][row] > 0)
-            pair = {name: inputs[name][row, where][None] for name in ("token_ids", "segment_ids", "padding_mask")}
-            pair["mask_positions"] = inputs["mask_positions"][row, is_here][None] - where[0]
-            if is_here.any():
-                expected = alone.predict_on_batch(pair)
-                np.testing.assert_allclose(
-                    found["masked_lm_logits"][row, is_here], expected["masked_lm_logits"][0], atol=1e-5
-                )
-                np.testing.assert_allclose(
-                    found["next_sentence_logits"][row, number], expected["next_sentence_logits"][0], atol=1e-5
-                )
-                pairs += 1
-    assert pairs > 4
-
-
-def test_padding_of_labels_does_not_count(paths):
-    config = kbi.BertConfig(len(WORDS), hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=48)
-    model = kbi.BertPretrainer(kbi.BertEncoder(config, packed=True))
-    model.compile(optimizer=kbi.optimization.BertAdamW(1e-3), jit_compile=False)
-    ((inputs, labels), *_) = read(paths["packed"], True)
-    before = model.evaluate(inputs, labels, batch_size=4, return_dict=True, verbose=0)
-    wrong = np.where(labels["next_sentence_weights"] > 0, labels["next_sentence_labels"], 1)
-    after = model.evaluate(inputs, {**labels, "next_sentence_labels": wrong}, batch_size=4, return_dict=True, verbose=0)
-    assert before == after
-    model.fit(tf.data.Dataset.from_tensors((inputs, labels)), verbose=0)
-
-
 def test_static_masks_have_no_packed_rows(tmp_path):
     with pytest.raises(ValueError, match="Google's format has no packed rows"):
         write_examples(

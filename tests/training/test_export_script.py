@@ -35,6 +35,14 @@ def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path,
     assert sum(guesses.count(f"b'{word}'") for word in WORDS) == 5
 
 
+@pytest.mark.parametrize("kind", [kbi.BertTextRegressor, kbi.BertQuestionAnswerer, kbi.BertMultipleChoice])
+def test_examples_of_other_heads_run(checkpoint, tmp_path, capsys, kind):
+    path, output = checkpoint(kind), str(tmp_path / "served")
+    run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))
+    exec("\n".join(line.strip() for line in capsys.readouterr().out.splitlines()[-4:]))
+    assert capsys.readouterr().out.startswith("[")
+
+
 @pytest.mark.parametrize(
     ("architecture", "asked", "task"),
     [
@@ -43,7 +51,9 @@ def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path,
         ("BertForPreTraining", "auto", "fill_mask"),
         ("BertForPreTraining", "embed", "embed"),
         ("BertModel", "auto", "embed"),
-        ("BertForQuestionAnswering", "embed", "embed"),
+        ("BertForQuestionAnswering", "auto", "answer"),
+        ("BertForTokenClassification", "auto", "label_words"),
+        ("BertLMHeadModel", "embed", "embed"),
     ],
 )
 def test_task_is_told_from_the_architecture(checkpoint, architecture, asked, task):
@@ -54,7 +64,7 @@ def test_task_without_a_head_is_refused(checkpoint):
     path = _renamed(checkpoint(kbi.BertPretrainer), "BertForMaskedLM")
     with pytest.raises(ValueError, match="BertForMaskedLM, good for fill_mask or embed, not for classify"):
         choose_task(ExportConfig(path, "served", "classify"))
-    _renamed(path, "BertForQuestionAnswering")
+    _renamed(path, "BertLMHeadModel")
     with pytest.raises(ValueError, match="tells no task: say --task"):
         choose_task(ExportConfig(path, "served"))
 

@@ -1,0 +1,161 @@
+"""Questions and contexts to answers in a TensorFlow graph: windows, model, best span, its place in the context.
+
+What `tasks.squad_files.make_windows` and `tasks.squad_answers.best_answers` do, for the best answer. One difference: a
+word whose length changes when it is normalized (decomposed Hangul, ligatures) is answered whole, there by its pieces.
+"""
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_bert_impl.preprocessing.packing import pack
+from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.tokenizers import google_characters
+
+QUESTION = tf.TensorSpec((None,), tf.string, name="question")
+CONTEXT = tf.TensorSpec((None,), tf.string, name="context")
+NO_SCORE = float("-inf")
+
+
+def question_answerer_signatures(model, tokenizer, sequence_length, stride=128, question_length=64, longest=30, top=20):
+    """Questions and their contexts to the best answers; options as of the task."""
+    question_length, stride = min(question_length, sequence_length // 4), min(stride, sequence_length // 2)
+    cut = PiecesWithOffsets(tokenizer)
+
+    def answer_one(question_and_context):
+        question, context = question_and_context
+        asked = cut.wordpiece(question[tf.newaxis])[0, :question_length]
+        pieces, begins, ends = cut(context)
+        room = sequence_length - 3 - tf.size(asked)
+        windows, is_best = windows_of(tf.size(pieces), room, tf.minimum(stride, room))  # ragged (windows, tokens)
+        segments = windows.with_flat_values(tf.gather(pieces, windows.flat_values))
+        asked_again = tf.RaggedTensor.from_tensor(tf.tile(asked[tf.newaxis], [segments.nrows(out_type=tf.int32), 1]))
+        rows = pack(
+            asked_again, segments, sequence_length, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, "only_second"
+        )
+        length = tf.reduce_max(tf.reduce_sum(rows["padding_mask"], axis=1))
+        logits = tf.cast(model({name: row[:, :length] for name, row in rows.items()}, training=False), tf.float32)
+        null_score = tf.reduce_min(logits[:, 0, 0] + logits[:, 0, 1])
+        of_context = logits[:, 2 + tf.size(asked) : -1]  # (windows, tokens of the longest, 2)
+        row, first, last, score = best_span(of_context, windows, is_best, longest, top)
+        found = tf.math.is_finite(score)
+        token = tf.cond(found, lambda: tf.gather(windows[row], [first, last]), lambda: tf.zeros([2], tf.int32))
+        # A context without any token has no offsets.
+        place = tf.concat([begins, [0]], 0)[token[0]], tf.concat([ends, [0]], 0)[token[1]]
+        begin, end = (tf.where(found, value, 0) for value in place)
+        score = tf.where(found, score, 0.0)
+        return {
+            "answer": tf.strings.substr(context, begin, end - begin),
+            "begin": begin,
+            "end": end,
+            "score": score,
+            "null_odds": null_score - score,
+        }
+
+    def answer(question, context):
+        message = "question and context must hold equally many strings."
+        with tf.control_dependencies([tf.debugging.assert_equal(tf.size(question), tf.size(context), message)]):
+            types = {"answer": tf.string, "begin": tf.int32, "end": tf.int32, "score": tf.float32}
+            specs = {name: tf.TensorSpec([], kind) for name, kind in {**types, "null_odds": tf.float32}.items()}
+            return tf.map_fn(answer_one, (question, context), fn_output_signature=specs)
+
+    return {"serving_default": (answer, [QUESTION, CONTEXT])}
+
+
+def windows_of(count, room, stride):
+    """Which tokens each window shows, and of which it shows more context than any other.
+
+    Returns: RaggedTensor (windows, tokens) of int32; RaggedTensor of bool, likewise.
+    """
+    number = 1 + tf.maximum(0, -(-(count - room) // stride))
+    begins = tf.range(number) * stride
+    ends = tf.minimum(begins + room, count)
+    token = tf.range(count)
+    left, right = token - begins[:, tf.newaxis], ends[:, tf.newaxis] - 1 - token  # (windows, tokens of the context)
+    context = tf.cast(tf.minimum(left, right), tf.float32) + 0.01 * tf.cast(ends - begins, tf.float32)[:, tf.newaxis]
+    best = tf.argmax(tf.where((left >= 0) & (right >= 0), context, -1.0), axis=0, output_type=tf.int32)
+    windows = tf.ragged.range(begins, ends)
+    rows = tf.cast(windows.value_rowids(), tf.int32)
+    return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
+
+
+def best_span(logits, windows, is_best, longest, top):
+    """The window, first and last place in it, and score of the best span; the score is -inf if there is none.
+
+    Args:
+        logits: (windows, tokens, 2), of a start and an end.
+        windows: of `windows_of`.
+        is_best: likewise.
+        longest: tokens of a span at most.
+        top: starts and ends looked at in a window.
+    """
+    shape = tf.shape(logits)[:2]
+    starts = tf.where(is_best.to_tensor(False, shape=[None, None])[:, : shape[1]], logits[:, : shape[1], 0], NO_SCORE)
+    is_token = tf.sequence_mask(windows.row_lengths(), shape[1])
+    ends = tf.where(is_token, logits[..., 1], NO_SCORE)
+    count = tf.minimum(top, shape[1])
+    start_scores, first = tf.math.top_k(starts, count)  # (windows, top)
+    end_scores, last = tf.math.top_k(ends, count)
+    scores = start_scores[:, :, tf.newaxis] + end_scores[:, tf.newaxis]  # (windows, top, top)
+    distance = last[:, tf.newaxis] - first[:, :, tf.newaxis]
+    scores = tf.where((distance >= 0) & (distance < longest), scores, NO_SCORE)
+    flat = tf.concat([tf.reshape(scores, [-1]), [NO_SCORE]], axis=0)
+    place = tf.argmax(flat, output_type=tf.int32)
+    # The place behind all others, where there is no span, would divide by nothing.
+    inside, each = tf.minimum(place, tf.maximum(tf.size(flat) - 2, 0)), tf.maximum(count, 1)
+    row, rest = inside // (each * each), inside % (each * each)
+    flat_first, flat_last = (tf.concat([tf.reshape(array, [-1]), [0]], axis=0) for array in (first, last))
+    return row, flat_first[row * each + rest // each], flat_last[row * each + rest % each], flat[place]
+
+
+class PiecesWithOffsets(tf.Module):
+    """The pieces of one text, with the bytes at which each begins and ends.
+
+    Input:  () string.
+    Output: three int32 (pieces,): ids, first byte, byte after the last.
+    """
+
+    def __init__(self, tokenizer):
+        super().__init__(name="pieces_with_offsets")
+        self.wordpiece = WordPiece(tokenizer)
+        spaces = google_characters.character_class(google_characters.SPACES)
+        alone = google_characters.character_class(google_characters.isolated())
+        self._parting, self._kept = f"[{spaces}]+|[{alone}]", f"[{alone}]"
+        lengths = [len(token.removeprefix("##")) for token in tokenizer.vocabulary]
+        # The length of what is unknown is not that of "[UNK]".
+        lengths[tokenizer.unk_id] = 1 << 20
+        self._lengths = tf.constant(lengths, tf.int32)
+
+    def __call__(self, text):
+        words, begins, ends = tf_text.regex_split_with_offsets(text[tf.newaxis], self._parting, self._kept)
+        words, begins, ends = words[0], tf.cast(begins[0], tf.int32), tf.cast(ends[0], tf.int32)
+        pieces = self.wordpiece(words)  # (words, pieces)
+        lengths = pieces.with_flat_values(tf.gather(self._lengths, pieces.flat_values))
+        is_exact = tf.reduce_sum(lengths, axis=1) == tf.strings.length(words, unit="UTF8_CHAR")  # (words,)
+        word = pieces.value_rowids()
+        after = sums_within_rows(lengths)  # characters of the word up to and with the piece
+        first = self._bytes(words, word, after - lengths.flat_values)
+        last = self._bytes(words, word, after)
+        exact = tf.gather(is_exact, word)
+        begin, end = tf.gather(begins, word), tf.gather(ends, word)
+        return (
+            pieces.flat_values,
+            tf.where(exact, begin + first, begin),
+            tf.where(exact, begin + last, end),
+        )
+
+    def _bytes(self, words, word, characters):
+        """The byte at which character number `characters` of word number `word` begins, or the word's end."""
+        _, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8", errors="replace")
+        lengths = tf.cast(tf.strings.length(words), tf.int64)
+        offsets = tf.concat([offsets, tf.RaggedTensor.from_tensor(lengths[:, tf.newaxis])], axis=1)
+        table = offsets.to_tensor(0)  # (words, characters + 1)
+        limit = tf.maximum(tf.shape(table)[1] - 1, 0)
+        places = tf.stack([tf.cast(word, tf.int32), tf.minimum(characters, limit)], axis=1)
+        return tf.cast(tf.gather_nd(table, places), tf.int32)
+
+
+def sums_within_rows(rows):
+    """The sums of each ragged row from its begin to each value, flat."""
+    sums = tf.cumsum(rows.flat_values)
+    before = tf.gather(tf.concat([[0], sums], axis=0), rows.row_starts())
+    return sums - tf.gather(before, rows.value_rowids())

@@ -1,0 +1,79 @@
+"""The graph gives the best answers of the task."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import WORDS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.batching import LengthBatches, predict_rows
+from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.export.question_graph import PiecesWithOffsets, windows_of
+from keras_bert_impl.tasks import question_answering, squad_files
+from keras_bert_impl.tasks.squad_answers import best_answers
+
+CONTEXTS = [
+    "The cat sat on a mat. The dogs ran in red rain, it is bad!",
+    "the\tCafé dogs\n sat" * 9,
+    "mat",
+    "",
+    "a 日 dog, unknownword\u200b cat rain",
+]
+QUESTIONS = ["is it good", "the cat sat on a mat . " * 4, "red ?", "who", ""]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return kbi.WordPieceTokenizer(WORDS)
+
+
+def test_pieces_stand_where_the_tokenizer_says(tokenizer):
+    cut = PiecesWithOffsets(tokenizer)
+    for text in CONTEXTS:
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        ids, begins, ends = (array.numpy().tolist() for array in cut(tf.constant(text)))
+        assert ids == encoding.ids
+        content = text.encode()
+        found = [content[begin:end].decode().strip("\u200b") for begin, end in zip(begins, ends, strict=True)]
+        assert found == [text[begin:end].strip("\u200b") for begin, end in encoding.offsets]
+
+
+@pytest.mark.parametrize(("count", "room", "stride"), [(3, 7, 2), (7, 7, 2), (8, 7, 2), (23, 7, 3), (20, 5, 5)])
+def test_windows_are_those_of_the_task(count, room, stride):
+    windows, is_best = windows_of(tf.constant(count), tf.constant(room), tf.constant(stride))
+    begins = squad_files.window_begins(count, room, stride)
+    best = squad_files.best_windows(count, begins, room)
+    assert windows.to_list() == [list(range(begin, min(begin + room, count))) for begin in begins]
+    assert is_best.to_list() == [[best[token] == n for token in row] for n, row in enumerate(windows.to_list())]
+
+
+@pytest.mark.parametrize("sequence_length", [20, 48])
+def test_answers_are_those_of_the_task(tokenizer, sequence_length, tmp_path):
+    config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=2, num_heads=3, intermediate_size=21, max_length=48)
+    model = kbi.BertQuestionAnswerer(kbi.BertEncoder(config), tokenizer, sequence_length)
+    random = np.random.default_rng(5)
+    for weight in model.weights:
+        weight.assign(random.normal(size=weight.shape, scale=0.4))
+    export_saved_model(model, tmp_path / "served")
+    serve = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
+    served = {name: array.numpy() for name, array in serve(
+        question=tf.constant(QUESTIONS), context=tf.constant(CONTEXTS)
+    ).items()}  # fmt: skip
+    questions = [
+        squad_files.Question(str(n), question, context, [])
+        for n, (question, context) in enumerate(zip(QUESTIONS, CONTEXTS, strict=True))
+    ]
+    task = question_answering.TASKS["question_answering"]
+    rows = task.featurize(tokenizer, squad_files.Questions(questions, {"data": []}, True), None, sequence_length)
+    outputs = predict_rows(model, LengthBatches(tokenizer, rows, 3, sequence_length, shuffle=False))
+    starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
+    answers, odds = best_answers(questions, rows.source, starts, ends, with_impossible=True)
+    for number, context in enumerate(CONTEXTS):
+        with_text = [found for found in answers[number] if found.text]
+        expected = with_text[0].text if with_text else ""
+        assert served["answer"][number].decode().strip("\u200b") == expected.strip("\u200b"), context
+        found = context.encode()[served["begin"][number] : served["end"][number]]
+        assert found == served["answer"][number]
+    np.testing.assert_allclose(served["null_odds"], odds, atol=1e-4)
+    assert keras.backend.backend() == "tensorflow"

@@ -95,7 +95,8 @@ def choose_task(config):
     """The task asked for, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
     checkpoint = checkpoints.open_checkpoint(config.model)
     architecture, tasks = checkpoint.architecture, TASKS.get(checkpoint.architecture)
-    if architecture == "BertForSequenceClassification" and checkpoint.class_names is None:
+    is_sequence_head = architecture == "BertForSequenceClassification" and checkpoint.has("classifier/")
+    if is_sequence_head and checkpoint.class_names is None:
         tasks = ("regress", "embed")
     if tasks is None and config.task == "auto":
         raise ValueError(f"{config.model} is a {architecture}, which tells no task: say --task fill_mask or embed.")

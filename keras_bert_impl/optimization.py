@@ -86,6 +86,61 @@ class BertAdamW(keras.optimizers.AdamW):
         return {**super().get_config(), "layer_decay": self.layer_decay}
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertLamb(keras.optimizers.Lamb):
+    """LAMB for batches of thousands (You et al. 2020, algorithm 2): each weight moves by a share of its own norm.
+
+    As the paper has it and Keras' Lamb has not: the decay is part of the update whose norm is taken. As Google's code:
+    no decay and no share of the norm for biases and layer norms, gradients clipped to a global norm.
+
+    Args:
+        learning_rate: a number or a schedule; 0.00176 at a batch of 512 to 0.005 at 32,768 in the paper.
+        weight_decay: 0.01 in the paper.
+        global_clipnorm: of all gradients together.
+        beta_2, epsilon: 0.999 and 1e-6 in the paper.
+    """
+
+    def __init__(
+        self, learning_rate=1e-3, weight_decay=0.01, global_clipnorm=1.0, beta_2=0.999, epsilon=1e-6, **arguments
+    ):
+        super().__init__(
+            learning_rate,
+            global_clipnorm=global_clipnorm,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            **{"name": "bert_lamb", **arguments},
+        )
+        self.decay = float(weight_decay)
+
+    def build(self, variables):
+        super().build(variables)
+        names = [variable.path.split("/")[-1] for variable in variables]
+        self.is_plain = [name in ("bias", "output_bias", "gamma", "beta") for name in names]
+
+    def update_step(self, gradient, variable, learning_rate):
+        rate, gradient = ops.cast(learning_rate, variable.dtype), ops.cast(gradient, variable.dtype)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        index = self._get_variable_index(variable)
+        first, second = self._momentums[index], self._velocities[index]
+        self.assign_add(first, (gradient - first) * (1 - self.beta_1))
+        self.assign_add(second, (ops.square(gradient) - second) * (1 - self.beta_2))
+        corrected = second / (1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
+        update = first / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), step))
+        update = update / (ops.sqrt(corrected) + self.epsilon)
+        if self.is_plain[index]:
+            self.assign_sub(variable, rate * update)
+            return
+        update = update + self.decay * variable
+        norms = [ops.sqrt(ops.sum(ops.square(array))) for array in (variable, update)]
+        # A weight that is still zero, or does not move, has no share.
+        defined = ops.logical_and(norms[0] > 0, norms[1] > 0)
+        share = ops.where(defined, norms[0] / ops.where(norms[1] > 0, norms[1], 1.0), 1.0)
+        self.assign_sub(variable, share * rate * update)
+
+    def get_config(self):
+        return {**super().get_config(), "weight_decay": self.decay}
+
+
 def layer_rates(paths, layer_decay):
     """The share of the learning rate for each weight path: 1 above the blocks, `layer_decay` less with each step down.
 

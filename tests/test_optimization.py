@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from keras_bert_impl import BertEncoder, BertPretrainer
-from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
 
 
 def test_the_rate_rises_over_warmup_and_falls_to_zero_at_the_end():
@@ -84,3 +84,23 @@ def test_the_schedule_survives_a_keras_file(tmp_path):
     model.save(tmp_path / "model.keras")
     schedule = keras.saving.load_model(tmp_path / "model.keras").optimizer.get_config()["learning_rate"]["config"]
     assert schedule == {"peak": 0.6, "warmup_steps": 3, "total_steps": 7}
+
+
+def test_lamb_moves_a_weight_by_a_share_of_its_norm():
+    # Worked by hand: the first corrected update is the gradient's sign, (1, -1); with decay 0.5 of (3, 4) it is
+    # (2.5, 1), of norm sqrt(7.25); the weight has norm 5, the rate is 0.1.
+    weight = keras.Variable(np.array([3.0, 4.0], "float32"), name="kernel")
+    bias = keras.Variable(np.array([3.0, 4.0], "float32"), name="bias")
+    optimizer = BertLamb(0.1, weight_decay=0.5, global_clipnorm=None, epsilon=0.0)
+    gradient = keras.ops.convert_to_tensor(np.array([0.2, -0.7], "float32"))
+    optimizer.apply([gradient, gradient], [weight, bias])
+    share = 5 / np.sqrt(7.25)
+    expected = [3 - 0.1 * share * 2.5, 4 - 0.1 * share * 1]
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(weight), expected, rtol=1e-5)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(bias), [2.9, 4.1], rtol=1e-5)
+
+
+def test_lamb_comes_back_from_its_description():
+    optimizer = BertLamb(0.1, weight_decay=0.25, beta_2=0.98)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert (type(again), again.decay, again.beta_2) == (BertLamb, 0.25, 0.98)

@@ -26,7 +26,7 @@ import numpy as np
 
 import pretraining_report
 from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTokenizer
-from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
 from keras_bert_impl.preprocessing.pretraining import read_training_data
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
 from training_state import TrainingState, reseed, restore
@@ -48,6 +48,9 @@ class PretrainConfig:
         warmup_share: part of the steps in which the learning rate rises; 1 % in the paper.
         weight_decay: 0.01 in the paper; not on biases and layer norms.
         beta_2: memory of AdamW's second moment; 0.999 in the paper, 0.98 for runs of some thousand steps.
+        optimizer: adamw as in the paper, or lamb for batches of thousands.
+        gradient_accumulation_steps: batches whose gradients are added up before the weights move.
+        ema_momentum: keep an exponential moving average of the weights, and save that; 0.999 for example.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: XLA, or on torch its own compiler: on, off, or auto: JAX on, torch off, TensorFlow as measured.
         steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
@@ -71,6 +74,9 @@ class PretrainConfig:
     warmup_share: float = 0.01
     weight_decay: float = 0.01
     beta_2: float = 0.999
+    optimizer: typing.Literal["adamw", "lamb"] = "adamw"
+    gradient_accumulation_steps: int | None = None
+    ema_momentum: float | None = None
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     steps_per_round: int | None = None
@@ -245,7 +251,14 @@ def build(config, data, jit_compile, steps):
     )
     model = BertPretrainer(BertEncoder(bert, packed=data.packed, dtype=policy))
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
-    optimizer = BertAdamW(schedule, weight_decay=config.weight_decay, beta_2=config.beta_2)
+    averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
+    optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](
+        schedule,
+        weight_decay=config.weight_decay,
+        beta_2=config.beta_2,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
+        **averaged,
+    )
     model.compile(optimizer=optimizer, jit_compile=jit_compile)
     return model
 

@@ -76,6 +76,19 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, tmp_path, mon
     assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]
 
 
+@pytest.mark.parametrize(
+    "options", [{"optimizer": "lamb", "ema_momentum": 0.9}, {"gradient_accumulation_steps": 2}], ids=str
+)
+def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch, options):
+    pretrain.run(config_of(prepared, tmp_path / "whole", steps=6, **options))
+    with monkeypatch.context() as patch:
+        interrupted(config_of(prepared, tmp_path / "broken", steps=6, **options), patch, 4)
+    pretrain.run(config_of(prepared, tmp_path / "broken", steps=6, **options))
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
+    assert one.read_bytes() == other.read_bytes()
+
+
 def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, monkeypatch):
     config = config_of(prepared, tmp_path / "run")
 

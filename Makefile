@@ -1,6 +1,6 @@
 # What each target does, for people with make and Python 3.11 or later; everything is installed into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
-#   make test         every backend, about six minutes on two cores
+#   make test         every backend, about a quarter of an hour on two cores
 #   make test-slow    the tests that take minutes each
 #   make lint
 

@@ -57,7 +57,7 @@ def prepare(task_name, data, model, seed):
     class_names = task.find_class_names(examples["train"])
     checkpoint = checkpoints.open_checkpoint(config.model)
     if os.environ.get("SIDE") != "theirs":
-        checkpoint, _ = trim(config, task, {**examples}, class_names, checkpoint)
+        checkpoint, _ = trim(config, task, examples, class_names, checkpoint)
     ours = build(config, task, class_names, checkpoint)
     rows = {
         name: task.featurize(ours.tokenizer, part, class_names, ours.sequence_length) for name, part in examples.items()

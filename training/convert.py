@@ -112,12 +112,13 @@ def build(checkpoint, encoder_only):
     for parts, kind in MODELS:
         if all(map(checkpoint.has, parts)):
             return kind(encoder) if kind is kbi.BertPretrainer else kind(encoder, tokenizer=checkpoint.tokenizer)
-    if checkpoint.class_names is None:
+    if not checkpoint.has("classifier/"):
         return encoder
-    kind = CLASSIFIERS.get(checkpoint.architecture, kbi.BertTextClassifier)
-    classes = {} if kind is kbi.BertMultipleChoice else {"num_classes": len(checkpoint.class_names)}
-    names = {"class_names": checkpoint.class_names} if classes else {}
-    return kind(encoder, tokenizer=checkpoint.tokenizer, sequence_length=checkpoint.sequence_length, **classes, **names)
+    classes = {}
+    if checkpoint.class_names is not None:
+        classes = {"num_classes": len(checkpoint.class_names), "class_names": checkpoint.class_names}
+    kind = CLASSIFIERS.get(checkpoint.architecture, kbi.BertTextClassifier if classes else kbi.BertTextRegressor)
+    return kind(encoder, tokenizer=checkpoint.tokenizer, sequence_length=checkpoint.sequence_length, **classes)
 
 
 def largest_difference(one, other, tokenizer):

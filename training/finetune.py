@@ -132,7 +132,7 @@ def run_task(config, data):
     task = find_task(config, data)
     chosen = {name: getattr(config, name) or task.defaults.get(name, usual) for name, usual in DEFAULTS.items()}
     config = dataclasses.replace(config, **chosen)
-    if config.export and getattr(task, "exports", True) is False:
+    if config.export and not getattr(task, "exports", True):
         raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")
     directory = check_run(config.output, config)
     if (directory / "metrics.json").is_file():

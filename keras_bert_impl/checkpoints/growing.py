@@ -8,6 +8,9 @@ import numpy as np
 from keras_bert_impl.checkpoints.tables import Checkpoint
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
+# Weights with a row for each word.
+BY_WORD = ("token_embedding/embeddings", "masked_lm_head/output_bias")
+
 
 def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
     """The checkpoint with another size, for any `from_pretrained`; prints what each change does.
@@ -39,9 +42,13 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
     )
     for line in _changes(old, config):
         print(f"{checkpoint.source.path}: {line}")
+    wanted = {
+        "position_embedding/embeddings": (config.max_length, _repeated),
+        **dict.fromkeys(BY_WORD, (config.vocabulary_size, _with_means)),
+    }
     kept = [row for row in checkpoint.rows if _block(row[0]) < config.num_layers]
     return checkpoint._replace(
-        config=config, rows=kept, read_tokenizer=read_tokenizer, source=_resized(checkpoint._replace(rows=kept), config)
+        config=config, rows=kept, read_tokenizer=read_tokenizer, source=_resized(checkpoint._replace(rows=kept), wanted)
     )
 
 
@@ -61,19 +68,11 @@ def keep_words(checkpoint, ids):
     control = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
     kept = np.unique([*ids, *control])
     words = [tokenizer.vocabulary[index] for index in kept]
-    source = checkpoint.source
-    by_word = ("token_embedding/embeddings", "masked_lm_head/output_bias")
-    of_words = {names[0] for path, names, _ in checkpoint.rows if path in by_word}
-    shapes = {name: (len(kept), *shape[1:]) if name in of_words else shape for name, shape in source.shapes.items()}
-
-    def read(name):
-        return source.read(name)[kept] if name in of_words else source.read(name)
-
     smaller = WordPieceTokenizer(words, tokenizer.lowercase)
     return (
         checkpoint._replace(
             config=dataclasses.replace(checkpoint.config, vocabulary_size=len(kept)),
-            source=source._replace(shapes=shapes, read=read),
+            source=_resized(checkpoint, dict.fromkeys(BY_WORD, (len(kept), lambda array, size: array[kept]))),
             read_tokenizer=lambda: smaller,
         ),
         kept,
@@ -123,13 +122,8 @@ def _block(path):
     return int(found[1]) if found else -1
 
 
-def _resized(checkpoint: Checkpoint, config):
-    """The tensors, with other first dimensions for those that count positions or words."""
-    wanted = {
-        "position_embedding/embeddings": (config.max_length, _repeated),
-        "token_embedding/embeddings": (config.vocabulary_size, _with_means),
-        "masked_lm_head/output_bias": (config.vocabulary_size, _with_means),
-    }
+def _resized(checkpoint: Checkpoint, wanted):
+    """The tensors, some with another first dimension: `wanted` is path -> (size, function from array and size)."""
     by_tensor = {names[0]: wanted[path] for path, names, _ in checkpoint.rows if path in wanted}
     source = checkpoint.source
     shapes = {

@@ -131,10 +131,13 @@ class PiecesWithOffsets(tf.Module):
         pieces = self.wordpiece(words)  # (words, pieces)
         lengths = pieces.with_flat_values(tf.gather(self._lengths, pieces.flat_values))
         is_exact = tf.reduce_sum(lengths, axis=1) == tf.strings.length(words, unit="UTF8_CHAR")  # (words,)
-        word = pieces.value_rowids()
+        word = tf.cast(pieces.value_rowids(), tf.int32)
         after = sums_within_rows(lengths)  # characters of the word up to and with the piece
-        first = self._bytes(words, word, after - lengths.flat_values)
-        last = self._bytes(words, word, after)
+        bytes_of = character_bytes(words)  # (words, characters + 1)
+        first, last = (
+            tf.gather_nd(bytes_of, tf.stack([word, tf.minimum(characters, tf.shape(bytes_of)[1] - 1)], axis=1))
+            for characters in (after - lengths.flat_values, after)
+        )
         exact = tf.gather(is_exact, word)
         begin, end = tf.gather(begins, word), tf.gather(ends, word)
         return (
@@ -143,15 +146,12 @@ class PiecesWithOffsets(tf.Module):
             tf.where(exact, begin + last, end),
         )
 
-    def _bytes(self, words, word, characters):
-        """The byte at which character number `characters` of word number `word` begins, or the word's end."""
-        _, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8", errors="replace")
-        lengths = tf.cast(tf.strings.length(words), tf.int64)
-        offsets = tf.concat([offsets, tf.RaggedTensor.from_tensor(lengths[:, tf.newaxis])], axis=1)
-        table = offsets.to_tensor(0)  # (words, characters + 1)
-        limit = tf.maximum(tf.shape(table)[1] - 1, 0)
-        places = tf.stack([tf.cast(word, tf.int32), tf.minimum(characters, limit)], axis=1)
-        return tf.cast(tf.gather_nd(table, places), tf.int32)
+
+def character_bytes(words):
+    """The byte at which each character of each word begins, and the word's end: (words, characters + 1), int32."""
+    _, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8", errors="replace")
+    ends = tf.cast(tf.strings.length(words), tf.int64)[:, tf.newaxis]
+    return tf.cast(tf.concat([offsets, tf.RaggedTensor.from_tensor(ends)], axis=1).to_tensor(0), tf.int32)
 
 
 def sums_within_rows(rows):

@@ -14,29 +14,19 @@ import tempfile
 
 import keras
 
-from keras_bert_impl.models import (
-    BertEncoder,
-    BertMaskedLM,
-    BertMultipleChoice,
-    BertNextSentencePredictor,
-    BertQuestionAnswerer,
-    BertTextClassifier,
-    BertTextEmbedder,
-    BertTextRegressor,
-    BertTokenClassifier,
-)
+from keras_bert_impl import models
 from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_config
 
 MODELS = (
-    BertQuestionAnswerer,
-    BertTextClassifier,
-    BertTextRegressor,
-    BertTokenClassifier,
-    BertMultipleChoice,
-    BertNextSentencePredictor,
-    BertMaskedLM,
-    BertTextEmbedder,
-    BertEncoder,
+    models.BertQuestionAnswerer,
+    models.BertTextClassifier,
+    models.BertTextRegressor,
+    models.BertTokenClassifier,
+    models.BertMultipleChoice,
+    models.BertNextSentencePredictor,
+    models.BertMaskedLM,
+    models.BertTextEmbedder,
+    models.BertEncoder,
 )
 
 

@@ -12,19 +12,9 @@ import sys
 import keras
 import tensorflow as tf
 
+from keras_bert_impl import models
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.saved_model import MODELS
-from keras_bert_impl.models import (
-    BertEncoder,
-    BertMaskedLM,
-    BertMultipleChoice,
-    BertNextSentencePredictor,
-    BertQuestionAnswerer,
-    BertTextClassifier,
-    BertTextEmbedder,
-    BertTextRegressor,
-    BertTokenClassifier,
-)
 from keras_bert_impl.models.pretrained import tokenizer_from_config
 from keras_bert_impl.preprocessing.packing import pack
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
@@ -207,15 +197,15 @@ def mask_positions(token_ids, mask_id):
 
 
 SIGNATURES = {
-    BertTextClassifier: classifier_signatures,
-    BertTextRegressor: regressor_signatures,
-    BertTokenClassifier: token_classifier_signatures,
-    BertMultipleChoice: multiple_choice_signatures,
-    BertQuestionAnswerer: question_answerer_signatures,
-    BertNextSentencePredictor: next_sentence_signatures,
-    BertMaskedLM: masked_lm_signatures,
-    BertTextEmbedder: embedder_signatures,
-    BertEncoder: encoder_signatures,
+    models.BertTextClassifier: classifier_signatures,
+    models.BertTextRegressor: regressor_signatures,
+    models.BertTokenClassifier: token_classifier_signatures,
+    models.BertMultipleChoice: multiple_choice_signatures,
+    models.BertQuestionAnswerer: question_answerer_signatures,
+    models.BertNextSentencePredictor: next_sentence_signatures,
+    models.BertMaskedLM: masked_lm_signatures,
+    models.BertTextEmbedder: embedder_signatures,
+    models.BertEncoder: encoder_signatures,
 }
 
 

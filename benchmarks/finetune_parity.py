@@ -100,10 +100,15 @@ def train_here(task_name, data, model, seed):
         def on_epoch_end(self, epoch, logs=None):
             seconds.append(time.perf_counter() - self.start)
 
-    ours.fit(batches["train"], epochs=config.epochs, shuffle=False, verbose=0, callbacks=[Clock()])
+    history = ours.fit(batches["train"], epochs=config.epochs, shuffle=False, verbose=0, callbacks=[Clock()])
     figures = task.score(examples["dev"], rows["dev"], predict_rows(ours, batches["dev"]), class_names)
     # The first epoch compiles.
-    return {"score": figures[task.main_metric], "seconds": min(seconds), "rows": len(rows["train"])}
+    return {
+        "score": figures[task.main_metric],
+        "seconds": min(seconds),
+        "losses": history.history["loss"],
+        "rows": len(rows["train"]),
+    }
 
 
 def train_there(task_name, data, model, seed):
@@ -114,14 +119,15 @@ def train_there(task_name, data, model, seed):
     net = their_model(task_name, model, class_names)
     steps = config.epochs * batches["train"].num_batches
     optimizer, schedule = their_optimizer(net, steps, config.learning_rate)
-    seconds = []
+    seconds, losses = [], []
     for epoch in range(config.epochs):
         batches["train"].start_epoch(epoch)
-        start = time.perf_counter()
+        start, total = time.perf_counter(), 0.0
         for index in range(batches["train"].num_batches):
-            their_step(net, optimizer, batches["train"][index], rows["train"])
+            total += their_step(net, optimizer, batches["train"][index], rows["train"])
             schedule.step()
         seconds.append(time.perf_counter() - start)
+        losses.append(total / batches["train"].num_batches)
     outputs = [None] * len(rows["dev"])
     net.eval()
     with torch.no_grad():
@@ -133,7 +139,7 @@ def train_there(task_name, data, model, seed):
                 outputs[place] = row
     figures = task.score(examples["dev"], rows["dev"], outputs, class_names)
     usual = seconds_of_usual_epoch(task_name, model, class_names, rows["train"], batches["train"])
-    return {"score": figures[task.main_metric], "seconds": min(seconds), "usual_seconds": usual}
+    return {"score": figures[task.main_metric], "seconds": min(seconds), "losses": losses, "usual_seconds": usual}
 
 
 def their_model(task_name, directory, class_names):
@@ -193,9 +199,11 @@ def their_step(net, optimizer, batch, rows):
     else:
         wanted = {"labels": labels.long()}
     optimizer.zero_grad()
-    net(**their_inputs(inputs), **wanted).loss.backward()
+    loss = net(**their_inputs(inputs), **wanted).loss
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
     optimizer.step()
+    return loss.item()
 
 
 def seconds_of_usual_epoch(task_name, model, class_names, rows, batches):

@@ -30,6 +30,20 @@ def test_the_first_update_is_adam_s():
     np.testing.assert_allclose(keras.ops.convert_to_numpy(weight), [1.5, -2.5, 5.0], atol=1e-3)
 
 
+def test_updates_are_those_of_torch_also_of_gradients_near_epsilon():
+    torch = pytest.importorskip("torch")
+    gradients = np.random.default_rng(0).normal(size=(5, 7, 3)).astype("float32") * np.float32([1, 1e-4, 1e-6])
+    start = np.random.default_rng(1).normal(size=(7, 3)).astype("float32")
+    ours, theirs = keras.Variable(start, name="kernel"), torch.nn.Parameter(torch.from_numpy(start.copy()))
+    optimizer, reference = BertAdamW(0.01), torch.optim.AdamW([theirs], lr=0.01, weight_decay=0.01, eps=1e-6)
+    for gradient in gradients:
+        optimizer.apply([keras.ops.convert_to_tensor(gradient)], [ours])
+        theirs.grad = torch.from_numpy(gradient.copy())
+        torch.nn.utils.clip_grad_norm_([theirs], 1.0)
+        reference.step()
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(ours), theirs.detach().numpy(), atol=1e-6)
+
+
 def test_gradients_are_clipped_to_a_global_norm_of_one():
     weights = [keras.Variable(np.zeros(1, "float32"), name=name) for name in ("first", "second")]
     optimizer = BertAdamW(0.5)

@@ -28,7 +28,7 @@ CASES = {
     "mrpc": ("glue/MRPC", 800, 3, 128, 1e-4),
     "rte": ("glue/RTE", 500, 3, 128, 1e-4),
     "cola": ("glue/CoLA", 1500, 3, 64, 1e-4),
-    "sts-b": ("glue/STS-B", 800, 3, 128, 1e-4),
+    "sts-b": ("glue/STS-B", 800, 3, 128, 5e-5),
     "sst-2": ("glue/SST-2", 1200, 2, 64, 1e-4),
     "tydiqa": ("squad", 400, 2, 256, 1e-4),
     "wnut17": ("ner/wnut17", 600, 5, 96, 3e-4),
@@ -95,6 +95,8 @@ def train_here(task_name, data, model, seed):
 
     class Clock(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
+            # Keras takes a first look at the batches and counts it as an epoch.
+            batches["train"].start_epoch(epoch)
             self.start = time.perf_counter()
 
         def on_epoch_end(self, epoch, logs=None):
@@ -138,7 +140,9 @@ def train_there(task_name, data, model, seed):
             for place, row in zip(places, logits, strict=True):
                 outputs[place] = row
     figures = task.score(examples["dev"], rows["dev"], outputs, class_names)
-    usual = seconds_of_usual_epoch(task_name, model, class_names, rows["train"], batches["train"])
+    usual = float("inf")  # one seed is enough
+    if seed == 0:
+        usual = seconds_of_usual_epoch(task_name, model, class_names, rows["train"], batches["train"])
     return {"score": figures[task.main_metric], "seconds": min(seconds), "losses": losses, "usual_seconds": usual}
 
 

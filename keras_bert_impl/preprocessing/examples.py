@@ -25,6 +25,7 @@ GOOGLE_NAMES = {
 
 # Parsing a batch costs little more than parsing a row.
 ROWS_PARSED_AT_ONCE = 256
+ROWS_WRITTEN_AT_ONCE = 4096
 
 
 def write_masked_examples(path, batches):
@@ -37,7 +38,8 @@ def write_masked_examples(path, batches):
 
     Returns: the number of examples written.
     """
-    return _write(path, _serialize(batches, _masked_columns))
+    columns = ({google_name: rows[name] for name, google_name in GOOGLE_NAMES.items()} for rows in batches)
+    return _write(path, columns)
 
 
 def write_unmasked_examples(path, batches):
@@ -50,7 +52,7 @@ def write_unmasked_examples(path, batches):
 
     Returns: the number of examples written.
     """
-    return _write(path, _serialize(batches, _unmasked_columns))
+    return _write(path, map(_unmasked_columns, batches))
 
 
 def write_packed_examples(path, rows_of_pairs, rows, first_index):
@@ -64,22 +66,26 @@ def write_packed_examples(path, rows_of_pairs, rows, first_index):
 
     Returns: the number of rows written.
     """
-    columns = _unmasked_columns({name: np.asarray(values) for name, values in rows.items()})
+    columns = _unmasked_columns(rows)
 
-    def records():
-        for number, places in enumerate(rows_of_pairs):
-            pairs = [columns["input_ids"][place] for place in places]
-            yield _serialize_row(
-                {
-                    "input_ids": [token for pair in pairs for token in pair],
-                    "lengths": [len(pair) for pair in pairs],
-                    "first_segment_lengths": [columns["first_segment_length"][place] for place in places],
-                    "next_sentence_labels": [columns["next_sentence_labels"][place] for place in places],
-                    "example_index": first_index + number,
-                }
-            )
+    def columns_of_rows():
+        for start in range(0, len(rows_of_pairs), ROWS_WRITTEN_AT_ONCE):
+            part = rows_of_pairs[start : start + ROWS_WRITTEN_AT_ONCE]
+            places, counts = np.concatenate(part), list(map(len, part))
 
-    return _write(path, records())
+            def by_row(values, places=places, counts=counts):
+                return tf.RaggedTensor.from_row_lengths(tf.gather(values, places), counts)
+
+            tokens = by_row(columns["input_ids"])  # (rows, pairs, tokens)
+            yield {
+                "input_ids": tokens.merge_dims(1, 2),
+                "lengths": by_row(columns["input_ids"].row_lengths()),
+                "first_segment_lengths": by_row(columns["first_segment_length"]),
+                "next_sentence_labels": by_row(columns["next_sentence_labels"]),
+                "example_index": tf.range(first_index + start, first_index + start + len(part), dtype=tf.int64),
+            }
+
+    return _write(path, columns_of_rows())
 
 
 def read_packed_examples(paths, sequence_length, pad_id=0):
@@ -167,46 +173,64 @@ def parse_unmasked_examples(records, sequence_length, pad_id=0):
     }
 
 
-def _masked_columns(rows):
-    return {google_name: rows[name].tolist() for name, google_name in GOOGLE_NAMES.items()}
-
-
 def _unmasked_columns(rows):
-    num_tokens = rows["padding_mask"].sum(axis=1)
+    num_tokens = tf.reduce_sum(rows["padding_mask"], axis=1)
     return {
-        "input_ids": [ids[:stop].tolist() for ids, stop in zip(rows["token_ids"], num_tokens, strict=True)],
-        "first_segment_length": (num_tokens - rows["segment_ids"].sum(axis=1)).tolist(),
-        "next_sentence_labels": rows["next_sentence_labels"].tolist(),
-        "example_index": rows["example_index"].tolist(),
+        "input_ids": tf.RaggedTensor.from_tensor(rows["token_ids"], lengths=num_tokens),
+        "first_segment_length": num_tokens - tf.reduce_sum(rows["segment_ids"], axis=1),
+        "next_sentence_labels": rows["next_sentence_labels"],
+        "example_index": rows["example_index"],
     }
 
 
-def _serialize(batches, columns_of):
-    for batch in batches:
-        columns = columns_of({name: np.asarray(values) for name, values in batch.items()})
-        for row in zip(*columns.values(), strict=True):
-            yield _serialize_row(dict(zip(columns, row, strict=True)))
+def serialize_rows(columns):
+    """Rows as serialized `tf.train.Example`, strings (rows,); three times as fast as one message after the other.
+
+    Args:
+        columns: feature name to integers or floats, (rows,), (rows, values) or RaggedTensor (rows, values).
+    """
+    # Sorted: a map has no order of its own, and the same row must give the same bytes.
+    entries = [_map_entries(name, columns[name]) for name in sorted(columns)]
+    features = _messages("tensorflow.Features", feature=tf.stack(entries, axis=1))
+    return _messages("tensorflow.Example", features=features)
 
 
-def _serialize_row(row):
-    example = tf.train.Example()
-    for name, value in row.items():
-        feature = example.features.feature[name]
-        values = feature.float_list if name == "masked_lm_weights" else feature.int64_list
-        values.value.extend(value if isinstance(value, list) else [value])
-    # A map has no order of its own; the same row must give the same bytes.
-    return example.SerializeToString(deterministic=True)
+def _map_entries(name, values):
+    """The entry of one feature in the map of each row, serialized, (rows,)."""
+    if not isinstance(values, tf.RaggedTensor):
+        values = tf.convert_to_tensor(values)
+        values = values[:, tf.newaxis] if values.shape.rank == 1 else values
+    kind = "float" if values.dtype.is_floating else "int64"
+    if isinstance(values, tf.RaggedTensor):
+        lengths, values = values.row_lengths(), values.to_tensor()
+    else:
+        lengths = tf.fill([tf.shape(values)[0]], tf.shape(values)[1])
+    values = tf.cast(values, kind if kind == "int64" else "float32")
+    lists = tf.io.encode_proto(
+        tf.cast(lengths, tf.int32)[:, tf.newaxis], [values], ["value"], f"tensorflow.{kind.capitalize()}List"
+    )
+    feature = _messages("tensorflow.Feature", **{f"{kind}_list": lists})
+    keys = tf.fill(tf.shape(feature), name)
+    return _messages("tensorflow.Features.FeatureEntry", key=keys, value=feature)
 
 
-def _write(path, records):
+def _messages(message_type, **fields):
+    """One serialized message a row; a field is (rows,), or (rows, values) where it is repeated."""
+    values = [value[:, tf.newaxis] if value.shape.rank == 1 else value for value in fields.values()]
+    sizes = tf.stack([tf.fill([tf.shape(value)[0]], tf.shape(value)[1]) for value in values], axis=1)
+    return tf.io.encode_proto(sizes, values, list(fields), message_type)
+
+
+def _write(path, batches_of_columns):
     # A half-written shard under its final name would be taken for a whole one by the next run.
     partial = f"{path}.partial"
     num_examples = 0
     try:
         with tf.io.TFRecordWriter(partial) as writer:
-            for record in records:
-                writer.write(record)
-                num_examples += 1
+            for columns in batches_of_columns:
+                for record in serialize_rows(columns).numpy():
+                    writer.write(record)
+                    num_examples += 1
         tf.io.gfile.rename(partial, str(path), overwrite=True)
     except BaseException:
         with contextlib.suppress(tf.errors.NotFoundError):

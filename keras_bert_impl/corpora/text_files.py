@@ -1,6 +1,7 @@
 """A person's own text files as documents of sentences: .txt and .jsonl, plain or compressed, read as a stream."""
 
 import contextlib
+import copy
 import glob
 import itertools
 import json
@@ -29,6 +30,12 @@ WRAPPED_COMPOUND = re.compile(r"(?<=\w-)\n(?=\w)")
 WIKITEXT_HEADING = re.compile(r" ?= .* =\s*$")
 WIKITEXT_TITLE = re.compile(r" ?= [^=].* =\s*$")
 
+# A longer document is cut: what reads a corpus larger than memory must hold one whole document.
+LONGEST_DOCUMENT_CHARACTERS = 4_000_000
+
+# Compressed text counts for what it is likely to hold.
+COMPRESSION_RATIO = 3
+
 logger = logging.getLogger(__name__)
 
 
@@ -48,7 +55,7 @@ class TextCorpus:
     paragraphs. All are UTF-8, and may be compressed (.gz, .xz, .zst). A file that is named, or matched by a glob,
     is read as text whatever its extension; a folder is searched, with its subfolders, for the known extensions.
 
-    Memory holds one document at a time: for running text that is the sentences of one file.
+    Memory holds one document at a time; a document of more than 4 million characters is read as several.
 
     Args:
         path: file, folder, or glob (`**` stands for any folders).
@@ -57,6 +64,7 @@ class TextCorpus:
         text_field: key of the text in a .jsonl row.
 
     Attributes:
+        files: sorted list of pathlib.Path.
         problems: list of `Problem` of the last iteration. A text file is read up to the damage, and the document
             in which the damage lies is left out; a bad .jsonl row is left out alone.
 
@@ -75,10 +83,31 @@ class TextCorpus:
         self.text_field = text_field
         self.root, self.files = files_at(self.path)
         self.problems = []
+        self.may_be_empty = False
+
+    def pieces(self, piece_bytes):
+        """Corpora of consecutive files, of about so many bytes of text each, that together are this one.
+
+        A piece without a sentence is no error. Pieces may be read by several processes; a single file is one piece.
+        """
+        pieces, size = [[]], 0
+        for file in self.files:
+            ratio = COMPRESSION_RATIO if file.suffix in COMPRESSIONS else 1
+            size += ratio * file.stat().st_size
+            pieces[-1].append(file)
+            if size >= piece_bytes:
+                pieces.append([])
+                size = 0
+        return [self._with_files(files) for files in pieces if files]
+
+    def _with_files(self, files):
+        piece = copy.copy(self)
+        piece.files, piece.problems, piece.may_be_empty = files, [], True
+        return piece
 
     def __iter__(self):
         self.problems = []
-        is_empty = True
+        is_empty = not self.may_be_empty
         for file in self.files:
             for number, sentences in self._numbered_documents(file):
                 is_empty = False
@@ -166,17 +195,31 @@ def documents_of_sentence_lines(lines):
     """Lists of sentences from one sentence a line, blank lines between documents."""
     for is_text, group in itertools.groupby(lines, key=lambda line: bool(line.strip())):
         if is_text:
-            yield [" ".join(line.split()) for line in group]
+            yield from cut_documents([" ".join(line.split())] for line in group)
 
 
 def documents_of_running_text(lines):
     """Lists of sentences from paragraphs: all lines are one document, or one an article in WikiText's format."""
-    sentences = []
-    for paragraph in unwrapped_paragraphs(lines):
-        if WIKITEXT_TITLE.match(paragraph) and sentences:
+    titles = 0
+
+    def article(paragraph):
+        nonlocal titles
+        titles += WIKITEXT_TITLE.match(paragraph) is not None
+        return titles
+
+    for _, paragraphs in itertools.groupby(unwrapped_paragraphs(lines), key=article):
+        yield from cut_documents(map(split_sentences, paragraphs))
+
+
+def cut_documents(paragraphs):
+    """Lists of sentences from the paragraphs of one document, itself lists: one, or several of a very long one."""
+    sentences, size = [], 0
+    for paragraph in paragraphs:
+        sentences += paragraph
+        size += sum(map(len, paragraph))
+        if size > LONGEST_DOCUMENT_CHARACTERS:
             yield sentences
-            sentences = []
-        sentences += split_sentences(paragraph)
+            sentences, size = [], 0
     if sentences:
         yield sentences
 

@@ -56,15 +56,15 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     """
     if target_length < 2:
         raise ValueError(f"target_length {target_length} is too short for a pair of segments. Use at least 2.")
-    sentence_offsets, first_sentences = _boundaries(documents)
+    sentence_offsets, first_sentences = boundaries(documents)
     num_documents = len(first_sentences) - 1
     if num_documents < 2:
         raise ValueError(
             f"Next-sentence pairs need at least two documents, found {num_documents} in block {block_index}: "
             "give more text, or put a blank line between documents."
         )
-    targets = _target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index)
-    document, start, split, end, is_random = _cut(sentence_offsets, first_sentences, targets, seed, block_index)
+    targets = target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index)
+    document, start, split, end, is_random = cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index)
     first_tokens = sentence_offsets[split] - sentence_offsets[start]
     other, other_start, other_end = _other_sentences(
         sentence_offsets, first_sentences, document, start, targets[document] - first_tokens, seed, block_index
@@ -88,16 +88,16 @@ def pair_segments(tokens, pairs):
 
     Returns: first, second: int32 RaggedTensor (pairs, tokens).
     """
-    return _gather_ranges(tokens, pairs.first_range), _gather_ranges(tokens, pairs.second_range)
+    return gather_ranges(tokens, pairs.first_range), gather_ranges(tokens, pairs.second_range)
 
 
-def _gather_ranges(tokens, ranges):
+def gather_ranges(tokens, ranges):
     ranges = tf.convert_to_tensor(ranges, tf.int64)
     indices = tf.ragged.range(ranges[:, 0], ranges[:, 1])  # (pairs, tokens of the segment)
     return indices.with_flat_values(tf.gather(tokens, indices.flat_values))
 
 
-def _boundaries(documents):
+def boundaries(documents):
     """First token of each sentence, and first sentence of each document; both arrays end with the total."""
     sentence_offsets = documents.values.row_splits.numpy()
     document_offsets = sentence_offsets[documents.row_splits.numpy()]
@@ -106,7 +106,7 @@ def _boundaries(documents):
     return sentence_offsets, np.searchsorted(sentence_offsets, document_offsets)
 
 
-def _target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index):
+def target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index):
     document = np.arange(num_documents)
     is_short = uniforms(random_keys(Stream.SHORT_DOCUMENT, seed, block_index, document), 0).numpy()
     keys = random_keys(Stream.SHORT_LENGTH, seed, block_index, document)
@@ -114,8 +114,10 @@ def _target_lengths(num_documents, target_length, short_sequence_probability, se
     return np.where(is_short < short_sequence_probability, short_length, target_length)
 
 
-def _cut(sentence_offsets, first_sentences, targets, seed, block_index):
+def cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index, with_random=True):
     """Decides, chunk after chunk, where it ends, where it splits, and whether its second segment is random.
+
+    Without `with_random` none is, and that of a chunk of a single sentence is empty.
 
     One after the other because a chunk begins where the one before it left text unused. Its draws are numbered by
     the sentence it begins with. Plain integers in a list: NumPy scalars would make the loop five times slower.
@@ -133,7 +135,7 @@ def _cut(sentence_offsets, first_sentences, targets, seed, block_index):
         while start < document_end:
             end = bisect_left(offsets, offsets[start] + target, start + 1, document_end)
             split = start + 1 + int(split_draw[start] * (end - start - 1))
-            is_random = end - start == 1 or is_heads[start]
+            is_random = with_random and (end - start == 1 or is_heads[start])
             chunks.append((document, start, split, end, is_random))
             start = split if is_random else end
     *numbers, is_random = np.array(chunks, np.int64).T

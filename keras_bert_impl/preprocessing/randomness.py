@@ -30,6 +30,8 @@ class Stream(enum.IntEnum):
     NEXT_SENTENCE = 9
     OTHER_DOCUMENT = 10
     OTHER_SENTENCE = 11
+    SENTENCE_ORDER = 12
+    SPAN_LENGTH = 13
 
 
 def random_keys(stream, seed, *counters):

@@ -3,10 +3,11 @@
     python benchmarks/finetune_parity.py --data DIR --tasks mrpc rte --output runs/parity
 
 The data holds glue/, squad/, ner/ and multiple_choice/. Both sides train on the same rows in the same batches in the
-same order, with AdamW, warm-up over a tenth of the steps, linear decay and dropout 0.1, from the same new head (transformers'
-own draw, a seventh larger, learns faster in a few steps); they differ in the random numbers of dropout. Each training is a process of its own, and its result is kept, so
-that the command goes on where it stopped. transformers' seconds are also measured the way its examples train: rows in
-random order, padded to the longest of their batch.
+same order, with AdamW, warm-up over a tenth of the steps, linear decay and dropout 0.1, from the same new head
+(transformers' own draw is a seventh larger and learns faster in a few steps); they differ in the random numbers of
+dropout. Each training is a process of its own, and its result is kept, so that the command goes on where it stopped.
+transformers' seconds are also measured the way its examples train: rows in random order, padded to the longest of their
+batch.
 """
 
 import argparse

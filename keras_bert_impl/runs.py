@@ -10,6 +10,7 @@ import sys
 import warnings
 
 import jsonargparse
+from rich.progress import track
 
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
@@ -54,6 +55,11 @@ def main(config_class, run):
 def say(text):
     """Prints one line at once, also where the output is a file."""
     print(text, flush=True)
+
+
+def progress(jobs, what, total=None):
+    """The jobs, with a bar while they are iterated; a file gets none."""
+    return track(jobs, f"  {what}", total=total, transient=True, disable=not sys.stdout.isatty())
 
 
 def check_run(directory, config):

@@ -1,34 +1,57 @@
 """Text to what training needs: a vocabulary, pre-training examples and labelled sentences.
 
     python training/prepare_data.py --output data                       # the default corpus
-    python training/prepare_data.py --corpus path/to/text --output data
+    python training/prepare_data.py --input 'corpus/**/*.txt.gz' --vocab vocab.txt --output data
+    python training/prepare_data.py --output data --verify              # are its files as they were written?
 
 The output holds, for each of the splits train, validation and test (90, 5 and 5 % of the documents):
     vocab.txt, tokenizer_config.json        the vocabulary, learned from the training split
-    pretraining/SPLIT/*.tfrecord            sentence pairs, masked when they are read
-    sentences/SPLIT.jsonl                   {"text": ..., "label": ...}, the label being the package, top folder or
-                                            file that the text is from
+    pretraining/LENGTH/SPLIT/*.tfrecord     rows of so many tokens, masked when they are read
+    sentences/SPLIT.jsonl                   with --labelled_sentences: {"text": ..., "label": ...}, the label being the
+                                            package, top folder or file that the text is from
     held_out.txt                            a thousand sentences of the test split, in random order
-    summary.json                            counts of all that
+    summary.json, manifest.json             counts of all that; every file of examples with size and SHA-256
+
+The text is read in pieces, each tokenized and written on its own, so that memory does not grow with the corpus, and the
+same command goes on where an interrupted one stopped. What is written does not depend on the number of workers.
 """
 
 import quiet_start  # noqa: F401
 
 import dataclasses
-import hashlib
+import heapq
 import json
+import math
+import os
 import pathlib
+import shutil
+import sys
+import typing
 
-from rich.progress import track
+import numpy as np
 
 from keras_bert_impl import corpora
-from keras_bert_impl.preprocessing.pretraining import write_examples
-from keras_bert_impl.runs import check_run, main, open_run, say, write_json
+from keras_bert_impl.preprocessing.shards import (
+    HELD_OUT_SENTENCES,
+    PIECE_BYTES,
+    SPLITS,
+    Piece,
+    Settings,
+    file_identity,
+    plan_shards,
+    run_jobs,
+    run_jobs_on_beam,
+    shard_record,
+    tokenize_piece,
+    write_record,
+    write_shard,
+)
+from keras_bert_impl.runs import check_run, main, open_run, progress, say, versions, write_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer, learn_vocabulary
 
-SPLITS = ("train", "validation", "test")
 FEWEST_SENTENCES = 20  # of a label in a split: fewer say nothing about accuracy
 MOST_LABELS = 10
+SMALL_BYTES = 50_000_000  # read once and kept; more processes would not be worth their start
 
 
 @dataclasses.dataclass
@@ -37,139 +60,323 @@ class PrepareConfig:
 
     Args:
         output: directory for all of it.
-        corpus: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst); default is the docstrings of the
+        input: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst); default is the docstrings of the
             installed Python, NumPy, TensorFlow and Keras.
         vocab: an existing vocab.txt to use; default is to learn one.
         vocabulary_size: words of the vocabulary to learn.
+        vocabulary_megabytes: of training text to learn it from, drawn from all over the corpus.
         lowercase: whether upper and lower case are one, and accents dropped.
         sequence_length: tokens of a row.
-        predictions_per_sequence: most masked tokens of a row; about 15 % of the length.
+        long_sequence_length: rows of this length beside the others, for the last part of the training; 512 in the
+            paper.
+        predictions_per_sequence: most masked tokens of a row; default is 15 % of the length, rounded up.
+        pairs: what a row holds. next_sentence as in the paper; sentence_order as ALBERT; full_sentences or
+            doc_sentences as RoBERTa: no pairs, as many sentences as fit, across documents or not.
+        short_sequence_probability: share of documents cut into pairs of a random, shorter length.
         duplicates: how often the training text is cut into different pairs.
         static_masks: mask once, now, in google-research/bert's format, rather than anew in every epoch.
         packed: put several pairs in a row: hardly a position is padding, and nothing else changes for a pair.
-        labelled_sentences: most labelled training sentences of one label, beside at most 500 to validate and test; the
+        labelled_sentences: labelled training sentences of each source, at most, beside 500 to validate and test; the
             labels are balanced.
         skip_unreadable: go on without files that cannot be read, naming them, rather than stop.
         seed: of every random choice.
+        workers: processes; default is one a core, and one for a small corpus.
+        runner: an Apache Beam runner instead, DirectRunner, DataflowRunner, FlinkRunner or SparkRunner; the output must
+            be a directory that all its machines see under this name.
+        beam_options: further flags of Beam, one string: "--region=europe-west4 --project=mine".
+        verify: only compare the files of examples with the manifest; damaged ones are named, and made anew by the same
+            command without --verify.
     """
 
     output: str
-    corpus: str | None = None
+    input: str | None = None
     vocab: str | None = None
     vocabulary_size: int = 8000
+    vocabulary_megabytes: int = 100
     lowercase: bool = True
     sequence_length: int = 128
-    predictions_per_sequence: int = 20
+    long_sequence_length: int | None = None
+    predictions_per_sequence: int | None = None
+    pairs: typing.Literal["next_sentence", "sentence_order", "full_sentences", "doc_sentences"] = "next_sentence"
+    short_sequence_probability: float = 0.1
     duplicates: int = 1
     static_masks: bool = False
     packed: bool = False
-    labelled_sentences: int = 4000
+    labelled_sentences: int = 0
     skip_unreadable: bool = False
     seed: int = 0
+    workers: int | None = None
+    runner: str | None = None
+    beam_options: str = ""
+    verify: bool = False
+
+
+# Of the configuration what may differ between a run and its continuation.
+HOW = {"workers": None, "runner": None, "beam_options": "", "verify": False}
 
 
 def run(config):
     """Does what the module says; returns the summary. A finished output is left as it is."""
-    directory = check_run(config.output, config)
-    if (directory / "summary.json").is_file():
+    if config.verify:
+        return verify(pathlib.Path(config.output))
+    if config.static_masks and config.packed:
+        raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
+    what = dataclasses.replace(config, **HOW)
+    directory = check_run(config.output, what)
+    if (directory / "summary.json").is_file() and not missing_files(directory):
         say(f"{directory} is ready from an earlier run.")
         return json.loads((directory / "summary.json").read_text())
-    corpus = corpora.open_corpus(config.corpus, on_error="skip" if config.skip_unreadable else "raise")
-    splits = read_splits(corpus, config.seed)
-    summary = {"corpus": print_statistics(splits)}
-    tokenizer = make_tokenizer(config, splits["train"])
-    open_run(directory, config)
+    tokenizer = read_tokenizer(config, directory)
+    pieces, size = read_pieces(config)
+    if tokenizer is None:
+        tokenizer = learn_tokenizer(config, pieces)
+    open_run(directory, what)
     tokenizer.save_pretrained(directory)
-    summary["vocabulary_size"] = tokenizer.vocabulary_size
-    summary["examples"] = {split: write_split(config, splits[split], tokenizer, directory, split) for split in SPLITS}
-    write_held_out(splits["test"], config.seed, directory / "held_out.txt")
-    summary["labels"] = write_labelled_sentences(config, splits, directory / "sentences")
+
+    settings, do = settings_of(config), jobs_runner(config, size)
+    restore_records(directory, settings)
+    records = do(tokenize_piece, settings, pieces, "tokenizing")
+    report_problems(records)
+    statistics = print_statistics(records)
+    check_documents(statistics, config.pairs)
+    shards = do(write_shard, settings, plan_shards(settings, records), "writing examples")
+    summary = {
+        "corpus": statistics,
+        "vocabulary_size": tokenizer.vocabulary_size,
+        "sequence_lengths": list(settings.sequence_lengths),
+        "predictions_per_sequence": list(settings.predictions_per_sequence),
+        "examples": print_examples(settings, shards),
+        "labels": write_sentences(config, settings, records, directory),
+    }
+    write_json(directory / "manifest.json", {"versions": versions(), "shards": shards})
     write_json(directory / "summary.json", summary)
+    shutil.rmtree(settings.work)
     return summary
 
 
-def read_splits(corpus, seed):
-    """The documents of each split. Raises ValueError if the corpus is too small to have all three."""
-    splits = {split: [] for split in SPLITS}
-    for document in track(corpus, "  reading", total=None, transient=True):
-        splits[corpora.split_of(document.name, seed)].append(document)
-    for problem in getattr(corpus, "problems", ()):
-        say(f"  left out: {problem.place}: {problem.reason}")
-    count = sum(map(len, splits.values()))
-    small = [split for split in SPLITS if len(splits[split]) < 2]
+def settings_of(config):
+    """What the jobs need to know."""
+    lengths = (config.sequence_length, config.long_sequence_length)
+    lengths = tuple(dict.fromkeys(length for length in lengths if length))
+    return Settings(
+        directory=config.output,
+        sequence_lengths=lengths,
+        predictions_per_sequence=tuple(
+            config.predictions_per_sequence or math.ceil(0.15 * length) for length in lengths
+        ),
+        **{
+            name: getattr(config, name)
+            for name in (
+                "pairs", "duplicates", "static_masks", "packed", "short_sequence_probability", "labelled_sentences",
+                "seed",
+            )
+        },
+    )  # fmt: skip
+
+
+def read_pieces(config):
+    """The pieces of the corpus, and its size in bytes. A small corpus is read, and its documents checked, at once."""
+    corpus = corpora.open_corpus(config.input, on_error="skip" if config.skip_unreadable else "raise")
+    pieces = corpus.pieces(PIECE_BYTES)
+    size = sum(file.stat().st_size for file in getattr(corpus, "files", ()))
+    if size <= SMALL_BYTES:
+        pieces = [ReadCorpus(list(progress(piece, "reading")), piece) for piece in pieces]
+        counts = dict.fromkeys(SPLITS, 0)
+        for piece in pieces:
+            for document in piece:
+                counts[corpora.split_of(document.name, config.seed)] += 1
+        check_documents({split: {"documents": count} for split, count in counts.items()}, config.pairs)
+    return [Piece(number, piece) for number, piece in enumerate(pieces)], size
+
+
+class ReadCorpus(list):
+    """The documents of a corpus, and the problems met in reading it."""
+
+    def __init__(self, documents, corpus):
+        super().__init__(documents)
+        self.problems = getattr(corpus, "problems", [])
+
+
+def check_documents(counts, pairs):
+    """Raises ValueError if a split has too few documents."""
+    least = 2 if pairs == "next_sentence" else 1
+    small = [split for split in SPLITS if counts[split]["documents"] < least]
     if small:
         raise ValueError(
-            f"The corpus has {count} documents, which leaves {', '.join(small)} with fewer than the two that "
-            "next-sentence pairs need: give it more files, or put a blank line between documents."
+            f"The corpus has {sum(count['documents'] for count in counts.values())} documents, which leaves "
+            f"{', '.join(small)} with fewer than the {least} that pairs={pairs} needs: give it more files, or put a "
+            "blank line between documents."
         )
-    return splits
 
 
-def print_statistics(splits):
-    """Prints documents, sentences, words and bytes of each split; returns them."""
-    statistics = {split: dataclasses.asdict(corpora.corpus_statistics(splits[split])) for split in SPLITS}
-    say(f"  {'split':<12}{'documents':>10}{'sentences':>11}{'words':>12}{'bytes':>12}")
-    for split, counts in statistics.items():
-        documents, sentences, words, size = (counts[name] for name in ("documents", "sentences", "words", "bytes"))
-        say(f"  {split:<12}{documents:>10,}{sentences:>11,}{words:>12,}{size:>12,}")
-    return statistics
-
-
-def make_tokenizer(config, documents):
-    """Reads the vocabulary asked for, or learns one from the documents."""
-    if config.vocab:
-        tokenizer = WordPieceTokenizer(config.vocab, lowercase=config.lowercase)
-        say(f"  vocabulary of {tokenizer.vocabulary_size:,} words from {config.vocab}")
-    else:
-        sentences = (sentence for document in documents for sentence in document.sentences)
-        vocabulary = learn_vocabulary(sentences, config.vocabulary_size, lowercase=config.lowercase)
-        tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
-        say(f"  learned a vocabulary of {tokenizer.vocabulary_size:,} words from the training split")
+def read_tokenizer(config, directory):
+    """The tokenizer of the vocabulary asked for, or of an interrupted run; None if it is to be learned."""
+    known = config.vocab or (str(directory / "vocab.txt") if (directory / "vocab.txt").is_file() else None)
+    if known is None:
+        return None
+    tokenizer = WordPieceTokenizer(known, lowercase=config.lowercase)
+    say(f"  vocabulary of {tokenizer.vocabulary_size:,} words from {known}")
     return tokenizer
 
 
-def write_split(config, documents, tokenizer, directory, split):
-    """Writes the pre-training examples of one split; returns their number."""
-    _, count = write_examples(
-        documents,
-        tokenizer,
-        directory / "pretraining" / split,
-        sequence_length=config.sequence_length,
-        predictions_per_sequence=config.predictions_per_sequence,
-        duplicates=config.duplicates if split == "train" else 1,
-        static_masks=config.static_masks,
-        packed=config.packed,
-        seed=config.seed,
+def learn_tokenizer(config, pieces):
+    """A tokenizer with words of the training split."""
+    sample = VocabularySample(config, pieces)
+    vocabulary = learn_vocabulary(sample, config.vocabulary_size, lowercase=config.lowercase)
+    tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
+    say(
+        f"  learned a vocabulary of {tokenizer.vocabulary_size:,} words from {sample.bytes / 1e6:.1f} MB of the "
+        "training split"
     )
-    say(f"  {count:,} {split} examples of {config.sequence_length} tokens")
-    return count
+    return tokenizer
 
 
-def write_held_out(documents, seed, path):
-    """Writes up to a thousand of the documents' sentences, one a line."""
-    sentences = {sentence for document in documents for sentence in document.sentences}
-    shuffled = sorted(sentences, key=lambda sentence: shuffle_key(sentence, seed))
-    path.write_text("".join(f"{sentence}\n" for sentence in shuffled[:1000]), encoding="utf-8")
+class VocabularySample:
+    """Sentences of the training split, of pieces in random order, up to `vocabulary_megabytes`."""
+
+    def __init__(self, config, pieces):
+        self.config, self.pieces, self.bytes = config, pieces, 0
+
+    def __iter__(self):
+        limit = self.config.vocabulary_megabytes * 1_000_000
+        for place in np.random.default_rng(self.config.seed).permutation(len(self.pieces)):
+            for document in self.pieces[place].documents:
+                if corpora.split_of(document.name, self.config.seed) != "train":
+                    continue
+                if self.bytes >= limit:
+                    return
+                self.bytes += sum(map(len, document.sentences))
+                yield from document.sentences
 
 
-def write_labelled_sentences(config, splits, directory):
-    """Writes sentences with their source as label, equally many of each; returns the counts by split and label.
+def jobs_runner(config, size):
+    """A function that does jobs and returns their records in the order of the jobs, showing progress."""
+    workers = config.workers or (1 if size <= SMALL_BYTES else os.cpu_count())
 
-    Sources with too few sentences in a split are named and left out, and all but the ten largest; with fewer than two
-    left there is nothing to tell apart, and no file.
-    """
-    by_split = {split: sentences_by_source(documents, config.seed) for split, documents in splits.items()}
-    labels = choose_labels(by_split)
-    if len(labels) < 2:
-        say("  no labelled sentences: that takes two sources (top folders or files) with text in every split")
-        return {}
+    def do(function, settings, jobs, what):
+        if config.runner:
+            say(f"  {what}: {len(jobs)} jobs on Beam's {config.runner}")
+            options = (f"--runner={config.runner}", *config.beam_options.split())
+            return run_jobs_on_beam(function, settings, jobs, options)
+        done = run_jobs(function, settings, jobs, workers)
+        for _ in progress(done, what, len(jobs)):
+            pass
+        return [function(settings, job) for job in jobs]  # each reads the record it left
+
+    return do
+
+
+def report_problems(records):
+    """Prints what could not be read."""
+    for record in records:
+        for place, reason in record["problems"]:
+            say(f"  left out: {place}: {reason}")
+
+
+def print_statistics(records):
+    """Prints documents, sentences, words and bytes of each split; returns them."""
+    names = ("documents", "sentences", "words", "bytes", "tokens")
+    blocks = [block for record in records for block in record["blocks"]]
+    statistics = {split: {name: sum(block[split][name] for block in blocks) for name in names} for split in SPLITS}
+    say(f"  {'split':<12}{'documents':>10}{'sentences':>11}{'words':>14}{'bytes':>15}")
+    for split, counts in statistics.items():
+        documents, sentences, words, size, _ = counts.values()
+        say(f"  {split:<12}{documents:>10,}{sentences:>11,}{words:>14,}{size:>15,}")
+    return statistics
+
+
+def print_examples(settings, shards):
+    """Prints how many rows there are and how full; returns the numbers by length and split."""
+    examples = {}
+    for length in settings.sequence_lengths:
+        parts = {
+            split: [s for s in shards if s["path"].startswith(f"pretraining/{length}/{split}/")] for split in SPLITS
+        }
+        examples[str(length)] = {split: sum(shard["examples"] for shard in parts[split]) for split in SPLITS}
+        tokens = sum(shard["tokens"] for part in parts.values() for shard in part)
+        counts = examples[str(length)]
+        say(
+            f"  rows of {length} tokens: "
+            + ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
+            + f"; {tokens / max(1, length * sum(counts.values())):.1%} of the positions hold tokens"
+        )
+    return examples
+
+
+def missing_files(directory):
+    """The files of the manifest that are not there or have another size, quickly."""
+    shards = json.loads((directory / "manifest.json").read_text())["shards"]
+
+    def is_whole(shard):
+        path = directory / shard["path"]
+        return path.is_file() and path.stat().st_size == shard["bytes"]
+
+    return [shard["path"] for shard in shards if not is_whole(shard)]
+
+
+def restore_records(directory, settings):
+    """Takes the files of a finished run that are whole for done, so that only the others are made anew."""
+    if (directory / "manifest.json").is_file():
+        missing = missing_files(directory)
+        for shard in json.loads((directory / "manifest.json").read_text())["shards"]:
+            if shard["path"] not in missing:
+                write_record(shard_record(settings, shard["path"]), shard)
+
+
+def verify(directory):
+    """Compares every file of examples with the manifest; ends the program with status 1 if one is damaged."""
+    if not (directory / "manifest.json").is_file():
+        raise ValueError(f"{directory} has no manifest.json: its preparation is not finished, or was not done here.")
+    shards = json.loads((directory / "manifest.json").read_text())["shards"]
+    damaged = []
+    for shard in progress(shards, "verifying", len(shards)):
+        path = directory / shard["path"]
+        if not path.is_file():
+            damaged.append((path, "is not there"))
+        elif any(shard[name] != found for name, found in file_identity(path).items()):
+            damaged.append((path, f"is not what was written (SHA-256 {shard['sha256'][:12]}...)"))
+    for path, what in damaged:
+        say(f"  {path} {what}")
+    if damaged:
+        sys.exit(
+            f"error: {len(damaged)} of {len(shards)} files are damaged: remove them, and the command that made them "
+            "makes them anew."
+        )
+    say(f"  {len(shards)} files are as they were written.")
+    return {"files": len(shards)}
+
+
+def write_sentences(config, settings, records, directory):
+    """Writes held_out.txt and the labelled sentences from what the pieces kept; returns the counts of the latter."""
+    held_out, by_split = {}, {split: {} for split in SPLITS}
+    sizes = {split: {} for split in SPLITS}
+    for record in records:
+        for split, counts in record["sources"].items():
+            for source, count in counts.items():
+                sizes[split][source] = sizes[split].get(source, 0) + count
+    labels = choose_labels(sizes) if config.labelled_sentences else []
+    for path in sorted(settings.work.glob("sentences-*.json")):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        held_out = dict(heapq.nsmallest(HELD_OUT_SENTENCES, {**held_out, **kept["held_out"]}.items()))
+        for split in SPLITS:
+            for label in labels:
+                by_split[split].setdefault(label, {}).update(kept["by_source"][split].get(label, {}))
+    text = "".join(f"{sentence}\n" for _, sentence in sorted(held_out.items()))
+    (directory / "held_out.txt").write_text(text, encoding="utf-8")
+    return write_labelled_sentences(config, by_split, labels, directory / "sentences") if labels else {}
+
+
+def write_labelled_sentences(config, by_split, labels, directory):
+    """Writes sentences with their source as label, equally many of each; returns the counts by split and label."""
     directory.mkdir(exist_ok=True)
     counts = {}
     for split, by_label in by_split.items():
         asked = config.labelled_sentences if split == "train" else 500
         most = min(asked, *(len(by_label[label]) for label in labels))
         rows = [
-            {"text": sentence, "label": label} for label in labels for _, sentence in sorted(by_label[label])[:most]
+            {"text": sentence, "label": label}
+            for label in labels
+            for _, sentence in sorted(by_label[label].items())[:most]
         ]
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         pathlib.Path(directory / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
@@ -179,32 +386,26 @@ def write_labelled_sentences(config, splits, directory):
 
 
 def choose_labels(by_split):
-    """The sources to tell apart, in alphabetical order."""
+    """The sources to tell apart, in alphabetical order; none if fewer than two are large enough.
+
+    Sources with too few sentences in a split are named and left out, and all but the ten largest.
+
+    Args:
+        by_split: number of sentences by split and source.
+    """
     sizes = {
-        label: min(len(by_split[split].get(label, ())) for split in SPLITS)
+        label: min(by_split[split].get(label, 0) for split in SPLITS)
         for label in sorted({label for by_label in by_split.values() for label in by_label})
     }
     enough = [label for label in sizes if sizes[label] >= FEWEST_SENTENCES]
     chosen = sorted(sorted(enough, key=sizes.get, reverse=True)[:MOST_LABELS])
-    if len(chosen) >= 2 and len(chosen) < len(sizes):
+    if len(chosen) < 2:
+        say("  no labelled sentences: that takes two sources (top folders or files) with text in every split")
+        return []
+    if len(chosen) < len(sizes):
         left_out = [label for label in sizes if label not in chosen]
         say(f"  not among the labels: {len(left_out)} small sources ({', '.join(left_out[:5])}, ...)")
     return chosen
-
-
-def sentences_by_source(documents, seed):
-    """Pairs (shuffle key, sentence) of five words or more by the source of their document."""
-    found = {}
-    for document in documents:
-        for sentence in document.sentences:
-            if len(sentence.split()) >= 5:
-                found.setdefault(document.source, {})[sentence] = shuffle_key(sentence, seed)
-    return {source: [(key, sentence) for sentence, key in keys.items()] for source, keys in found.items()}
-
-
-def shuffle_key(sentence, seed):
-    """Sorting by it shuffles sentences, the same way on every machine."""
-    return hashlib.blake2b(f"{seed}/{sentence}".encode(), digest_size=8).hexdigest()
 
 
 if __name__ == "__main__":

@@ -42,6 +42,9 @@ class PretrainConfig:
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large.
         num_layers, hidden_size, num_heads, intermediate_size: replace the size's own.
         dropout_rate: on hidden states and attention; 0.1 in the paper, 0 where the data is not seen often.
+        sequence_length: of the rows to train on, of those prepared; default is the shorter.
+        init: checkpoint directory to start from, such as the encoder of a run on shorter rows; default is random
+            weights.
         steps: batches to train on; default is as many as `max_minutes` have room for, measured at the start.
         batch_size: rows of a batch.
         learning_rate: peak, reached after the warm-up; then linear decay to 0.
@@ -68,6 +71,8 @@ class PretrainConfig:
     num_heads: int | None = None
     intermediate_size: int | None = None
     dropout_rate: float = 0.1
+    sequence_length: int | None = None
+    init: str | None = None
     steps: int | None = None
     batch_size: int = 32
     learning_rate: float = 1e-4
@@ -137,18 +142,25 @@ class PretrainingData:
         if not (self.directory / "summary.json").is_file():
             raise ValueError(f"{self.directory} holds no prepared data: run training/prepare_data.py --output first.")
         prepared = json.loads((self.directory / "run.json").read_text())["configuration"]
+        summary = json.loads((self.directory / "summary.json").read_text())
         self.tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
-        self.sequence_length = prepared["sequence_length"]
-        self.predictions_per_sequence = prepared["predictions_per_sequence"]
+        lengths = summary["sequence_lengths"]
+        self.sequence_length = config.sequence_length or lengths[0]
+        if self.sequence_length not in lengths:
+            raise ValueError(
+                f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {self.sequence_length}."
+            )
+        self.predictions_per_sequence = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
-        self.num_examples = json.loads((self.directory / "summary.json").read_text())["examples"]
+        self.has_pairs = prepared["pairs"] in ("next_sentence", "sentence_order")
+        self.num_examples = summary["examples"][str(self.sequence_length)]
         self.batch_size, self.seed = config.batch_size, config.seed
         self.validation_batches = config.validation_batches
 
     def batches(self, split, start_step=0, repeat=False):
         """A tf.data.Dataset of (inputs, labels)."""
         return read_training_data(
-            sorted((self.directory / "pretraining" / split).glob("*.tfrecord")),
+            sorted((self.directory / "pretraining" / str(self.sequence_length) / split).glob("*.tfrecord")),
             self.tokenizer,
             sequence_length=self.sequence_length,
             predictions_per_sequence=self.predictions_per_sequence,

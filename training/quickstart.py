@@ -52,7 +52,7 @@ def run(config):
     """Runs the stages one after the other; returns the figures of each."""
     home = pathlib.Path(config.output) / corpus_name(config.corpus)
     data, made = home / "data", home / keras.backend.backend()
-    corpus = [] if config.corpus is None else ["--corpus", config.corpus]
+    corpus = [] if config.corpus is None else ["--input", config.corpus]
     start = time.monotonic()
 
     say("1-3. Text to documents, vocabulary and pre-training examples")

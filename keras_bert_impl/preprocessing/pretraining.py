@@ -1,12 +1,8 @@
 """The chain of pre-training data: documents to examples on disk, and examples to batches.
 
-documents -> WordPiece -> sentence pairs -> truncate -> pack -> TFRecord      `write_examples`
+documents -> WordPiece -> sentence pairs -> truncate -> pack -> TFRecord      `shards`, `write_rows`
 TFRecord  -> shuffle   -> mask           -> batch                            `read_training_data`
 """
-
-import itertools
-import pathlib
-from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
@@ -24,73 +20,71 @@ from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.preprocessing.next_sentence import chunk_documents, pair_segments
 from keras_bert_impl.preprocessing.packing import pack, truncate_pairs_at_random
 from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
 
-BLOCK_BYTES = 8_000_000  # text held at once: random second sentences come from the same block
 ROWS_AT_ONCE = 4096
 
+# What a row holds. With pairs there are two segments, and a label that says how the second came about.
+PAIRS = {"next_sentence": chunk_documents, "sentence_order": order_documents}
+RUNS = ("full_sentences", "doc_sentences")
 
-def write_examples(
-    documents: Iterable,
+
+def write_rows(
+    path,
+    documents,
     tokenizer,
-    directory,
     *,
     sequence_length,
     predictions_per_sequence,
-    duplicates=1,
+    pairs="next_sentence",
     static_masks=False,
-    short_sequence_probability=0.1,
     packed=False,
+    short_sequence_probability=0.1,
     seed=0,
-    on_block=lambda documents, examples: None,
+    number=0,
 ):
-    """Turns documents into files of pre-training examples, block by block, never holding more than one block.
+    """Turns documents into one file of pre-training examples.
 
     Args:
-        documents: iterable of `corpora.Document`.
-        tokenizer: a WordPieceTokenizer.
-        directory: gets `examples-00000.tfrecord`, ...: one file a block and duplicate.
+        path: the file; it appears when it is complete.
+        documents: RaggedTensor (documents, sentences, tokens) of ids.
+        tokenizer: the WordPieceTokenizer they are from.
         sequence_length: tokens of a row, [CLS], [SEP] and padding included.
         predictions_per_sequence: most predictions of a row; used for static masks.
-        duplicates: how often the text is cut into pairs, differently each time (Google's `dupe_factor`).
+        pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
+            al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
+            "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
         static_masks: masks now, in google-research/bert's format, rather than anew in every epoch.
-        short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
         packed: puts several pairs in a row, so that hardly a position is padding; see `row_packing`.
+        short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
         seed: of every random choice.
-        on_block: called with the documents and examples written so far.
+        number: of the file in the data set. Files of the same documents with other numbers hold other rows.
 
-    Returns: (documents read, examples written).
-    Raises: ValueError if there are fewer than two documents, or static masks are wanted in packed rows.
+    Returns: (examples written, tokens in them that are not padding).
+    Raises: ValueError if pairs need more documents, or static masks are wanted in packed rows.
     """
     if packed and static_masks:
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
-    directory = pathlib.Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
-    wordpiece = WordPiece(tokenizer)
-    num_documents = num_examples = 0
-    for block_index, block in enumerate(_blocks(documents)):
-        token_lists = _tokenize(wordpiece, block)
-        for copy in range(duplicates):
-            number = block_index * duplicates + copy
-            rows = _pack_block(token_lists, tokenizer, sequence_length, short_sequence_probability, seed, number)
-            rows["example_index"] = tf.range(len(rows["token_ids"]), dtype=tf.int64) + num_examples
-            path = directory / f"examples-{number:05d}.tfrecord"
-            if packed:
-                lengths = tf.reduce_sum(rows["padding_mask"], axis=1).numpy()
-                shared = assign_rows(lengths, sequence_length, most_sequences(sequence_length))
-                np.random.default_rng((seed, number)).shuffle(shared)
-                num_examples += write_packed_examples(path, shared, rows, num_examples)
-            elif static_masks:
-                masking = masking_arguments(tokenizer, predictions_per_sequence, seed)
-                batches = (mask_tokens(batch, epoch=0, **masking) for batch in _batches(rows))
-                num_examples += write_masked_examples(path, batches)
-            else:
-                num_examples += write_unmasked_examples(path, _batches(rows))
-        num_documents += len(block)
-        on_block(num_documents, num_examples)
-    if num_documents < 2:
-        raise ValueError(f"The corpus has {num_documents} documents; next-sentence pairs need at least two.")
-    return num_documents, num_examples
+    if pairs in RUNS:
+        rows = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
+    else:
+        rows = _rows_of_pairs(
+            PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
+        )
+    rows = _shuffled(rows, seed, number)
+    count, tokens = len(rows["token_ids"]), int(tf.reduce_sum(rows["padding_mask"]))
+    first_index = number << 32  # no two rows of a data set share a number, whoever writes the other files
+    rows["example_index"] = tf.range(first_index, first_index + count, dtype=tf.int64)
+    if packed:
+        lengths = tf.reduce_sum(rows["padding_mask"], axis=1).numpy()
+        shared = assign_rows(lengths, sequence_length, most_sequences(sequence_length))
+        np.random.default_rng((seed, number)).shuffle(shared)
+        return write_packed_examples(path, shared, rows, first_index), tokens
+    if static_masks:
+        masking = masking_arguments(tokenizer, predictions_per_sequence, seed)
+        batches = (mask_tokens(batch, epoch=0, **masking) for batch in _batches(rows))
+        return write_masked_examples(path, batches), tokens
+    return write_unmasked_examples(path, _batches(rows)), tokens
 
 
 def read_training_data(
@@ -185,42 +179,31 @@ def _packed_inputs_and_labels(rows):
     return inputs, {name: rows[name] for name in features.PACKED_PRETRAINING_LABELS}
 
 
-def _blocks(documents):
-    """Lists of documents of about BLOCK_BYTES; a last block of one document joins the one before it."""
-    block, size, waiting = [], 0, None
-    for document in documents:
-        block.append(document)
-        size += sum(map(len, document.sentences))
-        if size >= BLOCK_BYTES and len(block) > 1:
-            if waiting:
-                yield waiting
-            block, size, waiting = [], 0, block
-    if waiting and len(block) < 2:
-        block = waiting + block
-    elif waiting:
-        yield waiting
-    if block:
-        yield block
-
-
-def _tokenize(wordpiece, block):
-    """RaggedTensor (documents, sentences, tokens) of ids."""
-    sentences = list(itertools.chain.from_iterable(document.sentences for document in block))
-    return tf.RaggedTensor.from_row_lengths(wordpiece(sentences), [len(document.sentences) for document in block])
-
-
-def _pack_block(documents, tokenizer, sequence_length, short_sequence_probability, seed, block_index):
-    """The rows of a block, unmasked, in random order."""
-    target_length = sequence_length - 3  # [CLS] a [SEP] b [SEP]
-    pairs = chunk_documents(documents, target_length, short_sequence_probability, seed, block_index)
+def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_probability, seed, number):
+    """[CLS] a [SEP] b [SEP], unmasked, with `next_sentence_labels`."""
+    target_length = sequence_length - 3
+    pairs = cut(documents, target_length, short_sequence_probability, seed, number)
     first, second = pair_segments(documents.flat_values, pairs)
     index = tf.range(first.nrows(), dtype=tf.int64)
-    first, second = truncate_pairs_at_random(first, second, target_length, seed, block_index, index)
-    special = {"cls_id": tokenizer.cls_id, "sep_id": tokenizer.sep_id, "pad_id": tokenizer.pad_id}
-    rows = pack(first, second, sequence_length, **special)
-    rows["next_sentence_labels"] = tf.constant(pairs.next_sentence_labels)
+    first, second = truncate_pairs_at_random(first, second, target_length, seed, number, index)
+    rows = pack(first, second, sequence_length, **_special_ids(tokenizer))
+    return {**rows, "next_sentence_labels": tf.constant(pairs.next_sentence_labels)}
+
+
+def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
+    """[CLS] a [SEP], unmasked; the labels, for the sake of the format, are 0."""
+    runs = running_sentences(documents, sequence_length - 2, tokenizer.sep_id if cross_documents else None)
+    rows = pack(runs, None, sequence_length, **_special_ids(tokenizer))
+    return {**rows, "next_sentence_labels": tf.zeros([runs.nrows()], tf.int32)}
+
+
+def _special_ids(tokenizer):
+    return {"cls_id": tokenizer.cls_id, "sep_id": tokenizer.sep_id, "pad_id": tokenizer.pad_id}
+
+
+def _shuffled(rows, seed, number):
     # Neighbours in the text are neighbours no longer, whatever the size of a reader's shuffle buffer.
-    order = tf.argsort(tf.random.stateless_uniform([len(index)], seed=[seed, block_index]))
+    order = tf.argsort(tf.random.stateless_uniform([len(rows["token_ids"])], seed=[seed, number]))
     return {name: tf.gather(values, order) for name, values in rows.items()}
 
 

@@ -3,30 +3,20 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import WORDS
+from made_text import TOKENIZER, tokens
 
-from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.corpora import Document
-from keras_bert_impl.preprocessing import pretraining
-from keras_bert_impl.preprocessing.pretraining import read_training_data, write_examples
+from keras_bert_impl.preprocessing.pretraining import read_training_data, write_rows
 
-TOKENIZER = WordPieceTokenizer(WORDS)
 SHAPE = {"sequence_length": 16, "predictions_per_sequence": 3}
 ROWS_OF_A_BATCH = 4
 
 
-def documents(count=9):
-    random = np.random.default_rng(0)
-    words = [word for word in WORDS[5:] if word.isalpha()]
-    for number in range(count):
-        sentences = [" ".join(random.choice(words, random.integers(3, 9))) for _ in range(7)]
-        yield Document(name=f"document {number}", source="test", sentences=sentences)
-
-
 @pytest.fixture
 def paths(tmp_path):
-    write_examples(documents(), TOKENIZER, tmp_path, **SHAPE)
-    return sorted(tmp_path.glob("*.tfrecord"))
+    paths = [tmp_path / "1", tmp_path / "2"]
+    for number, path in enumerate(paths):
+        write_rows(path, tokens(5), TOKENIZER, number=number, **SHAPE)
+    return paths
 
 
 def batches(paths, count=None, **arguments):
@@ -73,8 +63,8 @@ def test_evaluation_reads_every_row_once_and_says_how_many_batches(paths):
 
 
 def test_static_masks_are_the_same_in_every_epoch(tmp_path):
-    write_examples(documents(), TOKENIZER, tmp_path, static_masks=True, **SHAPE)
-    paths = sorted(tmp_path.glob("*.tfrecord"))
+    write_rows(tmp_path / "1", tokens(9), TOKENIZER, static_masks=True, **SHAPE)
+    paths = [tmp_path / "1"]
 
     def rows(found):
         return {inputs["token_ids"][row].tobytes() for inputs, _ in found for row in range(ROWS_OF_A_BATCH)}
@@ -84,10 +74,11 @@ def test_static_masks_are_the_same_in_every_epoch(tmp_path):
     assert len(repeated) <= sum(1 for _ in tf.data.TFRecordDataset([str(path) for path in paths]))
 
 
-def test_a_corpus_larger_than_a_block_is_written_whole(tmp_path, monkeypatch):
-    _, in_one = write_examples(documents(), TOKENIZER, tmp_path / "one", **SHAPE)
-    monkeypatch.setattr(pretraining, "BLOCK_BYTES", 400)
-    read, in_many = write_examples(documents(), TOKENIZER, tmp_path / "many", **SHAPE)
-    assert read == 9 and len(list((tmp_path / "many").glob("*.tfrecord"))) > 2
-    # Another cut into pairs, since random second sentences come from the block.
-    assert abs(in_many - in_one) < 0.3 * in_one
+@pytest.mark.parametrize("pairs", ["sentence_order", "full_sentences", "doc_sentences"])
+def test_other_rows_than_next_sentences_are_read_alike(tmp_path, pairs):
+    count, used = write_rows(tmp_path / "1", tokens(9), TOKENIZER, pairs=pairs, **SHAPE)
+    found = batches([tmp_path / "1"], repeat=False)
+    assert sum(len(inputs["token_ids"]) for inputs, _ in found) == count
+    assert sum(inputs["padding_mask"].sum() for inputs, _ in found) == used
+    has_second = any(inputs["segment_ids"].any() for inputs, _ in found)
+    assert has_second == (pairs == "sentence_order")

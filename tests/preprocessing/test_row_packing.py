@@ -1,22 +1,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from conftest import WORDS
+from made_text import TOKENIZER, tokens
 
-import keras_bert_impl as kbi
-from keras_bert_impl.corpora import Document
-from keras_bert_impl.preprocessing.pretraining import read_training_data, write_examples
+from keras_bert_impl.preprocessing.pretraining import read_training_data, write_rows
 from keras_bert_impl.preprocessing.row_packing import assign_rows, unpack_features
-
-TOKENIZER = kbi.WordPieceTokenizer(WORDS)
-
-
-def documents(count=40):
-    random = np.random.default_rng(0)
-    words = [word for word in WORDS[5:] if word.isalpha()]
-    for number in range(count):
-        sentences = [" ".join(random.choice(words, random.integers(3, 9))) for _ in range(random.integers(1, 9))]
-        yield Document(name=f"document {number}", source="test", sentences=sentences)
 
 
 def test_every_pair_is_in_one_row_that_has_room_for_it():
@@ -58,9 +46,9 @@ def test_arrays_of_a_row_by_hand():
 @pytest.fixture
 def paths(tmp_path):
     shape = {"sequence_length": 48, "predictions_per_sequence": 7}
-    write_examples(documents(), TOKENIZER, tmp_path / "packed", packed=True, **shape)
-    write_examples(documents(), TOKENIZER, tmp_path / "padded", **shape)
-    return {name: sorted((tmp_path / name).glob("*.tfrecord")) for name in ("packed", "padded")}
+    for name in ("packed", "padded"):
+        write_rows(tmp_path / name, tokens(40), TOKENIZER, packed=name == "packed", **shape)
+    return {name: [tmp_path / name] for name in ("packed", "padded")}
 
 
 def read(paths, packed):
@@ -99,10 +87,10 @@ def test_packed_files_hold_the_pairs_of_the_padded_ones(paths):
 
 def test_static_masks_have_no_packed_rows(tmp_path):
     with pytest.raises(ValueError, match="Google's format has no packed rows"):
-        write_examples(
-            documents(),
+        write_rows(
+            tmp_path / "shard",
+            tokens(9),
             TOKENIZER,
-            tmp_path,
             sequence_length=48,
             predictions_per_sequence=7,
             packed=True,

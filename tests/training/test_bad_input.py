@@ -26,21 +26,21 @@ def prepare(command, *arguments):
 
 def test_an_empty_corpus(command, tmp_path):
     (tmp_path / "text").mkdir()
-    message = prepare(command, "--corpus", tmp_path / "text", "--output", tmp_path / "data")
+    message = prepare(command, "--input", tmp_path / "text", "--output", tmp_path / "data")
     assert message.startswith("error: ") and str(tmp_path / "text") in message
     assert not (tmp_path / "data").exists()
 
 
 def test_a_corpus_of_one_document(command, tmp_path):
     (tmp_path / "one.txt").write_text("The cat sat.\nThe dog ran.\n")
-    message = prepare(command, "--corpus", tmp_path / "one.txt", "--output", tmp_path / "data")
+    message = prepare(command, "--input", tmp_path / "one.txt", "--output", tmp_path / "data")
     assert "1 documents" in message and "blank line between documents" in message
     assert not (tmp_path / "data").exists()
 
 
 def test_a_vocabulary_without_mask(command, tmp_path, text_folder):
     (tmp_path / "vocab.txt").write_text("\n".join(word for word in WORDS if word != "[MASK]"))
-    arguments = ("--corpus", text_folder, "--vocab", tmp_path / "vocab.txt", "--output", tmp_path / "data")
+    arguments = ("--input", text_folder, "--vocab", tmp_path / "vocab.txt", "--output", tmp_path / "data")
     message = prepare(command, *arguments)
     assert "[MASK]" in message and "vocab.txt" in message
     assert not (tmp_path / "data").exists()
@@ -54,7 +54,7 @@ def test_an_unknown_recipe_key(command, tmp_path, capsys):
 
 
 def test_a_run_directory_of_another_configuration(command, tmp_path, text_folder):
-    arguments = ("--corpus", text_folder, "--output", tmp_path / "data", "--vocabulary_size", "500")
+    arguments = ("--input", text_folder, "--output", tmp_path / "data", "--vocabulary_size", "500")
     assert prepare(command, *arguments) is None
     before = {path: path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()}
     message = prepare(command, *arguments[:-1], "600")

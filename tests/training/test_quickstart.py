@@ -7,7 +7,7 @@ import quickstart
 from keras_bert_impl.runs import parse
 
 RECIPES = {
-    "prepare_data": {"vocabulary_size": 700, "sequence_length": 32, "predictions_per_sequence": 5},
+    "prepare_data": {"vocabulary_size": 700, "sequence_length": 32, "labelled_sentences": 100},
     "pretrain": {
         "size": "bert_tiny",
         "hidden_size": 24,
@@ -55,7 +55,7 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
 @pytest.fixture
 def prepared(tmp_path, text_folder, recipes):
     config = quickstart.QuickstartConfig(str(tmp_path / "out"), str(text_folder), str(recipes))
-    options = ("--corpus", text_folder, "--output", tmp_path / "data")
+    options = ("--input", text_folder, "--output", tmp_path / "data")
     quickstart.prepare_data.run(
         quickstart.read(config, "prepare_data", quickstart.prepare_data.PrepareConfig, *options)
     )

@@ -1,0 +1,97 @@
+"""Preparing data: whatever the workers, interruptions and damage, the same files."""
+
+import json
+import shutil
+
+import pytest
+
+import prepare_data
+from keras_bert_impl.preprocessing import shards
+
+
+@pytest.fixture
+def small_jobs(monkeypatch, text_folder):
+    """Options for a corpus of several pieces, blocks and shards."""
+    monkeypatch.setattr(prepare_data, "PIECE_BYTES", 20_000)
+    monkeypatch.setattr(prepare_data, "SMALL_BYTES", 0)
+    monkeypatch.setattr(shards, "BLOCK_BYTES", 8_000)
+    monkeypatch.setattr(shards, "SHARD_TOKENS", 3_000)
+    return {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "workers": 1}
+
+
+def prepare(output, **options):
+    return prepare_data.run(prepare_data.PrepareConfig(str(output), **options))
+
+
+def examples(directory):
+    return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*.tfrecord")}
+
+
+def test_a_corpus_in_pieces_has_many_shards_and_nothing_left_of_the_work(tmp_path, small_jobs):
+    summary = prepare(tmp_path / "data", long_sequence_length=64, **small_jobs)
+    found = examples(tmp_path / "data")
+    assert len([path for path in found if path.parts[1:3] == ("32", "train")]) > 1
+    assert set(summary["examples"]) == {"32", "64"} and summary["predictions_per_sequence"] == [5, 10]
+    manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
+    assert {shard["path"] for shard in manifest["shards"]} == {path.as_posix() for path in found}
+    assert not (tmp_path / "data" / "work").exists()
+    assert len((tmp_path / "data" / "held_out.txt").read_text().splitlines()) > 10
+
+
+def test_workers_do_not_change_what_is_written(tmp_path, text_folder):
+    options = {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "duplicates": 3}
+    for workers in (1, 2):
+        prepare(tmp_path / str(workers), workers=workers, **options)
+    assert examples(tmp_path / "1") == examples(tmp_path / "2")
+
+
+def test_an_interrupted_run_goes_on_without_doing_anything_twice(tmp_path, small_jobs, monkeypatch):
+    prepare(tmp_path / "whole", **small_jobs)
+    written = []
+
+    def failing(settings, shard):
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(shard.path)
+        return shards.write_shard(settings, shard)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(prepare_data, "write_shard", failing)
+        prepare(tmp_path / "broken", **small_jobs)
+    before = {path: (tmp_path / "broken" / path).stat().st_mtime_ns for path in written}
+    prepare(tmp_path / "broken", **small_jobs)
+    assert before == {path: (tmp_path / "broken" / path).stat().st_mtime_ns for path in written}
+    assert examples(tmp_path / "broken") == examples(tmp_path / "whole")
+
+
+def test_a_damaged_file_is_named_and_made_anew(tmp_path, small_jobs, capsys):
+    prepare(tmp_path / "data", **small_jobs)
+    whole = examples(tmp_path / "data")
+    damaged = tmp_path / "data" / sorted(whole)[0]
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(SystemExit, match="1 of .* files are damaged"):
+        prepare(tmp_path / "data", verify=True)
+    assert str(damaged) in capsys.readouterr().out
+    damaged.unlink()
+    prepare(tmp_path / "data", **small_jobs)
+    assert examples(tmp_path / "data") == whole
+    assert prepare(tmp_path / "data", verify=True) == {"files": len(whole)}
+
+
+def test_beam_writes_the_same_files(tmp_path, small_jobs):
+    pytest.importorskip("apache_beam")
+    prepare(tmp_path / "here", **small_jobs)
+    prepare(tmp_path / "beam", runner="DirectRunner", **small_jobs)
+    assert examples(tmp_path / "beam") == examples(tmp_path / "here")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, capsys):
+    shutil.copytree(text_folder, tmp_path / "text")
+    small_jobs["input"] = str(tmp_path / "text")
+    (tmp_path / "text" / "broken.txt").write_bytes(b"Latin-1 caf\xe9.\n")
+    with pytest.raises(ValueError, match="broken.txt: line 1"):
+        prepare(tmp_path / "data", **small_jobs)
+    prepare(tmp_path / "other", skip_unreadable=True, **small_jobs)
+    assert "left out:" in capsys.readouterr().out

@@ -18,6 +18,7 @@ same command goes on where an interrupted one stopped. What is written does not 
 
 import quiet_start  # noqa: F401
 
+import contextlib
 import dataclasses
 import heapq
 import json
@@ -43,6 +44,7 @@ from keras_bert_impl.preprocessing.shards import (
     run_jobs_on_beam,
     shard_record,
     tokenize_piece,
+    worker_pool,
     write_record,
     write_shard,
 )
@@ -133,13 +135,14 @@ def run(config):
     open_run(directory, what)
     tokenizer.save_pretrained(directory)
 
-    settings, do = settings_of(config), jobs_runner(config, size)
+    settings = settings_of(config)
     restore_records(directory, settings)
-    records = do(tokenize_piece, settings, pieces, "tokenizing")
-    report_problems(records)
-    statistics = print_statistics(records)
-    check_documents(statistics, config.pairs)
-    shards = do(write_shard, settings, plan_shards(settings, records), "writing examples")
+    with jobs_runner(config, settings, size) as do:
+        records = do(tokenize_piece, pieces, "tokenizing")
+        report_problems(records)
+        statistics = print_statistics(records)
+        check_documents(statistics, config.pairs)
+        shards = do(write_shard, plan_shards(settings, records), "writing examples")
     summary = {
         "corpus": statistics,
         "vocabulary_size": tokenizer.vocabulary_size,
@@ -249,21 +252,25 @@ class VocabularySample:
                 yield from document.sentences
 
 
-def jobs_runner(config, size):
+@contextlib.contextmanager
+def jobs_runner(config, settings, size):
     """A function that does jobs and returns their records in the order of the jobs, showing progress."""
-    workers = config.workers or (1 if size <= SMALL_BYTES else os.cpu_count())
 
-    def do(function, settings, jobs, what):
-        if config.runner:
-            say(f"  {what}: {len(jobs)} jobs on Beam's {config.runner}")
-            options = (f"--runner={config.runner}", *config.beam_options.split())
-            return run_jobs_on_beam(function, settings, jobs, options)
-        done = run_jobs(function, settings, jobs, workers)
-        for _ in progress(done, what, len(jobs)):
+    def do(function, jobs, what):
+        for _ in progress(run_jobs(pool, function, settings, jobs), what, len(jobs)):
             pass
         return [function(settings, job) for job in jobs]  # each reads the record it left
 
-    return do
+    def do_on_beam(function, jobs, what):
+        say(f"  {what}: {len(jobs)} jobs on Beam's {config.runner}")
+        options = (f"--runner={config.runner}", *config.beam_options.split())
+        return run_jobs_on_beam(function, settings, jobs, options)
+
+    if config.runner:
+        yield do_on_beam
+        return
+    with worker_pool(config.workers or (1 if size <= SMALL_BYTES else os.cpu_count())) as pool:
+        yield do
 
 
 def report_problems(records):

@@ -20,9 +20,23 @@ class NotUtf8Error(ValueError):
 
 def text_lines(path):
     """Lines of a UTF-8 file as strings. Raises `NotUtf8Error`, and what `numbered_lines` raises."""
-    for number, line in numbered_lines(path):
+    number = 1
+    for lines in _line_lists(path):
         try:
-            yield line.decode()
+            # At once, which takes a tenth of the time; rstrip() alone would strip more than the line end.
+            text = b"".join(lines).decode()
+        except UnicodeDecodeError:
+            yield from _decoded_one_by_one(lines, number)
+        else:
+            found = (text[:-1] if text.endswith("\n") else text).split("\n")
+            yield from found if "\r" not in text else (line.rstrip("\r") for line in found)
+        number += len(lines)
+
+
+def _decoded_one_by_one(lines, first_number):
+    for number, line in enumerate(lines, start=first_number):
+        try:
+            yield line.rstrip(b"\r\n").decode()
         except UnicodeDecodeError as error:
             byte = line[error.start]
             raise NotUtf8Error(f"line {number}: byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8.") from error
@@ -36,11 +50,34 @@ def numbered_lines(path):
 
     Raises: one of `READ_ERRORS`, after the lines that could be read.
     """
-    with _opened(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
+    number = 0
+    for lines in _line_lists(path):
+        for line in lines:
+            number += 1
             yield number, line.rstrip(b"\r\n")
+
+
+def _line_lists(path):
+    """Lists of consecutive lines with their ends, of about CHUNK_BYTES, without a byte order mark.
+
+    What was read before an error comes before it.
+    """
+    with _opened(path) as stream:
+        lines, size, is_first = [], 0, True
+        try:
+            for line in stream:
+                if is_first:
+                    line, is_first = line.removeprefix(b"\xef\xbb\xbf"), False
+                lines.append(line)
+                size += len(line)
+                if size >= CHUNK_BYTES:
+                    yield lines
+                    lines, size = [], 0
+        except READ_ERRORS:
+            yield lines
+            raise
+        if lines:
+            yield lines
 
 
 def _opened(path):

@@ -49,12 +49,23 @@ def split_sentences(paragraph):
     # Collapsed first, because sentencex 1.0.32 panics at an initial before a wide space such as U+2028. Without
     # them 500,000 random strings of all scripts went through.
     text = " ".join(paragraph.split())
-    pieces = itertools.chain.from_iterable(_split_long_quotation(piece) for piece in _windowed_pieces(text))
+    pieces = []
+    for piece in _windowed_pieces(text):
+        if len(piece) < LONG_QUOTATION_CHARACTERS:
+            pieces.append(piece)
+        else:
+            pieces += _split_long_quotation(piece)
     return [sentence.strip() for sentence in _join_fragments(pieces)]
 
 
 def _windowed_pieces(text):
     """Pieces that concatenate to `text`, found in windows of bounded length."""
+    if len(text) <= WINDOW_CHARACTERS:
+        return sentencex.segment("en", text) if text else []
+    return _pieces_of_windows(text)
+
+
+def _pieces_of_windows(text):
     start = 0
     while start < len(text):
         end = start + WINDOW_CHARACTERS
@@ -66,8 +77,6 @@ def _windowed_pieces(text):
 
 
 def _split_long_quotation(piece):
-    if len(piece) < LONG_QUOTATION_CHARACTERS:
-        return [piece]
     # With its marks hidden a quotation is plain text to sentencex, except that `done?" I asked` stays whole: the
     # question mark no longer stands before a space.
     lengths = map(len, sentencex.segment("en", piece.translate(HIDE_QUOTATION_MARKS)))
@@ -88,4 +97,4 @@ def _join_fragments(pieces):
 def _is_unfinished(piece):
     # sentencex also cuts inside `tf.Tensor` and `5 @.@ 3` (WikiText's 5.3), where no space follows the stop, and
     # after the number of a list item.
-    return piece.endswith(".") or not LETTER.search(piece)
+    return piece[-1:] == "." or not (piece[0].isalpha() or LETTER.search(piece))

@@ -228,14 +228,16 @@ def unwrapped_paragraphs(lines):
     """Paragraphs of text: a blank line ends one, a line too long to be wrapped and a WikiText heading are one."""
     wrapped = []
     for line in itertools.chain(lines, [""]):
-        stands_alone = len(line) > WRAPPED_LINE_CHARACTERS or WIKITEXT_HEADING.match(line)
-        if wrapped and (stands_alone or not line.strip()):
-            yield WRAPPED_COMPOUND.sub("", "\n".join(wrapped))
+        stripped = line.strip()
+        stands_alone = len(line) > WRAPPED_LINE_CHARACTERS or (stripped[:1] == "=" and WIKITEXT_HEADING.match(line))
+        if wrapped and (stands_alone or not stripped):
+            paragraph = "\n".join(wrapped)
+            yield WRAPPED_COMPOUND.sub("", paragraph) if "-\n" in paragraph else paragraph
             wrapped = []
         if stands_alone:
             yield line
-        elif line.strip():
-            wrapped.append(line.strip())
+        elif stripped:
+            wrapped.append(stripped)
 
 
 def _first_lines(file):

@@ -79,6 +79,11 @@ def uniform_integers(keys, positions, bound):
     return tf.cast(tf.bitwise.right_shift(top_bits * _uint64(bound), _uint64_constant(32)), tf.int64)
 
 
+def random_bits(keys, positions):
+    """64 fair coins each: uint64 of the broadcast shape of `keys`, from `random_keys`, and `positions`."""
+    return _hash(keys, positions)
+
+
 def _hash(keys, positions):
     # Exactly splitmix64: the sequence of a key is the finalizer over an arithmetic progression that starts there.
     return _mix(keys + (_uint64(positions) + _uint64_constant(1)) * _uint64_constant(GOLDEN_GAMMA))

@@ -29,10 +29,8 @@ from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 32_000_000  # text of one tokenizing job
-BLOCK_BYTES = 8_000_000  # text tokenized at once
-# Tokens of a shard, from which its random second sentences come. With the tokens as int32, the rows of 128 positions
-# and what is written of them, a job holds some 300 MB.
-SHARD_TOKENS = 2_000_000
+BLOCK_BYTES = 4_000_000  # text tokenized at once
+SHARD_TOKENS = 2_000_000  # of a shard, from which its random second sentences come
 HELD_OUT_SENTENCES = 1000
 LEAST_WORDS = 5  # of a labelled sentence
 
@@ -175,22 +173,34 @@ def file_identity(path):
     return {"bytes": os.path.getsize(path), "sha256": digest}
 
 
-def run_jobs(function, settings, jobs, workers):
-    """Yields function(settings, job) for each job, in any order, from so many processes.
-
-    One process is this one.
-    """
-    if workers == 1 or len(jobs) < 2:
-        yield from (function(settings, job) for job in jobs)
+@contextlib.contextmanager
+def worker_pool(workers):
+    """So many processes for `run_jobs`, this one included."""
+    if workers == 1:
+        yield None
         return
     # Forked processes would inherit TensorFlow's threads, which do not survive it.
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(workers, context, initializer=_prepare_worker) as pool:
+    with concurrent.futures.ProcessPoolExecutor(workers - 1, context, initializer=_prepare_worker) as pool:
         try:
-            futures = [pool.submit(function, settings, job) for job in jobs]
-            yield from (future.result() for future in concurrent.futures.as_completed(futures))
+            yield pool
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def run_jobs(pool, function, settings, jobs):
+    """Yields function(settings, job) for each job, in any order, done by a `worker_pool` and this process.
+
+    This one takes the last of the jobs that nobody has begun: TensorFlow costs each process half a gigabyte, and one
+    that only waits is one too many.
+    """
+    if pool is None:
+        yield from (function(settings, job) for job in jobs)
+        return
+    waiting = [(pool.submit(function, settings, job), job) for job in jobs]
+    while waiting:
+        future, job = waiting.pop()
+        yield function(settings, job) if future.cancel() else future.result()
 
 
 def run_jobs_on_beam(function, settings, jobs, options):

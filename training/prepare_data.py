@@ -77,6 +77,7 @@ class PrepareConfig:
         short_sequence_probability: share of documents cut into pairs of a random, shorter length.
         duplicates: how often the training text is cut into different pairs.
         static_masks: mask once, now, in google-research/bert's format, rather than anew in every epoch.
+        masking_unit: of static masks: token, whole_word or span.
         packed: put several pairs in a row: hardly a position is padding, and nothing else changes for a pair.
         labelled_sentences: labelled training sentences of each source, at most, beside 500 to validate and test; the
             labels are balanced.
@@ -103,6 +104,7 @@ class PrepareConfig:
     short_sequence_probability: float = 0.1
     duplicates: int = 1
     static_masks: bool = False
+    masking_unit: typing.Literal["token", "whole_word", "span"] = "token"
     packed: bool = False
     labelled_sentences: int = 0
     skip_unreadable: bool = False
@@ -170,8 +172,8 @@ def settings_of(config):
         **{
             name: getattr(config, name)
             for name in (
-                "pairs", "duplicates", "static_masks", "packed", "short_sequence_probability", "labelled_sentences",
-                "seed",
+                "pairs", "duplicates", "static_masks", "masking_unit", "packed", "short_sequence_probability",
+                "labelled_sentences", "seed",
             )
         },
     )  # fmt: skip

@@ -41,6 +41,7 @@ class PretrainConfig:
         output: run directory; the same command goes on where an interrupted run stopped.
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large.
         num_layers, hidden_size, num_heads, intermediate_size: replace the size's own.
+        masking_unit: token as in the paper, whole_word, or span; of data that is masked while it is read.
         dropout_rate: on hidden states and attention; 0.1 in the paper, 0 where the data is not seen often.
         sequence_length: of the rows to train on, of those prepared; default is the shorter.
         init: checkpoint directory to start from, such as the encoder of a run on shorter rows; default is random
@@ -70,6 +71,7 @@ class PretrainConfig:
     hidden_size: int | None = None
     num_heads: int | None = None
     intermediate_size: int | None = None
+    masking_unit: typing.Literal["token", "whole_word", "span"] = "token"
     dropout_rate: float = 0.1
     sequence_length: int | None = None
     init: str | None = None
@@ -155,7 +157,7 @@ class PretrainingData:
         self.has_pairs = prepared["pairs"] in ("next_sentence", "sentence_order")
         self.num_examples = summary["examples"][str(self.sequence_length)]
         self.batch_size, self.seed = config.batch_size, config.seed
-        self.validation_batches = config.validation_batches
+        self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
 
     def batches(self, split, start_step=0, repeat=False):
         """A tf.data.Dataset of (inputs, labels)."""
@@ -169,6 +171,7 @@ class PretrainingData:
             start_step=start_step,
             static_masks=self.static_masks,
             packed=self.packed,
+            masking_unit=self.masking_unit,
             repeat=repeat,
             num_examples=self.num_examples[split],
         )

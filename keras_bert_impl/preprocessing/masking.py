@@ -5,6 +5,7 @@ create_pretraining_data.py. Google masked each example ten times and wrote the c
 the tf.data graph, so no two epochs show the same masks (Liu et al. 2019, "RoBERTa", section 4.1).
 """
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
@@ -22,6 +23,8 @@ def mask_tokens(
     masking_rate=0.15,
     mask_token_rate=0.8,
     random_token_rate=0.1,
+    unit="token",
+    is_continuation=None,
 ):
     """Chooses tokens to predict and hides most of them.
 
@@ -39,6 +42,10 @@ def mask_tokens(
         masking_rate: predictions for each token of the row. BERT: 0.15.
         mask_token_rate: share of the chosen tokens replaced by [MASK]. BERT: 0.8.
         random_token_rate: share replaced by a random id; the others stay as they are. BERT: 0.1.
+        unit: what is chosen as one. "token" as in the paper; "whole_word", all pieces of a word, as Google's
+            `do_whole_word_mask`; "span" of whole words, lengths geometric, as SpanBERT (Joshi et al. 2020, section
+            3.1), where a span is also replaced as one.
+        is_continuation: bool (vocabulary,), whether an id is a "##piece"; needed for words and spans.
 
     Returns: `rows` with new `token_ids` and, all (batch, predictions): `mask_positions`, int32, ascending;
         `mask_ids`, int32, what stood there; `mask_weights`, float32, 1 for a prediction. Unused columns are 0.
@@ -52,14 +59,19 @@ def mask_tokens(
             f"BERT predicts {masking_rate:.0%} of them: use {max(1, round(masking_rate * length))}."
         )
     counters = (seed, epoch, rows["example_index"])
-    position, is_real = _choose_positions(
-        _candidates(token_ids, rows["padding_mask"], special_ids),
-        _predictions_of(rows["padding_mask"], masking_rate),
-        predictions_per_sequence,
-        counters,
-    )  # both (batch, predictions)
+    is_candidate = _candidates(token_ids, rows["padding_mask"], special_ids)
+    num_predictions = tf.minimum(_predictions_of(rows["padding_mask"], masking_rate), predictions_per_sequence)
+    if unit == "token":
+        position, is_real = _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters)
+        treated_as = position
+    else:
+        choose = {"whole_word": _choose_words, "span": _choose_spans}[unit]
+        words = _words(token_ids, is_candidate, is_continuation)
+        is_chosen, treated_as = choose(words, is_candidate, num_predictions, counters)  # both (batch, length)
+        position, is_real = _positions_of(is_chosen, predictions_per_sequence)
+        treated_as = tf.gather(treated_as, position, batch_dims=1)
     original = tf.gather(token_ids, position, batch_dims=1)  # (batch, predictions)
-    draw = uniforms(_keys(Stream.MASK_TREATMENT, counters), position)
+    draw = uniforms(_keys(Stream.MASK_TREATMENT, counters), treated_as)
     # Any id, special ones included, as Google's `vocab_words[rng.randint(0, len(vocab_words) - 1)]`.
     random_ids = uniform_integers(_keys(Stream.MASK_REPLACEMENT, counters), position, vocabulary_size)
     shown = tf.where(draw < mask_token_rate + random_token_rate, tf.cast(random_ids, tf.int32), original)
@@ -106,9 +118,95 @@ def _choose_positions(is_candidate, num_predictions, predictions_per_sequence, c
     _, position = tf.math.top_k(tf.where(is_candidate, draw, -1.0), predictions_per_sequence)  # (batch, predictions)
     num_real = tf.minimum(num_predictions, tf.reduce_sum(tf.cast(is_candidate, tf.int32), axis=1))  # (batch,)
     is_chosen = tf.range(predictions_per_sequence) < num_real[:, tf.newaxis]
-    position = tf.sort(tf.where(is_chosen, position, length), axis=1)
+    return _ascending(tf.where(is_chosen, position, length), length)
+
+
+def _positions_of(is_chosen, predictions_per_sequence):
+    """`_choose_positions`' result from a choice (batch, length) of at most so many."""
+    length = tf.shape(is_chosen)[1]
+    position = tf.sort(tf.where(is_chosen, tf.range(length), length), axis=1)
+    return _ascending(position[:, :predictions_per_sequence], length)
+
+
+def _ascending(position, length):
+    position = tf.sort(position, axis=1)
     is_real = position < length
     return tf.where(is_real, position, 0), is_real
+
+
+def _words(token_ids, is_candidate, is_continuation):
+    """The number of the word that a token is in, counted from 1; 0 for what is not text: int32 (batch, length)."""
+    follows_text = tf.pad(is_candidate[:, :-1], [[0, 0], [1, 0]])
+    goes_on = tf.gather(tf.constant(is_continuation), token_ids) & follows_text
+    return tf.where(is_candidate, tf.cumsum(tf.cast(is_candidate & ~goes_on, tf.int32), axis=1), 0)
+
+
+def _choose_words(words, is_candidate, num_predictions, counters):
+    """Words in random order; one with more tokens than there is room for is passed over, as in Google's code.
+
+    Returns: bool (batch, length), which tokens are chosen; positions, each token being treated by itself.
+    """
+    batch, length = tf.shape(words)[0], tf.shape(words)[1]
+    flat = words + (length + 1) * tf.range(batch)[:, tf.newaxis]
+    ones = tf.reshape(tf.cast(is_candidate, tf.int32), [-1])
+    sizes = tf.math.unsorted_segment_sum(ones, tf.reshape(flat, [-1]), batch * (length + 1))
+    sizes = tf.reshape(sizes, [batch, length + 1])  # by the number of the word
+    draw = uniforms(_keys(Stream.MASK_POSITION, counters), tf.range(length + 1))
+    order = tf.argsort(tf.where(sizes > 0, draw, -1.0), axis=1, direction="DESCENDING")
+    sizes = tf.gather(sizes, order, batch_dims=1)
+
+    def accept(is_open, is_accepted, room):
+        # Those before the first that does not fit; it fits no better later, since the room only shrinks.
+        is_open &= sizes <= room
+        fits = is_open & (tf.cumsum(tf.where(is_open, sizes, 0), axis=1) <= room)
+        room -= tf.reduce_sum(tf.where(fits, sizes, 0), axis=1, keepdims=True)
+        return is_open & ~fits, is_accepted | fits, room
+
+    start = (sizes > 0, tf.zeros_like(sizes, tf.bool), num_predictions[:, tf.newaxis])
+    _, is_accepted, _ = tf.while_loop(lambda is_open, *_: tf.reduce_any(is_open), accept, start)
+    is_accepted = tf.gather(is_accepted, tf.argsort(order, axis=1), batch_dims=1)
+    is_chosen = tf.gather(is_accepted, words, batch_dims=1) & is_candidate
+    return is_chosen, tf.broadcast_to(tf.range(length), tf.shape(words))
+
+
+# SpanBERT's lengths in words: geometric with p 0.2, of at most 10, 3.8 on average.
+SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
+
+
+def _choose_spans(words, is_candidate, num_predictions, counters):
+    """Spans that begin with a random word not chosen yet, until the predictions are used up; the last may be cut.
+
+    A span ends with its segment.
+
+    Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the number of a token's span.
+    """
+    length = tf.shape(words)[1]
+    segment = tf.cumsum(tf.cast(~is_candidate, tf.int32), axis=1)
+    number = tf.range(length + 1)
+    num_words = tf.reduce_max(words, axis=1, keepdims=True)
+    draw = uniforms(_keys(Stream.MASK_POSITION, counters), number)
+    anchors = tf.argsort(tf.where((number > 0) & (number <= num_words), draw, -1.0), axis=1, direction="DESCENDING")
+    draw = uniforms(_keys(Stream.SPAN_LENGTH, counters), number)
+    lengths = 1 + tf.searchsorted(tf.constant(SPAN_LENGTHS), tf.reshape(draw, [-1]), side="right")
+    lengths = tf.reshape(tf.minimum(lengths, 10), tf.shape(draw))  # by the number of the first word
+
+    def add(turn, span, room):
+        anchor = anchors[:, turn, tf.newaxis]  # (batch, 1)
+        is_first = (words == anchor) & is_candidate
+        is_free = ~tf.reduce_any(is_first & (span > 0), axis=1, keepdims=True) & (turn < num_words)
+        within = (words >= anchor) & (words < anchor + tf.gather(lengths, anchor, batch_dims=1)) & is_candidate
+        own = tf.reduce_max(tf.where(is_first, segment, 0), axis=1, keepdims=True)
+        is_new = within & (segment == own) & (span == 0) & is_free
+        is_new &= tf.cumsum(tf.cast(is_new, tf.int32), axis=1) <= room
+        room -= tf.reduce_sum(tf.cast(is_new, tf.int32), axis=1, keepdims=True)
+        return turn + 1, tf.where(is_new, anchor, span), room
+
+    def goes_on(turn, span, room):
+        return tf.reduce_any((room > 0) & (turn < num_words))
+
+    start = (tf.constant(0), tf.zeros_like(words), num_predictions[:, tf.newaxis])
+    _, span, _ = tf.while_loop(goes_on, add, start)
+    return span > 0, span
 
 
 def _replace(token_ids, position, change):

@@ -39,6 +39,7 @@ def write_rows(
     pairs="next_sentence",
     static_masks=False,
     packed=False,
+    masking_unit="token",
     short_sequence_probability=0.1,
     seed=0,
     number=0,
@@ -56,6 +57,7 @@ def write_rows(
             "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
         static_masks: masks now, in google-research/bert's format, rather than anew in every epoch.
         packed: puts several pairs in a row, so that hardly a position is padding; see `row_packing`.
+        masking_unit: of static masks: "token", "whole_word" or "span", see `masking.mask_tokens`.
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
         seed: of every random choice.
         number: of the file in the data set. Files of the same documents with other numbers hold other rows.
@@ -81,7 +83,7 @@ def write_rows(
         np.random.default_rng((seed, number)).shuffle(shared)
         return write_packed_examples(path, shared, rows, first_index), tokens
     if static_masks:
-        masking = masking_arguments(tokenizer, predictions_per_sequence, seed)
+        masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
         batches = (mask_tokens(batch, epoch=0, **masking) for batch in _batches(rows))
         return write_masked_examples(path, batches), tokens
     return write_unmasked_examples(path, _batches(rows)), tokens
@@ -98,6 +100,7 @@ def read_training_data(
     start_step=0,
     static_masks=False,
     packed=False,
+    masking_unit="token",
     repeat=True,
     num_examples=None,
 ):
@@ -113,6 +116,7 @@ def read_training_data(
         start_step: batches to leave out, those a resumed run has seen.
         static_masks: whether the files were written with static masks.
         packed: whether their rows hold several pairs.
+        masking_unit: "token", "whole_word" or "span", see `masking.mask_tokens`.
         repeat: epochs without end, each in an order of its own; otherwise one epoch in file order.
         num_examples: in the files; None counts them.
 
@@ -126,7 +130,7 @@ def read_training_data(
         rows = read_masked_examples(paths, sequence_length, predictions_per_sequence)
     else:
         rows = read_unmasked_examples(paths, sequence_length, tokenizer.pad_id)
-    masking = masking_arguments(tokenizer, predictions_per_sequence, seed)
+    masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
 
     def shuffled(epoch):
         # The seed of flat_map's graph alone: `shuffle` mixes it with its own, and the order is to depend on `seed`
@@ -158,9 +162,11 @@ def read_training_data(
     return batches.prefetch(4)
 
 
-def masking_arguments(tokenizer, predictions_per_sequence, seed):
+def masking_arguments(tokenizer, predictions_per_sequence, seed, unit="token"):
     """What `mask_tokens` needs to know of a tokenizer, beside the epoch."""
     return {
+        "unit": unit,
+        "is_continuation": [token.startswith("##") for token in tokenizer.vocabulary],
         "vocabulary_size": tokenizer.vocabulary_size,
         "mask_id": tokenizer.mask_id,
         "special_ids": (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id),

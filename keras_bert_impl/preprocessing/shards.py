@@ -45,6 +45,7 @@ class Settings:
         pairs: next_sentence, sentence_order, full_sentences or doc_sentences.
         duplicates: how often the training text is cut into rows.
         static_masks: mask now, in google-research/bert's format.
+        masking_unit: of static masks: token, whole_word or span.
         packed: several pairs in a row.
         predictions_per_sequence: by sequence length; used for static masks.
         short_sequence_probability: share of documents cut into shorter pairs.
@@ -57,6 +58,7 @@ class Settings:
     pairs: str
     duplicates: int
     static_masks: bool
+    masking_unit: str
     packed: bool
     predictions_per_sequence: tuple[int, ...]
     short_sequence_probability: float
@@ -152,6 +154,7 @@ def write_shard(settings, shard):
         predictions_per_sequence=settings.predictions_per_sequence[place],
         pairs=settings.pairs,
         static_masks=settings.static_masks,
+        masking_unit=settings.masking_unit,
         packed=settings.packed,
         short_sequence_probability=settings.short_sequence_probability,
         seed=settings.seed,

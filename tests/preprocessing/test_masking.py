@@ -161,3 +161,81 @@ def test_epoch_may_be_a_tensor():
 def test_more_predictions_than_tokens_are_refused():
     with pytest.raises(ValueError, match=r"predictions_per_sequence 20 exceeds the 7 tokens .* use 1"):
         mask(rows_of([7], 7))
+
+
+# Of the made-up vocabulary every third id goes on a word.
+IS_CONTINUATION = [index > MASK and index % 3 == 0 for index in range(VOCABULARY_SIZE)]
+UNITS = {unit: {"unit": unit, "is_continuation": IS_CONTINUATION} for unit in ("whole_word", "span")}
+
+
+def words_of(row):
+    """Lists of the positions of each word of a row of ids, special tokens left out."""
+    words = []
+    for position, token in enumerate(row):
+        if token in SPECIAL_IDS:
+            continue
+        if IS_CONTINUATION[token] and words and words[-1][-1] == position - 1:
+            words[-1].append(position)
+        else:
+            words.append([position])
+    return words
+
+
+def chosen_positions(masked):
+    """The set of positions predicted in each row."""
+    pairs = zip(masked["mask_positions"].numpy(), masked["mask_weights"].numpy(), strict=True)
+    return [set(position[weight > 0].tolist()) for position, weight in pairs]
+
+
+def test_whole_word_masking_never_splits_a_word_and_passes_over_only_what_does_not_fit():
+    rows = rows_of([40, 57, 64, 64] * 50, 64)
+    for ids, chosen, tokens in zip(
+        rows["token_ids"].numpy(),
+        chosen_positions(mask(rows, **UNITS["whole_word"])),
+        rows["padding_mask"].numpy().sum(axis=1),
+        strict=True,
+    ):
+        room = round(0.15 * tokens) - len(chosen)
+        assert room >= 0
+        for word in words_of(ids):
+            is_chosen = set(word) <= chosen
+            assert is_chosen or not set(word) & chosen
+            assert is_chosen or len(word) > room
+
+
+def test_span_masking_uses_its_predictions_up_and_begins_with_words():
+    rows = rows_of([128] * 200, 128)
+    masked = mask(rows, **UNITS["span"])
+    starts = cut = 0
+    for ids, chosen in zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True):
+        assert len(chosen) == 19
+        for word in words_of(ids):
+            cut += bool(set(word) & chosen) and not set(word) <= chosen
+        starts += sum(position - 1 not in chosen for position in chosen)
+    assert cut <= 200  # the last span of a row
+    # Spans of 3.8 words of 1.5 tokens; some touch, and the last is short.
+    assert 3.0 < 200 * 19 / starts < 6.0
+
+
+def test_a_span_is_treated_as_one():
+    rows = rows_of([128] * 200, 128)
+    masked = mask(rows, mask_token_rate=0.5, random_token_rate=0.0, **UNITS["span"])
+    after = masked["token_ids"].numpy()
+    same = changes = 0
+    for row, chosen in enumerate(chosen_positions(masked)):
+        for position in chosen:
+            if position + 1 in chosen:
+                same += (after[row, position] == MASK) == (after[row, position + 1] == MASK)
+                changes += (after[row, position] == MASK) != (after[row, position + 1] == MASK)
+    assert changes < 0.15 * same  # only where two spans touch; half of all if each token had its own draw
+
+
+@pytest.mark.parametrize("unit", ["whole_word", "span"])
+def test_words_and_spans_are_the_same_in_any_batch_and_in_a_data_set(unit):
+    rows = rows_of([30, 64, 50, 12], 64)
+    together = mask(rows, **UNITS[unit])
+    apart = [mask({name: rows[name][row : row + 1] for name in rows}, **UNITS[unit]) for row in range(4)]
+    mapped = next(iter(tf.data.Dataset.from_tensors(rows).map(lambda rows: mask(rows, **UNITS[unit]))))
+    for name in ("token_ids", "mask_positions", "mask_ids", "mask_weights"):
+        np.testing.assert_array_equal(together[name], np.concatenate([one[name] for one in apart]))
+        np.testing.assert_array_equal(together[name], mapped[name])

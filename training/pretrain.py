@@ -264,7 +264,7 @@ def build(config, data, jit_compile, steps):
         attention_dropout_rate=config.dropout_rate,
         **{name: value for name, value in shape.items() if value is not None},
     )
-    model = BertPretrainer(BertEncoder(bert, packed=data.packed, dtype=policy))
+    model = BertPretrainer(BertEncoder(bert, packed=data.packed, dtype=policy), next_sentence=data.has_pairs)
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
     optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](

@@ -17,7 +17,7 @@ def write(model, data, history, directory):
     report = {
         "masked_lm_accuracy": found["masked_lm_accuracy"],
         "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),
-        "next_sentence_accuracy": found["next_sentence_accuracy"],
+        "next_sentence_accuracy": found.get("next_sentence_accuracy"),
         **baselines(data),
         "minutes": history[-1]["minutes"] if history else 0.0,
         "steps": history[-1]["step"] if history else 0,
@@ -29,8 +29,9 @@ def write(model, data, history, directory):
         ("... given its left neighbour", "bigram_"),
     ):
         figures = [report.get(f"{prefix}{figure}") for figure in ("masked_lm_accuracy", "masked_lm_perplexity")]
-        next_sentence = report["next_sentence_accuracy"] if not prefix else report["next_sentence_majority"]
-        say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence:>15.1%}")
+        next_sentence = report["next_sentence_majority" if prefix else "next_sentence_accuracy"]
+        next_sentence = "" if report["next_sentence_accuracy"] is None else f"{next_sentence:.1%}"
+        say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence:>15}")
     draw_curves(history, report, directory / "curves.png")
     write_json(directory / "evaluation.json", report)
     return report
@@ -96,7 +97,8 @@ def draw_curves(history, report, path):
         ("masked_lm_accuracy", "Masked-LM accuracy", report["bigram_masked_lm_accuracy"]),
         ("next_sentence_accuracy", "Next-sentence accuracy", report["next_sentence_majority"]),
     )
-    figure, axes = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
+    panels = [panel for panel in panels if history and panel[0] in history[0]]
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.8), layout="constrained")
     for axis, (name, title, baseline) in zip(axes, panels, strict=True):
         axis.plot(steps, [row[name] for row in history], label="training", color="tab:blue")
         axis.plot(steps, [row[f"val_{name}"] for row in history], label="validation", color="tab:orange")

@@ -104,6 +104,8 @@ def save(model, directory, tokenizer=None):
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     architecture = ARCHITECTURES[type(model).__name__]
+    if not getattr(model, "next_sentence", True):
+        architecture = "BertForMaskedLM"
     # A bare BertModel has no prefix, and a pooler always, which a BertTextEmbedder does not use.
     prefix, holder = ("", encoder) if architecture == "BertModel" else ("bert.", model)
     tensors = {

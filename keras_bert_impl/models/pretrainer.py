@@ -15,18 +15,20 @@ class BertPretrainer(keras.Model):
 
     Args:
         encoder: a BertEncoder; the heads continue its graph and share its token embedding.
+        next_sentence: False leaves that head and its loss out, for rows that are no pairs (Liu et al. 2019). With
+            ALBERT's sentence-order labels it learns those.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
             `cls_positions` (batch, sequences).
-    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and `next_sentence_logits` (batch, 2), or
-            (batch, sequences, 2) for packed rows, float32.
+    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and, unless left out, `next_sentence_logits`
+            (batch, 2), or (batch, sequences, 2) for packed rows, float32.
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
     `preprocessing.pretraining.read_training_data` yields them. The loss is the sum of both, as in the paper; it needs
     no argument in `compile`.
     """
 
-    def __init__(self, encoder, **kwargs):
+    def __init__(self, encoder, next_sentence=True, **kwargs):
         config, policy = encoder.config, encoder.dtype_policy
         initializer = kernel_initializer(config)
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
@@ -39,43 +41,47 @@ class BertPretrainer(keras.Model):
             name="masked_lm_head",
         )(encoder.output["sequence_output"], mask_positions)
         inputs = {**encoder.input, "mask_positions": mask_positions}
-        pooled = encoder.output["pooled_output"]  # (batch, hidden_size)
-        if encoder.packed:
-            inputs["cls_positions"] = keras.Input((None,), dtype="int32", name="cls_positions")
-            # Gathered as the masked-LM head does: (batch, sequences, hidden_size)
-            gathered = GatherPositions(dtype=policy, name="cls_vectors")(
-                encoder.output["sequence_output"], inputs["cls_positions"]
-            )
-            pooled = encoder.get_layer("pooler")(gathered)
-        next_sentence_logits = keras.layers.Dense(
-            2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
-        )(pooled)
-        super().__init__(
-            inputs=inputs,
-            outputs={"masked_lm_logits": masked_lm_logits, "next_sentence_logits": next_sentence_logits},
-            **{"name": "bert_pretrainer", **kwargs},
-        )
-        self.encoder = encoder
+        outputs = {"masked_lm_logits": masked_lm_logits}
+        if next_sentence:
+            pooled = encoder.output["pooled_output"]  # (batch, hidden_size)
+            if encoder.packed:
+                inputs["cls_positions"] = keras.Input((None,), dtype="int32", name="cls_positions")
+                # Gathered as the masked-LM head does: (batch, sequences, hidden_size)
+                gathered = GatherPositions(dtype=policy, name="cls_vectors")(
+                    encoder.output["sequence_output"], inputs["cls_positions"]
+                )
+                pooled = encoder.get_layer("pooler")(gathered)
+            outputs["next_sentence_logits"] = keras.layers.Dense(
+                2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
+            )(pooled)
+        super().__init__(inputs=inputs, outputs=outputs, **{"name": "bert_pretrainer", **kwargs})
+        # Not tracked as a layer: without next sentences the pooler is no weight of this model.
+        object.__setattr__(self, "encoder", encoder)
+        self.next_sentence = next_sentence
         self.masked_lm_loss = keras.metrics.Mean(name="masked_lm_loss")
         self.masked_lm_accuracy = keras.metrics.SparseCategoricalAccuracy(name="masked_lm_accuracy")
-        self.next_sentence_loss = keras.metrics.Mean(name="next_sentence_loss")
-        self.next_sentence_accuracy = keras.metrics.SparseCategoricalAccuracy(name="next_sentence_accuracy")
+        if next_sentence:
+            self.next_sentence_loss = keras.metrics.Mean(name="next_sentence_loss")
+            self.next_sentence_accuracy = keras.metrics.SparseCategoricalAccuracy(name="next_sentence_accuracy")
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Masked-LM loss plus next-sentence loss; also updates the four metrics."""
+        """Masked-LM loss plus next-sentence loss; also updates their metrics."""
         weights = y["mask_weights"]
         masked_lm = losses.masked_lm_loss(y["mask_ids"], weights, y_pred["masked_lm_logits"])
-        labels, sequences = y["next_sentence_labels"], y.get("next_sentence_weights")
-        next_sentence = losses.next_sentence_loss(labels, y_pred["next_sentence_logits"], sequences)
         # Weighted by its predictions, so that the epoch's mean is one over tokens and exp() of it a perplexity.
         self.masked_lm_loss.update_state(masked_lm, sample_weight=ops.sum(weights))
         self.masked_lm_accuracy.update_state(y["mask_ids"], y_pred["masked_lm_logits"], sample_weight=weights)
+        if not self.next_sentence:
+            return masked_lm
+        labels, sequences = y["next_sentence_labels"], y.get("next_sentence_weights")
+        next_sentence = losses.next_sentence_loss(labels, y_pred["next_sentence_logits"], sequences)
         self.next_sentence_loss.update_state(next_sentence, None if sequences is None else ops.sum(sequences))
         self.next_sentence_accuracy.update_state(labels, y_pred["next_sentence_logits"], sample_weight=sequences)
         return masked_lm + next_sentence
 
     def get_config(self):
-        return {"encoder": keras.saving.serialize_keras_object(self.encoder), "name": self.name}
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        return {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
 
     @classmethod
     def from_config(cls, config):
@@ -88,5 +94,5 @@ class BertPretrainer(keras.Model):
         return build_filled(lambda: cls(BertEncoder(checkpoint.config, **arguments)), checkpoint, report=report)
 
     def save_pretrained(self, directory):
-        """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining reads them."""
+        """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM."""
         checkpoints.huggingface.save(self, directory)

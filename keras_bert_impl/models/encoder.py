@@ -18,15 +18,28 @@ class BertEncoder(keras.Model):
         return_hidden_states: adds the output `hidden_states`, (batch, layers + 1, length, hidden_size), the
             embeddings first.
         return_attention: adds the output `attention_probabilities`, (batch, layers, heads, length, length).
+        rematerialize: whether training computes each block a second time for its gradients, rather than keep what it
+            computed: gradient checkpointing.
         dtype: dtype policy of all layers, "mixed_bfloat16" for one; default is Keras' global policy.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size):
             a dense tanh layer over the first token, as Google's.
-    Raises: ValueError for a row longer than `config.max_length`.
+    Raises: ValueError for a row longer than `config.max_length`, and for both `rematerialize` and `return_attention`.
     """
 
-    def __init__(self, config, packed=False, return_hidden_states=False, return_attention=False, dtype=None, **kwargs):
+    def __init__(
+        self,
+        config,
+        packed=False,
+        return_hidden_states=False,
+        return_attention=False,
+        rematerialize=False,
+        dtype=None,
+        **kwargs,
+    ):
+        if rematerialize and return_attention:
+            raise ValueError("return_attention keeps the probabilities that rematerialize does not: leave one out.")
         policy = keras.dtype_policies.get(dtype)
         names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
@@ -64,6 +77,7 @@ class BertEncoder(keras.Model):
                 attention_dropout_rate=config.attention_dropout_rate,
                 layer_norm_epsilon=config.layer_norm_epsilon,
                 initializer=initializer.clone(),
+                rematerialize=rematerialize,
                 dtype=policy,
                 name=f"block_{index}",
             )
@@ -87,6 +101,7 @@ class BertEncoder(keras.Model):
         self.packed = packed
         self.return_hidden_states = return_hidden_states
         self.return_attention = return_attention
+        self.rematerialize = rematerialize
         self.dtype_policy = policy
 
     @property
@@ -100,6 +115,7 @@ class BertEncoder(keras.Model):
             "packed": self.packed,
             "return_hidden_states": self.return_hidden_states,
             "return_attention": self.return_attention,
+            "rematerialize": self.rematerialize,
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "name": self.name,
             "trainable": self.trainable,

@@ -8,7 +8,7 @@ import pytest
 from conftest import without
 from reference_models import open_in_transformers, outputs_of, random_model
 
-from keras_bert_impl import BertConfig, BertEncoder, WordPieceTokenizer
+from keras_bert_impl import BertConfig, BertEncoder, BertTextClassifier, WordPieceTokenizer
 from keras_bert_impl.tokenizers.rows import rows_from_texts
 
 SENTENCES = [
@@ -146,3 +146,23 @@ def test_mixed_precision_keeps_weights_in_float32(small_config, small_inputs):
     assert {str(weight.dtype) for weight in encoder.weights} == {"float32"}
     mixed, expected = (model.predict_on_batch(small_inputs)["sequence_output"] for model in (encoder, exact))
     np.testing.assert_allclose(np.asarray(mixed, "float32"), expected, atol=0.1)
+
+
+@pytest.mark.parametrize("dropout_rate", [0.0, 0.3])
+def test_rematerialized_blocks_have_the_same_gradients(small_config, small_batch, dropout_rate):
+    config = dataclasses.replace(small_config, hidden_dropout_rate=dropout_rate, attention_dropout_rate=dropout_rate)
+    inputs = {name: small_batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    trained = []
+    for rematerialize in (False, True):
+        keras.utils.set_random_seed(3)
+        model = BertTextClassifier(BertEncoder(config, rematerialize=rematerialize), num_classes=2)
+        model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, jit_compile="auto")
+        model.train_on_batch(inputs, np.array([0, 1]))
+        trained.append([keras.ops.convert_to_numpy(weight) for weight in model.weights])
+    for plain, again in zip(*trained, strict=True):
+        np.testing.assert_allclose(again, plain, atol=1e-6)
+
+
+def test_rematerialized_blocks_keep_no_attention(small_config):
+    with pytest.raises(ValueError, match="return_attention keeps the probabilities"):
+        BertEncoder(small_config, rematerialize=True, return_attention=True)

@@ -52,6 +52,7 @@ def test_gradients_are_clipped_to_a_global_norm_of_one():
     # The norm of both together is 50; a first moment is (1 - 0.9) times the clipped gradient.
     moments = [float(variable[0]) for variable in optimizer.variables if "momentum" in variable.path]
     np.testing.assert_allclose(moments, [0.06, 0.08], rtol=1e-5)
+    assert float(optimizer.gradient_norm.value) == pytest.approx(50)
 
 
 def decayed(model):

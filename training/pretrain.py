@@ -13,6 +13,7 @@
 
 import quiet_start  # noqa: F401
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -25,9 +26,11 @@ import keras
 import numpy as np
 
 import pretraining_report
-from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTokenizer
+from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTokenizer, checkpoints
+from keras_bert_impl.flops import compute_dtype, matrix_product_ceiling, training_flops
 from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
 from keras_bert_impl.preprocessing.pretraining import read_training_data
+from keras_bert_impl.preprocessing.shards import file_identity
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
 from training_state import TrainingState, reseed, restore
 
@@ -55,6 +58,8 @@ class PretrainConfig:
         optimizer: adamw as in the paper, or lamb for batches of thousands.
         gradient_accumulation_steps: batches whose gradients are added up before the weights move.
         ema_momentum: keep an exponential moving average of the weights, and save that; 0.999 for example.
+        gradient_checkpointing: compute each block a second time for its gradients rather than keep what it computed: a
+            third more work, for much larger batches in the same memory.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: XLA, or on torch its own compiler: on, off, or auto: JAX on, torch off, TensorFlow as measured.
         steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
@@ -84,6 +89,7 @@ class PretrainConfig:
     optimizer: typing.Literal["adamw", "lamb"] = "adamw"
     gradient_accumulation_steps: int | None = None
     ema_momentum: float | None = None
+    gradient_checkpointing: bool = False
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     steps_per_round: int | None = None
@@ -93,7 +99,7 @@ class PretrainConfig:
 
 
 def run(config):
-    """Trains, evaluates and saves; returns the held-out figures."""
+    """Checks what it is given, then trains; returns the held-out figures."""
     directory = check_run(config.output, config)
     if (directory / "evaluation.json").is_file():
         say(f"{directory} holds the finished run.")
@@ -102,10 +108,16 @@ def run(config):
     if config.steps is None and config.max_minutes is None:
         raise ValueError("How long? Give --steps, or --max-minutes for as many steps as they have room for.")
     open_run(directory, config)
+    with data.naming_damage():
+        return train(config, data, directory)
+
+
+def train(config, data, directory):
+    """Plans, trains, evaluates and saves; returns the held-out figures."""
     plan = make_plan(config, data, directory)
     keras.utils.set_random_seed(config.seed)
     model = build(config, data, plan["jit_compile"], plan["steps"])
-    rounds = Rounds(directory, config, plan["steps_per_round"], data.batch_at)
+    rounds = Rounds(directory, config, plan["steps_per_round"], data)
     rounds.restore(model)
     say(
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
@@ -121,7 +133,8 @@ def run(config):
 def fit(model, data, rounds, plan, directory):
     """Trains from the step of `rounds` to the end of the plan; first to the end of a round that was broken off."""
     size, last = plan["steps_per_round"], plan["steps"] // plan["steps_per_round"]
-    callbacks = [rounds, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)]
+    filled = pretraining_report.FilledSentences(data, directory / "tensorboard")
+    callbacks = [rounds, filled, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)]
     while rounds.step < plan["steps"] and not model.stop_training:
         first, done = divmod(rounds.step, size)
         model.fit(
@@ -156,8 +169,38 @@ class PretrainingData:
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.has_pairs = prepared["pairs"] in ("next_sentence", "sentence_order")
         self.num_examples = summary["examples"][str(self.sequence_length)]
+        self.shards = self._check_shards()
+        of_training = [shard for shard in self.shards if "/train/" in shard["path"]]
+        tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
+        self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
         self.batch_size, self.seed = config.batch_size, config.seed
         self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
+
+    def _check_shards(self):
+        """The manifest's entries of this row length. Raises ValueError naming files that are missing or cut."""
+        shards = json.loads((self.directory / "manifest.json").read_text())["shards"]
+        shards = [shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)]
+        self._refuse([shard for shard in shards if size_of(self.directory / shard["path"]) != shard["bytes"]])
+        return shards
+
+    def _refuse(self, damaged):
+        if damaged:
+            names = ", ".join(str(self.directory / shard["path"]) for shard in damaged)
+            raise ValueError(
+                f"{names} {'is' if len(damaged) == 1 else 'are'} missing or damaged: remove what is there of it, and "
+                "give the command of training/prepare_data.py again."
+            )
+
+    @contextlib.contextmanager
+    def naming_damage(self):
+        """Turns the error of a damaged record, which does not say where it was, into one that names the file."""
+        try:
+            yield
+        except Exception as error:
+            if "DataLossError" in repr(type(error)) or "corrupted record" in str(error):
+                sums = [(shard, file_identity(self.directory / shard["path"])["sha256"]) for shard in self.shards]
+                self._refuse([shard for shard, found in sums if found != shard["sha256"]])
+            raise
 
     def batches(self, split, start_step=0, repeat=False):
         """A tf.data.Dataset of (inputs, labels)."""
@@ -187,6 +230,11 @@ class PretrainingData:
             row, column = np.nonzero(labels["mask_weights"])
             token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]
             yield token_ids
+
+
+def size_of(path):
+    """Bytes of a file; -1 if there is none."""
+    return path.stat().st_size if path.is_file() else -1
 
 
 def make_plan(config, data, directory):
@@ -255,16 +303,15 @@ class StepClock(keras.callbacks.Callback):
 
 def build(config, data, jit_compile, steps):
     """A new model, compiled for a run of so many steps."""
-    policy = keras.dtype_policies.get(config.precision)
-    shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
-    bert = BertConfig.from_name(
-        config.size,
-        vocabulary_size=data.tokenizer.vocabulary_size,
-        hidden_dropout_rate=config.dropout_rate,
-        attention_dropout_rate=config.dropout_rate,
-        **{name: value for name, value in shape.items() if value is not None},
+    encoder = BertEncoder(
+        model_config(config, data),
+        packed=data.packed,
+        rematerialize=config.gradient_checkpointing,
+        dtype=keras.dtype_policies.get(config.precision),
     )
-    model = BertPretrainer(BertEncoder(bert, packed=data.packed, dtype=policy), next_sentence=data.has_pairs)
+    model = BertPretrainer(encoder, next_sentence=data.has_pairs)
+    if config.init is not None:
+        checkpoints.load(model, checkpoints.open_checkpoint(config.init), report=False)
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
     optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](
@@ -278,6 +325,24 @@ def build(config, data, jit_compile, steps):
     return model
 
 
+def model_config(config, data):
+    """The BertConfig asked for: a size with changes, or that of the checkpoint to start from."""
+    dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
+    shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
+    shape = {name: value for name, value in shape.items() if value is not None}
+    if config.init is None:
+        return BertConfig.from_name(config.size, vocabulary_size=data.tokenizer.vocabulary_size, **dropout, **shape)
+    if shape:
+        raise ValueError(f"The checkpoint {config.init} has its own sizes: leave out {', '.join(shape)}.")
+    checkpoint = checkpoints.open_checkpoint(config.init)
+    if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
+        raise ValueError(
+            f"{config.init} has another vocabulary than {data.directory}: prepare the data with --vocab "
+            f"{config.init}/vocab.txt."
+        )
+    return dataclasses.replace(checkpoint.config, **dropout)
+
+
 class Rounds(keras.callbacks.Callback):
     """After each round of steps: records the figures and saves the state. Stops when the time is up, when the process
     is asked to end, or when the loss is no number.
@@ -286,16 +351,17 @@ class Rounds(keras.callbacks.Callback):
         directory: of the run.
         config: a PretrainConfig.
         steps_per_round: of the plan.
-        batch_at: function from a step to its batch, to be looked at if the loss diverges.
+        data: the PretrainingData.
     """
 
-    def __init__(self, directory, config, steps_per_round, batch_at=None):
+    def __init__(self, directory, config, steps_per_round, data):
         super().__init__()
         self.directory, self.config, self.steps_per_round = directory, config, steps_per_round
-        self.batch_at = batch_at
+        self.data = data
         self.state = TrainingState(directory / "training_state")
         self.history, self.step, self.earlier_minutes = [], 0, 0.0
         self.is_asked_to_end = False
+        self.round_start, self.first_step, self.last_step_end, self.ceiling = 0.0, 0, 0.0, None
 
     def restore(self, model):
         """Puts the last saved state into the model."""
@@ -308,7 +374,7 @@ class Rounds(keras.callbacks.Callback):
         say(f"  going on after step {self.step:,}")
 
     def on_train_begin(self, logs=None):
-        self.start = time.monotonic()
+        self.start, self.begun = time.monotonic(), self.step
         # Preemptible machines send SIGTERM some seconds before they go.
         self.handler = signal.signal(signal.SIGTERM, self._ask_to_end)
 
@@ -319,9 +385,12 @@ class Rounds(keras.callbacks.Callback):
         # Of a round the first: not earlier, for torch's data loader draws as well, when `fit` starts.
         if batch == 0:
             reseed(self.config.seed, self.step)
+        if batch == 0 or self.step == self.begun + 1:  # the first step compiles
+            self.round_start, self.first_step = time.monotonic(), self.step
 
     def on_train_batch_end(self, batch, logs=None):
         self.step += 1
+        self.last_step_end = time.monotonic()
         if not np.isfinite(logs["loss"]):
             self._diverged(logs)
         if self.is_asked_to_end:
@@ -331,7 +400,7 @@ class Rounds(keras.callbacks.Callback):
 
     def _diverged(self, logs):
         path = self.directory / f"diverged_step_{self.step:08d}.npz"
-        inputs, labels = self.batch_at(self.step - 1)
+        inputs, labels = self.data.batch_at(self.step - 1)
         np.savez(path, **inputs, **labels)
         raise ValueError(
             f"The loss of step {self.step:,} is {logs['loss']}. {path} holds its batch; the last good state stays in "
@@ -340,12 +409,29 @@ class Rounds(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         minutes = self.earlier_minutes + (time.monotonic() - self.start) / 60
+        logs |= self.speed() | {  # for TensorBoard, whose callback comes after this one
+            "learning_rate": float(self.model.optimizer.learning_rate),
+            "gradient_norm": float(self.model.optimizer.gradient_norm.value),
+        }
         self.history.append({"step": self.step, "minutes": minutes, **{name: float(v) for name, v in logs.items()}})
         self.state.save(self.model, self.step, self.history)
         write_json(self.directory / "history.json", self.history)
         if self.config.max_minutes and minutes >= self.config.max_minutes:
             say(f"\n  The {self.config.max_minutes:g} minutes are over: stopping at step {self.step:,}.")
             self.model.stop_training = True
+
+    def speed(self):
+        """Of the round's training steps: tokens a second, and the arithmetic as a share of what the machine can do."""
+        seconds = (self.last_step_end - self.round_start) / max(1, self.step - self.first_step)
+        if self.ceiling is None:
+            self.ceiling = matrix_product_ceiling(compute_dtype(self.config.precision))
+        rows, length = self.config.batch_size, self.data.sequence_length
+        flops = training_flops(self.model.encoder.config, rows, length, self.data.predictions_per_sequence)
+        return {
+            "tokens_per_second": rows * length * self.data.share_of_tokens / seconds,
+            "share_of_tokens": self.data.share_of_tokens,
+            "flops_utilization": flops / seconds / self.ceiling,
+        }
 
     def on_train_end(self, logs=None):
         signal.signal(signal.SIGTERM, self.handler)

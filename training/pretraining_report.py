@@ -2,8 +2,10 @@
 
 import math
 
+import keras
 import matplotlib
 import numpy as np
+import tensorflow as tf
 
 from keras_bert_impl.runs import say, write_json
 
@@ -35,6 +37,37 @@ def write(model, data, history, directory):
     draw_curves(history, report, directory / "curves.png")
     write_json(directory / "evaluation.json", report)
     return report
+
+
+class FilledSentences(keras.callbacks.Callback):
+    """After each round, TensorBoard gets some rows of the validation split with what the model puts for the masks."""
+
+    def __init__(self, data, directory, rows=4):
+        super().__init__()
+        self.data, self.rows = data, rows
+        self.writer = tf.summary.create_file_writer(str(directory / "sentences"))
+
+    def on_epoch_end(self, epoch, logs=None):
+        inputs, labels = next(self.data.batches("validation").take(1).as_numpy_iterator())
+        logits = self.model.predict_on_batch(inputs)["masked_lm_logits"]
+        guesses = keras.ops.convert_to_numpy(logits).argmax(axis=-1)
+        text = filled_rows(self.data.tokenizer, inputs, labels, guesses, self.rows)
+        with self.writer.as_default():
+            tf.summary.text("masked words", text, step=epoch)
+        self.writer.flush()
+
+
+def filled_rows(tokenizer, inputs, labels, guesses, rows):
+    """Markdown: rows with **guess** where the model is right, and **guess** (truth) where it is not."""
+    lines = []
+    for row in range(min(rows, len(guesses))):
+        words = [tokenizer.vocabulary[index] for index in inputs["token_ids"][row] if index != tokenizer.pad_id]
+        for column in np.nonzero(labels["mask_weights"][row])[0]:
+            guess, truth = (tokenizer.vocabulary[ids[row][column]] for ids in (guesses, labels["mask_ids"]))
+            shown = f"**{guess}**" if guess == truth else f"**{guess}** ({truth})"
+            words[inputs["mask_positions"][row][column]] = shown
+        lines.append(" ".join(words))
+    return "\n\n".join(lines)
 
 
 def baselines(data):

@@ -1,0 +1,39 @@
+"""How much arithmetic a BERT takes, and how much the machine can do."""
+
+import time
+
+import keras
+import numpy as np
+from keras import ops
+
+
+def training_flops(config, rows, length, predictions):
+    """Floating-point operations of a pre-training step: of its matrix products, forward and twice that backward.
+
+    Args:
+        config: BertConfig.
+        rows: of the batch.
+        length: tokens of a row; padding counts as well, since it is computed.
+        predictions: masked tokens predicted in a row.
+    """
+    width, inner = config.hidden_size, config.intermediate_size
+    block = 2 * length * (4 * width**2 + 2 * width * inner) + 4 * length**2 * width
+    heads = 2 * predictions * (width**2 + width * config.vocabulary_size) + 2 * width**2
+    return 3 * rows * (config.num_layers * block + heads)
+
+
+def matrix_product_ceiling(dtype="float32", size=2048, repeats=8):
+    """Operations a second of the current backend's matrix product, the best of some: what a model could reach."""
+    random = np.random.default_rng(0)
+    left, right = (ops.cast(random.normal(size=(size, size)), dtype) for _ in range(2))
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        ops.convert_to_numpy(ops.matmul(left, right)[0, 0])
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best
+
+
+def compute_dtype(precision):
+    """The type in which a policy's matrix products are computed."""
+    return keras.dtype_policies.get(precision).compute_dtype

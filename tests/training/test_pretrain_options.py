@@ -1,0 +1,99 @@
+"""Ways to pre-train beside the quickstart's: other rows, longer rows from a checkpoint, and damaged data."""
+
+import json
+
+import numpy as np
+import pytest
+from transformers import AutoModelForMaskedLM
+
+import prepare_data
+import pretrain
+import pretraining_report
+from keras_bert_impl import BertPretrainer
+
+
+@pytest.fixture
+def prepare(tmp_path, text_folder):
+    def call(**options):
+        options = {"vocabulary_size": 500, "sequence_length": 32, "input": str(text_folder), **options}
+        prepare_data.run(prepare_data.PrepareConfig(str(tmp_path / "data"), **options))
+        return str(tmp_path / "data")
+
+    return call
+
+
+def train(data, output, **options):
+    defaults = {"size": "bert_tiny", "steps": 4, "batch_size": 4, "steps_per_round": 2, "validation_batches": 1}
+    if "init" not in options:
+        defaults["hidden_size"] = 24
+    return pretrain.run(pretrain.PretrainConfig(data, str(output), jit_compile="off", **{**defaults, **options}))
+
+
+def test_full_sentences_train_a_masked_language_model_alone(prepare, tmp_path):
+    data = prepare(pairs="full_sentences", packed=False)
+    figures = train(data, tmp_path / "run", masking_unit="span")
+    assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+    found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
+    assert type(found).__name__ == "BertForMaskedLM"
+
+
+def test_longer_rows_go_on_from_the_shorter_ones(prepare, tmp_path):
+    data = prepare(long_sequence_length=64, packed=True)
+    train(data, tmp_path / "short")
+    first = BertPretrainer.from_pretrained(tmp_path / "short" / "encoder").get_weights()
+    train(
+        data,
+        tmp_path / "long",
+        sequence_length=64,
+        init=str(tmp_path / "short" / "encoder"),
+        learning_rate=0.0,
+        gradient_checkpointing=True,
+        masking_unit="whole_word",
+    )
+    second = BertPretrainer.from_pretrained(tmp_path / "long" / "encoder").get_weights()
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_length_that_was_not_prepared_is_refused(prepare, tmp_path):
+    with pytest.raises(ValueError, match="holds rows of 32 tokens, not 64"):
+        train(prepare(), tmp_path / "run", sequence_length=64)
+
+
+def test_a_checkpoint_of_another_vocabulary_is_refused(prepare, tmp_path, text_folder):
+    train(prepare(), tmp_path / "run")
+    other = tmp_path / "other"
+    prepare_data.run(prepare_data.PrepareConfig(str(other), str(text_folder), vocabulary_size=400))
+    with pytest.raises(ValueError, match="another vocabulary"):
+        train(str(other), tmp_path / "second", init=str(tmp_path / "run" / "encoder"))
+
+
+def test_a_damaged_file_is_named(prepare, tmp_path):
+    data = prepare()
+    path = next((tmp_path / "data").rglob("train/*.tfrecord"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"examples-00000\.tfrecord is missing or damaged"):
+        train(data, tmp_path / "run", steps=200, steps_per_round=200)
+    path.write_bytes(content[:-7])
+    with pytest.raises(ValueError, match=r"examples-00000\.tfrecord is missing or damaged"):
+        train(data, tmp_path / "other")
+
+
+def test_a_round_records_speed_and_gradients(prepare, tmp_path):
+    train(prepare(packed=True), tmp_path / "run")
+    last = json.loads((tmp_path / "run" / "history.json").read_text())[-1]
+    assert last["gradient_norm"] > 0 and last["tokens_per_second"] > 0 and 0 < last["flops_utilization"] < 1
+    assert last["share_of_tokens"] > 0.9
+
+
+class Vocabulary:
+    vocabulary, pad_id = ["[PAD]", "[MASK]", "the", "cat", "dog"], 0
+
+
+def test_filled_rows_show_guess_and_truth():
+    inputs = {"token_ids": np.array([[2, 1, 1, 0]]), "mask_positions": np.array([[1, 2, 0]])}
+    labels = {"mask_ids": np.array([[3, 4, 0]]), "mask_weights": np.array([[1.0, 1.0, 0.0]])}
+    text = pretraining_report.filled_rows(Vocabulary, inputs, labels, np.array([[3, 3, 2]]), rows=2)
+    assert text == "the **cat** **cat** (dog)"

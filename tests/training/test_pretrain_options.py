@@ -1,6 +1,7 @@
 """Ways to pre-train beside the quickstart's: other rows, longer rows from a checkpoint, and damaged data."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import prepare_data
 import pretrain
 import pretraining_report
 from keras_bert_impl import BertPretrainer
+from keras_bert_impl.runs import parse
+
+RECIPES = pathlib.Path(pretrain.__file__).parent / "recipes"
 
 
 @pytest.fixture
@@ -97,3 +101,12 @@ def test_filled_rows_show_guess_and_truth():
     labels = {"mask_ids": np.array([[3, 4, 0]]), "mask_weights": np.array([[1.0, 1.0, 0.0]])}
     text = pretraining_report.filled_rows(Vocabulary, inputs, labels, np.array([[3, 3, 2]]), rows=2)
     assert text == "the **cat** **cat** (dog)"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(RECIPES.glob("bert_*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_recipes_of_the_published_sizes_are_read(path):
+    config = parse(pretrain.PretrainConfig, ["--config", str(path), "--data", "data", "--output", "runs"])
+    assert config.sequence_length == int(path.stem.split("_")[1])
+    assert config.size == path.parent.name or config.sequence_length == 512

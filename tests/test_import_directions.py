@@ -12,6 +12,7 @@ PACKAGE = pathlib.Path(__file__).parents[1] / "keras_bert_impl"
 ORDER = (
     "config",
     "features",
+    "flops",
     "corpora",
     "tokenizers",
     "batching",

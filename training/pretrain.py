@@ -13,26 +13,20 @@
 
 import quiet_start  # noqa: F401
 
-import contextlib
 import dataclasses
 import json
-import pathlib
-import signal
 import sys
 import time
 import typing
 
 import keras
-import numpy as np
 
 import pretraining_report
-from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, WordPieceTokenizer, checkpoints
-from keras_bert_impl.flops import compute_dtype, matrix_product_ceiling, training_flops
+from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, checkpoints
 from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
-from keras_bert_impl.preprocessing.pretraining import read_training_data
-from keras_bert_impl.preprocessing.shards import file_identity
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
-from training_state import TrainingState, reseed, restore
+from pretraining_data import PretrainingData
+from pretraining_rounds import Rounds
 
 
 @dataclasses.dataclass
@@ -149,94 +143,6 @@ def fit(model, data, rounds, plan, directory):
         )
 
 
-class PretrainingData:
-    """The prepared data of a run: its tokenizer, its row length, its batches."""
-
-    def __init__(self, config):
-        self.directory = pathlib.Path(config.data)
-        if not (self.directory / "summary.json").is_file():
-            raise ValueError(f"{self.directory} holds no prepared data: run training/prepare_data.py --output first.")
-        prepared = json.loads((self.directory / "run.json").read_text())["configuration"]
-        summary = json.loads((self.directory / "summary.json").read_text())
-        self.tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
-        lengths = summary["sequence_lengths"]
-        self.sequence_length = config.sequence_length or lengths[0]
-        if self.sequence_length not in lengths:
-            raise ValueError(
-                f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {self.sequence_length}."
-            )
-        self.predictions_per_sequence = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
-        self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
-        self.has_pairs = prepared["pairs"] in ("next_sentence", "sentence_order")
-        self.num_examples = summary["examples"][str(self.sequence_length)]
-        self.shards = self._check_shards()
-        of_training = [shard for shard in self.shards if "/train/" in shard["path"]]
-        tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
-        self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
-        self.batch_size, self.seed = config.batch_size, config.seed
-        self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
-
-    def _check_shards(self):
-        """The manifest's entries of this row length. Raises ValueError naming files that are missing or cut."""
-        shards = json.loads((self.directory / "manifest.json").read_text())["shards"]
-        shards = [shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)]
-        self._refuse([shard for shard in shards if size_of(self.directory / shard["path"]) != shard["bytes"]])
-        return shards
-
-    def _refuse(self, damaged):
-        if damaged:
-            names = ", ".join(str(self.directory / shard["path"]) for shard in damaged)
-            raise ValueError(
-                f"{names} {'is' if len(damaged) == 1 else 'are'} missing or damaged: remove what is there of it, and "
-                "give the command of training/prepare_data.py again."
-            )
-
-    @contextlib.contextmanager
-    def naming_damage(self):
-        """Turns the error of a damaged record, which does not say where it was, into one that names the file."""
-        try:
-            yield
-        except Exception as error:
-            if "DataLossError" in repr(type(error)) or "corrupted record" in str(error):
-                sums = [(shard, file_identity(self.directory / shard["path"])["sha256"]) for shard in self.shards]
-                self._refuse([shard for shard, found in sums if found != shard["sha256"]])
-            raise
-
-    def batches(self, split, start_step=0, repeat=False):
-        """A tf.data.Dataset of (inputs, labels)."""
-        return read_training_data(
-            sorted((self.directory / "pretraining" / str(self.sequence_length) / split).glob("*.tfrecord")),
-            self.tokenizer,
-            sequence_length=self.sequence_length,
-            predictions_per_sequence=self.predictions_per_sequence,
-            batch_size=self.batch_size,
-            seed=self.seed,
-            start_step=start_step,
-            static_masks=self.static_masks,
-            packed=self.packed,
-            masking_unit=self.masking_unit,
-            repeat=repeat,
-            num_examples=self.num_examples[split],
-        )
-
-    def batch_at(self, step):
-        """The training batch of a step, as NumPy arrays."""
-        return next(self.batches("train", start_step=step, repeat=True).take(1).as_numpy_iterator())
-
-    def unmasked_rows(self, split):
-        """The `token_ids` of a split as they were before masking, (batch, length) at a time."""
-        for inputs, labels in self.batches(split).as_numpy_iterator():
-            token_ids = inputs["token_ids"].copy()
-            row, column = np.nonzero(labels["mask_weights"])
-            token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]
-            yield token_ids
-
-
-def size_of(path):
-    """Bytes of a file; -1 if there is none."""
-    return path.stat().st_size if path.is_file() else -1
-
-
 def make_plan(config, data, directory):
     """Compiled or not, how many steps, in rounds of how many: made once a run, kept in plan.json."""
     path = directory / "plan.json"
@@ -341,100 +247,6 @@ def model_config(config, data):
             f"{config.init}/vocab.txt."
         )
     return dataclasses.replace(checkpoint.config, **dropout)
-
-
-class Rounds(keras.callbacks.Callback):
-    """After each round of steps: records the figures and saves the state. Stops when the time is up, when the process
-    is asked to end, or when the loss is no number.
-
-    Args:
-        directory: of the run.
-        config: a PretrainConfig.
-        steps_per_round: of the plan.
-        data: the PretrainingData.
-    """
-
-    def __init__(self, directory, config, steps_per_round, data):
-        super().__init__()
-        self.directory, self.config, self.steps_per_round = directory, config, steps_per_round
-        self.data = data
-        self.state = TrainingState(directory / "training_state")
-        self.history, self.step, self.earlier_minutes = [], 0, 0.0
-        self.is_asked_to_end = False
-        self.round_start, self.first_step, self.last_step_end, self.ceiling = 0.0, 0, 0.0, None
-
-    def restore(self, model):
-        """Puts the last saved state into the model."""
-        found = self.state.read_last()
-        if found is None:
-            return
-        self.step, arrays, self.history = found
-        restore(model, arrays)
-        self.earlier_minutes = self.history[-1]["minutes"] if self.history else 0.0
-        say(f"  going on after step {self.step:,}")
-
-    def on_train_begin(self, logs=None):
-        self.start, self.begun = time.monotonic(), self.step
-        # Preemptible machines send SIGTERM some seconds before they go.
-        self.handler = signal.signal(signal.SIGTERM, self._ask_to_end)
-
-    def _ask_to_end(self, number, frame):
-        self.is_asked_to_end = True
-
-    def on_train_batch_begin(self, batch, logs=None):
-        # Of a round the first: not earlier, for torch's data loader draws as well, when `fit` starts.
-        if batch == 0:
-            reseed(self.config.seed, self.step)
-        if batch == 0 or self.step == self.begun + 1:  # the first step compiles
-            self.round_start, self.first_step = time.monotonic(), self.step
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        self.last_step_end = time.monotonic()
-        if not np.isfinite(logs["loss"]):
-            self._diverged(logs)
-        if self.is_asked_to_end:
-            self.state.save(self.model, self.step, self.history)
-            say(f"\n  Asked to end: step {self.step:,} is saved, the same command goes on from it.")
-            sys.exit(128 + signal.SIGTERM)
-
-    def _diverged(self, logs):
-        path = self.directory / f"diverged_step_{self.step:08d}.npz"
-        inputs, labels = self.data.batch_at(self.step - 1)
-        np.savez(path, **inputs, **labels)
-        raise ValueError(
-            f"The loss of step {self.step:,} is {logs['loss']}. {path} holds its batch; the last good state stays in "
-            f"{self.state.directory}. A lower learning rate, or a longer warm-up, is the usual remedy."
-        )
-
-    def on_epoch_end(self, epoch, logs=None):
-        minutes = self.earlier_minutes + (time.monotonic() - self.start) / 60
-        logs |= self.speed() | {  # for TensorBoard, whose callback comes after this one
-            "learning_rate": float(self.model.optimizer.learning_rate),
-            "gradient_norm": float(self.model.optimizer.gradient_norm.value),
-        }
-        self.history.append({"step": self.step, "minutes": minutes, **{name: float(v) for name, v in logs.items()}})
-        self.state.save(self.model, self.step, self.history)
-        write_json(self.directory / "history.json", self.history)
-        if self.config.max_minutes and minutes >= self.config.max_minutes:
-            say(f"\n  The {self.config.max_minutes:g} minutes are over: stopping at step {self.step:,}.")
-            self.model.stop_training = True
-
-    def speed(self):
-        """Of the round's training steps: tokens a second, and the arithmetic as a share of what the machine can do."""
-        seconds = (self.last_step_end - self.round_start) / max(1, self.step - self.first_step)
-        if self.ceiling is None:
-            self.ceiling = matrix_product_ceiling(compute_dtype(self.config.precision))
-        rows, length = self.config.batch_size, self.data.sequence_length
-        flops = training_flops(self.model.encoder.config, rows, length, self.data.predictions_per_sequence)
-        return {
-            "tokens_per_second": rows * length * self.data.share_of_tokens / seconds,
-            "share_of_tokens": self.data.share_of_tokens,
-            "flops_utilization": flops / seconds / self.ceiling,
-        }
-
-    def on_train_end(self, logs=None):
-        signal.signal(signal.SIGTERM, self.handler)
 
 
 if __name__ == "__main__":

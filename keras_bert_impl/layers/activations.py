@@ -14,6 +14,7 @@ ACTIVATIONS = {
 
 
 def gelu_in_float32(x, approximate):
+    """GELU, computed in float32, of the type of `x`."""
     wide = keras.backend.result_type(x.dtype, "float32")
     return keras.ops.cast(keras.ops.gelu(keras.ops.cast(x, wide), approximate), x.dtype)
 

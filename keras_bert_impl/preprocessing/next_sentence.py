@@ -92,6 +92,7 @@ def pair_segments(tokens, pairs):
 
 
 def gather_ranges(tokens, ranges):
+    """The tokens of each range, first one and the one after the last: RaggedTensor (ranges, tokens)."""
     ranges = tf.convert_to_tensor(ranges, tf.int64)
     indices = tf.ragged.range(ranges[:, 0], ranges[:, 1])  # (pairs, tokens of the segment)
     return indices.with_flat_values(tf.gather(tokens, indices.flat_values))
@@ -107,6 +108,7 @@ def boundaries(documents):
 
 
 def target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index):
+    """The tokens wanted in the pairs of each document: (documents,)."""
     document = np.arange(num_documents)
     is_short = uniforms(random_keys(Stream.SHORT_DOCUMENT, seed, block_index, document), 0).numpy()
     keys = random_keys(Stream.SHORT_LENGTH, seed, block_index, document)

@@ -1,0 +1,99 @@
+"""The data of a pre-training run, as training/prepare_data.py wrote it."""
+
+import contextlib
+import json
+import pathlib
+
+import numpy as np
+
+from keras_bert_impl import WordPieceTokenizer
+from keras_bert_impl.preprocessing.pretraining import read_training_data
+from keras_bert_impl.preprocessing.shards import file_identity
+
+
+class PretrainingData:
+    """The prepared data of a run: its tokenizer, its row length, its batches."""
+
+    def __init__(self, config):
+        self.directory = pathlib.Path(config.data)
+        if not (self.directory / "summary.json").is_file():
+            raise ValueError(f"{self.directory} holds no prepared data: run training/prepare_data.py --output first.")
+        prepared = json.loads((self.directory / "run.json").read_text())["configuration"]
+        summary = json.loads((self.directory / "summary.json").read_text())
+        self.tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
+        lengths = summary["sequence_lengths"]
+        self.sequence_length = config.sequence_length or lengths[0]
+        if self.sequence_length not in lengths:
+            raise ValueError(
+                f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {self.sequence_length}."
+            )
+        self.predictions_per_sequence = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
+        self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
+        self.has_pairs = prepared["pairs"] in ("next_sentence", "sentence_order")
+        self.num_examples = summary["examples"][str(self.sequence_length)]
+        self.shards = self._check_shards()
+        of_training = [shard for shard in self.shards if "/train/" in shard["path"]]
+        tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
+        self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
+        self.batch_size, self.seed = config.batch_size, config.seed
+        self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
+
+    def _check_shards(self):
+        """The manifest's entries of this row length. Raises ValueError naming files that are missing or cut."""
+        shards = json.loads((self.directory / "manifest.json").read_text())["shards"]
+        shards = [shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)]
+        self._refuse([shard for shard in shards if size_of(self.directory / shard["path"]) != shard["bytes"]])
+        return shards
+
+    def _refuse(self, damaged):
+        if damaged:
+            names = ", ".join(str(self.directory / shard["path"]) for shard in damaged)
+            raise ValueError(
+                f"{names} {'is' if len(damaged) == 1 else 'are'} missing or damaged: remove what is there of it, and "
+                "give the command of training/prepare_data.py again."
+            )
+
+    @contextlib.contextmanager
+    def naming_damage(self):
+        """Turns the error of a damaged record, which does not say where it was, into one that names the file."""
+        try:
+            yield
+        except Exception as error:
+            if "DataLossError" in repr(type(error)) or "corrupted record" in str(error):
+                sums = [(shard, file_identity(self.directory / shard["path"])["sha256"]) for shard in self.shards]
+                self._refuse([shard for shard, found in sums if found != shard["sha256"]])
+            raise
+
+    def batches(self, split, start_step=0, repeat=False):
+        """A tf.data.Dataset of (inputs, labels)."""
+        return read_training_data(
+            sorted((self.directory / "pretraining" / str(self.sequence_length) / split).glob("*.tfrecord")),
+            self.tokenizer,
+            sequence_length=self.sequence_length,
+            predictions_per_sequence=self.predictions_per_sequence,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            start_step=start_step,
+            static_masks=self.static_masks,
+            packed=self.packed,
+            masking_unit=self.masking_unit,
+            repeat=repeat,
+            num_examples=self.num_examples[split],
+        )
+
+    def batch_at(self, step):
+        """The training batch of a step, as NumPy arrays."""
+        return next(self.batches("train", start_step=step, repeat=True).take(1).as_numpy_iterator())
+
+    def unmasked_rows(self, split):
+        """The `token_ids` of a split as they were before masking, (batch, length) at a time."""
+        for inputs, labels in self.batches(split).as_numpy_iterator():
+            token_ids = inputs["token_ids"].copy()
+            row, column = np.nonzero(labels["mask_weights"])
+            token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]
+            yield token_ids
+
+
+def size_of(path):
+    """Bytes of a file; -1 if there is none."""
+    return path.stat().st_size if path.is_file() else -1

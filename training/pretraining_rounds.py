@@ -1,0 +1,106 @@
+"""What happens between the steps of pre-training: figures, saved states, and the reasons to stop."""
+
+import signal
+import sys
+import time
+
+import keras
+import numpy as np
+
+from keras_bert_impl.flops import compute_dtype, matrix_product_ceiling, training_flops
+from keras_bert_impl.runs import say, write_json
+from training_state import TrainingState, reseed, restore
+
+
+class Rounds(keras.callbacks.Callback):
+    """After each round of steps: records the figures and saves the state. Stops when the time is up, when the process
+    is asked to end, or when the loss is no number.
+
+    Args:
+        directory: of the run.
+        config: a PretrainConfig.
+        steps_per_round: of the plan.
+        data: the PretrainingData.
+    """
+
+    def __init__(self, directory, config, steps_per_round, data):
+        super().__init__()
+        self.directory, self.config, self.steps_per_round = directory, config, steps_per_round
+        self.data = data
+        self.state = TrainingState(directory / "training_state")
+        self.history, self.step, self.earlier_minutes = [], 0, 0.0
+        self.is_asked_to_end = False
+        self.round_start, self.first_step, self.last_step_end, self.ceiling = 0.0, 0, 0.0, None
+
+    def restore(self, model):
+        """Puts the last saved state into the model."""
+        found = self.state.read_last()
+        if found is None:
+            return
+        self.step, arrays, self.history = found
+        restore(model, arrays)
+        self.earlier_minutes = self.history[-1]["minutes"] if self.history else 0.0
+        say(f"  going on after step {self.step:,}")
+
+    def on_train_begin(self, logs=None):
+        self.start, self.begun = time.monotonic(), self.step
+        # Preemptible machines send SIGTERM some seconds before they go.
+        self.handler = signal.signal(signal.SIGTERM, self._ask_to_end)
+
+    def _ask_to_end(self, number, frame):
+        self.is_asked_to_end = True
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # Of a round the first: not earlier, for torch's data loader draws as well, when `fit` starts.
+        if batch == 0:
+            reseed(self.config.seed, self.step)
+        if batch == 0 or self.step == self.begun + 1:  # the first step compiles
+            self.round_start, self.first_step = time.monotonic(), self.step
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        self.last_step_end = time.monotonic()
+        if not np.isfinite(logs["loss"]):
+            self._diverged(logs)
+        if self.is_asked_to_end:
+            self.state.save(self.model, self.step, self.history)
+            say(f"\n  Asked to end: step {self.step:,} is saved, the same command goes on from it.")
+            sys.exit(128 + signal.SIGTERM)
+
+    def _diverged(self, logs):
+        path = self.directory / f"diverged_step_{self.step:08d}.npz"
+        inputs, labels = self.data.batch_at(self.step - 1)
+        np.savez(path, **inputs, **labels)
+        raise ValueError(
+            f"The loss of step {self.step:,} is {logs['loss']}. {path} holds its batch; the last good state stays in "
+            f"{self.state.directory}. A lower learning rate, or a longer warm-up, is the usual remedy."
+        )
+
+    def on_epoch_end(self, epoch, logs=None):
+        minutes = self.earlier_minutes + (time.monotonic() - self.start) / 60
+        logs |= self.speed() | {  # for TensorBoard, whose callback comes after this one
+            "learning_rate": float(self.model.optimizer.learning_rate),
+            "gradient_norm": float(self.model.optimizer.gradient_norm.value),
+        }
+        self.history.append({"step": self.step, "minutes": minutes, **{name: float(v) for name, v in logs.items()}})
+        self.state.save(self.model, self.step, self.history)
+        write_json(self.directory / "history.json", self.history)
+        if self.config.max_minutes and minutes >= self.config.max_minutes:
+            say(f"\n  The {self.config.max_minutes:g} minutes are over: stopping at step {self.step:,}.")
+            self.model.stop_training = True
+
+    def speed(self):
+        """Of the round's training steps: tokens a second, and the arithmetic as a share of what the machine can do."""
+        seconds = (self.last_step_end - self.round_start) / max(1, self.step - self.first_step)
+        if self.ceiling is None:
+            self.ceiling = matrix_product_ceiling(compute_dtype(self.config.precision))
+        rows, length = self.config.batch_size, self.data.sequence_length
+        flops = training_flops(self.model.encoder.config, rows, length, self.data.predictions_per_sequence)
+        return {
+            "tokens_per_second": rows * length * self.data.share_of_tokens / seconds,
+            "share_of_tokens": self.data.share_of_tokens,
+            "flops_utilization": flops / seconds / self.ceiling,
+        }
+
+    def on_train_end(self, logs=None):
+        signal.signal(signal.SIGTERM, self.handler)

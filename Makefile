@@ -1,8 +1,9 @@
 # What each target does, for people with make and Python 3.11 or later; everything is installed into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
-#   make test         every backend, about a quarter of an hour on two cores
+#   make test         every backend, about twenty minutes on two cores
 #   make test-slow    the tests that take minutes each
 #   make lint
+#   make bench        a pre-training step beside KerasHub and transformers, half an hour; needs a quiet machine
 
 PYTHON ?= python3
 BACKEND ?= tensorflow
@@ -11,7 +12,7 @@ BIN := .venv/bin
 # --use-pep517: seqeval comes as source, and pip before 23.3 would not build it where wheel is installed.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 
-.PHONY: help quickstart test test-slow lint
+.PHONY: help quickstart test test-slow lint bench
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -34,6 +35,9 @@ test-slow: .venv/installed-tests
 
 lint: .venv/installed-tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
+
+bench: .venv/installed-tests
+	@$(BIN)/python benchmarks/pretraining_step.py --output runs/benchmarks
 
 .venv/installed-quickstart-%: .venv/bin/python pyproject.toml constraints.txt
 	@echo "0.   Installing TensorFlow$(if $(filter-out tensorflow,$*), and $*) into .venv: a minute or two"

@@ -127,8 +127,8 @@ def train(config, data, directory):
 def fit(model, data, rounds, plan, directory):
     """Trains from the step of `rounds` to the end of the plan; first to the end of a round that was broken off."""
     size, last = plan["steps_per_round"], plan["steps"] // plan["steps_per_round"]
-    filled = pretraining_report.FilledSentences(data, directory / "tensorboard")
-    callbacks = [rounds, filled, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)]
+    more = pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard")
+    callbacks = [rounds, more, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)]
     while rounds.step < plan["steps"] and not model.stop_training:
         first, done = divmod(rounds.step, size)
         model.fit(

@@ -39,13 +39,15 @@ def write(model, data, history, directory):
     return report
 
 
-class FilledSentences(keras.callbacks.Callback):
-    """After each round, TensorBoard gets some rows of the validation split with what the model puts for the masks."""
+class MoreOnTensorBoard(keras.callbacks.Callback):
+    """After each round, TensorBoard gets the figures of `Rounds`, and some rows of the validation split with what the
+    model puts for the masks. On the line that is printed they would be too many.
+    """
 
-    def __init__(self, data, directory, rows=4):
+    def __init__(self, data, rounds, directory, rows=4):
         super().__init__()
-        self.data, self.rows = data, rows
-        self.writer = tf.summary.create_file_writer(str(directory / "sentences"))
+        self.data, self.rounds, self.rows = data, rounds, rows
+        self.writer = tf.summary.create_file_writer(str(directory / "train"))
 
     def on_epoch_end(self, epoch, logs=None):
         inputs, labels = next(self.data.batches("validation").take(1).as_numpy_iterator())
@@ -54,6 +56,8 @@ class FilledSentences(keras.callbacks.Callback):
         text = filled_rows(self.data.tokenizer, inputs, labels, guesses, self.rows)
         with self.writer.as_default():
             tf.summary.text("masked words", text, step=epoch)
+            for name, value in self.rounds.figures.items():
+                tf.summary.scalar(f"epoch_{name}", value, step=epoch)
         self.writer.flush()
 
 

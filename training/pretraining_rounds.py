@@ -30,6 +30,7 @@ class Rounds(keras.callbacks.Callback):
         self.state = TrainingState(directory / "training_state")
         self.history, self.step, self.earlier_minutes = [], 0, 0.0
         self.is_asked_to_end = False
+        self.figures = {}
         self.round_start, self.first_step, self.last_step_end, self.ceiling = 0.0, 0, 0.0, None
 
     def restore(self, model):
@@ -78,11 +79,13 @@ class Rounds(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         minutes = self.earlier_minutes + (time.monotonic() - self.start) / 60
-        logs |= self.speed() | {  # for TensorBoard, whose callback comes after this one
+        self.figures = {
+            **self.speed(),
             "learning_rate": float(self.model.optimizer.learning_rate),
             "gradient_norm": float(self.model.optimizer.gradient_norm.value),
         }
-        self.history.append({"step": self.step, "minutes": minutes, **{name: float(v) for name, v in logs.items()}})
+        learned = {name: float(value) for name, value in logs.items()}
+        self.history.append({"step": self.step, "minutes": minutes, **learned, **self.figures})
         self.state.save(self.model, self.step, self.history)
         write_json(self.directory / "history.json", self.history)
         if self.config.max_minutes and minutes >= self.config.max_minutes:

@@ -161,7 +161,7 @@ def settings_of(config):
     lengths = (config.sequence_length, config.long_sequence_length)
     lengths = tuple(dict.fromkeys(length for length in lengths if length))
     return Settings(
-        directory=config.output,
+        directory=os.path.abspath(config.output),  # other processes may stand elsewhere
         sequence_lengths=lengths,
         predictions_per_sequence=tuple(
             config.predictions_per_sequence or math.ceil(0.15 * length) for length in lengths
@@ -178,7 +178,8 @@ def settings_of(config):
 
 def read_pieces(config):
     """The pieces of the corpus, and its size in bytes. A small corpus is read, and its documents checked, at once."""
-    corpus = corpora.open_corpus(config.input, on_error="skip" if config.skip_unreadable else "raise")
+    path = os.path.abspath(config.input) if config.input and config.runner else config.input
+    corpus = corpora.open_corpus(path, on_error="skip" if config.skip_unreadable else "raise")
     pieces = corpus.pieces(PIECE_BYTES)
     size = sum(file.stat().st_size for file in getattr(corpus, "files", ()))
     if size <= SMALL_BYTES:

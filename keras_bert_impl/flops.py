@@ -2,7 +2,6 @@
 
 import time
 
-import keras
 import numpy as np
 from keras import ops
 
@@ -32,8 +31,3 @@ def matrix_product_ceiling(dtype="float32", size=2048, repeats=8):
         ops.convert_to_numpy(ops.cast(ops.matmul(left, right)[0, 0], "float32"))  # waits for the product
         best = min(best, time.perf_counter() - start)
     return 2 * size**3 / best
-
-
-def compute_dtype(precision):
-    """The type in which a policy's matrix products are computed."""
-    return keras.dtype_policies.get(precision).compute_dtype

@@ -37,8 +37,9 @@ from keras_bert_impl.preprocessing.shards import (
     SPLITS,
     Piece,
     Settings,
-    file_identity,
+    is_whole,
     plan_shards,
+    read_manifest,
     run_jobs,
     run_jobs_on_beam,
     shard_record,
@@ -124,7 +125,7 @@ def run(config):
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     what = dataclasses.replace(config, **HOW)
     directory = check_run(config.output, what)
-    if (directory / "summary.json").is_file() and not missing_files(directory):
+    if (directory / "summary.json").is_file() and all(is_whole(directory, shard) for shard in read_manifest(directory)):
         say(f"{directory} is ready from an earlier run.")
         return json.loads((directory / "summary.json").read_text())
     tokenizer = read_tokenizer(config, directory)
@@ -257,9 +258,8 @@ def jobs_runner(config, settings, size):
     """A function that does jobs and returns their records in the order of the jobs, showing progress."""
 
     def do(function, jobs, what):
-        for _ in progress(run_jobs(pool, function, settings, jobs), what, len(jobs)):
-            pass
-        return [function(settings, job) for job in jobs]  # each reads the record it left
+        records = dict(progress(run_jobs(pool, function, settings, jobs), what, len(jobs)))
+        return [records[place] for place in range(len(jobs))]
 
     def do_on_beam(function, jobs, what):
         say(f"  {what}: {len(jobs)} jobs on Beam's {config.runner}")
@@ -310,23 +310,11 @@ def print_examples(settings, shards):
     return examples
 
 
-def missing_files(directory):
-    """The files of the manifest that are not there or have another size, quickly."""
-    shards = json.loads((directory / "manifest.json").read_text())["shards"]
-
-    def is_whole(shard):
-        path = directory / shard["path"]
-        return path.is_file() and path.stat().st_size == shard["bytes"]
-
-    return [shard["path"] for shard in shards if not is_whole(shard)]
-
-
 def restore_records(directory, settings):
     """Takes the files of a finished run that are whole for done, so that only the others are made anew."""
     if (directory / "manifest.json").is_file():
-        missing = missing_files(directory)
-        for shard in json.loads((directory / "manifest.json").read_text())["shards"]:
-            if shard["path"] not in missing:
+        for shard in read_manifest(directory):
+            if is_whole(directory, shard):
                 write_record(shard_record(settings, shard["path"]), shard)
 
 
@@ -334,16 +322,12 @@ def verify(directory):
     """Compares every file of examples with the manifest; ends the program with status 1 if one is damaged."""
     if not (directory / "manifest.json").is_file():
         raise ValueError(f"{directory} has no manifest.json: its preparation is not finished, or was not done here.")
-    shards = json.loads((directory / "manifest.json").read_text())["shards"]
-    damaged = []
-    for shard in progress(shards, "verifying", len(shards)):
-        path = directory / shard["path"]
-        if not path.is_file():
-            damaged.append((path, "is not there"))
-        elif any(shard[name] != found for name, found in file_identity(path).items()):
-            damaged.append((path, f"is not what was written (SHA-256 {shard['sha256'][:12]}...)"))
-    for path, what in damaged:
-        say(f"  {path} {what}")
+    shards = read_manifest(directory)
+    damaged = [
+        shard for shard in progress(shards, "verifying", len(shards)) if not is_whole(directory, shard, thorough=True)
+    ]
+    for shard in damaged:
+        say(f"  {directory / shard['path']} is missing, or not what was written (SHA-256 {shard['sha256'][:12]}...)")
     if damaged:
         sys.exit(
             f"error: {len(damaged)} of {len(shards)} files are damaged: remove them, and the command that made them "

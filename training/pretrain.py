@@ -112,6 +112,8 @@ def train(config, data, directory):
     keras.utils.set_random_seed(config.seed)
     model = build(config, data, plan["jit_compile"], plan["steps"])
     rounds = Rounds(directory, config, plan["steps_per_round"], data)
+    if config.init is not None:
+        checkpoints.load(model, checkpoints.open_checkpoint(config.init))
     rounds.restore(model)
     say(
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
@@ -216,8 +218,6 @@ def build(config, data, jit_compile, steps):
         dtype=keras.dtype_policies.get(config.precision),
     )
     model = BertPretrainer(encoder, next_sentence=data.has_pairs)
-    if config.init is not None:
-        checkpoints.load(model, checkpoints.open_checkpoint(config.init), report=False)
     schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
     optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](

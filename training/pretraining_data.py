@@ -7,8 +7,8 @@ import pathlib
 import numpy as np
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.preprocessing.pretraining import read_training_data
-from keras_bert_impl.preprocessing.shards import file_identity
+from keras_bert_impl.preprocessing.pretraining import PAIRS, read_training_data
+from keras_bert_impl.preprocessing.shards import is_whole, read_manifest
 
 
 class PretrainingData:
@@ -29,7 +29,7 @@ class PretrainingData:
             )
         self.predictions_per_sequence = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
-        self.has_pairs = prepared["pairs"] in ("next_sentence", "sentence_order")
+        self.has_pairs = prepared["pairs"] in PAIRS
         self.num_examples = summary["examples"][str(self.sequence_length)]
         self.shards = self._check_shards()
         of_training = [shard for shard in self.shards if "/train/" in shard["path"]]
@@ -40,9 +40,10 @@ class PretrainingData:
 
     def _check_shards(self):
         """The manifest's entries of this row length. Raises ValueError naming files that are missing or cut."""
-        shards = json.loads((self.directory / "manifest.json").read_text())["shards"]
-        shards = [shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)]
-        self._refuse([shard for shard in shards if size_of(self.directory / shard["path"]) != shard["bytes"]])
+        shards = [
+            shard for shard in read_manifest(self.directory) if shard["path"].split("/")[1] == str(self.sequence_length)
+        ]
+        self._refuse([shard for shard in shards if not is_whole(self.directory, shard)])
         return shards
 
     def _refuse(self, damaged):
@@ -60,8 +61,7 @@ class PretrainingData:
             yield
         except Exception as error:
             if "DataLossError" in repr(type(error)) or "corrupted record" in str(error):
-                sums = [(shard, file_identity(self.directory / shard["path"])["sha256"]) for shard in self.shards]
-                self._refuse([shard for shard, found in sums if found != shard["sha256"]])
+                self._refuse([shard for shard in self.shards if not is_whole(self.directory, shard, thorough=True)])
             raise
 
     def batches(self, split, start_step=0, repeat=False):
@@ -92,8 +92,3 @@ class PretrainingData:
             row, column = np.nonzero(labels["mask_weights"])
             token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]
             yield token_ids
-
-
-def size_of(path):
-    """Bytes of a file; -1 if there is none."""
-    return path.stat().st_size if path.is_file() else -1

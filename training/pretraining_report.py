@@ -1,5 +1,6 @@
 """What a pre-trained model knows, on held-out text: figures beside two baselines, and curves."""
 
+import functools
 import math
 
 import keras
@@ -49,8 +50,13 @@ class MoreOnTensorBoard(keras.callbacks.Callback):
         self.data, self.rounds, self.rows = data, rounds, rows
         self.writer = tf.summary.create_file_writer(str(directory / "train"))
 
+    @functools.cached_property
+    def batch(self):
+        """The first of the validation split: the same rows in every round."""
+        return next(self.data.batches("validation").take(1).as_numpy_iterator())
+
     def on_epoch_end(self, epoch, logs=None):
-        inputs, labels = next(self.data.batches("validation").take(1).as_numpy_iterator())
+        inputs, labels = self.batch
         logits = self.model.predict_on_batch(inputs)["masked_lm_logits"]
         guesses = keras.ops.convert_to_numpy(logits).argmax(axis=-1)
         text = filled_rows(self.data.tokenizer, inputs, labels, guesses, self.rows)

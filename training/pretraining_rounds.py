@@ -7,7 +7,7 @@ import time
 import keras
 import numpy as np
 
-from keras_bert_impl.flops import compute_dtype, matrix_product_ceiling, training_flops
+from keras_bert_impl.flops import matrix_product_ceiling, training_flops
 from keras_bert_impl.runs import say, write_json
 from training_state import TrainingState, reseed, restore
 
@@ -96,7 +96,7 @@ class Rounds(keras.callbacks.Callback):
         """Of the round's training steps: tokens a second, and the arithmetic as a share of what the machine can do."""
         seconds = (self.last_step_end - self.round_start) / max(1, self.step - self.first_step)
         if self.ceiling is None:
-            self.ceiling = matrix_product_ceiling(compute_dtype(self.config.precision))
+            self.ceiling = matrix_product_ceiling(self.model.encoder.dtype_policy.compute_dtype)
         rows, length = self.config.batch_size, self.data.sequence_length
         flops = training_flops(self.model.encoder.config, rows, length, self.data.predictions_per_sequence)
         return {

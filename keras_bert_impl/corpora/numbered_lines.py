@@ -74,7 +74,8 @@ def _line_lists(path):
                     yield lines
                     lines, size = [], 0
         except READ_ERRORS:
-            yield lines
+            if lines:
+                yield lines
             raise
         if lines:
             yield lines

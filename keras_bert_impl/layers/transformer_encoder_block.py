@@ -86,10 +86,11 @@ class TransformerEncoderBlock(keras.layers.Layer):
         return self._transform(inputs, attention_mask, training, return_probabilities)
 
     def _rematerialized(self, inputs, attention_mask):
-        dropouts = (self.attention.dropout, self.attention_dropout, self.output_dropout)
+        dropouts = [self.attention.dropout, self.attention_dropout, self.output_dropout]
+        dropouts = [layer for layer in dropouts if layer.rate]
         # Drawn here: a generator used inside would draw again when the block is computed again, other masks and hence
         # wrong gradients, and JAX could not carry its state out.
-        seeds = [DrawnSeed(layer.seed_generator) if layer.rate else None for layer in dropouts]
+        seeds = [DrawnSeed(layer.seed_generator) for layer in dropouts]
 
         # Mask and seeds from outside: TensorFlow looks for the gradient of each argument, and booleans have none.
         def transform(inputs):
@@ -142,7 +143,7 @@ class DrawnSeed(keras.random.SeedGenerator):
 @contextlib.contextmanager
 def fixed_seeds(dropouts, seeds):
     """Dropout layers with these seeds instead of their generators."""
-    generators = [layer.seed_generator if layer.rate else None for layer in dropouts]
+    generators = [layer.seed_generator for layer in dropouts]
     try:
         for layer, seed in zip(dropouts, seeds, strict=True):
             # Past Keras' setter, which would track the seed as a part of the layer.

@@ -118,18 +118,17 @@ def _choose_positions(is_candidate, num_predictions, predictions_per_sequence, c
     _, position = tf.math.top_k(tf.where(is_candidate, draw, -1.0), predictions_per_sequence)  # (batch, predictions)
     num_real = tf.minimum(num_predictions, tf.reduce_sum(tf.cast(is_candidate, tf.int32), axis=1))  # (batch,)
     is_chosen = tf.range(predictions_per_sequence) < num_real[:, tf.newaxis]
-    return _ascending(tf.where(is_chosen, position, length), length)
+    return _zeros_for_unused(tf.sort(tf.where(is_chosen, position, length), axis=1), length)
 
 
 def _positions_of(is_chosen, predictions_per_sequence):
     """`_choose_positions`' result from a choice (batch, length) of at most so many."""
     length = tf.shape(is_chosen)[1]
     position = tf.sort(tf.where(is_chosen, tf.range(length), length), axis=1)
-    return _ascending(position[:, :predictions_per_sequence], length)
+    return _zeros_for_unused(position[:, :predictions_per_sequence], length)
 
 
-def _ascending(position, length):
-    position = tf.sort(position, axis=1)
+def _zeros_for_unused(position, length):
     is_real = position < length
     return tf.where(is_real, position, 0), is_real
 

@@ -25,6 +25,7 @@ from keras_bert_impl.corpora import split_of
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.runs import write_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 SPLITS = ("train", "validation", "test")
@@ -141,7 +142,7 @@ def write_shard(settings, shard):
     path = pathlib.Path(settings.directory) / shard.path
     record_path = shard_record(settings, shard.path)
     record = _read_record(record_path)
-    if record is not None and path.is_file() and path.stat().st_size == record["bytes"]:
+    if record is not None and is_whole(settings.directory, record):
         return record
     path.parent.mkdir(parents=True, exist_ok=True)
     documents = read_token_files([settings.work / file for file in shard.token_files], shard.split)
@@ -169,6 +170,19 @@ def shard_record(settings, path):
     return settings.work / f"{path.replace('/', '-')}.json"
 
 
+def read_manifest(directory):
+    """The records of the files of examples of a finished run."""
+    return json.loads((pathlib.Path(directory) / "manifest.json").read_text())["shards"]
+
+
+def is_whole(directory, record, thorough=False):
+    """Whether a file of examples is there with the size of its record; `thorough` reads it for its SHA-256, too."""
+    path = pathlib.Path(directory) / record["path"]
+    if not path.is_file() or path.stat().st_size != record["bytes"]:
+        return False
+    return not thorough or file_identity(path)["sha256"] == record["sha256"]
+
+
 def file_identity(path):
     """The size in bytes and the SHA-256 of a file."""
     with open(path, "rb") as file:
@@ -192,18 +206,18 @@ def worker_pool(workers):
 
 
 def run_jobs(pool, function, settings, jobs):
-    """Yields function(settings, job) for each job, in any order, done by a `worker_pool` and this process.
+    """Yields (place, function(settings, job)) for each job, in any order, done by a `worker_pool` and this process.
 
     This one takes the last of the jobs that nobody has begun: TensorFlow costs each process half a gigabyte, and one
     that only waits is one too many.
     """
     if pool is None:
-        yield from (function(settings, job) for job in jobs)
+        yield from ((place, function(settings, job)) for place, job in enumerate(jobs))
         return
-    waiting = [(pool.submit(function, settings, job), job) for job in jobs]
-    while waiting:
-        future, job = waiting.pop()
-        yield function(settings, job) if future.cancel() else future.result()
+    waiting = [pool.submit(function, settings, job) for job in jobs]
+    for place in reversed(range(len(jobs))):
+        future = waiting[place]
+        yield place, function(settings, jobs[place]) if future.cancel() else future.result()
 
 
 def run_jobs_on_beam(function, settings, jobs, options):
@@ -317,8 +331,13 @@ def _counts(documents, tokens):
     }
 
 
-@functools.lru_cache(maxsize=1)
 def _wordpiece(directory):
+    return _wordpiece_of(directory, (pathlib.Path(directory) / "vocab.txt").stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=1)
+def _wordpiece_of(directory, written):
+    # `written` tells a vocabulary from a later one in its place.
     return WordPiece(WordPieceTokenizer.from_pretrained(directory))
 
 
@@ -336,7 +355,5 @@ def _read_record(path):
 def write_record(path, record):
     """Writes a record whole or not at all; returns it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
-    os.replace(partial, path)
+    write_json(path, record)
     return record

@@ -94,17 +94,18 @@ class LengthBatches(keras.utils.PyDataset):
             return
         random = np.random.default_rng((self.seed, self.epoch))
         order = random.permutation(order)
+        batches = self._by_length(order)
+        self.plan = [*batches[:2], *(batches[place + 2] for place in random.permutation(len(batches[2:])))]
+
+    def _by_length(self, order):
+        """Batches of about the same length, the longest first, then the shortest and so upwards."""
         order = order[np.argsort(self.lengths[order], kind="stable")]
         # What is left over goes to the shortest: the cuts are counted from the end.
         cuts = np.arange(len(order) % self.batch_size or self.batch_size, len(order), self.batch_size)
-        shortest, *others = np.split(order, cuts)
-        if not others:
-            self.plan = [shortest]
-            return
+        batches = np.split(order, cuts)
         # The longest first: what does not fit into memory fails at once. The shortest next: Keras' TensorFlow backend
         # takes from the first two batches which axes vary.
-        longest = others.pop()
-        self.plan = [longest, shortest, *(others[place] for place in random.permutation(len(others)))]
+        return [batches.pop(), *batches]
 
     def __getitem__(self, index):
         """Batch `index` of the epoch: inputs, (inputs, labels) or (inputs, labels, weights)."""
@@ -142,6 +143,18 @@ class LengthBatches(keras.utils.PyDataset):
             mask = (batch[0] if isinstance(batch, tuple) else batch)["padding_mask"]
             tokens, positions = tokens + mask.sum(), positions + mask.size
         return 1 - tokens / positions
+
+
+class SortedBatches(LengthBatches):
+    """The same batches in every epoch, for `predict`: `restore` puts what it gives into the order of the rows."""
+
+    def _plan(self):
+        self.plan = self._by_length(np.arange(len(self.lengths)))
+
+    def restore(self, outputs):
+        """Arrays (examples, ...) in the order of the batches, nested as they may be, in that of the rows."""
+        places = np.argsort(np.concatenate(self.plan))
+        return keras.tree.map_structure(lambda array: array[places], outputs)
 
 
 def predict_rows(model, batches):

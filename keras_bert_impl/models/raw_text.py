@@ -5,8 +5,8 @@ import random
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import LengthBatches, Rows
-from keras_bert_impl.tokenizers.rows import ids_from_texts, rows_from_texts
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, rows_from_texts
 
 
 class RawTextMixin:
@@ -44,24 +44,38 @@ class RawTextMixin:
             batch_size = sample_weight = None
         return super().evaluate(self._to_inputs(x), y, batch_size=batch_size, sample_weight=sample_weight, **arguments)
 
-    def predict(self, x, **arguments):
-        """`keras.Model.predict`, with texts or ids for `x`; one string is one text."""
-        return super().predict(self._to_inputs([x] if isinstance(x, str) else x), **arguments)
+    def predict(self, x, batch_size=None, **arguments):
+        """`keras.Model.predict`, with texts or ids for `x`; one string is one text.
+
+        Lists of texts are computed in batches of about the same length; the outputs are in the order of the texts.
+        Where there is an output for each token, all rows are as long as the longest.
+        """
+        x = [x] if isinstance(x, str) else x
+        outputs = keras.tree.flatten(self.outputs)
+        if not _is_text_input(x) or any(None in output.shape[1:] for output in outputs):
+            return super().predict(self._to_inputs(x), batch_size=batch_size, **arguments)
+        first, second = texts_of(x)
+        ids = ids_from_texts(self._require_tokenizer(), first, second, self.sequence_length)
+        batches = SortedBatches(
+            self.tokenizer,
+            Rows(*ids),
+            batch_size=batch_size or 32,
+            sequence_length=self.sequence_length,
+            # A compiler wants few different shapes.
+            multiple=ROW_MULTIPLE if self.jit_compile else 8,
+        )
+        return batches.restore(super().predict(batches, **arguments))
 
     def rows(self, texts, pad_to=None):
         """The input arrays of `texts`: a list of strings or a pair of lists. Shape (batch, length).
 
         The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
         """
-        first, second = texts if is_text_pair(texts) else (texts, None)
-        second = None if second is None else to_strings(second)
-        return rows_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length, pad_to)
+        return rows_from_texts(self._require_tokenizer(), *texts_of(texts), self.sequence_length, pad_to)
 
     def _length_batches(self, texts, labels, weights=None, batch_size=None, shuffle=True):
         """Texts and their labels as batches of about the same length."""
-        first, second = texts if is_text_pair(texts) else (texts, None)
-        second = None if second is None else to_strings(second)
-        ids = ids_from_texts(self._require_tokenizer(), to_strings(first), second, self.sequence_length)
+        ids = ids_from_texts(self._require_tokenizer(), *texts_of(texts), self.sequence_length)
         return LengthBatches(
             self.tokenizer,
             Rows(*ids, labels, weights),
@@ -155,6 +169,12 @@ _TEXT_DTYPES = ("object", "str", "string", "<dtype: 'string'>")
 def is_text_pair(x):
     """Whether `x` is a pair of equally long lists of strings."""
     return isinstance(x, (list, tuple)) and len(x) == 2 and is_texts(x[0]) and is_texts(x[1])
+
+
+def texts_of(x):
+    """First and second texts of texts (no second, None) or of a pair of lists of them, as lists of str."""
+    first, second = x if is_text_pair(x) else (x, None)
+    return to_strings(first), None if second is None else to_strings(second)
 
 
 def _is_text_input(x):

@@ -7,7 +7,7 @@ import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
 
-from keras_bert_impl import BertConfig, BertEncoder, BertTextClassifier
+from keras_bert_impl import BertConfig, BertEncoder, BertTextClassifier, batching
 from keras_bert_impl.optimization import BertAdamW
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
@@ -63,7 +63,7 @@ def test_texts_may_come_in_any_sequence(convert, classifier):
 
 def test_texts_give_what_their_ids_give(classifier):
     by_ids = classifier.predict(classifier.rows(TEXTS), verbose=0)
-    np.testing.assert_array_equal(classifier.predict(TEXTS, verbose=0), by_ids)
+    np.testing.assert_allclose(classifier.predict(TEXTS, verbose=0), by_ids, atol=1e-6)
 
 
 def test_one_string_is_one_text(classifier):
@@ -77,6 +77,24 @@ def test_predictions_come_in_the_order_of_the_texts(classifier):
     expected = classifier.predict(TEXTS, batch_size=2, verbose=0)
     found = classifier.predict([TEXTS[index] for index in order], batch_size=2, verbose=0)
     np.testing.assert_allclose(found, expected[order], atol=1e-5)
+
+
+def test_predict_pads_texts_to_the_length_of_those_beside_them(classifier, monkeypatch):
+    texts = ["red cats sat on the mat " * 2] + ["a dog ran"] * 7
+    batches = []
+    monkeypatch.setattr(classifier, "jit_compile", False)
+    pack_rows = batching.pack_rows
+
+    def kept(*arguments, **more):
+        batches.append(pack_rows(*arguments, **more))
+        return batches[-1]
+
+    monkeypatch.setattr(batching, "pack_rows", kept)
+    found = classifier.predict(texts, batch_size=4, verbose=0)
+    assert {batch["token_ids"].shape for batch in batches} == {(4, 11), (4, 8)}
+    np.testing.assert_allclose(found[1], classifier.predict("a dog ran", verbose=0)[0], atol=1e-6)
+    np.testing.assert_allclose(found[0], classifier.predict(texts[:1], verbose=0)[0], atol=1e-6)
+    assert np.abs(found[0] - found[1]).max() > 1e-4
 
 
 def test_a_pair_of_lists_is_one_row_for_each_pair(classifier):

@@ -1,35 +1,20 @@
-"""A masked-LM training step: ours, KerasHub's and Hugging Face's, each in a process of its own, one after the other.
+"""A masked-LM training step of 4 layers, width 512: ours, KerasHub's and Hugging Face's.
 
-    python benchmarks/pretraining_step.py --output DIR                 # L4 H512 A8, 16 x 128 tokens, 20 predictions
-    python benchmarks/pretraining_step.py --output DIR --rounds 3
+    python benchmarks/pretraining_step.py --output DIR
+    python benchmarks/pretraining_step.py --output DIR --only jax
 
-Every setting is measured in every round and its median taken, so that a busy minute does not hit one side alone. Writes
-step.md, a table with sequences a second and the share of the machine's matrix-product ceiling, and step.png. What
-cannot run, a compiler that is missing for one, is shown with its error.
+The same 16 rows of 128 tokens with 20 predictions, AdamW with decay and clipping, dropout 0.1.
 """
 
-import argparse
-import json
-import os
-import pathlib
 import statistics
-import subprocess
-import sys
 import time
 
 import numpy as np
 
+from in_turn import OURS, Case, Setting, Target, main
+
 VOCABULARY, LAYERS, WIDTH, HEADS, INNER = 30522, 4, 512, 8, 2048
 ROWS, LENGTH, PREDICTIONS = 16, 128, 20
-KERAS = [(backend, dtype) for backend in ("tensorflow", "jax", "torch") for dtype in ("float32", "mixed_bfloat16")]
-# Side, backend, precision, compiled. JAX always compiles.
-SETTINGS = [
-    *((side, *setting, jit) for side in ("ours", "keras_hub") for setting in KERAS for jit in (False, True)
-      if (setting[0] == "jax") == jit or setting[0] == "tensorflow"),
-    ("transformers", "torch", "float32", False),
-    ("transformers", "torch", "bfloat16", False),
-    ("transformers", "torch", "bfloat16", True),
-]  # fmt: skip
 
 
 def batch():
@@ -44,17 +29,22 @@ def batch():
     }
 
 
-def our_step(precision, jit):
-    import keras
+def our_config():
+    from keras_bert_impl import BertConfig
 
-    from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer
-    from keras_bert_impl.optimization import BertAdamW
-
-    config = BertConfig(
+    return BertConfig(
         VOCABULARY, hidden_size=WIDTH, num_layers=LAYERS, num_heads=HEADS, intermediate_size=INNER,
         hidden_dropout_rate=0.1, attention_dropout_rate=0.1,
     )  # fmt: skip
-    model = BertPretrainer(BertEncoder(config, dtype=keras.dtype_policies.get(precision)), next_sentence=False)
+
+
+def our_step(precision, jit):
+    import keras
+
+    from keras_bert_impl import BertEncoder, BertPretrainer
+    from keras_bert_impl.optimization import BertAdamW
+
+    model = BertPretrainer(BertEncoder(our_config(), dtype=keras.dtype_policies.get(precision)), next_sentence=False)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=jit)
     arrays = batch()
     labels = {name: arrays.pop(name) for name in ("mask_ids", "mask_weights")}
@@ -112,142 +102,52 @@ def transformers_step(precision, jit):
     return step
 
 
-STEPS = {"ours": our_step, "keras_hub": keras_hub_step, "transformers": transformers_step}
+STEPS = {OURS: our_step, "KerasHub": keras_hub_step, "transformers": transformers_step}
 
 
-def measure(side, precision, jit, steps):
-    """Median seconds of a step."""
-    step = STEPS[side](precision, jit)
-    for _ in range(4):
+def measure(setting, warm=4, steps=12):
+    """Sequences a second, of the median step."""
+    step = STEPS[setting.side](setting.precision, setting.compiled)
+    for _ in range(warm):
         step()
     seconds = []
     for _ in range(steps):
         start = time.perf_counter()
         step()
         seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+    return ROWS / statistics.median(seconds)
 
 
-def measure_apart(setting, steps):
-    """`measure` in another process: (seconds, None), or (None, the last line of its error)."""
-    side, backend, precision, jit = setting
-    command = [sys.executable, __file__, "--setting", side, precision, str(int(jit)), "--steps", str(steps)]
-    environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        return None, (done.stderr.strip().splitlines() or ["failed"])[-1][:120]
-    return json.loads(done.stdout.splitlines()[-1]), None
-
-
-def ceilings():
-    """Operations a second of the best matrix product of TensorFlow and torch, by type."""
-    code = (
-        "from keras_bert_impl.flops import matrix_product_ceiling as c; import json;"
-        "print(json.dumps({d: c(d) for d in ('float32', 'bfloat16')}))"
-    )
-    found = []
-    for backend in ("tensorflow", "torch"):
-        environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        output = subprocess.run(
-            [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True
-        ).stdout
-        found.append(json.loads(output.splitlines()[-1]))
-    return {dtype: max(one[dtype] for one in found) for dtype in ("float32", "bfloat16")}
-
-
-def name_of(setting):
-    side, backend, precision, jit = setting
-    side = {"ours": "keras_bert_impl", "keras_hub": "KerasHub", "transformers": "transformers"}[side]
-    return f"{side}, {backend} {precision.removeprefix('mixed_')}{', compiled' if jit else ''}"
-
-
-def table(results, top):
-    """Lines of Markdown, the fastest first."""
-    from keras_bert_impl import BertConfig
+def case():
     from keras_bert_impl.flops import training_flops
 
-    config = BertConfig(VOCABULARY, hidden_size=WIDTH, num_layers=LAYERS, num_heads=HEADS, intermediate_size=INNER)
-    flops = training_flops(config, ROWS, LENGTH, PREDICTIONS)
-    lines = [
-        f"Matrix products: {top['float32'] / 1e9:.0f} GFLOP/s in float32, {top['bfloat16'] / 1e9:.0f} in bfloat16.",
-        "",
-        "| setting | ms a step | sequences/s | share of the ceiling of its type |",
-        "| --- | --- | --- | --- |",
+    # JAX always compiles; on torch "compiled" is torch.compile, which Keras' trainer does not survive.
+    ways = [("tensorflow", False), ("tensorflow", True), ("jax", True), ("torch", False)]
+    settings = [
+        Setting(side, backend, precision, compiled)
+        for backend, compiled in ways
+        for precision in ("float32", "mixed_bfloat16")
+        for side in (OURS, "KerasHub")
     ]
-    timed = sorted((setting for setting in results if results[setting]["seconds"]), key=lambda s: median(results[s]))
-    for setting in timed:
-        seconds = median(results[setting])
-        dtype = "bfloat16" if "bfloat16" in setting[2] else "float32"
-        share = flops / seconds / top[dtype]
-        lines.append(f"| {name_of(setting)} | {1000 * seconds:.0f} | {ROWS / seconds:.1f} | {share:.0%} |")
-    lines += [
-        f"| {name_of(setting)} | {results[setting]['error']} | | |" for setting in results if setting not in timed
+    settings += [
+        Setting("transformers", "torch", precision, compiled)
+        for precision, compiled in (("float32", False), ("bfloat16", False), ("bfloat16", True))
     ]
-    return [*lines, "", *ratios(results, timed)]
-
-
-def ratios(results, timed):
-    """Ours against the best of each peer, over all and by backend."""
-
-    def best(side, backend=None):
-        found = [s for s in timed if s[0] == side and backend in (None, s[1])]
-        return min(found, key=lambda s: median(results[s])) if found else None
-
-    pairs = [(best("ours"), best("keras_hub")), (best("ours"), best("transformers"))]
-    pairs += [(best("ours", backend), best("keras_hub", backend)) for backend in ("tensorflow", "jax", "torch")]
-    pairs = [(here, there, median(results[there]) / median(results[here])) for here, there in pairs if here and there]
-    return [f"- {ratio:.2f} times as fast: {name_of(here)}, against {name_of(there)}" for here, there, ratio in pairs]
-
-
-def median(result):
-    return statistics.median(result["seconds"])
-
-
-def plot(results, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    timed = sorted((s for s in results if results[s]["seconds"]), key=lambda s: -median(results[s]))
-    colors = {"ours": "tab:blue", "keras_hub": "tab:orange", "transformers": "tab:gray"}
-    figure, axis = plt.subplots(figsize=(8, 0.35 * len(timed) + 1), layout="constrained")
-    rates = [ROWS / median(results[s]) for s in timed]
-    bars = axis.barh([name_of(s) for s in timed], rates, color=[colors[s[0]] for s in timed])
-    axis.bar_label(bars, fmt="%.1f", padding=3)
-    axis.set(xlabel="sequences of 128 tokens a second", title=f"Masked-LM training step, L{LAYERS} H{WIDTH}, two cores")
-    axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=110)
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--output", default="runs/benchmarks")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--setting", nargs=3)
-    arguments = parser.parse_args()
-    if arguments.setting:
-        side, precision, jit = arguments.setting
-        print(json.dumps(measure(side, precision, jit == "1", arguments.steps)))
-        return
-    output = pathlib.Path(arguments.output)
-    output.mkdir(parents=True, exist_ok=True)
-    results = {setting: {"seconds": [], "error": None} for setting in SETTINGS}
-    for number in range(arguments.rounds):
-        for setting, result in results.items():
-            if result["error"]:
-                continue
-            seconds, result["error"] = measure_apart(setting, arguments.steps)
-            result["seconds"] += [] if seconds is None else [seconds]
-            print(
-                f"round {number + 1}: {name_of(setting)}: {result['error'] or f'{1000 * seconds:.0f} ms'}", flush=True
-            )
-    lines = table(results, ceilings())
-    (output / "step.md").write_text("\n".join(lines) + "\n")
-    plot(results, output / "step.png")
-    print("\n".join(lines))
+    targets = [
+        Target("KerasHub", 1.5),
+        *(Target("KerasHub", 1.2, {"backend": name}, {"backend": name}) for name in ("tensorflow", "jax", "torch")),
+        Target("transformers", 2.5, {"compiled": True}),
+        Target("transformers", 2.5, {"compiled": False}),
+    ]
+    return Case(
+        f"Masked-LM training step, L{LAYERS} H{WIDTH}, {ROWS} x {LENGTH}, {PREDICTIONS} predictions",
+        "sequences",
+        settings,
+        targets,
+        measure,
+        training_flops(our_config(), 1, LENGTH, PREDICTIONS),
+    )
 
 
 if __name__ == "__main__":
-    main()
+    main(case(), __file__)

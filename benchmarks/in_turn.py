@@ -14,6 +14,8 @@ import subprocess
 import sys
 import typing
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
 
 class Setting(typing.NamedTuple):
     """What is measured: whose code, and how it runs."""
@@ -46,7 +48,7 @@ class Case(typing.NamedTuple):
     settings: list
     targets: list
     measure: collections.abc.Callable
-    flops_per_unit: float | None = None
+    flops_per_unit: collections.abc.Callable | None = None  # of a setting
 
 
 OURS = "keras_bert_impl"
@@ -89,7 +91,7 @@ def main(case, script):
 
 def measure_apart(script, setting):
     """`measure` in a process of its own. Raises RuntimeError with the last line of what it complained about."""
-    environment = {**os.environ, "KERAS_BACKEND": setting.backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = {**os.environ, "KERAS_BACKEND": setting.backend}
     command = [sys.executable, script, "--setting", json.dumps(setting)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
@@ -105,7 +107,7 @@ def ceilings():
     )
     found = []
     for backend in ("tensorflow", "jax", "torch"):
-        environment = {**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        environment = {**os.environ, "KERAS_BACKEND": backend}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         if done.returncode == 0:
             found.append(json.loads(done.stdout.splitlines()[-1]))
@@ -124,7 +126,7 @@ def table(case, medians, errors, top):
         cells = [str(setting), f"{medians[setting]:,.1f}"]
         if top:
             dtype = "bfloat16" if "bfloat16" in setting.precision else "float32"
-            cells.append(f"{medians[setting] * case.flops_per_unit / top[dtype]:.0%}")
+            cells.append(f"{medians[setting] * case.flops_per_unit(setting) / top[dtype]:.0%}")
         lines.append(f"| {' | '.join(cells)} |")
     lines += [f"| {setting} | {error} |{' |' if top else ''}" for setting, error in errors.items()]
     lines.append("")

@@ -52,7 +52,7 @@ def our_step(precision, jit):
     return lambda: model.train_on_batch(arrays, labels)
 
 
-def keras_hub_step(precision, jit):
+def keras_hub_model(precision, jit):
     import keras
     import keras_hub
 
@@ -67,6 +67,11 @@ def keras_hub_step(precision, jit):
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=jit,
     )
+    return model
+
+
+def keras_hub_step(precision, jit):
+    model = keras_hub_model(precision, jit)
     arrays = batch()
     labels, weights = arrays.pop("mask_ids"), arrays.pop("mask_weights")
     arrays["mask_positions"] = arrays["mask_positions"].astype("int32")
@@ -145,7 +150,7 @@ def case():
         settings,
         targets,
         measure,
-        training_flops(our_config(), 1, LENGTH, PREDICTIONS),
+        lambda setting: training_flops(our_config(), 1, LENGTH, PREDICTIONS),
     )
 
 

@@ -1,7 +1,13 @@
-"""The losses of pre-training, in float32."""
+"""The losses of pre-training, in float32.
+
+Of a batch that is spread over the replicas of a strategy each gives the replica's share, and the shares add up to the
+loss of the batch: a mean of the replicas' means would be another number where one has more masked tokens than another.
+"""
 
 import keras
 from keras import ops
+
+from keras_bert_impl.distribution import sum_over_replicas
 
 
 def masked_lm_loss(mask_ids, mask_weights, logits):
@@ -17,7 +23,7 @@ def masked_lm_loss(mask_ids, mask_weights, logits):
     """
     per_token = cross_entropy(mask_ids, logits)  # (batch, predictions)
     weights = ops.cast(mask_weights, "float32")
-    return ops.sum(per_token * weights) / (ops.sum(weights) + 1e-5)
+    return ops.sum(per_token * weights) / (sum_over_replicas(ops.sum(weights)) + 1e-5)
 
 
 def next_sentence_loss(labels, logits, weights=None):
@@ -31,12 +37,17 @@ def next_sentence_loss(labels, logits, weights=None):
     Returns: scalar, float32.
     """
     losses = cross_entropy(labels, logits)
-    if weights is None:
-        return ops.mean(losses)
-    weights = ops.cast(weights, "float32")
-    return ops.sum(losses * weights) / (ops.sum(weights) + 1e-5)
+    weights = ops.ones_like(losses) if weights is None else ops.cast(weights, "float32")
+    return ops.sum(losses * weights) / ops.maximum(sum_over_replicas(ops.sum(weights)), 1.0)
 
 
 def cross_entropy(labels, logits):
     """-log softmax(logits)[label] along the last axis, float32, of the shape of `labels`."""
     return keras.losses.sparse_categorical_crossentropy(labels, ops.cast(logits, "float32"), from_logits=True)
+
+
+def accuracy(labels, logits, weights):
+    """The replica's share of the weighted share of `labels` that have the largest of `logits`, scalar, float32."""
+    is_right = ops.cast(ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32")), "float32")
+    weights = ops.cast(weights, "float32")
+    return ops.sum(is_right * weights) / ops.maximum(sum_over_replicas(ops.sum(weights)), 1.0)

@@ -5,6 +5,8 @@ import re
 import keras
 from keras import ops
 
+from keras_bert_impl.distribution import sum_over_replicas
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -35,8 +37,30 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}
 
 
+class ClipsToGlobalNorm:
+    """What BertAdamW and BertLamb share: the norm of all gradients together is limited, and kept to be looked at.
+
+    Attributes:
+        gradient_norm: variable, the norm in the last step, before the gradients were clipped.
+    """
+
+    def build(self, variables):
+        super().build(variables)
+        self.gradient_norm = self.add_variable((), name="gradient_norm")
+
+    def _clip_gradients(self, gradients):
+        # The norm of the whole batch's gradients, not of each replica's: Keras would clip first and sum afterwards.
+        present = [ops.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
+        summed = iter(clip_to_norm(sum_over_replicas(present), self.global_clipnorm, self.gradient_norm))
+        return [gradient if gradient is None else next(summed) for gradient in gradients]
+
+    def _all_reduce_sum_gradients(self, gradients_and_variables):
+        """Of Keras' TensorFlow optimizers: nothing is left to sum."""
+        return gradients_and_variables
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertAdamW(keras.optimizers.AdamW):
+class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     """AdamW as BERT was trained: no weight decay on biases and layer norms, gradients clipped to a global norm.
 
     It corrects the bias of its moments, which Google's optimizer does not; the two differ in the first thousand
@@ -53,9 +77,6 @@ class BertAdamW(keras.optimizers.AdamW):
         layer_decay: the learning rate of a transformer block is this share of that of the block above it; the top one,
             pooler and head have the whole, the embeddings the least (Howard and Ruder 2018; ELECTRA takes 0.8). 1.0 in
             BERT. Weight decay keeps the whole rate.
-
-    Attributes:
-        gradient_norm: variable, the norm of all gradients together in the last step, before they were clipped.
     """
 
     def __init__(
@@ -81,11 +102,7 @@ class BertAdamW(keras.optimizers.AdamW):
 
     def build(self, variables):
         super().build(variables)
-        self.gradient_norm = self.add_variable((), name="gradient_norm")
         self.layer_rates = layer_rates([variable.path for variable in variables], self.layer_decay)
-
-    def _clip_gradients(self, gradients):
-        return clip_to_norm(gradients, self.global_clipnorm, self.gradient_norm)
 
     def update_step(self, gradient, variable, learning_rate):
         index, dtype = self._get_variable_index(variable), variable.dtype
@@ -105,7 +122,7 @@ class BertAdamW(keras.optimizers.AdamW):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertLamb(keras.optimizers.Lamb):
+class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
     """LAMB for batches of thousands (You et al. 2020, algorithm 2): each weight moves by a share of its own norm.
 
     As the paper has it and Keras' Lamb has not: the decay is part of the update whose norm is taken. As Google's code:
@@ -132,12 +149,8 @@ class BertLamb(keras.optimizers.Lamb):
 
     def build(self, variables):
         super().build(variables)
-        self.gradient_norm = self.add_variable((), name="gradient_norm")
         names = [variable.path.split("/")[-1] for variable in variables]
         self.is_plain = [name in ("bias", "output_bias", "gamma", "beta") for name in names]
-
-    def _clip_gradients(self, gradients):
-        return clip_to_norm(gradients, self.global_clipnorm, self.gradient_norm)
 
     def update_step(self, gradient, variable, learning_rate):
         rate, gradient = ops.cast(learning_rate, variable.dtype), ops.cast(gradient, variable.dtype)
@@ -168,13 +181,12 @@ def clip_to_norm(gradients, most, norm):
 
     The same as Keras' own, which tells nobody the norm.
     """
-    gradients = [gradient if gradient is None else ops.convert_to_tensor(gradient) for gradient in gradients]
-    squares = [ops.sum(ops.square(ops.cast(g, "float32"))) for g in gradients if g is not None]
+    squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients]
     norm.assign(ops.sqrt(sum(squares)))
     if not most:
         return gradients
     scale = most / ops.maximum(norm, most)
-    return [g if g is None else g * ops.cast(scale, g.dtype) for g in gradients]
+    return [gradient * ops.cast(scale, gradient.dtype) for gradient in gradients]
 
 
 def layer_rates(paths, layer_decay):

@@ -12,6 +12,8 @@ import warnings
 import jsonargparse
 from rich.progress import track
 
+from keras_bert_impl.distribution import is_chief
+
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
 
@@ -53,8 +55,9 @@ def main(config_class, run):
 
 
 def say(text):
-    """Prints one line at once, also where the output is a file."""
-    print(text, flush=True)
+    """Prints one line at once, also where the output is a file. Of several processes one prints."""
+    if is_chief():
+        print(text, flush=True)
 
 
 def progress(jobs, what, total=None):
@@ -70,6 +73,8 @@ def check_run(directory, config):
     """
     directory = pathlib.Path(directory)
     path = directory / "run.json"
+    if not is_chief():
+        return directory  # the chief looks, and writes
     if path.is_file():
         found, wanted = json.loads(path.read_text())["configuration"], _plain(config)
         different = [
@@ -95,7 +100,7 @@ def open_run(directory, config):
     To be called when the inputs are known to be good, so that a run that cannot start leaves nothing behind.
     """
     directory = check_run(directory, config)
-    if not (directory / "run.json").is_file():
+    if is_chief() and not (directory / "run.json").is_file():
         directory.mkdir(parents=True, exist_ok=True)
         write_json(directory / "run.json", {"configuration": _plain(config), "versions": versions()})
     return directory
@@ -117,7 +122,9 @@ def versions():
 
 
 def write_json(path, content):
-    """Writes JSON whole or not at all."""
+    """Writes JSON whole or not at all. Of several processes one writes."""
+    if not is_chief():
+        return
     path = pathlib.Path(path)
     temporary = path.with_name(path.name + ".writing")
     temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """Pre-trains BERT on masked words and next sentences.
 
-    python training/pretrain.py --config training/recipes/quickstart.yaml --data data --output runs/pretrain
+    python training/pretrain.py --config training/recipes/quickstart/pretrain.yaml --data data --output runs/pretrain
     KERAS_BACKEND=jax python training/pretrain.py ...
 
 `--data` is what training/prepare_data.py wrote. The output holds:
@@ -22,7 +22,8 @@ import typing
 import keras
 
 import pretraining_report
-from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, checkpoints
+from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, checkpoints, distribution
+from keras_bert_impl.distribution import Kind
 from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
 from pretraining_data import PretrainingData
@@ -61,6 +62,12 @@ class PretrainConfig:
         validation_batches: batches of the validation split in each round.
         max_minutes: stop after so many minutes, at the end of a round; default is no limit.
         seed: of weights, order and masks.
+        distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine), multi_worker (of
+            the machines in TF_CONFIG) or tpu; on JAX data_parallel (all devices, of all processes) or model_parallel
+            (each weight matrix over some of them). batch_size is that of all together.
+        devices: use so many; without an accelerator, so many parts of the CPU, to try things out.
+        model_devices: for model_parallel, the devices that share one copy of the model.
+        tpu: for tpu, its name.
     """
 
     data: str
@@ -90,20 +97,45 @@ class PretrainConfig:
     validation_batches: int = 20
     max_minutes: float | None = None
     seed: int = 0
+    distribution: Kind = "single"
+    devices: int | None = None
+    model_devices: int = 1
+    tpu: str = "local"
+
+
+# On what a run is computed may change when it goes on.
+HOW = {field.name: field.default for field in dataclasses.fields(distribution.Distribution)}
 
 
 def run(config):
     """Checks what it is given, then trains; returns the held-out figures."""
-    directory = check_run(config.output, config)
+    with distribution.distributed(config):
+        return run_here(config)
+
+
+def run_here(config):
+    """`run`, on the devices that are set up."""
+    what = dataclasses.replace(config, **HOW)
+    directory = check_run(config.output, what)
     if (directory / "evaluation.json").is_file():
         say(f"{directory} holds the finished run.")
         return json.loads((directory / "evaluation.json").read_text())
     data = PretrainingData(config)
+    check_shares(config)
     if config.steps is None and config.max_minutes is None:
         raise ValueError("How long? Give --steps, or --max-minutes for as many steps as they have room for.")
-    open_run(directory, config)
+    open_run(directory, what)
     with data.naming_damage():
         return train(config, data, directory)
+
+
+def check_shares(config):
+    """Raises ValueError for what several devices or processes cannot do."""
+    replicas, processes = distribution.num_replicas(), distribution.num_processes()
+    if config.batch_size % replicas:
+        raise ValueError(f"batch_size {config.batch_size} cannot be shared evenly by {replicas} devices.")
+    if processes > 1 and (config.steps is None or config.max_minutes is not None):
+        raise ValueError(f"{processes} processes must all do the same: give --steps, and no --max-minutes.")
 
 
 def train(config, data, directory):
@@ -121,25 +153,30 @@ def train(config, data, directory):
     )
     say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
     fit(model, data, rounds, plan, directory)
-    model.save_pretrained(directory / "encoder")
-    data.tokenizer.save_pretrained(directory / "encoder")
+    if distribution.is_chief():
+        model.save_pretrained(directory / "encoder")
+        data.tokenizer.save_pretrained(directory / "encoder")
     return pretraining_report.write(model, data, rounds.history, directory)
 
 
 def fit(model, data, rounds, plan, directory):
     """Trains from the step of `rounds` to the end of the plan; first to the end of a round that was broken off."""
     size, last = plan["steps_per_round"], plan["steps"] // plan["steps_per_round"]
-    more = pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard")
-    callbacks = [rounds, more, keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False)]
+    callbacks = [rounds]
+    if distribution.is_chief():
+        callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
+        callbacks.append(keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False))
+    # A file gets a line for each round.
+    verbose = (1 if sys.stdout.isatty() else 2) if distribution.is_chief() else 0
     while rounds.step < plan["steps"] and not model.stop_training:
         first, done = divmod(rounds.step, size)
         model.fit(
-            data.batches("train", start_step=rounds.step, repeat=True),
+            data.for_fit("train", start_step=rounds.step, repeat=True),
             steps_per_epoch=size - done,
             initial_epoch=first,
             epochs=first + 1 if done else last,
-            validation_data=data.batches("validation").take(data.validation_batches),
-            verbose=1 if sys.stdout.isatty() else 2,  # a file gets a line for each round
+            validation_data=data.for_fit("validation").take(data.validation_batches),
+            verbose=verbose,
             shuffle=False,  # the data set has shuffled
             callbacks=callbacks,
         )
@@ -183,6 +220,8 @@ def jit_choices(jit_compile):
     """
     if jit_compile != "auto":
         return [jit_compile == "on"]
+    if keras.backend.backend() == "tensorflow" and distribution.num_replicas() > 1:
+        return [False]  # TensorFlow compiles nothing that sums over replicas, but on a TPU, where it always does
     return {"tensorflow": [True, False], "jax": [True], "torch": [False]}[keras.backend.backend()]
 
 
@@ -190,7 +229,7 @@ def measure_step(config, data, jit_compile, steps=40):
     """Mean seconds of a training step within `fit`, of a model that is thrown away."""
     model = build(config, data, jit_compile, steps=1000)
     clock = StepClock()
-    model.fit(data.batches("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
+    model.fit(data.for_fit("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
     # The first ones compile. Until the end, where all results are there: JAX goes on before a step is computed.
     return (clock.end - clock.times[4]) / (steps - 5)
 

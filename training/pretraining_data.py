@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from keras_bert_impl import WordPieceTokenizer
+from keras_bert_impl import WordPieceTokenizer, distribution
 from keras_bert_impl.preprocessing.pretraining import PAIRS, read_training_data
 from keras_bert_impl.preprocessing.shards import is_whole, read_manifest
 
@@ -64,7 +64,12 @@ class PretrainingData:
                 self._refuse([shard for shard in self.shards if not is_whole(self.directory, shard, thorough=True)])
             raise
 
-    def batches(self, split, start_step=0, repeat=False):
+    def for_fit(self, split, **options):
+        """`batches` for `fit` and `evaluate`: on several devices whole ones, of which each process has a part."""
+        is_shared = distribution.num_replicas() > 1
+        return distribution.shared(self.batches(split, whole_batches=is_shared, **options))
+
+    def batches(self, split, start_step=0, repeat=False, whole_batches=False):
         """A tf.data.Dataset of (inputs, labels)."""
         return read_training_data(
             sorted((self.directory / "pretraining" / str(self.sequence_length) / split).glob("*.tfrecord")),
@@ -78,6 +83,7 @@ class PretrainingData:
             packed=self.packed,
             masking_unit=self.masking_unit,
             repeat=repeat,
+            whole_batches=whole_batches,
             num_examples=self.num_examples[split],
         )
 

@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import tensorflow as tf
 
+from keras_bert_impl import distribution
 from keras_bert_impl.runs import say, write_json
 
 matplotlib.use("Agg")
@@ -16,7 +17,14 @@ import matplotlib.pyplot as plt
 
 def write(model, data, history, directory):
     """Evaluates on the test split, writes evaluation.json and curves.png, prints and returns the figures."""
-    found = model.evaluate(data.batches("test"), return_dict=True, verbose=0)
+    batches = data.for_fit("test")
+    rows = int(batches.cardinality()) * data.batch_size
+    found = model.evaluate(batches, return_dict=True, verbose=0)
+    if not distribution.is_chief():
+        return found
+    left_out = data.num_examples["test"] - rows
+    if left_out > 0:
+        say(f"  {left_out:,} of {data.num_examples['test']:,} test rows left out: they fill no batch for all devices")
     report = {
         "masked_lm_accuracy": found["masked_lm_accuracy"],
         "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),

@@ -7,6 +7,7 @@ import time
 import keras
 import numpy as np
 
+from keras_bert_impl import distribution
 from keras_bert_impl.flops import matrix_product_ceiling, training_flops
 from keras_bert_impl.runs import say, write_json
 from training_state import TrainingState, reseed, restore
@@ -82,7 +83,7 @@ class Rounds(keras.callbacks.Callback):
         self.figures = {
             **self.speed(),
             "learning_rate": float(self.model.optimizer.learning_rate),
-            "gradient_norm": float(self.model.optimizer.gradient_norm.value),
+            "gradient_norm": float(distribution.to_numpy(self.model.optimizer.gradient_norm)),
         }
         learned = {name: float(value) for name, value in logs.items()}
         self.history.append({"step": self.step, "minutes": minutes, **learned, **self.figures})
@@ -96,7 +97,8 @@ class Rounds(keras.callbacks.Callback):
         """Of the round's training steps: tokens a second, and the arithmetic as a share of what the machine can do."""
         seconds = (self.last_step_end - self.round_start) / max(1, self.step - self.first_step)
         if self.ceiling is None:
-            self.ceiling = matrix_product_ceiling(self.model.encoder.dtype_policy.compute_dtype)
+            one = matrix_product_ceiling(self.model.encoder.dtype_policy.compute_dtype)
+            self.ceiling = one * distribution.num_processors()
         rows, length = self.config.batch_size, self.data.sequence_length
         flops = training_flops(self.model.encoder.config, rows, length, self.data.predictions_per_sequence)
         return {

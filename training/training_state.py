@@ -13,6 +13,7 @@ import zipfile
 import keras
 import numpy as np
 
+from keras_bert_impl import distribution
 from keras_bert_impl.runs import say
 
 KEPT = 2  # files: the last, and the one before in case the last is damaged
@@ -29,7 +30,8 @@ class TrainingState:
         self.directory = pathlib.Path(directory)
 
     def save(self, model, step, notes=None, arrays=None):
-        """Writes the state after `step` steps, and removes all but the last two.
+        """Writes the state after `step` steps, and removes all but the last two. Of several processes all call it, and
+        one writes.
 
         Args:
             model: compiled, its optimizer built.
@@ -39,11 +41,13 @@ class TrainingState:
 
         Raises: OSError if the disk is full; the states before are untouched then.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
         content = {f"more/{name}": array for name, array in (arrays or {}).items()}
         for kind, variables in variables_of(model).items():
-            content |= {f"{kind}/{p}": keras.ops.convert_to_numpy(variable) for p, variable in enumerate(variables)}
+            content |= {f"{kind}/{p}": distribution.to_numpy(variable) for p, variable in enumerate(variables)}
+        if not distribution.is_chief():
+            return
         content["notes"] = np.array(json.dumps(notes))
+        self.directory.mkdir(parents=True, exist_ok=True)
         path, writing = self.directory / f"step-{step:08d}.npz", self.directory / "writing.npz"
         with writing.open("wb") as file:
             np.savez(file, **{name: as_storable(array) for name, array in content.items()})

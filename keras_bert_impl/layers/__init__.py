@@ -1,6 +1,7 @@
 """Keras layers that BERT is made of, one a file; `keras.ops` only."""
 
 from keras_bert_impl.layers.attention_mask import AttentionMask
+from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.gather_positions import GatherPositions
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
 from keras_bert_impl.layers.position_embedding import PositionEmbedding
@@ -10,6 +11,7 @@ from keras_bert_impl.layers.transformer_encoder_block import TransformerEncoderB
 
 __all__ = [
     "AttentionMask",
+    "Dropout",
     "GatherPositions",
     "MaskedLMHead",
     "MultiHeadSelfAttention",

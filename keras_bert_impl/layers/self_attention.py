@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_bert_impl.layers.dropout import Dropout
+
 MASKED_LOGIT = -1e9  # finite, so that a row without any visible key gives a uniform distribution and not NaN
 
 
@@ -35,7 +37,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.dropout_rate = float(dropout_rate)
         self.initializer = keras.initializers.get(initializer)
         self.seed = seed
-        self.dropout = keras.layers.Dropout(dropout_rate, seed=seed, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout_rate, seed=seed, dtype=self.dtype_policy)
 
     def build(self, inputs_shape, attention_mask_shape=None):
         width = inputs_shape[-1]

@@ -5,6 +5,7 @@ import contextlib
 import keras
 
 from keras_bert_impl.layers.activations import activation_function
+from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
 
 
@@ -69,14 +70,14 @@ class TransformerEncoderBlock(keras.layers.Layer):
             self.num_heads, self.attention_dropout_rate, self.initializer.clone(), dtype=policy, name="attention"
         )
         self.attention.build(inputs_shape)
-        self.attention_dropout = keras.layers.Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
+        self.attention_dropout = Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
         self.attention_norm = norm("attention_norm")
         self.attention_norm.build(inputs_shape)
         self.intermediate = dense(self.intermediate_size, "intermediate", activation_function(self.activation))
         self.intermediate.build(inputs_shape)
         self.output_dense = dense(width, "output")
         self.output_dense.build(inner_shape)
-        self.output_dropout = keras.layers.Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
+        self.output_dropout = Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
         self.output_norm = norm("output_norm")
         self.output_norm.build(inputs_shape)
 

@@ -4,7 +4,7 @@ import keras
 
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.config import BertConfig
-from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
 
 
@@ -62,7 +62,7 @@ class BertEncoder(keras.Model):
         hidden = keras.layers.LayerNormalization(
             epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
         )(hidden)
-        hidden = keras.layers.Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
+        hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
         attention_mask = AttentionMask(name="attention_mask")(
             inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids")
         )

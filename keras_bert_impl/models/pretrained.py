@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert_impl import checkpoints
+from keras_bert_impl.layers import Dropout
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
 from keras_bert_impl.tokenizers import WordPieceTokenizer
@@ -44,7 +45,8 @@ class PretrainedMixin:
         Args:
             path: a checkpoint directory, "hf://owner/name", or a published name.
             report: print which tensors were used, left over and newly initialised.
-            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given.
+            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. `dtype` is
+                the encoder's dtype policy, "mixed_bfloat16" to train faster, "bfloat16" to predict.
 
         Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
         """
@@ -77,14 +79,16 @@ class ClassesMixin(PretrainedMixin):
         return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
 
 
-def load_model(cls, checkpoint, report=False, except_for=(), **arguments):
+def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, **arguments):
     """Builds a model of the class over the checkpoint's encoder and fills in its weights, but those `except_for`."""
     if "tokenizer" not in arguments:
         arguments["tokenizer"] = checkpoint.tokenizer
     stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
     arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
-    return build_filled(lambda: cls(BertEncoder(checkpoint.config), **arguments), checkpoint, except_for, report)
+    return build_filled(
+        lambda: cls(BertEncoder(checkpoint.config, dtype=dtype), **arguments), checkpoint, except_for, report
+    )
 
 
 def is_for(cls, checkpoint):
@@ -136,7 +140,7 @@ def head_dense(encoder, units, name):
 def head_dropout(encoder, rate, name):
     """Dropout before a head's dense layer; None means the encoder's rate."""
     rate = encoder.config.hidden_dropout_rate if rate is None else rate
-    return keras.layers.Dropout(rate, dtype=encoder.dtype_policy, name=name)
+    return Dropout(rate, dtype=encoder.dtype_policy, name=name)
 
 
 def tokenizer_to_config(tokenizer):

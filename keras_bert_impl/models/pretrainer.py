@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl import checkpoints, losses
+from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.layers import GatherPositions, MaskedLMHead
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
@@ -58,26 +59,29 @@ class BertPretrainer(keras.Model):
         # Not tracked as a layer: without next sentences the pooler is no weight of this model.
         object.__setattr__(self, "encoder", encoder)
         self.next_sentence = next_sentence
-        self.masked_lm_loss = keras.metrics.Mean(name="masked_lm_loss")
-        self.masked_lm_accuracy = keras.metrics.SparseCategoricalAccuracy(name="masked_lm_accuracy")
-        if next_sentence:
-            self.next_sentence_loss = keras.metrics.Mean(name="next_sentence_loss")
-            self.next_sentence_accuracy = keras.metrics.SparseCategoricalAccuracy(name="next_sentence_accuracy")
+        names = ["masked_lm_loss", "masked_lm_accuracy"]
+        names += ["next_sentence_loss", "next_sentence_accuracy"] if next_sentence else []
+        self.means = {name: keras.metrics.Mean(name=name) for name in names}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Masked-LM loss plus next-sentence loss; also updates their metrics."""
-        weights = y["mask_weights"]
-        masked_lm = losses.masked_lm_loss(y["mask_ids"], weights, y_pred["masked_lm_logits"])
+        logits, labels, weights = y_pred["masked_lm_logits"], y["mask_ids"], y["mask_weights"]
+        masked_lm = losses.masked_lm_loss(labels, weights, logits)
         # Weighted by its predictions, so that the epoch's mean is one over tokens and exp() of it a perplexity.
-        self.masked_lm_loss.update_state(masked_lm, sample_weight=ops.sum(weights))
-        self.masked_lm_accuracy.update_state(y["mask_ids"], y_pred["masked_lm_logits"], sample_weight=weights)
+        self._update("masked_lm", masked_lm, losses.accuracy(labels, logits, weights), weights)
         if not self.next_sentence:
             return masked_lm
-        labels, sequences = y["next_sentence_labels"], y.get("next_sentence_weights")
-        next_sentence = losses.next_sentence_loss(labels, y_pred["next_sentence_logits"], sequences)
-        self.next_sentence_loss.update_state(next_sentence, None if sequences is None else ops.sum(sequences))
-        self.next_sentence_accuracy.update_state(labels, y_pred["next_sentence_logits"], sample_weight=sequences)
+        logits, labels = y_pred["next_sentence_logits"], y["next_sentence_labels"]
+        sequences = y.get("next_sentence_weights", ops.ones_like(labels))
+        next_sentence = losses.next_sentence_loss(labels, logits, sequences)
+        self._update("next_sentence", next_sentence, losses.accuracy(labels, logits, sequences), sequences)
         return masked_lm + next_sentence
+
+    def _update(self, task, loss, accuracy, weights):
+        """Adds to the means of a task what this batch has, of all replicas."""
+        count = sum_over_replicas(ops.sum(ops.cast(weights, "float32")))
+        for name, share in (("loss", loss), ("accuracy", accuracy)):
+            self.means[f"{task}_{name}"].update_state(sum_over_replicas(share), sample_weight=count)
 
     def get_config(self):
         encoder = keras.saving.serialize_keras_object(self.encoder)

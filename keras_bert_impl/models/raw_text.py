@@ -62,7 +62,7 @@ class RawTextMixin:
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             # A compiler wants few different shapes.
-            multiple=ROW_MULTIPLE if self.jit_compile else 8,
+            multiple=ROW_MULTIPLE if self.jit_compile else 1,
         )
         return batches.restore(super().predict(batches, **arguments))
 

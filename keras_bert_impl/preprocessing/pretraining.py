@@ -102,6 +102,7 @@ def read_training_data(
     packed=False,
     masking_unit="token",
     repeat=True,
+    whole_batches=False,
     num_examples=None,
 ):
     """Batches for `BertPretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
@@ -118,12 +119,15 @@ def read_training_data(
         packed: whether their rows hold several pairs.
         masking_unit: "token", "whole_word" or "span", see `masking.mask_tokens`.
         repeat: epochs without end, each in an order of its own; otherwise one epoch in file order.
+        whole_batches: leave out a last, smaller batch also where there is no repeating: devices share a batch evenly.
         num_examples: in the files; None counts them.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.
+    Raises: ValueError if no batch is full that has to be.
     """
     paths = [str(path) for path in paths]
+    whole_batches = whole_batches or repeat
     if packed:
         rows = read_packed_examples(paths, sequence_length, tokenizer.pad_id)
     elif static_masks:
@@ -141,19 +145,20 @@ def read_training_data(
 
     def epoch_of_batches(epoch, rows_to_skip=0):
         ordered = (shuffled(epoch) if repeat else rows).skip(rows_to_skip)
-        batches = ordered.batch(batch_size, drop_remainder=repeat)
+        batches = ordered.batch(batch_size, drop_remainder=whole_batches)
         if not static_masks:
             batches = batches.map(lambda batch: mask_tokens(batch, epoch=epoch, **masking), tf.data.AUTOTUNE)
         return batches.map(_packed_inputs_and_labels if packed else _inputs_and_labels)
 
     if num_examples is None:
         num_examples = int(tf.data.TFRecordDataset(paths).reduce(0, lambda count, _: count + 1))
+    if whole_batches and num_examples < batch_size:
+        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
     if not repeat:
         # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
-        size = tf.data.experimental.assert_cardinality(-(-num_examples // batch_size))
+        size = num_examples // batch_size if whole_batches else -(-num_examples // batch_size)
+        size = tf.data.experimental.assert_cardinality(size)
         return epoch_of_batches(tf.constant(0, tf.int64)).apply(size).prefetch(2)
-    if num_examples < batch_size:
-        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
     # Epochs that are over are not read again, and rows of this one that are not masked.
     first, done = divmod(start_step, num_examples // batch_size)
     rows_done = tf.constant(done * batch_size, tf.int64)

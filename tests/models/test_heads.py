@@ -162,6 +162,15 @@ def test_an_embedder_comes_back_with_its_pooling_and_opens_in_transformers(small
     np.testing.assert_allclose(reloaded.predict_on_batch(rows), model.predict_on_batch(rows), atol=1e-6)
 
 
+def test_a_checkpoint_opens_in_the_precision_asked_for(small_config, rows, tmp_path):
+    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config))
+    model.save_pretrained(tmp_path)
+    rough = kbi.BertTextEmbedder.from_pretrained(tmp_path, dtype="mixed_bfloat16")
+    assert rough.encoder.get_layer("block_0").compute_dtype == "bfloat16"
+    difference = np.abs(rough.predict_on_batch(rows) - model.predict_on_batch(rows)).max()
+    assert 1e-5 < difference < 0.05
+
+
 def test_an_embedder_survives_its_keras_file(small_config, small_tokenizer, tmp_path):
     model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config), tokenizer=small_tokenizer, normalize=True)
     model.save(tmp_path / "model.keras")

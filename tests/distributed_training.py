@@ -1,0 +1,78 @@
+"""Trains a small BertPretrainer on batches with very uneven masks; a program of its own, since devices are set up once.
+
+    KERAS_BACKEND=jax python tests/distributed_training.py '{"distribution": "data_parallel", "devices": 8}' losses.json
+
+Writes the loss of each step, the metrics of an evaluation, the norm of the last gradients, and how many replicas there
+were.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+if keras.backend.backend() != "tensorflow":
+    tf.config.set_visible_devices([], "GPU")
+
+from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, distribution
+from keras_bert_impl.optimization import BertAdamW
+
+STEPS, ROWS, LENGTH, PREDICTIONS, VOCABULARY = 50, 8, 16, 4, 64
+
+
+def batches():
+    """The first rows of a batch have four masked tokens each, the last ones none or one."""
+    random = np.random.default_rng(0)
+    counts = np.minimum([4, 4, 4, 3, 1, 0, 0, 1], PREDICTIONS)
+    for _ in range(STEPS):
+        token_ids = random.integers(5, VOCABULARY, (ROWS, LENGTH))
+        inputs = {
+            "token_ids": token_ids,
+            "segment_ids": np.zeros_like(token_ids),
+            "padding_mask": np.ones_like(token_ids),
+            "mask_positions": np.tile(np.arange(1, PREDICTIONS + 1), (ROWS, 1)),
+        }
+        labels = {
+            "mask_ids": token_ids[:, 1 : PREDICTIONS + 1],
+            "mask_weights": (np.arange(PREDICTIONS) < counts[:, None]).astype("float32"),
+            "next_sentence_labels": token_ids[:, 5] % 2,
+        }
+        labels = {name: array if array.dtype == "float32" else array.astype("int32") for name, array in labels.items()}
+        yield {name: array.astype("int32") for name, array in inputs.items()}, labels
+
+
+def main():
+    options = json.loads(sys.argv[1])
+    dropout, learning_rate = options.pop("dropout", 0.0), options.pop("learning_rate", 1e-3)
+    with distribution.distributed(distribution.Distribution(**options)):
+        keras.utils.set_random_seed(1)
+        config = BertConfig(
+            VOCABULARY, hidden_size=16, num_layers=2, num_heads=4, intermediate_size=32, max_length=LENGTH,
+            hidden_dropout_rate=dropout, attention_dropout_rate=dropout,
+        )  # fmt: skip
+        model = BertPretrainer(BertEncoder(config))
+        model.compile(optimizer=BertAdamW(learning_rate), jit_compile=keras.backend.backend() == "jax")
+        all_batches = list(batches())
+        stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *all_batches)
+        dataset = distribution.shared(tf.data.Dataset.from_tensor_slices(stacked))
+        history = model.fit(dataset, epochs=STEPS, steps_per_epoch=1, verbose=0)
+        found = {
+            "losses": history.history["loss"],
+            "masked_lm_losses": history.history["masked_lm_loss"],
+            "evaluation": model.evaluate(dataset, verbose=0, return_dict=True),
+            "gradient_norm": float(keras.ops.convert_to_numpy(model.optimizer.gradient_norm)),
+            "replicas": distribution.num_replicas(),
+            "kernel": distribution.to_numpy(model.encoder.get_layer("pooler").kernel).tolist(),
+        }
+        if distribution.is_chief():
+            pathlib.Path(sys.argv[2]).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import json
 import os
+import sys
 import typing
 
 import keras
@@ -24,6 +25,8 @@ BACKENDS = {
     "model_parallel": "jax",
 }
 Kind = typing.Literal["single", "mirrored", "multi_worker", "tpu", "data_parallel", "model_parallel"]
+# What TensorFlow and JAX say where another process does not answer.
+SIGNS_OF_LOSS = ("Collective ops is aborted", "Gloo", "heartbeat", "UNAVAILABLE", "Connection reset", "Socket closed")
 HEARTBEAT_SECONDS = 30  # a JAX process that is silent for so long is taken for lost; JAX itself waits 100
 
 
@@ -71,15 +74,34 @@ def distributed(options):
     if kind != "model_parallel" and options.model_devices != 1:
         raise ValueError(f"model_devices {options.model_devices} is for --distribution model_parallel, not for {kind}.")
     if backend == "tensorflow":
-        with _strategy(options).scope():
+        with _strategy(options).scope(), _ending_with_the_others():
             yield
         return
     before = keras.distribution.distribution()
     keras.distribution.set_distribution(_mesh_distribution(options))
     try:
-        yield
+        with _ending_with_the_others():
+            yield
     finally:
         keras.distribution.set_distribution(before)
+
+
+@contextlib.contextmanager
+def _ending_with_the_others():
+    """Ends this process with one line if another one of the same training is gone."""
+    try:
+        yield
+    except Exception as error:
+        if num_processes() == 1 or not any(sign in str(error) for sign in SIGNS_OF_LOSS):
+            raise
+        print(
+            f"error: process {_processes()[0]} of {num_processes()} has lost another one, which was killed or is out "
+            "of reach. Give all of them the same command again: it goes on from the last saved state.",
+            file=sys.stderr,
+            flush=True,
+        )
+        # At once: JAX would first wait for the lost one to say goodbye, and then abort.
+        os._exit(1)
 
 
 def _strategy(options):
@@ -146,14 +168,16 @@ def _mesh_distribution(options):
             raise ValueError(f"The CPU can be parted only before JAX computes: {error}.") from None
     devices = _first(jax.devices(), options.devices)
     if options.distribution == "data_parallel":
-        return keras.distribution.DataParallel(devices=devices)
+        return keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)  # `shared` does it
     if options.model_devices < 2 or len(devices) % options.model_devices:
         raise ValueError(
             f"--model_devices {options.model_devices} must be at least 2 and divide the {len(devices)} devices."
         )
     shape = (len(devices) // options.model_devices, options.model_devices)
     mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
-    return keras.distribution.ModelParallel(layout_map=layout_of_weights(mesh), batch_dim_name="batch")
+    return keras.distribution.ModelParallel(
+        layout_map=layout_of_weights(mesh), batch_dim_name="batch", auto_shard_dataset=False
+    )
 
 
 def layout_of_weights(mesh):
@@ -261,17 +285,40 @@ def num_processors():
 
 
 def shared(dataset):
-    """A `tf.data.Dataset` of global batches, such that each process of several takes its rows of every batch.
+    """A `tf.data.Dataset` of whole global batches, such that each process of several takes its rows of every batch.
 
-    By rows, not by files, as TensorFlow would choose: the batches stay those of a single process.
+    By rows, not by files: the batches stay those of a single process. Every process reads everything, then, and masks
+    it; tpu/README.md says how far that goes.
     """
-    if _active_strategy() is None:
-        return dataset
-    import tensorflow as tf
+    if _active_strategy() is not None:
+        import tensorflow as tf
 
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.with_options(options)
+        options = tf.data.Options()
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+        return dataset.with_options(options)
+    if num_processes() == 1:
+        return dataset
+    part, parts = _part_of_batch()
+
+    def rows_of_part(array):
+        count = array.shape[0] // parts
+        return array[part * count : (part + 1) * count]
+
+    return dataset.map(lambda *batch: keras.tree.map_structure(rows_of_part, batch))
+
+
+def _part_of_batch():
+    """Of a JAX program of several processes: (number of the part that this one feeds, parts)."""
+    distribution = keras.distribution.distribution()
+    if distribution.num_model_replicas >= num_processes():
+        return _processes()
+    # Processes that hold parts of one copy of the model are given the same rows.
+    return distribution.data_shard_id, distribution.num_model_replicas
+
+
+def is_shared():
+    """Whether several devices or processes share a batch."""
+    return num_replicas() > 1 or num_processes() > 1
 
 
 def _active_strategy():

@@ -153,8 +153,8 @@ def train(config, data, directory):
     )
     say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
     fit(model, data, rounds, plan, directory)
+    model.save_pretrained(directory / "encoder")
     if distribution.is_chief():
-        model.save_pretrained(directory / "encoder")
         data.tokenizer.save_pretrained(directory / "encoder")
     return pretraining_report.write(model, data, rounds.history, directory)
 

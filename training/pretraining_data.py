@@ -66,8 +66,7 @@ class PretrainingData:
 
     def for_fit(self, split, **options):
         """`batches` for `fit` and `evaluate`: on several devices whole ones, of which each process has a part."""
-        is_shared = distribution.num_replicas() > 1
-        return distribution.shared(self.batches(split, whole_batches=is_shared, **options))
+        return distribution.shared(self.batches(split, whole_batches=distribution.is_shared(), **options))
 
     def batches(self, split, start_step=0, repeat=False, whole_batches=False):
         """A tf.data.Dataset of (inputs, labels)."""

@@ -64,15 +64,18 @@ class MoreOnTensorBoard(keras.callbacks.Callback):
         return next(self.data.batches("validation").take(1).as_numpy_iterator())
 
     def on_epoch_end(self, epoch, logs=None):
-        inputs, labels = self.batch
-        logits = self.model.predict_on_batch(inputs)["masked_lm_logits"]
-        guesses = keras.ops.convert_to_numpy(logits).argmax(axis=-1)
-        text = filled_rows(self.data.tokenizer, inputs, labels, guesses, self.rows)
         with self.writer.as_default():
-            tf.summary.text("masked words", text, step=epoch)
+            if distribution.num_processes() == 1:  # of several all would have to take part
+                tf.summary.text("masked words", self.filled_masks(), step=epoch)
             for name, value in self.rounds.figures.items():
                 tf.summary.scalar(f"epoch_{name}", value, step=epoch)
         self.writer.flush()
+
+    def filled_masks(self):
+        inputs, labels = self.batch
+        logits = self.model.predict_on_batch(inputs)["masked_lm_logits"]
+        guesses = keras.ops.convert_to_numpy(logits).argmax(axis=-1)
+        return filled_rows(self.data.tokenizer, inputs, labels, guesses, self.rows)
 
 
 def filled_rows(tokenizer, inputs, labels, guesses, rows):

@@ -16,6 +16,7 @@ from keras_bert_impl.checkpoints.tables import FUSED, FUSED_TRANSPOSED, SAME, TR
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
 from keras_bert_impl.checkpoints.whole_directory import replaced_together
 from keras_bert_impl.config import BertConfig, read_json
+from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 EMBEDDING_ROWS = (
@@ -112,6 +113,8 @@ def save(model, directory, tokenizer=None):
         name.replace("bert.", prefix): array
         for name, array in tables.tensors(holder, table(encoder.config.num_layers)).items()
     }
+    if not is_chief():
+        return  # of several processes all have given their parts of the weights; one writes
     config = {"architectures": [architecture], **encoder.config.to_huggingface(), **_head_config(model)}
     with replaced_together(directory, _superseded) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.config import BertConfig
+from keras_bert_impl.distribution import to_numpy
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 
@@ -254,7 +255,7 @@ def tensors(model, rows):
     found = {}
     for path, names, transform in rows:
         if path in ours:
-            arrays = transform.save(keras.ops.convert_to_numpy(ours[path]))
+            arrays = transform.save(to_numpy(ours[path]))
             found |= {name: np.ascontiguousarray(array) for name, array in zip(names, arrays, strict=True)}
     return found
 

@@ -12,6 +12,7 @@ import time
 import keras
 import numpy as np
 import pytest
+from test_distribution import environments
 
 import prepare_data
 import pretrain
@@ -205,3 +206,61 @@ def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared,
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
     one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
     assert one.read_bytes() == other.read_bytes()
+
+
+# Of a training in two processes.
+KIND = {"tensorflow": "multi_worker", "jax": "data_parallel"}
+OTHER = {"tensorflow": ("mirrored", "4"), "jax": ("data_parallel", "4")}
+
+
+def shared_command(prepared, output, *options):
+    shape = "--size bert_tiny --num_layers 1 --hidden_size 12 --num_heads 2 --intermediate_size 20 --dropout_rate 0"
+    length = "--steps 240 --steps_per_round 20 --batch_size 8 --validation_batches 1"
+    more = ["--jit_compile", "on" if keras.backend.backend() == "jax" else "off", *options]
+    files = ["--data", str(prepared), "--output", str(output)]
+    return [sys.executable, str(TRAINING / "pretrain.py"), *files, *shape.split(), *length.split(), *more]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() not in KIND, reason="Keras distributes TensorFlow and JAX")
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
+    """The other ends within a minute, and other devices go on from the last state to the weights of a single one."""
+    alone, output = tmp_path / "alone", tmp_path / "together"
+    environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
+    subprocess.run(shared_command(prepared, alone), check=True, env=environment, stdout=subprocess.DEVNULL)
+
+    kind = ("--distribution", KIND[keras.backend.backend()])
+    processes = [
+        subprocess.Popen(
+            shared_command(prepared, output, *kind),
+            env=one,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for one in environments(2)
+    ]
+    while not list((output / "training_state").glob("step-*.npz")):
+        assert processes[0].poll() is None, processes[0].communicate()[0]
+        time.sleep(0.05)
+    processes[victim].kill()
+    killed = time.monotonic()
+    printed, _ = processes[1 - victim].communicate(timeout=120)
+    print(
+        f"\nprocess {victim} killed, the other ended {time.monotonic() - killed:.0f} s later: {printed.splitlines()[-1]}"
+    )
+    assert time.monotonic() - killed < 60
+    assert processes[1 - victim].returncode != 0
+    assert "has lost another one" in printed
+
+    step, _, _ = last_state(output)
+    assert 0 < step < 240
+    kind, devices = OTHER[keras.backend.backend()]
+    command = shared_command(prepared, output, "--distribution", kind, "--devices", devices)
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+    assert f"going on after step {step}" in done.stdout
+    (_, expected, _), (_, found, _) = last_state(alone), last_state(output)
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, atol=2e-5, err_msg=name)

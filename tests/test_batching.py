@@ -109,3 +109,20 @@ def test_fit_takes_batches_of_different_lengths(small_tokenizer, rows):
         callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(batches.epoch))],
     )
     assert int(model.optimizer.iterations) == 12 and len(seen) == 2
+
+
+def test_a_batch_that_devices_cannot_share_evenly_gets_rows_twice(small_tokenizer):
+    ids = [[7] * length for length in (3, 5, 2, 6, 4, 1, 3)]
+    batches = LengthBatches(small_tokenizer, Rows(ids), batch_size=4, sequence_length=11, shares=4, multiple=1)
+    assert sorted(len(places) for places in batches.plan) == [4, 4]
+    assert sorted(set(np.concatenate(batches.plan))) == list(range(7))
+    assert all(len(batches[index]["token_ids"]) == 4 for index in range(2))
+
+
+def test_sorted_batches_give_outputs_back_in_the_order_of_the_rows(small_tokenizer):
+    ids = [[7] * length for length in (3, 5, 2, 6, 4, 1, 3)]
+    batches = SortedBatches(small_tokenizer, Rows(ids), batch_size=2, sequence_length=11, multiple=1)
+    tokens = np.concatenate([batches[index]["padding_mask"].sum(axis=1) for index in range(batches.num_batches)])
+    np.testing.assert_array_equal(batches.restore({"tokens": tokens})["tokens"], [len(row) + 2 for row in ids])
+    batches.on_epoch_end()
+    np.testing.assert_array_equal(batches.restore(tokens), [len(row) + 2 for row in ids])

@@ -4,7 +4,7 @@ import pytest
 from conftest import QUICK_STEPS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.batching import LengthBatches, Rows, predict_rows
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, predict_rows
 
 LENGTHS = (3, 70, 5, 31, 40, 2, 64, 9, 33, 7, 1)
 

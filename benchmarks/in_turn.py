@@ -59,13 +59,14 @@ def main(case, script):
     parser = argparse.ArgumentParser(description=case.title)
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
     parser.add_argument("--rounds", type=int, default=3, help="how often each setting is measured; the median counts")
-    parser.add_argument("--only", default="", help="settings whose name holds these words alone")
+    parser.add_argument("--only", default="", help="settings whose name holds these words alone; or these | or those")
     parser.add_argument("--setting", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.setting:
         print(json.dumps(case.measure(Setting(*json.loads(arguments.setting)))))
         return
-    settings = [setting for setting in case.settings if all(word in str(setting) for word in arguments.only.split())]
+    choices = [choice.split() for choice in arguments.only.split("|")]
+    settings = [s for s in case.settings if any(all(word in str(s) for word in choice) for choice in choices)]
     rates, errors = {setting: [] for setting in settings}, {}
     for number in range(arguments.rounds):
         for setting in settings:

@@ -6,6 +6,7 @@ import typing
 import keras
 import numpy as np
 
+from keras_bert_impl.distribution import num_replicas
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
 
 
@@ -62,24 +63,15 @@ class LengthBatches(keras.utils.PyDataset):
         shuffle: False keeps the order given, and pads all rows to the longest.
         seed: of the order.
         multiple: that lengths are rounded up to; where nothing is compiled for each shape, 8 spares padding.
-        shares: devices that share a batch: one that they cannot share evenly gets some of its rows twice.
     """
 
     def __init__(
-        self,
-        tokenizer,
-        rows,
-        batch_size=32,
-        sequence_length=512,
-        shuffle=True,
-        seed=0,
-        multiple=ROW_MULTIPLE,
-        shares=1,
+        self, tokenizer, rows, batch_size=32, sequence_length=512, shuffle=True, seed=0, multiple=ROW_MULTIPLE
     ):
         super().__init__()
         self.tokenizer, self.rows = tokenizer, rows
         self.batch_size, self.sequence_length = batch_size, sequence_length
-        self.shuffle, self.seed, self.epoch, self.shares = shuffle, seed, 0, shares
+        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
         self.lengths = np.minimum(-(-rows.lengths() // multiple) * multiple, sequence_length)
         self._plan()
 
@@ -112,7 +104,9 @@ class LengthBatches(keras.utils.PyDataset):
         # What is left over goes to the shortest: the cuts are counted from the end.
         cuts = np.arange(len(order) % self.batch_size or self.batch_size, len(order), self.batch_size)
         batches = np.split(order, cuts)
-        batches[0] = np.resize(batches[0], -(-len(batches[0]) // self.shares) * self.shares)  # begins anew at its end
+        # Devices that cannot share it evenly get some of its rows twice.
+        shares = num_replicas()
+        batches[0] = np.resize(batches[0], -(-len(batches[0]) // shares) * shares)  # begins anew at its end
         # The longest first: what does not fit into memory fails at once. The shortest next: Keras' TensorFlow backend
         # takes from the first two batches which axes vary.
         return [batches.pop(), *batches]
@@ -163,8 +157,8 @@ class SortedBatches(LengthBatches):
 
     def restore(self, outputs):
         """Arrays (examples, ...) in the order of the batches, nested as they may be, in that of the rows."""
-        places = np.argsort(np.concatenate(self.plan))
-        return keras.tree.map_structure(lambda array: array[places], outputs)
+        _, first_places = np.unique(np.concatenate(self.plan), return_index=True)
+        return keras.tree.map_structure(lambda array: array[first_places], outputs)
 
 
 def predict_rows(model, batches):

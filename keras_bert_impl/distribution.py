@@ -272,7 +272,7 @@ def is_chief():
 
 def _processes():
     """(number of this process, how many there are)."""
-    if keras.backend.backend() == "jax" and keras.distribution.distribution() is not None:
+    if keras.distribution.distribution() is not None:
         import jax
 
         return jax.process_index(), jax.process_count()
@@ -288,15 +288,16 @@ def num_replicas():
     strategy = _active_strategy()
     if strategy is not None:
         return strategy.num_replicas_in_sync
-    distribution = keras.distribution.distribution() if keras.backend.backend() == "jax" else None
+    distribution = keras.distribution.distribution()
     return 1 if distribution is None else distribution.num_model_replicas
 
 
 def num_processors():
     """Devices that compute at once, of all processes; the parts of a CPU are one."""
-    if keras.backend.backend() == "jax" and keras.distribution.distribution() is not None:
-        devices = keras.distribution.distribution().device_mesh.devices.ravel()
-        return num_processes() if str(devices[0]).lower().startswith(("cpu", "tfrt_cpu")) else len(devices)
+    distribution = keras.distribution.distribution()
+    if distribution is not None:
+        devices = distribution.device_mesh.devices.ravel()
+        return num_processes() if devices[0].platform == "cpu" else len(devices)
     strategy = _active_strategy()
     if strategy is None:
         return 1
@@ -413,15 +414,13 @@ def _make_multi_worker_fit_work():
             )
         symbolic_build(self, data_batch=data_batch)
 
+    operations = {"auto": "MEAN", "mean": "MEAN", "sum": "SUM"}
+
     def reduce_scalars(values, strategy, reduction):
-        if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) or reduction not in (
-            "auto",
-            "mean",
-            "sum",
-        ):
+        is_multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if not is_multi_worker or reduction not in operations:
             return reduce_per_replica(values, strategy, reduction)
-        operation = "SUM" if reduction == "sum" else "MEAN"
-        return tf.nest.map_structure(lambda value: strategy.reduce(operation, value, axis=None), values)
+        return tf.nest.map_structure(lambda value: strategy.reduce(operations[reduction], value, axis=None), values)
 
     trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_part
     trainer.reduce_per_replica = reduce_scalars

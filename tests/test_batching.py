@@ -4,6 +4,7 @@ import pytest
 from conftest import QUICK_STEPS
 
 import keras_bert_impl as kbi
+from keras_bert_impl import batching
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, predict_rows
 
 LENGTHS = (3, 70, 5, 31, 40, 2, 64, 9, 33, 7, 1)
@@ -111,15 +112,18 @@ def test_fit_takes_batches_of_different_lengths(small_tokenizer, rows):
     assert int(model.optimizer.iterations) == 12 and len(seen) == 2
 
 
-def test_a_batch_that_devices_cannot_share_evenly_gets_rows_twice(small_tokenizer):
+def test_a_batch_that_devices_cannot_share_evenly_gets_rows_twice(small_tokenizer, monkeypatch):
+    monkeypatch.setattr(batching, "num_replicas", lambda: 4)
     ids = [[7] * length for length in (3, 5, 2, 6, 4, 1, 3)]
-    batches = LengthBatches(small_tokenizer, Rows(ids), batch_size=4, sequence_length=11, shares=4, multiple=1)
+    batches = LengthBatches(small_tokenizer, Rows(ids), batch_size=4, sequence_length=11, multiple=1)
     assert sorted(len(places) for places in batches.plan) == [4, 4]
     assert sorted(set(np.concatenate(batches.plan))) == list(range(7))
     assert all(len(batches[index]["token_ids"]) == 4 for index in range(2))
 
 
-def test_sorted_batches_give_outputs_back_in_the_order_of_the_rows(small_tokenizer):
+@pytest.mark.parametrize("devices", [1, 2])
+def test_sorted_batches_give_outputs_back_in_the_order_of_the_rows(small_tokenizer, monkeypatch, devices):
+    monkeypatch.setattr(batching, "num_replicas", lambda: devices)
     ids = [[7] * length for length in (3, 5, 2, 6, 4, 1, 3)]
     batches = SortedBatches(small_tokenizer, Rows(ids), batch_size=2, sequence_length=11, multiple=1)
     tokens = np.concatenate([batches[index]["padding_mask"].sum(axis=1) for index in range(batches.num_batches)])

@@ -13,6 +13,7 @@ of training/recipes; a folder's phases are planned one by one.
 """
 
 import dataclasses
+import importlib.util
 import math
 import os
 import pathlib
@@ -121,13 +122,13 @@ def devices_of(topology):
     generation = topology.split(":")[0]
     if generation not in CHIPS:
         raise ValueError(f"Topology {topology!r}: the generation is one of {', '.join(CHIPS)}, as in v5e:4x4.")
+    if importlib.util.find_spec("libtpu") is None:
+        raise ValueError("The TPU compiler is missing: pip install libtpu.")
     # A v4 chip has two cores, which are used as one.
     more = {"chip_config_name": "megacore"} if generation == "v4" else {}
     try:
         return topologies.get_topology_desc(platform="tpu", topology_name=topology, **more).devices
-    except (RuntimeError, NotImplementedError) as error:
-        if "libtpu" in str(error) or "tpu" not in str(error).lower():
-            raise ValueError(f"The TPU compiler is missing ({error}): pip install libtpu.") from None
+    except RuntimeError as error:
         raise ValueError(f"Topology {topology!r}: {str(error).splitlines()[0]}") from None
 
 

@@ -7,14 +7,7 @@ On a slice the same command is given on every host; see tpu/README.md. Options a
 chip.
 """
 
-import os
-import pathlib
-import runpy
-import sys
+from on_tpu import pretrain
 
 if __name__ == "__main__":
-    os.environ["KERAS_BACKEND"] = "jax"
-    training = pathlib.Path(__file__).resolve().parent.parent / "training"
-    sys.path.insert(0, str(training))
-    sys.argv[1:1] = ["--distribution", "data_parallel"]  # a later one on the command line wins
-    runpy.run_path(str(training / "pretrain.py"), run_name="__main__")
+    pretrain("jax", "data_parallel")

@@ -6,14 +6,7 @@
 tpu/README.md says why we recommend tpu/pretrain_jax_tpu.py.
 """
 
-import os
-import pathlib
-import runpy
-import sys
+from on_tpu import pretrain
 
 if __name__ == "__main__":
-    os.environ["KERAS_BACKEND"] = "tensorflow"
-    training = pathlib.Path(__file__).resolve().parent.parent / "training"
-    sys.path.insert(0, str(training))
-    sys.argv[1:1] = ["--distribution", "tpu"]  # a later one on the command line wins
-    runpy.run_path(str(training / "pretrain.py"), run_name="__main__")
+    pretrain("tensorflow", "tpu")

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from finetune_report import write_report
-from keras_bert_impl import BertEncoder, checkpoints, distribution
+from keras_bert_impl import BertEncoder, checkpoints
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
@@ -151,7 +151,6 @@ def batches_of(config, rows, model):
         model.sequence_length,
         seed=config.seed,
         multiple=multiple,
-        shares=distribution.num_replicas(),
     )
 
 

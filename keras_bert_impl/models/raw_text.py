@@ -51,14 +51,11 @@ class RawTextMixin:
         Where there is an output for each token, all rows are as long as the longest.
         """
         x = [x] if isinstance(x, str) else x
-        outputs = keras.tree.flatten(self.outputs)
-        if not _is_text_input(x) or any(None in output.shape[1:] for output in outputs):
+        if not _is_text_input(x) or any(None in output.shape[1:] for output in self.outputs):
             return super().predict(self._to_inputs(x), batch_size=batch_size, **arguments)
-        first, second = texts_of(x)
-        ids = ids_from_texts(self._require_tokenizer(), first, second, self.sequence_length)
         batches = SortedBatches(
             self.tokenizer,
-            Rows(*ids),
+            Rows(*self._ids(x)),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             # A compiler wants few different shapes.
@@ -75,16 +72,18 @@ class RawTextMixin:
 
     def _length_batches(self, texts, labels, weights=None, batch_size=None, shuffle=True):
         """Texts and their labels as batches of about the same length."""
-        ids = ids_from_texts(self._require_tokenizer(), *texts_of(texts), self.sequence_length)
         return LengthBatches(
             self.tokenizer,
-            Rows(*ids, labels, weights),
+            Rows(*self._ids(texts), labels, weights),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,
             # Of keras.utils.set_random_seed, as Keras' own order is.
             seed=random.randrange(2**31),
         )
+
+    def _ids(self, texts):
+        return ids_from_texts(self._require_tokenizer(), *texts_of(texts), self.sequence_length)
 
     def _to_inputs(self, x):
         if isinstance(x, str):

@@ -306,31 +306,28 @@ def num_processors():
 
 
 def shared(dataset):
-    """A `tf.data.Dataset` of whole global batches, such that each process of several takes its rows of every batch.
+    """A `tf.data.Dataset` of whole global batches, of which the replicas of a strategy take their rows, in all processes.
 
-    By rows, not by files: the batches stay those of a single process. Every process reads everything, then, and masks
-    it; tpu/README.md says how far that goes.
+    By rows, not by files: the batches stay those of a single process. In JAX a process is to be given its
+    `part_of_batch` only.
     """
-    if _active_strategy() is not None:
-        import tensorflow as tf
-
-        options = tf.data.Options()
-        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-        return dataset.with_options(options)
-    if num_processes() == 1:
+    if _active_strategy() is None:
         return dataset
-    part, parts = _part_of_batch()
+    import tensorflow as tf
 
-    def rows_of_part(array):
-        count = array.shape[0] // parts
-        return array[part * count : (part + 1) * count]
-
-    return dataset.map(lambda *batch: keras.tree.map_structure(rows_of_part, batch))
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return dataset.with_options(options)
 
 
-def _part_of_batch():
-    """Of a JAX program of several processes: (number of the part that this one feeds, parts)."""
+def part_of_batch():
+    """(number, of how many): the part of a global batch that this process has to read; (0, 1) for the whole.
+
+    TensorFlow's strategies take the parts themselves, see `shared`.
+    """
     distribution = keras.distribution.distribution()
+    if distribution is None:
+        return 0, 1
     if distribution.num_model_replicas >= num_processes():
         return _processes()
     # Processes that hold parts of one copy of the model are given the same rows.

@@ -66,9 +66,10 @@ class PretrainingData:
 
     def for_fit(self, split, **options):
         """`batches` for `fit` and `evaluate`: on several devices whole ones, of which each process has a part."""
-        return distribution.shared(self.batches(split, whole_batches=distribution.is_shared(), **options))
+        is_shared, part = distribution.is_shared(), distribution.part_of_batch()
+        return distribution.shared(self.batches(split, whole_batches=is_shared, part=part, **options))
 
-    def batches(self, split, start_step=0, repeat=False, whole_batches=False):
+    def batches(self, split, start_step=0, repeat=False, whole_batches=False, part=(0, 1)):
         """A tf.data.Dataset of (inputs, labels)."""
         return read_training_data(
             sorted((self.directory / "pretraining" / str(self.sequence_length) / split).glob("*.tfrecord")),
@@ -83,6 +84,7 @@ class PretrainingData:
             masking_unit=self.masking_unit,
             repeat=repeat,
             whole_batches=whole_batches,
+            part=part,
             num_examples=self.num_examples[split],
         )
 

@@ -23,8 +23,6 @@ GOOGLE_NAMES = {
     "next_sentence_labels": "next_sentence_labels",
 }
 
-# Parsing a batch costs little more than parsing a row.
-ROWS_PARSED_AT_ONCE = 256
 ROWS_WRITTEN_AT_ONCE = 4096
 
 
@@ -88,13 +86,15 @@ def write_packed_examples(path, rows_of_pairs, rows, first_index):
     return _write(path, columns_of_rows())
 
 
-def read_packed_examples(paths, sequence_length, pad_id=0):
-    """Reads rows of `write_packed_examples`: dicts of one row's arrays, see `row_packing.unpack_features`."""
-    return _read(paths, lambda records: parse_packed_examples(records, sequence_length, pad_id))
-
-
 def parse_packed_examples(records, sequence_length, pad_id=0):
-    """Parses serialized rows, strings (batch,), into what `read_packed_examples` yields, batched."""
+    """Parses rows of `write_packed_examples`.
+
+    Args:
+        records: strings (batch,).
+        sequence_length, pad_id: as `parse_unmasked_examples`.
+
+    Returns: dict of arrays, see `row_packing.unpack_features`, and `example_index`, int64 (batch,).
+    """
     names = ("input_ids", "lengths", "first_segment_lengths", "next_sentence_labels")
     features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in names}
     features["example_index"] = tf.io.FixedLenFeature([], tf.int64)
@@ -103,37 +103,18 @@ def parse_packed_examples(records, sequence_length, pad_id=0):
     return {**arrays, "example_index": parsed["example_index"]}
 
 
-def read_masked_examples(paths, sequence_length, predictions_per_sequence):
-    """Reads examples that were masked when written, ours or Google's.
+def parse_masked_examples(records, sequence_length, predictions_per_sequence):
+    """Parses examples that were masked when written, ours or Google's.
 
     Args:
-        paths: names of files, read in this order.
+        records: strings (batch,).
         sequence_length: tokens of a row, as written.
         predictions_per_sequence: predictions of a row, as written.
 
-    Returns: Dataset of dicts of one example: `token_ids`, `padding_mask`, `segment_ids`, int32 (length,);
-        `mask_positions`, `mask_ids`, int32 (predictions,); `mask_weights`, float32 (predictions,);
-        `next_sentence_labels`, int32 ().
+    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (batch, length); `mask_positions`, `mask_ids`,
+        int32 (batch, predictions); `mask_weights`, float32 (batch, predictions); `next_sentence_labels`, int32
+        (batch,).
     """
-    return _read(paths, lambda records: parse_masked_examples(records, sequence_length, predictions_per_sequence))
-
-
-def read_unmasked_examples(paths, sequence_length, pad_id=0):
-    """Reads examples for `masking.mask_tokens`.
-
-    Args:
-        paths: names of files, read in this order.
-        sequence_length: rows are padded to it; at least what they were written with.
-        pad_id: id of [PAD].
-
-    Returns: Dataset of dicts of one example: `token_ids`, `padding_mask`, `segment_ids`, int32 (length,);
-        `next_sentence_labels`, int32 (); `example_index`, int64 ().
-    """
-    return _read(paths, lambda records: parse_unmasked_examples(records, sequence_length, pad_id))
-
-
-def parse_masked_examples(records, sequence_length, predictions_per_sequence):
-    """Parses serialized examples, strings (batch,), into what `read_masked_examples` yields, batched."""
     shapes = {"mask_positions": [predictions_per_sequence], "mask_ids": [predictions_per_sequence]}
     shapes |= {"mask_weights": [predictions_per_sequence], "next_sentence_labels": []}
     features = {
@@ -148,7 +129,16 @@ def parse_masked_examples(records, sequence_length, predictions_per_sequence):
 
 
 def parse_unmasked_examples(records, sequence_length, pad_id=0):
-    """Parses serialized examples, strings (batch,), into what `read_unmasked_examples` yields, batched."""
+    """Parses examples for `masking.mask_tokens`.
+
+    Args:
+        records: strings (batch,).
+        sequence_length: rows are padded to it; at least what they were written with.
+        pad_id: id of [PAD].
+
+    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (batch, length); `next_sentence_labels`, int32
+        (batch,); `example_index`, int64 (batch,).
+    """
     scalar = tf.io.FixedLenFeature([], tf.int64)
     features = {"input_ids": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
     features |= {"first_segment_length": scalar, "next_sentence_labels": scalar, "example_index": scalar}
@@ -237,8 +227,3 @@ def _write(path, batches_of_columns):
             tf.io.gfile.remove(partial)
         raise
     return num_examples
-
-
-def _read(paths, parse):
-    records = tf.data.TFRecordDataset([str(path) for path in paths])
-    return records.batch(ROWS_PARSED_AT_ONCE).map(parse, num_parallel_calls=tf.data.AUTOTUNE).unbatch()

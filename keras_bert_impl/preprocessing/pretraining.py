@@ -1,7 +1,7 @@
 """The chain of pre-training data: documents to examples on disk, and examples to batches.
 
 documents -> WordPiece -> sentence pairs -> truncate -> pack -> TFRecord      `shards`, `write_rows`
-TFRecord  -> shuffle   -> mask           -> batch                            `read_training_data`
+TFRecord  -> shuffle -> batch -> parse -> mask                                `read_training_data`
 """
 
 import numpy as np
@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from keras_bert_impl import features
 from keras_bert_impl.preprocessing.examples import (
-    read_masked_examples,
-    read_packed_examples,
-    read_unmasked_examples,
+    parse_masked_examples,
+    parse_packed_examples,
+    parse_unmasked_examples,
     write_masked_examples,
     write_packed_examples,
     write_unmasked_examples,
@@ -103,6 +103,7 @@ def read_training_data(
     masking_unit="token",
     repeat=True,
     whole_batches=False,
+    part=(0, 1),
     num_examples=None,
 ):
     """Batches for `BertPretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
@@ -120,38 +121,55 @@ def read_training_data(
         masking_unit: "token", "whole_word" or "span", see `masking.mask_tokens`.
         repeat: epochs without end, each in an order of its own; otherwise one epoch in file order.
         whole_batches: leave out a last, smaller batch also where there is no repeating: devices share a batch evenly.
+        part: (number, of how many): the rows of each batch to read; of whole batches, for one of several processes.
+            Of the others' rows nothing is parsed or masked.
         num_examples: in the files; None counts them.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.
-    Raises: ValueError if no batch is full that has to be.
+    Raises: ValueError if no batch is full that has to be, or cannot be parted evenly.
     """
     paths = [str(path) for path in paths]
     whole_batches = whole_batches or repeat
-    if packed:
-        rows = read_packed_examples(paths, sequence_length, tokenizer.pad_id)
-    elif static_masks:
-        rows = read_masked_examples(paths, sequence_length, predictions_per_sequence)
-    else:
-        rows = read_unmasked_examples(paths, sequence_length, tokenizer.pad_id)
+    number, parts = part
+    if batch_size % parts or (parts > 1 and not whole_batches):
+        raise ValueError(f"Batches of {batch_size}, whole_batches={whole_batches}, have no {parts} even parts.")
+    records = tf.data.TFRecordDataset(paths)
     masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
+
+    def parse(batch):
+        if packed:
+            return parse_packed_examples(batch, sequence_length, tokenizer.pad_id)
+        if static_masks:
+            return parse_masked_examples(batch, sequence_length, predictions_per_sequence)
+        return parse_unmasked_examples(batch, sequence_length, tokenizer.pad_id)
 
     def shuffled(epoch):
         # The seed of flat_map's graph alone: `shuffle` mixes it with its own, and the order is to depend on `seed`
         # only, not on the program's global seed. (Where that is 0, `shuffle` even fails on a seed that is a tensor.)
         tf.random.set_seed(1)
-        # A buffer of a hundred thousand rows: the whole of a small corpus, a good mix of a large one.
-        return rows.shuffle(100_000, seed=seed + epoch)
+        # A buffer of a hundred thousand rows, as they are on disk: the whole of a small corpus, a good mix of a large
+        # one.
+        return records.shuffle(100_000, seed=seed + epoch)
 
     def epoch_of_batches(epoch, rows_to_skip=0):
-        ordered = (shuffled(epoch) if repeat else rows).skip(rows_to_skip)
+        ordered = (shuffled(epoch) if repeat else records).skip(rows_to_skip)
         batches = ordered.batch(batch_size, drop_remainder=whole_batches)
-        if not static_masks:
-            batches = batches.map(lambda batch: mask_tokens(batch, epoch=epoch, **masking), tf.data.AUTOTUNE)
-        return batches.map(_packed_inputs_and_labels if packed else _inputs_and_labels)
+
+        def rows_of(batch):
+            if parts > 1:
+                count = batch_size // parts
+                batch = batch[number * count : (number + 1) * count]
+            rows = parse(batch)
+            if whole_batches:  # parsing forgets how many they are, which a TPU has to know
+                rows = {name: tf.ensure_shape(value, (batch.shape[0], *value.shape[1:])) for name, value in rows.items()}
+            rows = rows if static_masks else mask_tokens(rows, epoch=epoch, **masking)
+            return _packed_inputs_and_labels(rows) if packed else _inputs_and_labels(rows)
+
+        return batches.map(rows_of, tf.data.AUTOTUNE)
 
     if num_examples is None:
-        num_examples = int(tf.data.TFRecordDataset(paths).reduce(0, lambda count, _: count + 1))
+        num_examples = int(records.reduce(0, lambda count, _: count + 1))
     if whole_batches and num_examples < batch_size:
         raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
     if not repeat:

@@ -3,8 +3,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_impl.preprocessing.examples import (
-    read_masked_examples,
-    read_unmasked_examples,
+    parse_masked_examples,
+    parse_unmasked_examples,
     write_masked_examples,
     write_unmasked_examples,
 )
@@ -26,8 +26,11 @@ MASKED = {name: values for name, values in UNMASKED.items() if name != "example_
 }
 
 
-def assert_rows_equal(dataset, expected):
-    rows = dataset.batch(3).get_single_element()
+def records(*paths):
+    return tf.stack(list(tf.data.TFRecordDataset([str(path) for path in paths])))
+
+
+def assert_rows_equal(rows, expected):
     assert rows.keys() == expected.keys()
     for name, values in expected.items():
         assert rows[name].dtype == values.dtype, name
@@ -36,12 +39,12 @@ def assert_rows_equal(dataset, expected):
 
 def test_masked_examples_come_back(tmp_path):
     assert write_masked_examples(tmp_path / "shard", [MASKED]) == 3
-    assert_rows_equal(read_masked_examples([tmp_path / "shard"], LENGTH, PREDICTIONS), MASKED)
+    assert_rows_equal(parse_masked_examples(records(tmp_path / "shard"), LENGTH, PREDICTIONS), MASKED)
 
 
 def test_unmasked_examples_come_back(tmp_path):
     assert write_unmasked_examples(tmp_path / "shard", [UNMASKED]) == 3
-    assert_rows_equal(read_unmasked_examples([tmp_path / "shard"], LENGTH), UNMASKED)
+    assert_rows_equal(parse_unmasked_examples(records(tmp_path / "shard"), LENGTH), UNMASKED)
 
 
 def test_google_reads_masked_examples(tmp_path):
@@ -69,12 +72,12 @@ def test_batches_and_files_are_read_in_order(tmp_path):
     rows = [{name: values[i : i + 1] for name, values in UNMASKED.items()} for i in range(3)]
     write_unmasked_examples(tmp_path / "1", rows[:2])
     write_unmasked_examples(tmp_path / "2", rows[2:])
-    assert_rows_equal(read_unmasked_examples([tmp_path / "1", tmp_path / "2"], LENGTH), UNMASKED)
+    assert_rows_equal(parse_unmasked_examples(records(tmp_path / "1", tmp_path / "2"), LENGTH), UNMASKED)
 
 
 def test_rows_may_be_padded_further_when_read(tmp_path):
     write_unmasked_examples(tmp_path / "shard", [UNMASKED])
-    rows = read_unmasked_examples([tmp_path / "shard"], 9, pad_id=4).batch(3).get_single_element()
+    rows = parse_unmasked_examples(records(tmp_path / "shard"), 9, pad_id=4)
     assert rows["token_ids"][1].numpy().tolist() == [1, 5, 2, 6, 7, 8, 2, 4, 4]
     assert rows["segment_ids"][1].numpy().tolist() == [0, 0, 0, 1, 1, 1, 1, 0, 0]
     assert rows["padding_mask"][1].numpy().tolist() == [1, 1, 1, 1, 1, 1, 1, 0, 0]
@@ -83,7 +86,7 @@ def test_rows_may_be_padded_further_when_read(tmp_path):
 def test_rows_are_not_cut_in_silence(tmp_path):
     write_unmasked_examples(tmp_path / "shard", [UNMASKED])
     with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than sequence_length 5"):
-        list(read_unmasked_examples([tmp_path / "shard"], 5))
+        parse_unmasked_examples(records(tmp_path / "shard"), 5)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -96,7 +99,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
     with pytest.raises(RuntimeError, match="no more text"):
         write_unmasked_examples(tmp_path / "shard", failing())
     assert [path.name for path in tmp_path.iterdir()] == ["shard"]
-    assert_rows_equal(read_unmasked_examples([tmp_path / "shard"], LENGTH), UNMASKED)
+    assert_rows_equal(parse_unmasked_examples(records(tmp_path / "shard"), LENGTH), UNMASKED)
 
 
 def test_same_rows_give_the_same_bytes(tmp_path):

@@ -43,7 +43,11 @@ def next_sentence_loss(labels, logits, weights=None):
 
 def cross_entropy(labels, logits):
     """-log softmax(logits)[label] along the last axis, float32, of the shape of `labels`."""
-    return keras.losses.sparse_categorical_crossentropy(labels, ops.cast(logits, "float32"), from_logits=True)
+    # As one long row of predictions: with further axes Keras moves the classes to the second, on torch, and every pass
+    # over them goes against the order of the memory.
+    flat = ops.reshape(ops.cast(logits, "float32"), (-1, logits.shape[-1]))
+    losses = keras.losses.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), flat, from_logits=True)
+    return ops.reshape(losses, ops.shape(labels))
 
 
 def accuracy(labels, logits, weights):

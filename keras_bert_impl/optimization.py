@@ -5,6 +5,7 @@ import re
 import keras
 from keras import ops
 
+from keras_bert_impl import adam_kernels
 from keras_bert_impl.distribution import sum_over_replicas
 
 
@@ -103,19 +104,27 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     def build(self, variables):
         super().build(variables)
         self.layer_rates = layer_rates([variable.path for variable in variables], self.layer_decay)
+        self.decays = [self._use_weight_decay(variable) for variable in variables]
+
+    def _apply_weight_decay(self, variables):
+        """Nothing: decay is a part of the update, which spares a pass over the weights."""
 
     def update_step(self, gradient, variable, learning_rate):
         index, dtype = self._get_variable_index(variable), variable.dtype
-        gradient = ops.cast(gradient, dtype)
-        first, second = self._momentums[index], self._velocities[index]
-        self.assign_add(first, (gradient - first) * (1 - self.beta_1))
-        self.assign_add(second, (ops.square(gradient) - second) * (1 - self.beta_2))
-        step = ops.cast(self.iterations + 1, dtype)
-        missing_of_first = 1 - ops.power(ops.cast(self.beta_1, dtype), step)
-        # The corrections are numbers: all of them go where they cost no pass over the weights.
-        root_of_missing = ops.sqrt(1 - ops.power(ops.cast(self.beta_2, dtype), step))
-        rate = ops.cast(learning_rate, dtype) * self.layer_rates[index] * root_of_missing / missing_of_first
-        self.assign_sub(variable, rate * first / (ops.sqrt(second) + self.epsilon * root_of_missing))
+        learning_rate = ops.cast(learning_rate, dtype)
+        update = adam_kernels.Update(
+            variable,
+            self._momentums[index],
+            self._velocities[index],
+            ops.cast(gradient, dtype),
+            self.iterations + 1,
+            rate=learning_rate * self.layer_rates[index],
+            keep=1 - learning_rate * (self.weight_decay or 0.0) * self.decays[index],
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+        )
+        adam_kernels.apply(update, self.assign)
 
     def get_config(self):
         return {**super().get_config(), "layer_decay": self.layer_decay}

@@ -20,6 +20,7 @@ ORDER = (
     "layers",
     "losses",
     "metrics",
+    "adam_kernels",
     "optimization",
     "runs",
     "checkpoints",
@@ -30,7 +31,8 @@ ORDER = (
     "export",
 )
 MAY_IMPORT_TENSORFLOW = ("preprocessing", "export")
-DISTRIBUTION = PACKAGE / "distribution.py"  # each backend where it is asked for
+# Each backend where it is asked for.
+DISTRIBUTION, ADAM_KERNELS = PACKAGE / "distribution.py", PACKAGE / "adam_kernels.py"
 TF1_READER = PACKAGE / "checkpoints" / "google.py"  # imported where such a checkpoint is opened
 BACKENDS = {"tensorflow", "tensorflow_text", "torch", "jax"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
@@ -62,7 +64,7 @@ def test_a_module_imports_only_what_stands_above_it(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_module_names_a_backend_where_all_three_run(path):
-    if place_of(path) not in MAY_IMPORT_TENSORFLOW and path not in (TF1_READER, DISTRIBUTION):
+    if place_of(path) not in MAY_IMPORT_TENSORFLOW and path not in (TF1_READER, DISTRIBUTION, ADAM_KERNELS):
         assert not BACKENDS & {name.split(".")[0] for name in imported_names(path)}
 
 

@@ -162,7 +162,9 @@ def read_training_data(
                 batch = batch[number * count : (number + 1) * count]
             rows = parse(batch)
             if whole_batches:  # parsing forgets how many they are, which a TPU has to know
-                rows = {name: tf.ensure_shape(value, (batch.shape[0], *value.shape[1:])) for name, value in rows.items()}
+                rows = {
+                    name: tf.ensure_shape(value, (batch.shape[0], *value.shape[1:])) for name, value in rows.items()
+                }
             rows = rows if static_masks else mask_tokens(rows, epoch=epoch, **masking)
             return _packed_inputs_and_labels(rows) if packed else _inputs_and_labels(rows)
 

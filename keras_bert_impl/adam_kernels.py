@@ -1,8 +1,8 @@
 """AdamW's update of one weight: by `keras.ops`, or by the backend's own kernel where that saves passes over memory.
 
-XLA fuses the dozen steps of the formula into one pass over weight, moments and gradient. TensorFlow without XLA and torch
-take a pass for each, and an accelerator a launch for each; both have one kernel for all of it. The arithmetic is the same,
-up to the last bit. Backends are imported here where they compute, nowhere else.
+XLA fuses the dozen steps of the formula into one pass over weight, moments and gradient. TensorFlow without XLA and
+torch take a pass for each, and an accelerator a launch for each; both have one kernel for all of it, which differs in
+rounding alone. Backends are imported here where they compute, nowhere else.
 """
 
 import typing

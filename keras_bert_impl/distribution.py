@@ -8,14 +8,16 @@ else.
 
 import contextlib
 import dataclasses
-import functools
 import json
 import os
 import re
+import signal
 import sys
 import typing
 
 import keras
+
+from keras_bert_impl import mended_keras
 
 # What each needs; "single" runs on every backend.
 BACKENDS = {
@@ -118,7 +120,7 @@ def _strategy(options):
                 "--distribution multi_worker needs the environment variable TF_CONFIG, on every machine: "
                 '\'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}\'.'
             )
-        _make_multi_worker_fit_work()
+        mended_keras.make_multi_worker_fit_work()
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
     if gpus:
@@ -283,6 +285,43 @@ def _processes():
     return 0, 1
 
 
+class EndSignal:
+    """Whether this process was asked to end, by SIGTERM: preemptible machines send it some seconds before they go.
+
+    Of several JAX processes, whether any was: all are told after the same step, and can save together. TensorFlow's
+    know of their own only; where one ends, the others lose it.
+    """
+
+    def __init__(self):
+        self.is_asked, self.executions, self.earlier_handler = False, 0, None
+
+    def listen(self):
+        """From now on; JAX processes have a handler for the signal already."""
+        if not self._is_of_jax_processes():
+            self.earlier_handler = signal.signal(signal.SIGTERM, self._note)
+
+    def after_execution(self):
+        """Whether to end now; to be called after each execution of a training step, by all processes alike."""
+        self.executions += 1
+        if self._is_of_jax_processes():
+            from jax.experimental import multihost_utils
+
+            return multihost_utils.reached_preemption_sync_point(self.executions)
+        return self.is_asked
+
+    def stop_listening(self):
+        """Puts back the handler that was there before."""
+        if not self._is_of_jax_processes():
+            signal.signal(signal.SIGTERM, self.earlier_handler)
+
+    def _note(self, number, frame):
+        self.is_asked = True
+
+    @staticmethod
+    def _is_of_jax_processes():
+        return keras.backend.backend() == "jax" and num_processes() > 1
+
+
 def num_replicas():
     """Parts into which a batch is cut."""
     strategy = _active_strategy()
@@ -306,7 +345,7 @@ def num_processors():
 
 
 def shared(dataset):
-    """A `tf.data.Dataset` of whole global batches, of which the replicas of a strategy take their rows, in all processes.
+    """A `tf.data.Dataset` of whole global batches, of which the replicas of a strategy take their rows.
 
     By rows, not by files: the batches stay those of a single process. In JAX a process is to be given its
     `part_of_batch` only.
@@ -380,44 +419,3 @@ def to_numpy(variable):
 
             return multihost_utils.process_allgather(value, tiled=True)
     return keras.ops.convert_to_numpy(variable)
-
-
-MENDED_KERAS = ("3.15",)  # whose trainer `_make_multi_worker_fit_work` was written for and tested with
-
-
-@functools.cache
-def _make_multi_worker_fit_work():
-    """Mends two places of Keras' TensorFlow trainer on which `fit` fails in several processes (keras issue 20585).
-
-    To see shapes it reduces the first batch over the processes, which fails on a batch that is a dictionary; a
-    replica's part of it shows the same. And it averages metrics along their first axis, which scalars do not have.
-    """
-    import tensorflow as tf
-    from keras.src.backend.tensorflow import trainer
-
-    if not keras.__version__.startswith(MENDED_KERAS):
-        raise ValueError(
-            f"--distribution multi_worker mends a fault of Keras {MENDED_KERAS[0]} (keras issue 20585) and was not "
-            f"tested with {keras.__version__}: install keras~={MENDED_KERAS[0]}.0, or train with KERAS_BACKEND=jax and "
-            "--distribution data_parallel, in as many processes."
-        )
-    symbolic_build, reduce_per_replica = trainer.TensorFlowTrainer._maybe_symbolic_build, trainer.reduce_per_replica
-
-    def build_from_a_part(self, iterator=None, data_batch=None):
-        if iterator is not None and self._distribute_strategy is not None:
-            batch = next(next(iter(iterator))[2])
-            data_batch = tf.nest.map_structure(
-                lambda v: self._distribute_strategy.experimental_local_results(v)[0], batch
-            )
-        symbolic_build(self, data_batch=data_batch)
-
-    operations = {"auto": "MEAN", "mean": "MEAN", "sum": "SUM"}
-
-    def reduce_scalars(values, strategy, reduction):
-        is_multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        if not is_multi_worker or reduction not in operations:
-            return reduce_per_replica(values, strategy, reduction)
-        return tf.nest.map_structure(lambda value: strategy.reduce(operations[reduction], value, axis=None), values)
-
-    trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_part
-    trainer.reduce_per_replica = reduce_scalars

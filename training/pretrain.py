@@ -35,7 +35,7 @@ class PretrainConfig:
     """Pre-trains BERT on masked words and next sentences.
 
     Args:
-        data: directory that training/prepare_data.py wrote.
+        data: directory that training/prepare_data.py wrote; may be one that TensorFlow reads, gs://bucket/folder.
         output: run directory; the same command goes on where an interrupted run stopped.
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large.
         num_layers, hidden_size, num_heads, intermediate_size: replace the size's own.
@@ -57,6 +57,8 @@ class PretrainConfig:
             third more work, for much larger batches in the same memory.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: XLA, or on torch its own compiler: on, off, or auto: JAX on, torch off, TensorFlow as measured.
+        steps_per_execution: steps that follow one another without this script: figures, SIGTERM and a loss that is no
+            number wait for the last of them. 20 or more where a step takes some milliseconds; 1 on torch.
         steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
             twentieth of all, at most 1,000.
         validation_batches: batches of the validation split in each round.
@@ -93,6 +95,7 @@ class PretrainConfig:
     gradient_checkpointing: bool = False
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
+    steps_per_execution: int = 1
     steps_per_round: int | None = None
     validation_batches: int = 20
     max_minutes: float | None = None
@@ -124,6 +127,7 @@ def run_here(config):
     check_shares(config)
     if config.steps is None and config.max_minutes is None:
         raise ValueError("How long? Give --steps, or --max-minutes for as many steps as they have room for.")
+    check_executions(config)
     open_run(directory, what)
     with data.naming_damage():
         return train(config, data, directory)
@@ -136,6 +140,16 @@ def check_shares(config):
         raise ValueError(f"batch_size {config.batch_size} cannot be shared evenly by {replicas} devices.")
     if processes > 1 and (config.steps is None or config.max_minutes is not None):
         raise ValueError(f"{processes} processes must all do the same: give --steps, and no --max-minutes.")
+
+
+def check_executions(config):
+    """Raises ValueError for `steps_per_execution` where it cannot be."""
+    if config.steps_per_execution < 1:
+        raise ValueError(f"steps_per_execution {config.steps_per_execution} must be at least 1.")
+    if config.steps_per_execution > 1 and keras.backend.backend() == "torch":
+        raise ValueError("steps_per_execution is 1 on torch, where Keras has no other.")
+    if config.steps is not None and config.steps < config.steps_per_execution:
+        raise ValueError(f"{config.steps} steps are less than one execution of {config.steps_per_execution}.")
 
 
 def train(config, data, directory):
@@ -202,6 +216,8 @@ def make_plan(config, data, directory):
         steps = max(1, int(room / measured[jit_compile]))
         say(f"  {config.max_minutes:g} minutes have room for {steps:,} steps")
     steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
+    # Whole executions; the more of them where there are few.
+    steps_per_round = -(-steps_per_round // config.steps_per_execution) * config.steps_per_execution
     plan = {
         "jit_compile": jit_compile,
         "seconds_per_step": measured.get(jit_compile),
@@ -227,6 +243,7 @@ def jit_choices(jit_compile):
 
 def measure_step(config, data, jit_compile, steps=40):
     """Mean seconds of a training step within `fit`, of a model that is thrown away."""
+    config = dataclasses.replace(config, steps_per_execution=1)
     model = build(config, data, jit_compile, steps=1000)
     clock = StepClock()
     model.fit(data.for_fit("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
@@ -266,7 +283,7 @@ def build(config, data, jit_compile, steps):
         gradient_accumulation_steps=config.gradient_accumulation_steps,
         **averaged,
     )
-    model.compile(optimizer=optimizer, jit_compile=jit_compile)
+    model.compile(optimizer=optimizer, jit_compile=jit_compile, steps_per_execution=config.steps_per_execution)
     return model
 
 

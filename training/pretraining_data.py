@@ -1,26 +1,29 @@
-"""The data of a pre-training run, as training/prepare_data.py wrote it."""
+"""The data of a pre-training run, as training/prepare_data.py wrote it, here or where TensorFlow reads: gs://bucket."""
 
 import contextlib
-import json
-import pathlib
+import tempfile
 
 import numpy as np
+import tensorflow as tf
 
 from keras_bert_impl import WordPieceTokenizer, distribution
 from keras_bert_impl.preprocessing.pretraining import PAIRS, read_training_data
-from keras_bert_impl.preprocessing.shards import is_whole, read_manifest
+from keras_bert_impl.preprocessing.shards import is_whole, read_json, read_manifest
 
 
 class PretrainingData:
     """The prepared data of a run: its tokenizer, its row length, its batches."""
 
     def __init__(self, config):
-        self.directory = pathlib.Path(config.data)
-        if not (self.directory / "summary.json").is_file():
-            raise ValueError(f"{self.directory} holds no prepared data: run training/prepare_data.py --output first.")
-        prepared = json.loads((self.directory / "run.json").read_text())["configuration"]
-        summary = json.loads((self.directory / "summary.json").read_text())
-        self.tokenizer = WordPieceTokenizer.from_pretrained(self.directory)
+        self.directory = str(config.data).rstrip("/")
+        try:
+            summary = read_json(self.directory, "summary.json")
+        except tf.errors.NotFoundError:
+            raise ValueError(
+                f"{self.directory} holds no prepared data: run training/prepare_data.py --output first."
+            ) from None
+        prepared = read_json(self.directory, "run.json")["configuration"]
+        self.tokenizer = self._read_tokenizer()
         lengths = summary["sequence_lengths"]
         self.sequence_length = config.sequence_length or lengths[0]
         if self.sequence_length not in lengths:
@@ -38,17 +41,25 @@ class PretrainingData:
         self.batch_size, self.seed = config.batch_size, config.seed
         self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
 
+    def _read_tokenizer(self):
+        if "://" not in self.directory:
+            return WordPieceTokenizer.from_pretrained(self.directory)
+        with tempfile.TemporaryDirectory() as near:
+            for name in ("vocab.txt", "tokenizer_config.json"):
+                tf.io.gfile.copy(f"{self.directory}/{name}", f"{near}/{name}")
+            return WordPieceTokenizer.from_pretrained(near)
+
     def _check_shards(self):
         """The manifest's entries of this row length. Raises ValueError naming files that are missing or cut."""
         shards = [
             shard for shard in read_manifest(self.directory) if shard["path"].split("/")[1] == str(self.sequence_length)
         ]
         self._refuse([shard for shard in shards if not is_whole(self.directory, shard)])
-        return shards
+        return sorted(shards, key=lambda shard: shard["path"])
 
     def _refuse(self, damaged):
         if damaged:
-            names = ", ".join(str(self.directory / shard["path"]) for shard in damaged)
+            names = ", ".join(f"{self.directory}/{shard['path']}" for shard in damaged)
             raise ValueError(
                 f"{names} {'is' if len(damaged) == 1 else 'are'} missing or damaged: remove what is there of it, and "
                 "give the command of training/prepare_data.py again."
@@ -72,7 +83,7 @@ class PretrainingData:
     def batches(self, split, start_step=0, repeat=False, whole_batches=False, part=(0, 1)):
         """A tf.data.Dataset of (inputs, labels)."""
         return read_training_data(
-            sorted((self.directory / "pretraining" / str(self.sequence_length) / split).glob("*.tfrecord")),
+            [f"{self.directory}/{shard['path']}" for shard in self.shards if f"/{split}/" in shard["path"]],
             self.tokenizer,
             sequence_length=self.sequence_length,
             predictions_per_sequence=self.predictions_per_sequence,

@@ -30,9 +30,10 @@ class Rounds(keras.callbacks.Callback):
         self.data = data
         self.state = TrainingState(directory / "training_state")
         self.history, self.step, self.earlier_minutes = [], 0, 0.0
-        self.is_asked_to_end = False
+        self.end_signal = distribution.EndSignal()
         self.figures = {}
         self.round_start, self.first_step, self.last_step_end, self.ceiling = 0.0, 0, 0.0, None
+        self.round_begun, self.is_compiled = 0, False
 
     def restore(self, model):
         """Puts the last saved state into the model."""
@@ -45,36 +46,36 @@ class Rounds(keras.callbacks.Callback):
         say(f"  going on after step {self.step:,}")
 
     def on_train_begin(self, logs=None):
-        self.start, self.begun = time.monotonic(), self.step
-        # Preemptible machines send SIGTERM some seconds before they go.
-        self.handler = signal.signal(signal.SIGTERM, self._ask_to_end)
-
-    def _ask_to_end(self, number, frame):
-        self.is_asked_to_end = True
+        self.start, self.begun, self.is_compiled = time.monotonic(), self.step, False
+        self.end_signal.listen()
 
     def on_train_batch_begin(self, batch, logs=None):
         # Of a round the first: not earlier, for torch's data loader draws as well, when `fit` starts.
         if batch == 0:
+            self.round_begun = self.step
             reseed(self.config.seed, self.step)
-        if batch == 0 or self.step == self.begun + 1:  # the first step compiles
+        if batch == 0 or not self.is_compiled:  # the first execution compiles
             self.round_start, self.first_step = time.monotonic(), self.step
+        self.is_compiled = self.step > self.begun
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
+        earlier, self.step = self.step, self.round_begun + batch + 1
         self.last_step_end = time.monotonic()
         if not np.isfinite(logs["loss"]):
-            self._diverged(logs)
-        if self.is_asked_to_end:
+            self._diverged(earlier, logs)
+        if self.end_signal.after_execution():
             self.state.save(self.model, self.step, self.history)
             say(f"\n  Asked to end: step {self.step:,} is saved, the same command goes on from it.")
             sys.exit(128 + signal.SIGTERM)
 
-    def _diverged(self, logs):
+    def _diverged(self, earlier, logs):
         path = self.directory / f"diverged_step_{self.step:08d}.npz"
-        inputs, labels = self.data.batch_at(self.step - 1)
-        np.savez(path, **inputs, **labels)
+        batches = [self.data.batch_at(step) for step in range(earlier, self.step)]
+        rows = keras.tree.map_structure(lambda *parts: np.concatenate(parts), *batches)
+        np.savez(path, **rows[0], **rows[1])
+        where = f"step {self.step:,}" if len(batches) == 1 else f"steps {earlier + 1:,} to {self.step:,}"
         raise ValueError(
-            f"The loss of step {self.step:,} is {logs['loss']}. {path} holds its batch; the last good state stays in "
+            f"The loss of {where} is {logs['loss']}. {path} holds the rows; the last good state stays in "
             f"{self.state.directory}. A lower learning rate, or a longer warm-up, is the usual remedy."
         )
 
@@ -108,4 +109,4 @@ class Rounds(keras.callbacks.Callback):
         }
 
     def on_train_end(self, logs=None):
-        signal.signal(signal.SIGTERM, self.handler)
+        self.end_signal.stop_listening()

@@ -91,7 +91,8 @@ def parse_packed_examples(records, sequence_length, pad_id=0):
 
     Args:
         records: strings (batch,).
-        sequence_length, pad_id: as `parse_unmasked_examples`.
+        sequence_length: as they were written with.
+        pad_id: id of [PAD].
 
     Returns: dict of arrays, see `row_packing.unpack_features`, and `example_index`, int64 (batch,).
     """

@@ -15,7 +15,6 @@ import hashlib
 import heapq
 import json
 import multiprocessing
-import os
 import pathlib
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 32_000_000  # text of one tokenizing job
 BLOCK_BYTES = 4_000_000  # text tokenized at once
 SHARD_TOKENS = 2_000_000  # of a shard, from which its random second sentences come
+BYTES_AT_ONCE = 1 << 20  # of a file that is read for its SHA-256
 HELD_OUT_SENTENCES = 1000
 LEAST_WORDS = 5  # of a labelled sentence
 
@@ -170,24 +170,32 @@ def shard_record(settings, path):
     return settings.work / f"{path.replace('/', '-')}.json"
 
 
+def read_json(directory, name):
+    """What a JSON file holds; `directory` may be any that TensorFlow reads, gs://bucket/folder for one."""
+    return json.loads(tf.io.gfile.GFile(f"{directory}/{name}").read())
+
+
 def read_manifest(directory):
-    """The records of the files of examples of a finished run."""
-    return json.loads((pathlib.Path(directory) / "manifest.json").read_text())["shards"]
+    """The records of the files of examples of a finished run; `directory` as for `read_json`."""
+    return read_json(directory, "manifest.json")["shards"]
 
 
 def is_whole(directory, record, thorough=False):
     """Whether a file of examples is there with the size of its record; `thorough` reads it for its SHA-256, too."""
-    path = pathlib.Path(directory) / record["path"]
-    if not path.is_file() or path.stat().st_size != record["bytes"]:
+    path = f"{directory}/{record['path']}"
+    if not tf.io.gfile.exists(path) or tf.io.gfile.stat(path).length != record["bytes"]:
         return False
     return not thorough or file_identity(path)["sha256"] == record["sha256"]
 
 
 def file_identity(path):
     """The size in bytes and the SHA-256 of a file."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"bytes": os.path.getsize(path), "sha256": digest}
+    digest, size = hashlib.sha256(), 0
+    with tf.io.gfile.GFile(str(path), "rb") as file:
+        while part := file.read(BYTES_AT_ONCE):
+            digest.update(part)
+            size += len(part)
+    return {"bytes": size, "sha256": digest.hexdigest()}
 
 
 @contextlib.contextmanager

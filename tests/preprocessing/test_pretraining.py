@@ -47,6 +47,22 @@ def test_a_run_that_goes_on_sees_what_it_would_have_seen(paths):
     assert_equal(batches(paths, 20)[13:], batches(paths, 7, start_step=13))
 
 
+def test_the_parts_of_processes_make_up_the_batches_of_one(paths):
+    parts = [batches(paths, 9, part=(number, 2)) for number in range(2)]
+    together = [
+        tf.nest.map_structure(lambda *arrays: np.concatenate(arrays), *both) for both in zip(*parts, strict=True)
+    ]
+    assert_equal(together, batches(paths, 9))
+    with pytest.raises(ValueError, match="Batches of 4, whole_batches=True, have no 3 even parts"):
+        batches(paths, 1, part=(0, 3))
+
+
+def test_shapes_of_whole_batches_are_static(paths):
+    for part in (0, 1), (1, 2):
+        spec = read_training_data(paths, TOKENIZER, batch_size=ROWS_OF_A_BATCH, part=part, **SHAPE).element_spec
+        assert all(each.shape.is_fully_defined() for each in tf.nest.flatten(spec)), spec
+
+
 def test_every_epoch_has_its_own_order_and_masks(paths):
     steps = len(batches(paths, repeat=False))
     first, second = batches(paths, 2 * steps)[:steps], batches(paths, 2 * steps)[steps:]

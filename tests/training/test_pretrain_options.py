@@ -3,8 +3,10 @@
 import json
 import pathlib
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from transformers import AutoModelForMaskedLM
 
 import prepare_data
@@ -57,6 +59,45 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepare, tmp_path):
     second = BertPretrainer.from_pretrained(tmp_path / "long" / "encoder").get_weights()
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+def test_steps_that_are_executed_together_learn_the_same(prepare, tmp_path):
+    data = prepare()
+    one_by_one = train(data, tmp_path / "one", steps=6, steps_per_round=3, dropout_rate=0.0)
+    together = train(data, tmp_path / "two", steps=6, steps_per_round=3, steps_per_execution=2, dropout_rate=0.0)
+    assert [row["step"] for row in json.loads((tmp_path / "two" / "history.json").read_text())] == [4]
+    assert together["steps"] == 4 and one_by_one["steps"] == 6
+    train(data, tmp_path / "four", steps=4, steps_per_round=4, dropout_rate=0.0)
+    weights = [BertPretrainer.from_pretrained(tmp_path / name / "encoder").get_weights() for name in ("two", "four")]
+    # The schedule is that of the steps, which are the same.
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_executions_that_cannot_be_are_refused(prepare, tmp_path):
+    data = prepare()
+    if keras.backend.backend() == "torch":
+        with pytest.raises(ValueError, match="steps_per_execution is 1 on torch"):
+            train(data, tmp_path / "run", steps_per_execution=2)
+    with pytest.raises(ValueError, match="steps_per_execution 0 must be at least 1"):
+        train(data, tmp_path / "run", steps_per_execution=0)
+
+
+def test_data_may_be_where_tensorflow_alone_reads(prepare, tmp_path):
+    """In its own file system in memory: a bucket's names look the same."""
+    near = pathlib.Path(prepare())
+    for path in [path for path in near.rglob("*") if path.is_file() and "work" not in path.parts]:
+        tf.io.gfile.makedirs(f"ram://data/{path.relative_to(near).parent}")
+        tf.io.gfile.copy(str(path), f"ram://data/{path.relative_to(near)}", overwrite=True)
+    far, found = train("ram://data", tmp_path / "far"), train(str(near), tmp_path / "near")
+    assert {**far, "minutes": 0} == {**found, "minutes": 0}
+    first = next(path for path in tf.io.gfile.glob("ram://data/pretraining/32/train/*"))
+    tf.io.gfile.remove(first)
+    with pytest.raises(ValueError, match=f"{first} is missing or damaged"):
+        train("ram://data", tmp_path / "again")
+    with pytest.raises(ValueError, match="ram://nothing holds no prepared data"):
+        train("ram://nothing", tmp_path / "nothing")
 
 
 def test_a_length_that_was_not_prepared_is_refused(prepare, tmp_path):

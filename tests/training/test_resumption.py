@@ -111,11 +111,20 @@ def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, 
 
 
 def test_a_loss_that_is_no_number_stops_with_its_batch(prepared, tmp_path):
-    with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf).*diverged_step_\d+.npz holds its batch"):
+    with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf).*diverged_step_\d+.npz holds the rows"):
         pretrain.run(config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0))
     (path,) = (tmp_path / "run").glob("diverged_step_*.npz")
     with np.load(path) as batch:
         assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+def test_of_steps_that_are_executed_together_all_rows_are_kept(prepared, tmp_path):
+    with pytest.raises(ValueError, match=r"The loss of steps \d+ to \d+ is (nan|inf)"):
+        pretrain.run(config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0, steps_per_execution=3))
+    (path,) = (tmp_path / "run").glob("diverged_step_*.npz")
+    with np.load(path) as batch:
+        assert batch["token_ids"].shape == (12, 16) and batch["mask_ids"].shape == (12, 2)
 
 
 def small_model():
@@ -221,15 +230,8 @@ def shared_command(prepared, output, *options):
     return [sys.executable, str(TRAINING / "pretrain.py"), *files, *shape.split(), *length.split(), *more]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() not in KIND, reason="Keras distributes TensorFlow and JAX")
-@pytest.mark.parametrize("victim", [0, 1])
-def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
-    """The other ends within a minute, and other devices go on from the last state to the weights of a single one."""
-    alone, output = tmp_path / "alone", tmp_path / "together"
-    environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
-    subprocess.run(shared_command(prepared, alone), check=True, env=environment, stdout=subprocess.DEVNULL)
-
+def two_processes(prepared, output):
+    """Begins a training in two processes, and waits for its first saved state."""
     kind = ("--distribution", KIND[keras.backend.backend()])
     processes = [
         subprocess.Popen(
@@ -244,6 +246,39 @@ def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
     while not list((output / "training_state").glob("step-*.npz")):
         assert processes[0].poll() is None, processes[0].communicate()[0]
         time.sleep(0.05)
+    return processes
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="its processes tell one another")
+@pytest.mark.parametrize("asked", [0, 1])
+def test_when_one_of_two_processes_is_asked_to_end(asked, prepared, tmp_path):
+    """Both save the same step and end, and the same command goes on from it."""
+    processes = two_processes(prepared, tmp_path / "run")
+    processes[asked].send_signal(signal.SIGTERM)
+    printed = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], printed
+    step, _, _ = last_state(tmp_path / "run")
+    print(f"\nprocess {asked} asked to end: {printed[0].splitlines()[-1]}")
+    assert f"Asked to end: step {step} is saved" in printed[0]
+    again = [
+        subprocess.Popen(shared_command(prepared, tmp_path / "run", "--distribution", "data_parallel"), env=one)
+        for one in environments(2)
+    ]
+    assert [process.wait(timeout=120) for process in again] == [0, 0]
+    assert last_state(tmp_path / "run")[0] == 240
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() not in KIND, reason="Keras distributes TensorFlow and JAX")
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
+    """The other ends within a minute, and other devices go on from the last state to the weights of a single one."""
+    alone, output = tmp_path / "alone", tmp_path / "together"
+    environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
+    subprocess.run(shared_command(prepared, alone), check=True, env=environment, stdout=subprocess.DEVNULL)
+
+    processes = two_processes(prepared, output)
     processes[victim].kill()
     killed = time.monotonic()
     printed, _ = processes[1 - victim].communicate(timeout=120)

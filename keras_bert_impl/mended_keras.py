@@ -1,0 +1,45 @@
+"""What of Keras has to be mended for several processes of TensorFlow, checked by its version."""
+
+import functools
+
+import keras
+
+VERSIONS = ("3.15",)  # whose trainer this was written for and tested with
+
+
+@functools.cache
+def make_multi_worker_fit_work():
+    """Mends two places of Keras' TensorFlow trainer on which `fit` fails in several processes (keras issue 20585).
+
+    To see shapes it reduces the first batch over the processes, which fails on a batch that is a dictionary; a
+    replica's part of it shows the same. And it averages metrics along their first axis, which scalars do not have.
+    """
+    import tensorflow as tf
+    from keras.src.backend.tensorflow import trainer
+
+    if not keras.__version__.startswith(VERSIONS):
+        raise ValueError(
+            f"--distribution multi_worker mends a fault of Keras {VERSIONS[0]} (keras issue 20585) and was not "
+            f"tested with {keras.__version__}: install keras~={VERSIONS[0]}.0, or train with KERAS_BACKEND=jax and "
+            "--distribution data_parallel, in as many processes."
+        )
+    symbolic_build, reduce_per_replica = trainer.TensorFlowTrainer._maybe_symbolic_build, trainer.reduce_per_replica
+
+    def build_from_a_part(self, iterator=None, data_batch=None):
+        if iterator is not None and self._distribute_strategy is not None:
+            batch = next(next(iter(iterator))[2])
+            data_batch = tf.nest.map_structure(
+                lambda v: self._distribute_strategy.experimental_local_results(v)[0], batch
+            )
+        symbolic_build(self, data_batch=data_batch)
+
+    operations = {"auto": "MEAN", "mean": "MEAN", "sum": "SUM"}
+
+    def reduce_scalars(values, strategy, reduction):
+        is_multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if not is_multi_worker or reduction not in operations:
+            return reduce_per_replica(values, strategy, reduction)
+        return tf.nest.map_structure(lambda value: strategy.reduce(operations[reduction], value, axis=None), values)
+
+    trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_part
+    trainer.reduce_per_replica = reduce_scalars

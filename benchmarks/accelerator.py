@@ -9,11 +9,9 @@ backend has it; scaled_dot_product_attention under torch.compile in transformers
 products, measured in the same run. What does not fit into memory is shown as an error.
 """
 
-import time
-
-import numpy as np
-
-from in_turn import OURS, Case, Setting, Target, main
+import pretraining_step
+from in_turn import OURS, Case, Setting, Target, main, median_seconds
+from keras_bert_impl.features import usual_predictions
 
 # Rows that fit into 80 GB, by size and length.
 ROWS = {("bert_base", 128): 256, ("bert_base", 512): 64, ("bert_large", 128): 128, ("bert_large", 512): 32}
@@ -36,37 +34,12 @@ def config_of(size):
     return BertConfig.from_name(size, vocabulary_size=30522, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
 
 
-def predictions_of(length):
-    return round(0.15 * length)
-
-
-def batch(rows, length):
-    """Inputs and labels of random tokens, as preprocessing.pretraining makes them."""
-    random = np.random.default_rng(0)
-    token_ids = random.integers(1000, 30522, (rows, length)).astype("int32")
-    positions = np.sort(random.permuted(np.tile(np.arange(length), (rows, 1)), axis=1)[:, : predictions_of(length)])
-    inputs = {
-        "token_ids": token_ids,
-        "segment_ids": np.zeros_like(token_ids),
-        "padding_mask": np.ones_like(token_ids),
-        "mask_positions": positions.astype("int32"),
-    }
-    labels = {
-        "mask_ids": np.take_along_axis(token_ids, positions, axis=1),
-        "mask_weights": np.ones(positions.shape, "float32"),
-    }
-    return inputs, labels
-
-
 def our_seconds(setting):
     """Seconds of a step within `fit`, which does not wait for each."""
     import keras
 
-    from keras_bert_impl import BertEncoder, BertPretrainer
-    from keras_bert_impl.optimization import BertAdamW
-
     size, rows, length = shape_of(setting)
-    one = batch(rows, length)
+    one = pretraining_step.batch(rows, length, usual_predictions(length))
 
     class SameBatch(keras.utils.PyDataset):
         num_batches = STEPS
@@ -74,57 +47,28 @@ def our_seconds(setting):
         def __getitem__(self, index):
             return one
 
-    policy = keras.dtype_policies.get(setting.precision)
-    model = BertPretrainer(BertEncoder(config_of(size), dtype=policy), next_sentence=False)
-    model.compile(optimizer=BertAdamW(1e-4), jit_compile=setting.compiled)
-    model.fit(SameBatch(), epochs=1, verbose=0)
-    start = time.perf_counter()
-    model.fit(SameBatch(), epochs=1, verbose=0)
-    return (time.perf_counter() - start) / STEPS
+    model = pretraining_step.our_model(config_of(size), setting.precision, setting.compiled)
+    return median_seconds(lambda: model.fit(SameBatch(), epochs=1, verbose=0), warm=1, repeats=1) / STEPS
 
 
 def their_seconds(setting):
     import torch
-    import transformers
 
     size, rows, length = shape_of(setting)
-    config = config_of(size)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    net = transformers.BertForMaskedLM(
-        transformers.BertConfig(
-            vocab_size=config.vocabulary_size,
-            hidden_size=config.hidden_size,
-            num_hidden_layers=config.num_layers,
-            num_attention_heads=config.num_heads,
-            intermediate_size=config.intermediate_size,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-            attn_implementation="sdpa",
-        )
+    step = pretraining_step.transformers_training(
+        config_of(size),
+        *pretraining_step.batch(rows, length, usual_predictions(length)),
+        setting.precision,
+        setting.compiled,
+        "cuda" if torch.cuda.is_available() else "cpu",
     )
-    net = net.to(device).train()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-    run = torch.compile(net) if setting.compiled else net
-    inputs, labels = batch(rows, length)
-    targets = np.full((rows, length), -100)
-    np.put_along_axis(targets, inputs["mask_positions"], labels["mask_ids"], axis=1)
-    arrays = {"input_ids": inputs["token_ids"], "attention_mask": inputs["padding_mask"], "labels": targets}
-    arrays = {name: torch.from_numpy(np.asarray(array, "int64")).to(device) for name, array in arrays.items()}
 
     def steps():
         for _ in range(STEPS):
-            optimizer.zero_grad()
-            with torch.autocast(device, torch.bfloat16):
-                loss = run(**arrays).loss
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-            optimizer.step()
+            loss = step()
         return loss.item()  # waits for the device
 
-    steps()
-    start = time.perf_counter()
-    steps()
-    return (time.perf_counter() - start) / STEPS
+    return median_seconds(steps, warm=1, repeats=1) / STEPS
 
 
 def measure(setting):
@@ -137,7 +81,7 @@ def flops_per_token(setting):
     from keras_bert_impl.flops import training_flops
 
     size, rows, length = shape_of(setting)
-    return training_flops(config_of(size), rows, length, predictions_of(length)) / (rows * length)
+    return training_flops(config_of(size), rows, length, usual_predictions(length)) / (rows * length)
 
 
 def case():

@@ -12,6 +12,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 import typing
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -52,6 +53,16 @@ class Case(typing.NamedTuple):
 
 
 OURS = "keras_bert_impl"
+
+
+def median_seconds(run, warm, repeats):
+    """Of `repeats` calls after `warm` others, which compile and fill caches."""
+    seconds = []
+    for _ in range(warm + repeats):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds[warm:])
 
 
 def main(case, script):

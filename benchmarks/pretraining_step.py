@@ -6,27 +6,30 @@
 The same 16 rows of 128 tokens with 20 predictions, AdamW with decay and clipping, dropout 0.1.
 """
 
-import statistics
-import time
-
 import numpy as np
 
-from in_turn import OURS, Case, Setting, Target, main
+from in_turn import OURS, Case, Setting, Target, main, median_seconds
 
 VOCABULARY, LAYERS, WIDTH, HEADS, INNER = 30522, 4, 512, 8, 2048
 ROWS, LENGTH, PREDICTIONS = 16, 128, 20
 
 
-def batch():
+def batch(rows=ROWS, length=LENGTH, predictions=PREDICTIONS):
+    """(inputs, labels) of random tokens, as preprocessing.pretraining makes them."""
     random = np.random.default_rng(0)
-    return {
-        "token_ids": random.integers(1000, VOCABULARY, (ROWS, LENGTH)).astype("int32"),
-        "segment_ids": np.zeros((ROWS, LENGTH), "int32"),
-        "padding_mask": np.ones((ROWS, LENGTH), "int32"),
-        "mask_positions": np.sort(random.permuted(np.tile(np.arange(LENGTH), (ROWS, 1)), axis=1)[:, :PREDICTIONS]),
-        "mask_ids": random.integers(1000, VOCABULARY, (ROWS, PREDICTIONS)).astype("int32"),
-        "mask_weights": np.ones((ROWS, PREDICTIONS), "float32"),
+    token_ids = random.integers(1000, VOCABULARY, (rows, length)).astype("int32")
+    positions = np.sort(random.permuted(np.tile(np.arange(length), (rows, 1)), axis=1)[:, :predictions])
+    inputs = {
+        "token_ids": token_ids,
+        "segment_ids": np.zeros_like(token_ids),
+        "padding_mask": np.ones_like(token_ids),
+        "mask_positions": positions.astype("int32"),
     }
+    labels = {
+        "mask_ids": np.take_along_axis(token_ids, positions, axis=1),
+        "mask_weights": np.ones(positions.shape, "float32"),
+    }
+    return inputs, labels
 
 
 def our_config():
@@ -38,18 +41,21 @@ def our_config():
     )  # fmt: skip
 
 
-def our_step(precision, jit):
+def our_model(config, precision, jit, packed=False, next_sentence=False):
     import keras
 
     from keras_bert_impl import BertEncoder, BertPretrainer
     from keras_bert_impl.optimization import BertAdamW
 
-    model = BertPretrainer(BertEncoder(our_config(), dtype=keras.dtype_policies.get(precision)), next_sentence=False)
+    encoder = BertEncoder(config, packed=packed, dtype=keras.dtype_policies.get(precision))
+    model = BertPretrainer(encoder, next_sentence=next_sentence)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=jit)
-    arrays = batch()
-    labels = {name: arrays.pop(name) for name in ("mask_ids", "mask_weights")}
-    arrays["mask_positions"] = arrays["mask_positions"].astype("int32")
-    return lambda: model.train_on_batch(arrays, labels)
+    return model
+
+
+def our_step(precision, jit):
+    model, (inputs, labels) = our_model(our_config(), precision, jit), batch()
+    return lambda: model.train_on_batch(inputs, labels)
 
 
 def keras_hub_model(precision, jit):
@@ -71,38 +77,47 @@ def keras_hub_model(precision, jit):
 
 
 def keras_hub_step(precision, jit):
-    model = keras_hub_model(precision, jit)
-    arrays = batch()
-    labels, weights = arrays.pop("mask_ids"), arrays.pop("mask_weights")
-    arrays["mask_positions"] = arrays["mask_positions"].astype("int32")
-    return lambda: model.train_on_batch(arrays, labels, sample_weight=weights)
+    model, (inputs, labels) = keras_hub_model(precision, jit), batch()
+    return lambda: model.train_on_batch(inputs, labels["mask_ids"], sample_weight=labels["mask_weights"])
 
 
 def transformers_step(precision, jit):
+    return transformers_training(our_config(), *batch(), precision, jit)
+
+
+def transformers_training(config, inputs, labels, precision, jit, device="cpu"):
+    """A function that trains Hugging Face's BertForMaskedLM of a BertConfig by a step and gives the loss, a tensor."""
     import torch
     import transformers
 
-    config = transformers.BertConfig(
-        vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        intermediate_size=INNER,
-    )  # fmt: skip
-    net = transformers.BertForMaskedLM(config).train()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01)
+    net = transformers.BertForMaskedLM(
+        transformers.BertConfig(
+            vocab_size=config.vocabulary_size,
+            hidden_size=config.hidden_size,
+            num_hidden_layers=config.num_layers,
+            num_attention_heads=config.num_heads,
+            intermediate_size=config.intermediate_size,
+            hidden_dropout_prob=config.hidden_dropout_rate,
+            attention_probs_dropout_prob=config.attention_dropout_rate,
+            attn_implementation="sdpa",
+        )
+    )
+    net = net.to(device).train()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     run = torch.compile(net) if jit else net
-    arrays = batch()
-    labels = np.full((ROWS, LENGTH), -100)
-    np.put_along_axis(labels, arrays["mask_positions"], arrays["mask_ids"], axis=1)
-    inputs = {"input_ids": arrays["token_ids"], "attention_mask": arrays["padding_mask"], "labels": labels}
-    inputs = {name: torch.from_numpy(np.asarray(array, "int64")) for name, array in inputs.items()}
+    targets = np.full(inputs["token_ids"].shape, -100)
+    np.put_along_axis(targets, inputs["mask_positions"], labels["mask_ids"], axis=1)
+    arrays = {"input_ids": inputs["token_ids"], "attention_mask": inputs["padding_mask"], "labels": targets}
+    arrays = {name: torch.from_numpy(np.asarray(array, "int64")).to(device) for name, array in arrays.items()}
 
     def step():
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            loss = run(**inputs).loss
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16"):
+            loss = run(**arrays).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimizer.step()
-        return loss.item()
+        return loss
 
     return step
 
@@ -112,15 +127,7 @@ STEPS = {OURS: our_step, "KerasHub": keras_hub_step, "transformers": transformer
 
 def measure(setting, warm=4, steps=12):
     """Sequences a second, of the median step."""
-    step = STEPS[setting.side](setting.precision, setting.compiled)
-    for _ in range(warm):
-        step()
-    seconds = []
-    for _ in range(steps):
-        start = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - start)
-    return ROWS / statistics.median(seconds)
+    return ROWS / median_seconds(STEPS[setting.side](setting.precision, setting.compiled), warm, steps)
 
 
 def case():

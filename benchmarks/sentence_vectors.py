@@ -11,11 +11,10 @@ import functools
 import importlib.util
 import pathlib
 import statistics
-import time
 
 import numpy as np
 
-from in_turn import OURS, Case, Setting, Target, main
+from in_turn import OURS, Case, Setting, Target, main, median_seconds
 
 COUNT, BATCH, LENGTH = 512, 32, 128
 
@@ -64,13 +63,8 @@ def their_vectors(setting):
 
 def measure(setting, repeats=4):
     """Texts a second, the median of some passes."""
-    vectors_of = (our_vectors if setting.side == OURS else their_vectors)(setting)
-    seconds = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        vectors_of()
-        seconds.append(time.perf_counter() - start)
-    return COUNT / statistics.median(seconds[1:])  # the first compiles
+    vectors = (our_vectors if setting.side == OURS else their_vectors)(setting)
+    return COUNT / median_seconds(vectors, warm=1, repeats=repeats)
 
 
 @functools.cache

@@ -24,9 +24,16 @@ In packed rows `next_sentence_labels` is (batch, sequences), and there are:
 Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size).
 """
 
+import math
+
 ENCODER_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 PACKED_INPUTS = ("position_ids", "sequence_ids")
 PRETRAINING_INPUTS = (*ENCODER_INPUTS, "mask_positions")
 PRETRAINING_LABELS = ("mask_ids", "mask_weights", "next_sentence_labels")
 PACKED_PRETRAINING_INPUTS = (*PRETRAINING_INPUTS, *PACKED_INPUTS, "cls_positions")
 PACKED_PRETRAINING_LABELS = (*PRETRAINING_LABELS, "next_sentence_weights")
+
+
+def usual_predictions(length):
+    """Predictions of a row: 15 % of its tokens (Devlin et al. 2019, section 3.1), 20 of 128 and 77 of 512."""
+    return math.ceil(0.15 * length)

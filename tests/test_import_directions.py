@@ -33,7 +33,9 @@ ORDER = (
 )
 MAY_IMPORT_TENSORFLOW = ("preprocessing", "export")
 # Each backend where it is asked for.
-OF_BACKENDS = [PACKAGE / name for name in ("mended_keras.py", "distribution.py", "adam_kernels.py")]
+OF_BACKENDS = [
+    PACKAGE / name for name in ("mended_keras.py", "distribution.py", "adam_kernels.py", "layers/dropout.py")
+]
 TF1_READER = PACKAGE / "checkpoints" / "google.py"  # imported where such a checkpoint is opened
 BACKENDS = {"tensorflow", "tensorflow_text", "torch", "jax"}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

@@ -196,18 +196,14 @@ def build(phase, config):
     return model
 
 
-def predictions_of(length):
-    """As training/prepare_data.py."""
-    return math.ceil(0.15 * length)
-
-
 def batch_of(rows, length, make):
     """A batch, (inputs, labels), of what `make(shape, dtype)` gives."""
     inputs = {name: make((rows, length), "int32") for name in features.ENCODER_INPUTS}
-    inputs["mask_positions"] = make((rows, predictions_of(length)), "int32")
+    predictions = features.usual_predictions(length)
+    inputs["mask_positions"] = make((rows, predictions), "int32")
     labels = {
-        "mask_ids": make((rows, predictions_of(length)), "int32"),
-        "mask_weights": make((rows, predictions_of(length)), "float32"),
+        "mask_ids": make((rows, predictions), "int32"),
+        "mask_weights": make((rows, predictions), "float32"),
         "next_sentence_labels": make((rows,), "int32"),
     }
     return inputs, labels
@@ -260,7 +256,7 @@ def compile_step(model, devices, rows, phase, config):
         "temporary_bytes": memory.temp_size_in_bytes,
         "output_bytes": memory.output_size_in_bytes - memory.alias_size_in_bytes,
         "flops": cost["flops"],
-        "counted_flops": training_flops(shape, rows, length, predictions_of(length)) / len(devices),
+        "counted_flops": training_flops(shape, rows, length, features.usual_predictions(length)) / len(devices),
         "bytes_accessed": cost["bytes accessed"],
         "collectives": collectives_of(compiled, model),
         "compile_seconds": time.monotonic() - start,

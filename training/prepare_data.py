@@ -21,7 +21,6 @@ import quiet_start  # noqa: F401
 import contextlib
 import dataclasses
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -32,6 +31,7 @@ import numpy as np
 
 from kept_sentences import write_sentences
 from keras_bert_impl import corpora
+from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.preprocessing.shards import (
     PIECE_BYTES,
     SPLITS,
@@ -165,7 +165,7 @@ def settings_of(config):
         directory=os.path.abspath(config.output),  # other processes may stand elsewhere
         sequence_lengths=lengths,
         predictions_per_sequence=tuple(
-            config.predictions_per_sequence or math.ceil(0.15 * length) for length in lengths
+            config.predictions_per_sequence or usual_predictions(length) for length in lengths
         ),
         **{
             name: getattr(config, name)

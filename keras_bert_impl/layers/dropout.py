@@ -1,4 +1,4 @@
-"""Dropout that differs from replica to replica, and spends few random bits."""
+"""Dropout that differs from replica to replica, and spends few random bits where those cost time."""
 
 import keras
 from keras import ops
@@ -13,8 +13,9 @@ class Dropout(keras.layers.Dropout):
     """`keras.layers.Dropout` (Srivastava et al. 2014) with the replica's number in the seed, and fewer random bits.
 
     The generator has the same state on all replicas of a `tf.distribute` strategy, where Keras' own would drop the same
-    units of each part of a batch. And Keras draws 32 bits for a unit, on torch and a CPU 64, which is a tenth of a
-    training step of rows of 128 tokens, and more of longer ones; here a unit has sixteen.
+    units of each part of a batch. And on torch and a CPU, where Keras' dropout is a tenth of a training step of rows of
+    128 tokens and more of longer ones, and on JAX a unit has sixteen random bits, not 64 or 32. (TensorFlow keeps its
+    own: with sixteen XLA draws them anew for each use, and a step takes twice as long.)
 
     Args:
         rate: share of the units to drop, from 0 to less than 1.
@@ -32,7 +33,8 @@ class Dropout(keras.layers.Dropout):
     def call(self, inputs, training=False):
         if not training or self.rate == 0:
             return inputs
-        return DROP[keras.backend.backend()](inputs, self.rate, SeedOfReplica(self.seed_generator))
+        drop = DROP.get(keras.backend.backend(), keras.random.dropout)
+        return drop(inputs, self.rate, seed=SeedOfReplica(self.seed_generator))
 
 
 class SeedOfReplica(keras.random.SeedGenerator):
@@ -60,19 +62,6 @@ def _drop_in_jax(inputs, rate, seed):
     return ops.where(bits >= dropped_choices(rate), inputs / (1 - rate), ops.zeros_like(inputs))
 
 
-def _drop_in_tensorflow(inputs, rate, seed):
-    import tensorflow as tf
-
-    shape = tf.shape(inputs)
-    count = tf.reduce_prod(shape)
-    # Two units a word; of all 2 ** 32 values.
-    words = tf.random.stateless_uniform([(count + 1) // 2], tf.cast(seed.next(), tf.int32), None, None, tf.int32)
-    bits = tf.reshape(tf.reshape(tf.bitcast(words, tf.int16), [-1])[:count], shape)
-    scale = tf.constant(1 / (1 - rate), inputs.dtype)
-    dropped = inputs * tf.where(bits >= dropped_choices(rate) - CHOICES // 2, scale, tf.zeros_like(scale))
-    return tf.ensure_shape(dropped, inputs.shape)
-
-
 def _drop_in_torch(inputs, rate, seed):
     import torch
 
@@ -85,4 +74,4 @@ def _drop_in_torch(inputs, rate, seed):
     return inputs * kept.to(inputs.dtype).mul_(1 / (1 - rate))
 
 
-DROP = {"jax": _drop_in_jax, "tensorflow": _drop_in_tensorflow, "torch": _drop_in_torch}
+DROP = {"jax": _drop_in_jax, "torch": _drop_in_torch}

@@ -12,8 +12,10 @@ import warnings
 import jsonargparse
 from rich.progress import track
 
-from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.distribution import Distribution, is_chief
 
+# Of a configuration what a run does not depend on: the devices may be others when it goes on.
+DEVICES = {field.name for field in dataclasses.fields(Distribution)}
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
 
@@ -107,7 +109,8 @@ def open_run(directory, config):
 
 
 def _plain(config):
-    return json.loads(json.dumps(dataclasses.asdict(config)))
+    content = {name: value for name, value in dataclasses.asdict(config).items() if name not in DEVICES}
+    return json.loads(json.dumps(content))
 
 
 def versions():

@@ -106,10 +106,6 @@ class PretrainConfig:
     tpu: str = "local"
 
 
-# On what a run is computed may change when it goes on.
-HOW = {field.name: field.default for field in dataclasses.fields(distribution.Distribution)}
-
-
 def run(config):
     """Checks what it is given, then trains; returns the held-out figures."""
     with distribution.distributed(config):
@@ -118,8 +114,7 @@ def run(config):
 
 def run_here(config):
     """`run`, on the devices that are set up."""
-    what = dataclasses.replace(config, **HOW)
-    directory = check_run(config.output, what)
+    directory = check_run(config.output, config)
     if (directory / "evaluation.json").is_file():
         say(f"{directory} holds the finished run.")
         return json.loads((directory / "evaluation.json").read_text())
@@ -128,7 +123,7 @@ def run_here(config):
     if config.steps is None and config.max_minutes is None:
         raise ValueError("How long? Give --steps, or --max-minutes for as many steps as they have room for.")
     check_executions(config)
-    open_run(directory, what)
+    open_run(directory, config)
     with data.naming_damage():
         return train(config, data, directory)
 

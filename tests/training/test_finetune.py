@@ -345,3 +345,11 @@ def test_a_lower_layer_takes_smaller_steps():
     model.fit(np.ones((4, 1)), np.ones((4, 1)), verbose=0)
     kernels = [float(keras.ops.convert_to_numpy(layer.kernel)[0, 0]) for layer in layers]
     assert kernels == pytest.approx([0.025, 0.1], rel=1e-3)
+
+
+def test_a_run_may_go_on_on_other_devices(tmp_path):
+    config = finetune.FinetuneConfig("data", "model", str(tmp_path / "run"), epochs=2)
+    finetune.open_run(config.output, config)
+    finetune.check_run(config.output, dataclasses.replace(config, distribution="mirrored", devices=2))
+    with pytest.raises(ValueError, match="epochs 2 there, 3 here"):
+        finetune.check_run(config.output, dataclasses.replace(config, epochs=3))

@@ -14,10 +14,10 @@ VOCABULARY, LAYERS, WIDTH, HEADS, INNER = 30522, 4, 512, 8, 2048
 ROWS, LENGTH, PREDICTIONS = 16, 128, 20
 
 
-def batch(rows=ROWS, length=LENGTH, predictions=PREDICTIONS):
+def batch(rows=ROWS, length=LENGTH, predictions=PREDICTIONS, vocabulary=VOCABULARY):
     """(inputs, labels) of random tokens, as preprocessing.pretraining makes them."""
     random = np.random.default_rng(0)
-    token_ids = random.integers(1000, VOCABULARY, (rows, length)).astype("int32")
+    token_ids = random.integers(1000, vocabulary, (rows, length)).astype("int32")
     positions = np.sort(random.permuted(np.tile(np.arange(length), (rows, 1)), axis=1)[:, :predictions])
     inputs = {
         "token_ids": token_ids,
@@ -41,13 +41,13 @@ def our_config():
     )  # fmt: skip
 
 
-def our_model(config, precision, jit, packed=False, next_sentence=False):
+def our_model(config, precision, jit, next_sentence=False, **options):
     import keras
 
     from keras_bert_impl import BertEncoder, BertPretrainer
     from keras_bert_impl.optimization import BertAdamW
 
-    encoder = BertEncoder(config, packed=packed, dtype=keras.dtype_policies.get(precision))
+    encoder = BertEncoder(config, dtype=keras.dtype_policies.get(precision), **options)
     model = BertPretrainer(encoder, next_sentence=next_sentence)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=jit)
     return model

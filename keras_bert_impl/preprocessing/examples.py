@@ -53,18 +53,23 @@ def write_unmasked_examples(path, batches):
     return _write(path, map(_unmasked_columns, batches))
 
 
-def write_packed_examples(path, rows_of_pairs, rows, first_index):
+def write_packed_examples(path, batches, share_out, first_index):
     """Writes one file of rows that hold several pairs each, masked when read.
 
     Args:
         path: the file; an existing one is replaced.
-        rows_of_pairs: a list of lists of places in `rows`, see `row_packing.assign_rows`.
-        rows: dict of arrays of unmasked examples, as for `write_unmasked_examples`.
+        batches: as for `write_unmasked_examples`; without their padding, memory holds all of them.
+        share_out: function of the lengths of all examples, (examples,), that gives rows as lists of places of
+            examples, see `row_packing.assign_rows`.
         first_index: `example_index` of the first row written; the others count from it.
 
     Returns: the number of rows written.
     """
-    columns = _unmasked_columns(rows)
+    parts = list(map(_unmasked_columns, batches))
+    if not parts:
+        return _write(path, [])
+    columns = {name: tf.concat([part[name] for part in parts], axis=0) for name in parts[0]}
+    rows_of_pairs = share_out(columns["input_ids"].row_lengths().numpy())
 
     def columns_of_rows():
         for start in range(0, len(rows_of_pairs), ROWS_WRITTEN_AT_ONCE):

@@ -17,7 +17,7 @@ from keras_bert_impl.preprocessing.examples import (
     write_unmasked_examples,
 )
 from keras_bert_impl.preprocessing.masking import mask_tokens
-from keras_bert_impl.preprocessing.next_sentence import chunk_documents, pair_segments
+from keras_bert_impl.preprocessing.next_sentence import SegmentPairs, chunk_documents, pair_segments
 from keras_bert_impl.preprocessing.packing import pack, truncate_pairs_at_random
 from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
@@ -68,25 +68,37 @@ def write_rows(
     if packed and static_masks:
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     if pairs in RUNS:
-        rows = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
+        count, rows_at = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
     else:
-        rows = _rows_of_pairs(
+        count, rows_at = _rows_of_pairs(
             PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
         )
-    rows = _shuffled(rows, seed, number)
-    count, tokens = len(rows["token_ids"]), int(tf.reduce_sum(rows["padding_mask"]))
+    # Neighbours in the text are neighbours no longer, whatever the size of a reader's shuffle buffer.
+    order = tf.argsort(tf.random.stateless_uniform([count], seed=[seed, number]))
     first_index = number << 32  # no two rows of a data set share a number, whoever writes the other files
-    rows["example_index"] = tf.range(first_index, first_index + count, dtype=tf.int64)
+    tokens = []
+
+    def batches():
+        for start in range(0, count, ROWS_AT_ONCE):
+            rows = rows_at(order[start : start + ROWS_AT_ONCE])
+            tokens.append(int(tf.reduce_sum(rows["padding_mask"])))
+            index = first_index + start
+            yield {**rows, "example_index": tf.range(index, index + len(rows["token_ids"]), dtype=tf.int64)}
+
     if packed:
-        lengths = tf.reduce_sum(rows["padding_mask"], axis=1).numpy()
-        shared = assign_rows(lengths, sequence_length, most_sequences(sequence_length))
-        np.random.default_rng((seed, number)).shuffle(shared)
-        return write_packed_examples(path, shared, rows, first_index), tokens
-    if static_masks:
+
+        def share_out(lengths):
+            shared = assign_rows(lengths, sequence_length, most_sequences(sequence_length))
+            np.random.default_rng((seed, number)).shuffle(shared)
+            return shared
+
+        written = write_packed_examples(path, batches(), share_out, first_index)
+    elif static_masks:
         masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
-        batches = (mask_tokens(batch, epoch=0, **masking) for batch in _batches(rows))
-        return write_masked_examples(path, batches), tokens
-    return write_unmasked_examples(path, _batches(rows)), tokens
+        written = write_masked_examples(path, (mask_tokens(batch, epoch=0, **masking) for batch in batches()))
+    else:
+        written = write_unmasked_examples(path, batches())
+    return written, sum(tokens)
 
 
 def read_training_data(
@@ -211,33 +223,32 @@ def _packed_inputs_and_labels(rows):
 
 
 def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_probability, seed, number):
-    """[CLS] a [SEP] b [SEP], unmasked, with `next_sentence_labels`."""
+    """How many rows [CLS] a [SEP] b [SEP] there are, and a function of some of their numbers, (rows,), that gives those
+    rows, unmasked, with `next_sentence_labels`: all at once would take many times the memory of the text."""
     target_length = sequence_length - 3
     pairs = cut(documents, target_length, short_sequence_probability, seed, number)
-    first, second = pair_segments(documents.flat_values, pairs)
-    index = tf.range(first.nrows(), dtype=tf.int64)
-    first, second = truncate_pairs_at_random(first, second, target_length, seed, number, index)
-    rows = pack(first, second, sequence_length, **_special_ids(tokenizer))
-    return {**rows, "next_sentence_labels": tf.constant(pairs.next_sentence_labels)}
+
+    def rows_at(index):
+        some = SegmentPairs(*(array[index.numpy()] for array in pairs))
+        first, second = pair_segments(documents.flat_values, some)
+        index = tf.cast(index, tf.int64)
+        first, second = truncate_pairs_at_random(first, second, target_length, seed, number, index)
+        rows = pack(first, second, sequence_length, **_special_ids(tokenizer))
+        return {**rows, "next_sentence_labels": tf.constant(some.next_sentence_labels)}
+
+    return len(pairs.next_sentence_labels), rows_at
 
 
 def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
-    """[CLS] a [SEP], unmasked; the labels, for the sake of the format, are 0."""
+    """[CLS] a [SEP], as `_rows_of_pairs`; the labels, for the sake of the format, are 0."""
     runs = running_sentences(documents, sequence_length - 2, tokenizer.sep_id if cross_documents else None)
-    rows = pack(runs, None, sequence_length, **_special_ids(tokenizer))
-    return {**rows, "next_sentence_labels": tf.zeros([runs.nrows()], tf.int32)}
+
+    def rows_at(index):
+        rows = pack(tf.gather(runs, index), None, sequence_length, **_special_ids(tokenizer))
+        return {**rows, "next_sentence_labels": tf.zeros(tf.shape(index), tf.int32)}
+
+    return runs.nrows(), rows_at
 
 
 def _special_ids(tokenizer):
     return {"cls_id": tokenizer.cls_id, "sep_id": tokenizer.sep_id, "pad_id": tokenizer.pad_id}
-
-
-def _shuffled(rows, seed, number):
-    # Neighbours in the text are neighbours no longer, whatever the size of a reader's shuffle buffer.
-    order = tf.argsort(tf.random.stateless_uniform([len(rows["token_ids"])], seed=[seed, number]))
-    return {name: tf.gather(values, order) for name, values in rows.items()}
-
-
-def _batches(rows):
-    for start in range(0, len(rows["token_ids"]), ROWS_AT_ONCE):
-        yield {name: values[start : start + ROWS_AT_ONCE] for name, values in rows.items()}

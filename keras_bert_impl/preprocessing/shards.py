@@ -29,7 +29,7 @@ from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 32_000_000  # text of one tokenizing job
-BLOCK_BYTES = 4_000_000  # text tokenized at once
+BLOCK_BYTES = 2_000_000  # text tokenized at once
 SHARD_TOKENS = 2_000_000  # of a shard, from which its random second sentences come
 BYTES_AT_ONCE = 1 << 20  # of a file that is read for its SHA-256
 HELD_OUT_SENTENCES = 1000

@@ -169,8 +169,9 @@ def train(config, data, directory):
 
 
 def fit(model, data, rounds, plan, directory):
-    """Trains from the step of `rounds` to the end of the plan; first to the end of a round that was broken off."""
-    size, last = plan["steps_per_round"], plan["steps"] // plan["steps_per_round"]
+    """Trains from the step of `rounds` to the end of the plan. The end of a round that was broken off, and a last,
+    shorter round, are fitted on their own."""
+    size, whole_rounds = plan["steps_per_round"], plan["steps"] // plan["steps_per_round"]
     callbacks = [rounds]
     if distribution.is_chief():
         callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
@@ -179,11 +180,12 @@ def fit(model, data, rounds, plan, directory):
     verbose = (1 if sys.stdout.isatty() else 2) if distribution.is_chief() else 0
     while rounds.step < plan["steps"] and not model.stop_training:
         first, done = divmod(rounds.step, size)
+        steps = min(size - done, plan["steps"] - rounds.step)
         model.fit(
             data.for_fit("train", start_step=rounds.step, repeat=True),
-            steps_per_epoch=size - done,
+            steps_per_epoch=steps,
             initial_epoch=first,
-            epochs=first + 1 if done else last,
+            epochs=whole_rounds if steps == size else first + 1,
             validation_data=data.for_fit("validation").take(data.validation_batches),
             verbose=verbose,
             shuffle=False,  # the data set has shuffled
@@ -211,13 +213,14 @@ def make_plan(config, data, directory):
         steps = max(1, int(room / measured[jit_compile]))
         say(f"  {config.max_minutes:g} minutes have room for {steps:,} steps")
     steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
-    # Whole executions; the more of them where there are few.
-    steps_per_round = -(-steps_per_round // config.steps_per_execution) * config.steps_per_execution
+    together = config.steps_per_execution
+    if steps % together:
+        say(f"  {steps:,} steps are {steps // together:,} executions of {together}: {steps - steps % together:,} steps")
     plan = {
         "jit_compile": jit_compile,
         "seconds_per_step": measured.get(jit_compile),
-        "steps_per_round": steps_per_round,
-        "steps": steps // steps_per_round * steps_per_round,  # whole rounds
+        "steps_per_round": -(-steps_per_round // together) * together,  # of few the more
+        "steps": steps - steps % together,
     }
     write_json(path, plan)
     return plan

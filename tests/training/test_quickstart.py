@@ -83,6 +83,6 @@ def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeyp
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=1.0, steps_per_round=None)
     monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
     plan = pretrain.make_plan(config, None, pretrain.open_run(config.output, config))
-    assert plan == {"jit_compile": False, "seconds_per_step": 0.5, "steps_per_round": 6, "steps": 108}
+    assert plan == {"jit_compile": False, "seconds_per_step": 0.5, "steps_per_round": 6, "steps": 113}
     monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.1)
     assert pretrain.make_plan(config, None, tmp_path / "run") == plan

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import typing
 
@@ -92,19 +93,24 @@ def distributed(options):
 @contextlib.contextmanager
 def _ending_with_the_others():
     """Ends this process with one line if another one of the same training is gone."""
+    if num_processes() == 1:
+        yield
+        return
+    line = (
+        f"error: process {_processes()[0]} of {num_processes()} has ended, for it or another one was killed or is out "
+        "of reach. Give all of them the same command again: it goes on from the last saved state."
+    )
+    # A shell has the last word: if the first process is gone, JAX may abort before Python meets an exception.
+    shell = subprocess.Popen(["sh", "-c", 'read ended || echo "$0" >&2', line], stdin=subprocess.PIPE)
     try:
         yield
     except Exception as error:
-        if num_processes() == 1 or not any(sign in str(error) for sign in SIGNS_OF_LOSS):
-            raise
-        print(
-            f"error: process {_processes()[0]} of {num_processes()} has lost another one, which was killed or is out "
-            "of reach. Give all of them the same command again: it goes on from the last saved state.",
-            file=sys.stderr,
-            flush=True,
-        )
-        # At once: JAX would first wait for the lost one to say goodbye, and then abort.
-        os._exit(1)
+        if any(sign in str(error) for sign in SIGNS_OF_LOSS):
+            sys.stdout.flush()
+            os._exit(1)  # at once: JAX would first wait for the lost one to say goodbye
+        raise
+    finally:
+        shell.communicate(b"ended\n")
 
 
 def _strategy(options):

@@ -17,6 +17,14 @@ pytestmark = [
 ]
 
 
+def tpu_plan():
+    """The planner as a module."""
+    specification = importlib.util.spec_from_file_location("tpu_plan", PLAN)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
 def plan(*options):
     return subprocess.run([sys.executable, str(PLAN), *options], capture_output=True, text=True, env=os.environ)
 
@@ -43,6 +51,21 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
 def test_what_does_not_fit_is_said():
     done = plan("--topology", "v5e:2x2", "--recipe", "bert_small/phase_512", "--global_batch", "4096")
     assert done.returncode == 0 and "does not fit" in done.stdout and "of 15." in done.stdout
+
+
+@pytest.mark.parametrize("bend", [0.8, 1.0, 1.3])
+@pytest.mark.parametrize("limit", [0, 1, 7, 8, 9, 31, 100, 127, 128, 511, 5000])
+def test_the_search_ends_between_what_fits_and_what_does_not(limit, bend):
+    """Memory that does not grow evenly costs more calls, and gives the same answer."""
+    calls = []
+
+    def room(rows):
+        calls.append(rows)
+        return None if rows > limit else 1e9 * (limit**bend - rows**bend)
+
+    found = tpu_plan().most(room)
+    step = max(1, 2 ** (found.bit_length() - 1) // 8) if found else 1
+    assert found <= limit < found + step and len(calls) < 10
 
 
 @pytest.mark.parametrize(

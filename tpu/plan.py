@@ -147,20 +147,22 @@ def plan(config, topology, devices, phase):
 
 
 def search(config, topology, devices, phase):
-    """The most rows a chip has room for: doubled until they do not fit, then halved in between."""
+    """The most rows a chip has room for, with and without gradient checkpointing."""
+    memory = CHIPS[topology.split(":")[0]].memory
     found = []
     for checkpointing in (False, True):
         config = dataclasses.replace(config, gradient_checkpointing=checkpointing)
         model = build(phase, config)
         replicas = len(devices) // config.model_devices
 
-        def fits(rows, model=model, config=config, replicas=replicas):
+        def room(rows, model=model, config=config, replicas=replicas):
             figures = compile_step(model, devices, rows * replicas, phase, config)
-            verdict = "fits" if figures["fits"] else f"too much, {figures['needed']}"
-            say(f"    {rows} rows a chip: {verdict}; compiled for {figures['compile_seconds']:.0f} s")
-            return figures["fits"]
+            left = memory - bytes_of(figures) if figures["fits"] else None
+            verdict = f"fit, {left / GIB:.1f} GiB are left" if figures["fits"] else f"are too much, {figures['needed']}"
+            say(f"    {rows} rows a chip {verdict}; compiled for {figures['compile_seconds']:.0f} s")
+            return left
 
-        rows = most(fits)
+        rows = most(room)
         what = "with" if checkpointing else "without"
         say(f"  {topology}, {phase['name']}: {rows} rows a chip {what} gradient checkpointing")
         figures = {"topology": topology, "phase": phase["name"], "checkpointing": checkpointing, "rows_a_chip": rows}
@@ -168,16 +170,37 @@ def search(config, topology, devices, phase):
     return found
 
 
-def most(fits, start=8):
-    """The largest number, in steps of an eighth of its power of two, for which `fits` holds; 0 if not even 1."""
-    low, high = 0, start
-    while fits(high):
-        low, high = high, 2 * high
-    step = max(1, high // 8)
-    while high - low > step:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+def bytes_of(figures):
+    """Memory of a chip that a program takes."""
+    return figures["argument_bytes"] + figures["temporary_bytes"] + figures["output_bytes"]
+
+
+def most(room, start=8):
+    """The largest number, to an eighth of its power of two, for which `room` gives bytes that are left, not None; 0 if
+    1 is too much. Each call of `room` takes minutes: memory grows evenly with the rows, so two tell where it ends."""
+    left, too_many, rows = {}, math.inf, start
+    while True:
+        found = room(rows)
+        if found is None:
+            too_many = rows
+        else:
+            left[rows] = found
+        low = max(left, default=0)
+        step = _step(low)
+        if too_many - low <= step:
+            return low
+        rows = 4 * low if too_many == math.inf else (low + too_many) // 2
+        if len(left) >= 2:
+            before, last = sorted(left)[-2:]
+            row_bytes = max(1.0, (left[before] - left[last]) / (last - before))
+            guess = int(low + left[low] / row_bytes)
+            guess = max(low + step, guess // _step(guess) * _step(guess))
+            # Two neighbours, one that fits and one that does not, are the answer.
+            rows = guess if guess < too_many else rows
+
+
+def _step(rows):
+    return max(1, 2 ** (rows.bit_length() - 1) // 8) if rows else 1
 
 
 def build(phase, config):
@@ -308,8 +331,7 @@ def print_figures(figures, chip, phase):
         say(f"  does not fit: {figures['needed']} of memory; compiled for {figures['compile_seconds']:.0f} s")
         return
     arguments, temporary = figures["argument_bytes"] / GIB, figures["temporary_bytes"] / GIB
-    total = arguments + temporary + figures["output_bytes"] / GIB
-    room = f"{total:.1f} of {chip.memory / GIB:.0f} GiB a chip"
+    room = f"{bytes_of(figures) / GIB:.1f} of {chip.memory / GIB:.0f} GiB a chip"
     say(f"  fits: {room}, {arguments:.1f} of arguments, {temporary:.1f} temporary")
     ratio = figures["flops"] / figures["counted_flops"]
     say(f"  {figures['flops'] / 1e12:.2f} TFLOP a chip and step by the compiler, {ratio:.2f} times the count by hand")

@@ -68,6 +68,18 @@ def test_the_search_ends_between_what_fits_and_what_does_not(limit, bend):
     assert found <= limit < found + step and len(calls) < 10
 
 
+def test_the_search_goes_on_where_more_rows_take_less():
+    """As the compiler has it now and then."""
+    left = {8: 100, 32: 101, 64: 40, 72: 45, 80: 20}
+    calls = []
+
+    def room(rows):
+        calls.append(rows)
+        return left.get(rows, 10) if rows <= 88 else None
+
+    assert tpu_plan().most(room) == 88 and len(calls) < 10 and max(calls) < 1000
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -191,9 +191,10 @@ def most(room, start=8):
             return low
         rows = 4 * low if too_many == math.inf else (low + too_many) // 2
         if len(left) >= 2:
-            before, last = sorted(left)[-2:]
-            row_bytes = max(1.0, (left[before] - left[last]) / (last - before))
-            guess = int(low + left[low] / row_bytes)
+            # Over all of them: the compiler may take less for some number of rows than for a smaller one.
+            least = min(left)
+            row_bytes = (left[least] - left[low]) / (low - least)
+            guess = int(low + left[low] / row_bytes) if row_bytes > 0 else 2 * low
             guess = max(low + step, guess // _step(guess) * _step(guess))
             # Two neighbours, one that fits and one that does not, are the answer.
             rows = guess if guess < too_many else rows

@@ -190,18 +190,19 @@ def most(room, start=8):
         if too_many - low <= step:
             return low
         rows = 4 * low if too_many == math.inf else (low + too_many) // 2
-        if len(left) >= 2:
+        if len(left) > 1:
             # Over all of them: the compiler may take less for some number of rows than for a smaller one.
             least = min(left)
             row_bytes = (left[least] - left[low]) / (low - least)
             guess = int(low + left[low] / row_bytes) if row_bytes > 0 else 2 * low
+            # At least the neighbour: two of them, one that fits and one that does not, are the answer.
             guess = max(low + step, guess // _step(guess) * _step(guess))
-            # Two neighbours, one that fits and one that does not, are the answer.
             rows = guess if guess < too_many else rows
 
 
 def _step(rows):
-    return max(1, 2 ** (rows.bit_length() - 1) // 8) if rows else 1
+    """An eighth of the largest power of two within `rows`, at least 1."""
+    return max(1, (1 << rows.bit_length()) // 16)
 
 
 def build(phase, config):

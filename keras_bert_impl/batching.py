@@ -6,7 +6,7 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.distribution import num_replicas
+from keras_bert_impl.distribution import num_replicas, outputs_of_batch, part_of_batch
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
 
 
@@ -112,10 +112,22 @@ class LengthBatches(keras.utils.PyDataset):
         return [batches.pop(), *batches]
 
     def __getitem__(self, index):
-        """Batch `index` of the epoch: inputs, (inputs, labels) or (inputs, labels, weights)."""
-        places = self.plan[index]
+        """Batch `index` of the epoch: inputs, (inputs, labels) or (inputs, labels, weights).
+
+        Of several JAX processes each gets the part that it has to give to the devices.
+        """
+        number, parts = part_of_batch()
+        return self._batch(np.array_split(self.plan[index], parts)[number], self._length(index))
+
+    def whole_batch(self, index):
+        """The same, all of it on every process."""
+        return self._batch(self.plan[index], self._length(index))
+
+    def _length(self, index):
         # In a given order any two batches may be the first, and Keras must learn from them which axes vary: none does.
-        length = int(self.lengths[places if self.shuffle else ...].max())
+        return int(self.lengths[self.plan[index] if self.shuffle else ...].max())
+
+    def _batch(self, places, length):
         inputs = self._pack(places, length)
         labels, weights = (self._take(arrays, places, length) for arrays in (self.rows.labels, self.rows.weights))
         if labels is None:
@@ -143,7 +155,7 @@ class LengthBatches(keras.utils.PyDataset):
         """The share of this epoch's positions that hold padding, 0 to 1."""
         tokens = positions = 0
         for index in range(self.num_batches):
-            batch = self[index]
+            batch = self.whole_batch(index)
             mask = (batch[0] if isinstance(batch, tuple) else batch)["padding_mask"]
             tokens, positions = tokens + mask.sum(), positions + mask.size
         return 1 - tokens / positions
@@ -162,16 +174,15 @@ class SortedBatches(LengthBatches):
 
 
 def predict_rows(model, batches):
-    """The model's outputs for every example of a LengthBatches, in the order of the examples.
+    """The model's outputs for every example of a LengthBatches, in the order of the examples, on every process.
 
     Returns: a list of arrays, one an example, as long as its batch where the output has a length axis; for a model
         with several outputs the same nesting of such lists.
     """
     outputs = [None] * len(batches.lengths)
     for index, places in enumerate(batches.plan):
-        batch = batches[index]
-        found = model.predict_on_batch(batch[0] if isinstance(batch, tuple) else batch)
-        found = keras.tree.map_structure(keras.ops.convert_to_numpy, found)
+        batch = batches.whole_batch(index)
+        found = outputs_of_batch(model, batch[0] if isinstance(batch, tuple) else batch)
         for row, place in enumerate(places):
             outputs[place] = keras.tree.map_structure(lambda array, row=row: array[row], found)
     if outputs and isinstance(outputs[0], dict):

@@ -8,6 +8,7 @@ else.
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import sys
 import typing
 
 import keras
+import numpy as np
 
 from keras_bert_impl import mended_keras
 
@@ -377,6 +379,69 @@ def part_of_batch():
         return _processes()
     # Processes that hold parts of one copy of the model are given the same rows.
     return distribution.data_shard_id, distribution.num_model_replicas
+
+
+def check_batch_size(batch_size):
+    """Raises ValueError if the replicas cannot share batches of so many rows evenly."""
+    if batch_size % num_replicas():
+        raise ValueError(f"batch_size {batch_size} cannot be shared evenly by {num_replicas()} devices.")
+
+
+def outputs_of_batch(model, inputs):
+    """What `model.predict_on_batch` gives, as NumPy arrays, but each replica computes its part of the rows alone.
+
+    All processes are to call it with the same whole batch, and get the outputs of all its rows.
+
+    Args:
+        model: a keras.Model.
+        inputs: nested arrays, (batch, ...); a batch that cannot be shared evenly is filled up with its first rows.
+    """
+    if not is_shared():
+        return keras.tree.map_structure(keras.ops.convert_to_numpy, model.predict_on_batch(inputs))
+    replicas, rows = num_replicas(), len(keras.tree.flatten(inputs)[0])
+    rounded = -(-rows // replicas) * replicas
+    filled = keras.tree.map_structure(lambda array: np.resize(array, (rounded, *array.shape[1:])), inputs)
+    compute = _outputs_of_replicas if _active_strategy() is not None else _outputs_of_mesh
+    return keras.tree.map_structure(lambda array: np.asarray(array)[:rows], compute(model, filled))
+
+
+def _outputs_of_replicas(model, inputs):
+    """Of a strategy: each replica is given its part, and Keras joins their outputs."""
+    strategy, replicas, processes = _active_strategy(), num_replicas(), num_processes()
+    devices = replicas // processes
+
+    def part(context):
+        # Keras puts the first replicas of all processes before the second ones.
+        process, device = divmod(context.replica_id_in_sync_group, devices)
+        place = device * processes + process
+        return keras.tree.map_structure(lambda array: keras.ops.array(np.split(array, replicas)[place]), inputs)
+
+    return model.predict_on_batch(strategy.experimental_distribute_values_from_function(part))
+
+
+def _outputs_of_mesh(model, inputs):
+    """Of a mesh: the compiler shares the rows, and gives the outputs to all devices."""
+    import jax
+
+    mesh = keras.distribution.distribution()
+
+    def spread(array):
+        sharding = mesh.get_data_layout(array.shape).backend_layout
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    weights = [[weight.value for weight in kind] for kind in (model.trainable_variables, model.non_trainable_variables)]
+    return _compiled_for_mesh(model)(*weights, keras.tree.map_structure(spread, inputs))
+
+
+@functools.lru_cache(maxsize=1)  # of the model that was asked last: it is asked again after each epoch
+def _compiled_for_mesh(model):
+    import jax
+
+    def outputs(trainable, others, inputs):
+        return model.stateless_call(trainable, others, inputs, training=False)[0]
+
+    mesh = keras.distribution.distribution().device_mesh.backend_mesh
+    return jax.jit(outputs, out_shardings=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
 
 
 def is_shared():

@@ -1,4 +1,4 @@
-"""The losses of pre-training, in float32.
+"""The losses of pre-training, and the weighted one of fine-tuning, in float32.
 
 Of a batch that is spread over the replicas of a strategy each gives the replica's share, and the shares add up to the
 loss of the batch: a mean of the replicas' means would be another number where one has more masked tokens than another.
@@ -39,6 +39,35 @@ def next_sentence_loss(labels, logits, weights=None):
     losses = cross_entropy(labels, logits)
     weights = ops.ones_like(losses) if weights is None else ops.cast(weights, "float32")
     return ops.sum(losses * weights) / ops.maximum(sum_over_replicas(ops.sum(weights)), 1.0)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class WeightedCrossEntropy(keras.losses.Loss):
+    """Mean cross-entropy by the sample weights of the batch, as padding and rare classes ask for.
+
+    As Keras' SparseCategoricalCrossentropy with reduction="mean_with_sample_weight" on one device.
+
+    Args:
+        ignore_class: a label that has no weight; None: all count.
+
+    Labels (batch, ...), int; logits (batch, ..., classes); sample weights as the labels, default 1 each.
+    """
+
+    def __init__(self, ignore_class=None, name="weighted_cross_entropy"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+        self.ignore_class = ignore_class
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        labels = ops.cast(y_true, "int32")
+        weights = ops.ones(ops.shape(labels)) if sample_weight is None else ops.cast(sample_weight, "float32")
+        if self.ignore_class is not None:
+            is_label = ops.not_equal(labels, self.ignore_class)
+            labels, weights = ops.where(is_label, labels, 0), weights * ops.cast(is_label, "float32")
+        total = ops.sum(cross_entropy(labels, y_pred) * ops.reshape(weights, ops.shape(labels)))
+        return ops.divide_no_nan(total, sum_over_replicas(ops.sum(weights)))
+
+    def get_config(self):
+        return {"ignore_class": self.ignore_class, "name": self.name}
 
 
 def cross_entropy(labels, logits):

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.losses import cross_entropy, masked_lm_loss, next_sentence_loss
+from keras_bert_impl.losses import WeightedCrossEntropy, cross_entropy, masked_lm_loss, next_sentence_loss
 
 # Softmax of these logits is [1/2, 1/4, 1/4] and [1/10, 1/10, 8/10].
 LOGITS = np.log(np.array([[[2, 1, 1], [1, 1, 8]]], "float32"))  # (1, 2, 3)
@@ -40,3 +40,18 @@ def test_the_next_sentence_loss_is_a_mean_over_the_batch():
 def test_losses_of_half_precision_logits_are_float32():
     found = masked_lm_loss(np.array([[0, 2]]), np.ones((1, 2), "float32"), ops.cast(LOGITS, "bfloat16"))
     assert keras.backend.standardize_dtype(found.dtype) == "float32"
+
+
+def test_the_weighted_loss_is_that_of_keras_on_one_device():
+    random = np.random.default_rng(0)
+    labels, logits = random.integers(-1, 4, (3, 7)), random.normal(size=(3, 7, 4)).astype("float32")
+    weights = random.uniform(size=(3, 7)).astype("float32")
+    theirs = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=-1, reduction="mean_with_sample_weight"
+    )
+    ours = WeightedCrossEntropy(ignore_class=-1)
+    for sample_weight in (None, weights):
+        expected = float(theirs(labels, logits, sample_weight))
+        np.testing.assert_allclose(float(ours(labels, logits, sample_weight)), expected, rtol=1e-5)
+    assert float(WeightedCrossEntropy()(labels[:, :0], logits[:, :0])) == 0
+    assert keras.losses.deserialize(keras.losses.serialize(ours)).ignore_class == -1

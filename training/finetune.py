@@ -82,8 +82,9 @@ class FinetuneConfig:
         jit_compile: XLA, or on torch its own compiler: on, off, or auto: on for JAX, and for TensorFlow where the
             model is small.
         seed: of new weights, order and dropout.
-        distribution: which devices compute, in one process: single; on TensorFlow mirrored (the GPUs of this machine);
-            on JAX data_parallel (all devices) or model_parallel (each weight matrix over some of them).
+        distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine) or multi_worker
+            (of the machines in TF_CONFIG); on JAX data_parallel (all devices, of all processes) or model_parallel (each
+            weight matrix over some of them). batch_size is that of all together.
         devices: use so many; without an accelerator, so many parts of the CPU, to try things out.
         model_devices: for model_parallel, the devices that share one copy of the model.
     """
@@ -119,7 +120,7 @@ class FinetuneConfig:
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     seed: int = 0
-    distribution: typing.Literal["single", "mirrored", "data_parallel", "model_parallel"] = "single"
+    distribution: typing.Literal["single", "mirrored", "multi_worker", "data_parallel", "model_parallel"] = "single"
     devices: int | None = None
     model_devices: int = 1
 
@@ -148,6 +149,7 @@ def run_task(config, data):
     config = dataclasses.replace(config, **chosen)
     if config.export and not getattr(task, "exports", True):
         raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")
+    check_devices(config)
     directory = check_run(config.output, config)
     if (directory / "metrics.json").is_file():
         say(f"  {directory} holds the finished run.")
@@ -160,6 +162,17 @@ def run_task(config, data):
         figures = run_trials(config, task, examples, trials, directory)
     print_paper(task, figures)
     return figures
+
+
+def check_devices(config):
+    """Raises ValueError for what several devices or processes cannot do."""
+    for size in config.search_batch_sizes if config.search else [config.batch_size]:
+        distribution.check_batch_size(size)
+    if config.export and distribution.num_processes() > 1:
+        raise ValueError(
+            "A SavedModel is written by one process: leave export out, then python training/export.py --model "
+            f"{config.output}/model --output {config.output}/saved_model"
+        )
 
 
 def find_task(config, data):
@@ -240,14 +253,20 @@ def run_trials(config, task, examples, trials, directory):
     }
     deviation = f"{summary['mean']:.4f}, deviation {summary['deviation']:.4f}"
     say(f"  {task.dev[0]} {task.main_metric} of {len(values)} trials: best {values[best]:.4f}, mean {deviation}")
-    for source in pathlib.Path(trials[best].output).iterdir():
+    if distribution.is_chief():
+        copy_up(pathlib.Path(trials[best].output), directory)
+    figures = {**found[best], **summary}
+    write_json(directory / "metrics.json", figures)
+    return figures
+
+
+def copy_up(trial, directory):
+    """What a trial has written, but its own configuration and figures."""
+    for source in trial.iterdir():
         if source.is_dir():
             shutil.copytree(source, directory / source.name, dirs_exist_ok=True)
         elif source.name not in ("run.json", "metrics.json"):
             shutil.copy(source, directory / source.name)
-    figures = {**found[best], **summary}
-    write_json(directory / "metrics.json", figures)
-    return figures
 
 
 def run_glue(config):
@@ -261,14 +280,20 @@ def run_glue(config):
         say(f"{name}")
         task_config = dataclasses.replace(config, task=name, data=str(data), output=str(directory / name))
         figures[name] = run_here(task_config)
-        (directory / "submission").mkdir(exist_ok=True)
-        for file in glue.TASKS[name].submissions.values():
-            if (directory / name / file).is_file():
-                shutil.copy(directory / name / file, directory / "submission" / file)
+        if distribution.is_chief():
+            copy_submissions(directory, name)
     if not figures:
         raise ValueError(f"{config.data} holds none of the folders {', '.join(GLUE_FOLDERS.values())}.")
     write_glue_table(directory, figures)
     return figures
+
+
+def copy_submissions(directory, name):
+    """What gluebenchmark.com takes of a task, beside that of the others."""
+    (directory / "submission").mkdir(exist_ok=True)
+    for file in glue.TASKS[name].submissions.values():
+        if (directory / name / file).is_file():
+            shutil.copy(directory / name / file, directory / "submission" / file)
 
 
 if __name__ == "__main__":

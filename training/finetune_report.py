@@ -5,6 +5,7 @@ import numpy as np
 import sklearn.metrics
 
 from keras_bert_impl.batching import predict_rows
+from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.runs import say, write_json
 from keras_bert_impl.tasks import glue
@@ -23,12 +24,9 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
     labelled = [split for split in outputs if examples[split].labels is not None]
     splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
     reported = next((split for split in task.test if split in labelled), task.dev[0])
-    for split, found in outputs.items():
-        suffix = "" if split == reported else f"_{split}"
-        task.write_predictions(directory, suffix, examples[split], rows[split], found, class_names)
-        if split in task.submissions:
-            task.write_submission(directory, split, found, class_names)
-    draw(splits[reported], directory)
+    if is_chief():
+        write_outputs(task, examples, rows, outputs, reported, class_names, directory)
+        draw(splits[reported], directory)
     if config.export:
         export_saved_model(whole, directory / "saved_model", overwrite=True)
     figures = {
@@ -45,6 +43,15 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
     for split in labelled:
         say(f"  {split}: {shown(splits[split])}")
     return figures
+
+
+def write_outputs(task, examples, rows, outputs, reported, class_names, directory):
+    """The predictions of each split, those of the one reported under the plain name, and GLUE's submissions."""
+    for split, found in outputs.items():
+        suffix = "" if split == reported else f"_{split}"
+        task.write_predictions(directory, suffix, examples[split], rows[split], found, class_names)
+        if split in task.submissions:
+            task.write_submission(directory, split, found, class_names)
 
 
 def shown(figures):
@@ -73,7 +80,8 @@ def print_paper(task, figures):
 def write_glue_table(directory, figures):
     """Prints GLUE's table and writes it to table.txt."""
     lines = glue.glue_table({name: found["splits"] for name, found in figures.items()})
-    (directory / "table.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if is_chief():
+        (directory / "table.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     for line in lines:
         say(f"  {line}")
 

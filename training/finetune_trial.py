@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from finetune_report import write_report
-from keras_bert_impl import BertEncoder, checkpoints
+from keras_bert_impl import BertEncoder, checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
@@ -52,7 +52,7 @@ def train(config, task, examples, directory):
             epochs=config.epochs,
             shuffle=False,  # the batches are shuffled
             callbacks=[scorer],
-            verbose=1 if sys.stdout.isatty() else 2,
+            verbose=(1 if sys.stdout.isatty() else 2) if distribution.is_chief() else 0,
         )
     for weight, best in zip(model.weights, scorer.best_weights, strict=True):
         weight.assign(best)
@@ -62,7 +62,8 @@ def train(config, task, examples, directory):
         rates = schedule_of(config, total_steps)(np.arange(scorer.best_epochs() * batches["train"].num_batches))
         whole = untrim(config, task, class_names, model, checkpoint, kept, keras.ops.convert_to_numpy(rates))
     figures = write_report(config, task, examples, rows, batches, model, whole, class_names, scorer.history, directory)
-    shutil.rmtree(directory / "training_state", ignore_errors=True)
+    if distribution.is_chief():
+        shutil.rmtree(directory / "training_state", ignore_errors=True)
     return figures
 
 
@@ -85,10 +86,10 @@ def untrim(config, task, class_names, model, checkpoint, kept, rates):
     whole = build(config, task, class_names, checkpoint, trainable=True)
     ours = {weight.path: weight for weight in model.weights}
     table = model.encoder.token_embedding.embeddings
-    rows = keras.ops.convert_to_numpy(whole.encoder.token_embedding.embeddings).copy()
+    rows = distribution.to_numpy(whole.encoder.token_embedding.embeddings).copy()
     if table.trainable:
         rows *= np.prod(1 - rates.astype("float64") * model.optimizer.weight_decay)
-    rows[kept] = keras.ops.convert_to_numpy(table)
+    rows[kept] = distribution.to_numpy(table)
     for weight in whole.weights:
         weight.assign(rows if weight.path == table.path else ours[weight.path])
     return whole
@@ -156,7 +157,9 @@ def batches_of(config, rows, model):
 
 def is_compiled(config, model):
     """Whether steps are compiled, once for each shape: XLA, or on torch its own compiler."""
-    usual = {"tensorflow": model.encoder.count_params() < SMALL_MODEL, "jax": True, "torch": False}
+    # TensorFlow compiles nothing that sums over replicas.
+    on_tensorflow = model.encoder.count_params() < SMALL_MODEL and distribution.num_replicas() == 1
+    usual = {"tensorflow": on_tensorflow, "jax": True, "torch": False}
     return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
 
 
@@ -202,7 +205,7 @@ class DevScores(keras.callbacks.Callback):
         }
         value = figures[self.task.dev[0]][self.task.main_metric]
         if value > max((row["value"] for row in self.history), default=-np.inf):
-            self.best_weights = [keras.ops.convert_to_numpy(weight) for weight in self.model.weights]
+            self.best_weights = [distribution.to_numpy(weight) for weight in self.model.weights]
         self.history.append(
             {
                 "loss": float(logs["loss"]),

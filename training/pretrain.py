@@ -130,9 +130,8 @@ def run_here(config):
 
 def check_shares(config):
     """Raises ValueError for what several devices or processes cannot do."""
-    replicas, processes = distribution.num_replicas(), distribution.num_processes()
-    if config.batch_size % replicas:
-        raise ValueError(f"batch_size {config.batch_size} cannot be shared evenly by {replicas} devices.")
+    distribution.check_batch_size(config.batch_size)
+    processes = distribution.num_processes()
     if processes > 1 and (config.steps is None or config.max_minutes is not None):
         raise ValueError(f"{processes} processes must all do the same: give --steps, and no --max-minutes.")
 

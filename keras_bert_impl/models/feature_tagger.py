@@ -5,6 +5,7 @@ import pathlib
 import keras
 from keras import ops
 
+from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     check_vocabulary,
@@ -80,7 +81,12 @@ class BertFeatureTagger(PretrainedMixin, keras.Model):
         self.class_names = checked_class_names(class_names, num_classes)
 
     def save_pretrained(self, directory):
-        """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share."""
+        """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.
+
+        Of several processes one writes.
+        """
+        if not is_chief():
+            return
         directory = pathlib.Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         self.save(directory / "model.keras")

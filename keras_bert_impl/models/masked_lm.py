@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.layers import MaskedLMHead
+from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models.initialization import kernel_initializer
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
 from keras_bert_impl.models.raw_text import (
@@ -73,7 +74,7 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         self.compile(
             optimizer=BertAdamW(5e-5),
             # Over the tokens predicted; Keras' default would divide by the padding, too.
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight"),
+            loss=WeightedCrossEntropy(),
             weighted_metrics=["accuracy"],
         )
 

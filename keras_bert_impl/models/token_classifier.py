@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -62,9 +63,7 @@ class BertTokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
         self.compile(
             optimizer=BertAdamW(5e-5),
             # Over the tokens that have a label, in the batch: Keras' default would divide by the padding, too.
-            loss=keras.losses.SparseCategoricalCrossentropy(
-                from_logits=True, ignore_class=-1, reduction="mean_with_sample_weight"
-            ),
+            loss=WeightedCrossEntropy(ignore_class=-1),
             metrics=[LabelledAccuracy()],
         )
 

@@ -5,11 +5,11 @@ import pathlib
 import typing
 import warnings
 
-import keras
 import numpy as np
 import seqeval.metrics
 
 from keras_bert_impl.batching import Rows
+from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import BertFeatureTagger, BertTokenClassifier
 from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
 from keras_bert_impl.tasks.scores import refuse_nan
@@ -79,7 +79,7 @@ class NamedEntities:
 
     def loss(self):
         """Cross-entropy, the mean over first pieces: the other positions have weight 0."""
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+        return WeightedCrossEntropy()
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """A row a sentence, labelled at the first piece of each word; a label training did not have weighs nothing."""

@@ -5,10 +5,10 @@ import json
 import pathlib
 import typing
 
-import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
+from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import BertTextClassifier
 from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
@@ -65,7 +65,7 @@ class TextClassification:
 
     def loss(self):
         """Cross-entropy on logits, by the sum of the weights."""
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
+        return WeightedCrossEntropy()
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """The Rows of the examples, with class ids where they have labels."""

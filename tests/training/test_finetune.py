@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import WORDS
+from made_tasks import SENTENCES, write_lines, write_ner
 
 import finetune
 import finetune_trial
 import keras_bert_impl as kbi
-
-SENTENCES = ["the cat sat", "a dog ran in rain", "the mat is good", "red dogs sat on a cat", "it is bad"]
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +39,6 @@ def config_of(checkpoint, tmp_path, task, data="data", output="run", **options):
     return finetune.FinetuneConfig(
         str(tmp_path / data), str(checkpoint), str(tmp_path / output), task, **{**usual, **options}
     )
-
-
-def write_lines(path, lines):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def write_mrpc(folder, count=10):
@@ -88,14 +82,6 @@ def write_codah(folder):
     for split in ("train", "dev", "test"):
         rows = ["\t".join(["o", SENTENCES[n % 5], *SENTENCES[:4], str(n % 4)]) for n in range(7)]
         write_lines(folder / f"{split}.tsv", rows)
-
-
-def write_ner(folder):
-    lines = ["-DOCSTART- -X- -X- O", ""]
-    for text in SENTENCES * 2:
-        lines += [f"{word} NN {'B-ANIMAL' if word in ('cat', 'dog', 'dogs') else 'O'}" for word in text.split()] + [""]
-    for split in ("train", "dev", "test"):
-        write_lines(folder / f"{split}.txt", lines)
 
 
 WRITERS = {

@@ -1,0 +1,89 @@
+"""Fine-tuning on several devices and in several processes: the losses, weights and files of one device."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+from conftest import WORDS
+from made_tasks import write_ner
+from test_distribution import environments
+
+import finetune
+import keras_bert_impl as kbi
+
+TRAINING = pathlib.Path(finetune.__file__).parent
+# Of two devices of this machine, and of two processes.
+KINDS = {"tensorflow": ("mirrored", "multi_worker"), "jax": ("data_parallel", "data_parallel")}
+DEVICES, PROCESSES = KINDS.get(keras.backend.backend(), (None, None))
+pytestmark = pytest.mark.skipif(DEVICES is None, reason="Keras distributes TensorFlow and JAX")
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """Named entities, whose words to be learnt are spread unevenly over the rows; and a checkpoint without dropout."""
+    path = tmp_path_factory.mktemp("begun")
+    write_ner(path / "data")
+    config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=1, num_heads=3, intermediate_size=21, max_length=64)
+    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(path / "checkpoint")
+    kbi.WordPieceTokenizer(WORDS).save_pretrained(path / "checkpoint")
+    return path
+
+
+def run(begun, name, *options, processes=1):
+    """What the first of the processes wrote and printed, and what the others printed."""
+    files = ["--data", begun / "data", "--model", begun / "checkpoint", "--output", begun / name]
+    usual = "--task ner --epochs 3 --batch_size 4 --learning_rate 1e-2 --dropout_rate 0 --sequence_length 40"
+    # What is compiled decides how batches are cut, and TensorFlow compiles nothing for several devices.
+    jit_compile = ["--jit_compile", "on" if keras.backend.backend() == "jax" else "off"]
+    command = [sys.executable, TRAINING / "finetune.py", *files, *usual.split(), *jit_compile, *options]
+    running = [
+        subprocess.Popen(command, env=one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for one in environments(processes)
+    ]
+    printed = [process.communicate(timeout=300) for process in running]
+    assert all(process.returncode == 0 for process in running), printed
+    return begun / name, [output for output, _ in printed]
+
+
+@pytest.fixture(scope="module")
+def alone(begun):
+    return run(begun, "alone")[0]
+
+
+def assert_same(found, expected):
+    assert sorted(path.name for path in found.iterdir()) == sorted(path.name for path in expected.iterdir())
+    figures, wanted = (json.loads((path / "metrics.json").read_text()) for path in (found, expected))
+    losses, wanted_losses = ([row["loss"] for row in one["history"]] for one in (figures, wanted))
+    assert wanted_losses[-1] < wanted_losses[0] - 0.1
+    np.testing.assert_allclose(losses, wanted_losses, atol=2e-5)
+    assert figures["splits"] == wanted["splits"]
+    weights, wanted = (safetensors.numpy.load_file(path / "model" / "model.safetensors") for path in (found, expected))
+    for name, array in wanted.items():
+        np.testing.assert_allclose(weights[name], array, atol=2e-5, err_msg=name)
+    predictions = [(path / "predictions.conll").read_text() for path in (found, expected)]
+    assert predictions[0] == predictions[1]
+
+
+def test_two_devices_learn_what_one_learns(begun, alone):
+    assert_same(run(begun, "devices", "--distribution", DEVICES, "--devices", "2")[0], alone)
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone):
+    found, (_, printed_by_other) = run(begun, "processes", "--distribution", PROCESSES, processes=2)
+    assert_same(found, alone)
+    assert not [line for line in printed_by_other.splitlines() if line.strip() and "[Gloo]" not in line]
+    again, (printed, _) = run(begun, "processes", "--distribution", PROCESSES, processes=2)
+    assert f"{again} holds the finished run" in printed
+
+
+def test_what_devices_cannot_share_is_refused(begun):
+    command = [sys.executable, TRAINING / "finetune.py", "--task", "ner", "--data", begun / "data", "--output", "x"]
+    command += ["--model", begun / "checkpoint", "--distribution", DEVICES, "--devices", "2", "--batch_size", "5"]
+    done = subprocess.run(command, env=next(environments(1)), capture_output=True, text=True)
+    assert done.returncode != 0 and "batch_size 5 cannot be shared evenly by 2 devices" in done.stderr

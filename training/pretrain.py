@@ -152,9 +152,8 @@ def train(config, data, directory):
     keras.utils.set_random_seed(config.seed)
     model = build(config, data, plan["jit_compile"], plan["steps"])
     rounds = Rounds(directory, config, plan["steps_per_round"], data)
-    if config.init is not None:
+    if not rounds.restore(model) and config.init is not None:
         checkpoints.load(model, checkpoints.open_checkpoint(config.init))
-    rounds.restore(model)
     say(
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
         f"steps {rounds.step:,} to {plan['steps']:,} of {config.batch_size} rows of {data.sequence_length} tokens"
@@ -209,7 +208,7 @@ def make_plan(config, data, directory):
     if steps is None:
         # A twentieth of the time for validation and saving.
         room = 0.95 * (config.max_minutes * 60 - (time.monotonic() - start))
-        steps = max(1, int(room / measured[jit_compile]))
+        steps = max(config.steps_per_execution, int(room / measured[jit_compile]))
         say(f"  {config.max_minutes:g} minutes have room for {steps:,} steps")
     steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
     together = config.steps_per_execution

@@ -36,14 +36,15 @@ class Rounds(keras.callbacks.Callback):
         self.round_begun, self.is_compiled = 0, False
 
     def restore(self, model):
-        """Puts the last saved state into the model."""
+        """Puts the last saved state into the model; whether there was one."""
         found = self.state.read_last()
         if found is None:
-            return
+            return False
         self.step, arrays, self.history = found
         restore(model, arrays)
         self.earlier_minutes = self.history[-1]["minutes"] if self.history else 0.0
         say(f"  going on after step {self.step:,}")
+        return True
 
     def on_train_begin(self, logs=None):
         self.start, self.begun, self.is_compiled = time.monotonic(), self.step, False

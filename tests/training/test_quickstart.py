@@ -86,3 +86,9 @@ def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeyp
     assert plan == {"jit_compile": False, "seconds_per_step": 0.5, "steps_per_round": 6, "steps": 113}
     monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.1)
     assert pretrain.make_plan(config, None, tmp_path / "run") == plan
+
+
+def test_few_minutes_are_one_execution(prepared, tmp_path, monkeypatch):
+    config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=0.1, steps_per_execution=50)
+    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
+    assert pretrain.make_plan(config, None, pretrain.open_run(config.output, config))["steps"] == 50

@@ -62,6 +62,9 @@ class PretrainConfig:
         steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
             twentieth of all, at most 1,000.
         validation_batches: batches of the validation split in each round.
+        streams: deal the files out to so many streams, of which a batch takes equal shares and each of several JAX
+            processes reads its own: for more than some 150 chips, where reading all of them is the bound. The batches
+            are the same for any number of processes that divides it.
         max_minutes: stop after so many minutes, at the end of a round; default is no limit.
         seed: of weights, order and masks.
         distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine), multi_worker (of
@@ -98,6 +101,7 @@ class PretrainConfig:
     steps_per_execution: int = 1
     steps_per_round: int | None = None
     validation_batches: int = 20
+    streams: int = 1
     max_minutes: float | None = None
     seed: int = 0
     distribution: Kind = "single"

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl import WordPieceTokenizer, distribution
-from keras_bert_impl.preprocessing.pretraining import PAIRS, read_training_data
+from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams, read_training_data
 from keras_bert_impl.preprocessing.shards import is_whole, read_json, read_manifest
 
 
@@ -35,10 +35,11 @@ class PretrainingData:
         self.has_pairs = prepared["pairs"] in PAIRS
         self.num_examples = summary["examples"][str(self.sequence_length)]
         self.shards = self._check_shards()
-        of_training = [shard for shard in self.shards if "/train/" in shard["path"]]
+        of_training = self._shards_of("train")
+        check_streams(config.streams, config.batch_size, distribution.part_of_batch()[1], len(of_training))
         tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
         self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
-        self.batch_size, self.seed = config.batch_size, config.seed
+        self.batch_size, self.seed, self.streams = config.batch_size, config.seed, config.streams
         self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
 
     def _read_tokenizer(self):
@@ -56,6 +57,9 @@ class PretrainingData:
         ]
         self._refuse([shard for shard in shards if not is_whole(self.directory, shard)])
         return sorted(shards, key=lambda shard: shard["path"])
+
+    def _shards_of(self, split):
+        return [shard for shard in self.shards if f"/{split}/" in shard["path"]]
 
     def _refuse(self, damaged):
         if damaged:
@@ -82,8 +86,9 @@ class PretrainingData:
 
     def batches(self, split, start_step=0, repeat=False, whole_batches=False, part=(0, 1)):
         """A tf.data.Dataset of (inputs, labels)."""
+        shards = self._shards_of(split)
         return read_training_data(
-            [f"{self.directory}/{shard['path']}" for shard in self.shards if f"/{split}/" in shard["path"]],
+            [f"{self.directory}/{shard['path']}" for shard in shards],
             self.tokenizer,
             sequence_length=self.sequence_length,
             predictions_per_sequence=self.predictions_per_sequence,
@@ -96,7 +101,8 @@ class PretrainingData:
             repeat=repeat,
             whole_batches=whole_batches,
             part=part,
-            num_examples=self.num_examples[split],
+            streams=self.streams,
+            num_examples=[shard["examples"] for shard in shards],
         )
 
     def batch_at(self, step):

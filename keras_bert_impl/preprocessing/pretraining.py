@@ -116,6 +116,7 @@ def read_training_data(
     repeat=True,
     whole_batches=False,
     part=(0, 1),
+    streams=1,
     num_examples=None,
 ):
     """Batches for `BertPretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
@@ -135,18 +136,25 @@ def read_training_data(
         whole_batches: leave out a last, smaller batch also where there is no repeating: devices share a batch evenly.
         part: (number, of how many): the rows of each batch to read; of whole batches, for one of several processes.
             Of the others' rows nothing is parsed or masked.
-        num_examples: in the files; None counts them.
+        streams: while repeating, the files are dealt out to so many streams, each shuffled on its own, and a batch
+            takes as many rows of each. A part of the batch then reads its own streams alone, and any number of parts
+            that divides `streams` makes the same batches.
+        num_examples: in each file; None counts them.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.
-    Raises: ValueError if no batch is full that has to be, or cannot be parted evenly.
+    Raises: ValueError if no batch is full that has to be, or cannot be parted evenly, or for streams that are more than
+        the files.
     """
     paths = [str(path) for path in paths]
     whole_batches = whole_batches or repeat
     number, parts = part
+    streams = streams if repeat else 1
     if batch_size % parts or (parts > 1 and not whole_batches):
         raise ValueError(f"Batches of {batch_size}, whole_batches={whole_batches}, have no {parts} even parts.")
-    records = tf.data.TFRecordDataset(paths)
+    check_streams(streams, batch_size, parts, len(paths))
+    if num_examples is None:
+        num_examples = [int(tf.data.TFRecordDataset(path).reduce(0, lambda count, _: count + 1)) for path in paths]
     masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
 
     def parse(batch):
@@ -156,47 +164,83 @@ def read_training_data(
             return parse_masked_examples(batch, sequence_length, predictions_per_sequence)
         return parse_unmasked_examples(batch, sequence_length, tokenizer.pad_id)
 
+    def rows_of(records, epoch):
+        rows = parse(records)
+        if whole_batches:  # parsing forgets how many they are, which a TPU has to know
+            rows = {name: tf.ensure_shape(value, (records.shape[0], *value.shape[1:])) for name, value in rows.items()}
+        rows = rows if static_masks else mask_tokens(rows, epoch=epoch, **masking)
+        return _packed_inputs_and_labels(rows) if packed else _inputs_and_labels(rows)
+
+    if not repeat:
+        total = sum(num_examples)
+        _check_fills(total, batch_size if whole_batches else 0)
+        batches = tf.data.TFRecordDataset(paths).batch(batch_size, drop_remainder=whole_batches)
+        batches = batches.map(lambda records: (_part(records, number, parts), 0)).map(rows_of, tf.data.AUTOTUNE)
+        # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
+        size = total // batch_size if whole_batches else -(-total // batch_size)
+        return batches.apply(tf.data.experimental.assert_cardinality(size)).prefetch(2)
+    own = range(number * streams // parts, (number + 1) * streams // parts) if streams > 1 else [0]
+    batches = [
+        _endless_batches(
+            paths[stream::streams], sum(num_examples[stream::streams]), batch_size // streams, seed, start_step, streams
+        )
+        for stream in own
+    ]
+    if streams == 1:
+        batches = batches[0].map(lambda records, epoch: (_part(records, number, parts), epoch))
+    else:
+        batches = tf.data.Dataset.zip(tuple(batches)).map(_joined)
+    return batches.map(rows_of, tf.data.AUTOTUNE).prefetch(4)
+
+
+def check_streams(streams, batch_size, parts, num_files):
+    """Raises ValueError if the files cannot be dealt out to so many streams for batches of so many parts."""
+    if streams > 1 and (batch_size % streams or streams % parts or streams > num_files):
+        raise ValueError(
+            f"{streams} streams must divide the {batch_size} rows of a batch, be a multiple of the number of "
+            f"processes, {parts}, and not be more than the {num_files} files of training rows."
+        )
+
+
+def _endless_batches(paths, num_examples, batch_size, seed, start_step, streams):
+    """Batches of records and the epoch they are in, each epoch in an order of its own, from a step on."""
+    _check_fills(num_examples, batch_size)
+    records = tf.data.TFRecordDataset(paths)
+
     def shuffled(epoch):
         # The seed of flat_map's graph alone: `shuffle` mixes it with its own, and the order is to depend on `seed`
         # only, not on the program's global seed. (Where that is 0, `shuffle` even fails on a seed that is a tensor.)
         tf.random.set_seed(1)
         # A buffer of a hundred thousand rows, as they are on disk: the whole of a small corpus, a good mix of a large
         # one.
-        return records.shuffle(100_000, seed=seed + epoch)
+        return records.shuffle(-(-100_000 // streams), seed=seed + epoch)
 
-    def epoch_of_batches(epoch, rows_to_skip=0):
-        ordered = (shuffled(epoch) if repeat else records).skip(rows_to_skip)
-        batches = ordered.batch(batch_size, drop_remainder=whole_batches)
+    def batches_of(epoch):
+        batches = shuffled(epoch).skip(tf.where(epoch == first, rows_done, 0)).batch(batch_size, drop_remainder=True)
+        return batches.map(lambda batch: (batch, epoch))
 
-        def rows_of(batch):
-            if parts > 1:
-                count = batch_size // parts
-                batch = batch[number * count : (number + 1) * count]
-            rows = parse(batch)
-            if whole_batches:  # parsing forgets how many they are, which a TPU has to know
-                rows = {
-                    name: tf.ensure_shape(value, (batch.shape[0], *value.shape[1:])) for name, value in rows.items()
-                }
-            rows = rows if static_masks else mask_tokens(rows, epoch=epoch, **masking)
-            return _packed_inputs_and_labels(rows) if packed else _inputs_and_labels(rows)
-
-        return batches.map(rows_of, tf.data.AUTOTUNE)
-
-    if num_examples is None:
-        num_examples = int(records.reduce(0, lambda count, _: count + 1))
-    if whole_batches and num_examples < batch_size:
-        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
-    if not repeat:
-        # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
-        size = num_examples // batch_size if whole_batches else -(-num_examples // batch_size)
-        size = tf.data.experimental.assert_cardinality(size)
-        return epoch_of_batches(tf.constant(0, tf.int64)).apply(size).prefetch(2)
     # Epochs that are over are not read again, and rows of this one that are not masked.
     first, done = divmod(start_step, num_examples // batch_size)
     rows_done = tf.constant(done * batch_size, tf.int64)
-    epochs = tf.data.Dataset.range(first, np.iinfo("int64").max)
-    batches = epochs.flat_map(lambda epoch: epoch_of_batches(epoch, tf.where(epoch == first, rows_done, 0)))
-    return batches.prefetch(4)
+    return tf.data.Dataset.range(first, np.iinfo("int64").max).flat_map(batches_of)
+
+
+def _check_fills(num_examples, batch_size):
+    if num_examples < batch_size:
+        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
+
+
+def _part(records, number, parts):
+    if parts == 1:
+        return records
+    count = records.shape[0] // parts
+    return records[number * count : (number + 1) * count]
+
+
+def _joined(*parts):
+    """The batches of several streams as one, each row with its epoch."""
+    records = tf.concat([records for records, _ in parts], axis=0)
+    return records, tf.concat([tf.fill(tf.shape(records), epoch) for records, epoch in parts], axis=0)
 
 
 def masking_arguments(tokenizer, predictions_per_sequence, seed, unit="token"):

@@ -57,9 +57,30 @@ def test_the_parts_of_processes_make_up_the_batches_of_one(paths):
         batches(paths, 1, part=(0, 3))
 
 
+def test_streams_make_the_same_batches_in_any_number_of_processes(paths):
+    whole = batches(paths, 20, streams=2)
+    parts = [batches(paths, 20, streams=2, part=(number, 2)) for number in range(2)]
+    together = [
+        tf.nest.map_structure(lambda *arrays: np.concatenate(arrays), *both) for both in zip(*parts, strict=True)
+    ]
+    assert_equal(together, whole)
+    assert_equal(batches(paths, 7, streams=2, start_step=13), whole[13:])
+    # The second of two processes reads the second file alone, each epoch whole but for what fills no batch.
+    steps = sum(1 for _ in tf.data.TFRecordDataset(str(paths[1]))) // 2
+    of_file = {row.tobytes() for inputs, _ in batches(paths[1:], repeat=False) for row in inputs["segment_ids"]}
+    assert {row.tobytes() for inputs, _ in parts[1][:steps] for row in inputs["segment_ids"]} <= of_file
+    assert any(map(differ, parts[1][:steps], parts[1][steps : 2 * steps]))
+
+
+@pytest.mark.parametrize(("streams", "part"), [(3, (0, 1)), (4, (0, 1)), (2, (0, 4))])
+def test_streams_that_cannot_be_are_refused(paths, streams, part):
+    with pytest.raises(ValueError, match=f"{streams} streams .* the 4 rows .* processes, {part[1]},.* the 2 files"):
+        batches(paths, 1, streams=streams, part=part)
+
+
 def test_shapes_of_whole_batches_are_static(paths):
-    for part in (0, 1), (1, 2):
-        spec = read_training_data(paths, TOKENIZER, batch_size=ROWS_OF_A_BATCH, part=part, **SHAPE).element_spec
+    for options in {}, {"part": (1, 2)}, {"streams": 2}:
+        spec = read_training_data(paths, TOKENIZER, batch_size=ROWS_OF_A_BATCH, **options, **SHAPE).element_spec
         assert all(each.shape.is_fully_defined() for each in tf.nest.flatten(spec)), spec
 
 

@@ -66,14 +66,21 @@ def interrupted(config, patch, at_step):
         pretrain.run(config)
 
 
+@pytest.fixture(scope="module")
+def whole(prepared, tmp_path_factory):
+    """The directory of an uninterrupted run."""
+    directory = tmp_path_factory.mktemp("whole") / "run"
+    pretrain.run(config_of(prepared, directory))
+    return directory
+
+
 @pytest.mark.parametrize("at_step", [2, 7, 9])
-def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, tmp_path, monkeypatch, at_step):
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_path, monkeypatch, at_step):
     """With dropout, whose random numbers go on, too; in the first round, within one, and at the end of one."""
-    pretrain.run(config_of(prepared, tmp_path / "whole"))
     with monkeypatch.context() as patch:
         interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
     pretrain.run(config_of(prepared, tmp_path / "broken"))
-    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(whole))
     assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]
 
 

@@ -381,6 +381,12 @@ def part_of_batch():
     return distribution.data_shard_id, distribution.num_model_replicas
 
 
+def can_compile():
+    """Whether `jit_compile` can be: TensorFlow compiles nothing that sums over replicas, but on a TPU, where it always
+    does."""
+    return _active_strategy() is None or num_replicas() == 1
+
+
 def check_batch_size(batch_size):
     """Raises ValueError if the replicas cannot share batches of so many rows evenly."""
     if batch_size % num_replicas():

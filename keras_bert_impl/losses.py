@@ -38,7 +38,7 @@ def next_sentence_loss(labels, logits, weights=None):
     """
     losses = cross_entropy(labels, logits)
     weights = ops.ones_like(losses) if weights is None else ops.cast(weights, "float32")
-    return ops.sum(losses * weights) / ops.maximum(sum_over_replicas(ops.sum(weights)), 1.0)
+    return weighted_mean(losses, weights)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -63,8 +63,7 @@ class WeightedCrossEntropy(keras.losses.Loss):
         if self.ignore_class is not None:
             is_label = ops.not_equal(labels, self.ignore_class)
             labels, weights = ops.where(is_label, labels, 0), weights * ops.cast(is_label, "float32")
-        total = ops.sum(cross_entropy(labels, y_pred) * ops.reshape(weights, ops.shape(labels)))
-        return ops.divide_no_nan(total, sum_over_replicas(ops.sum(weights)))
+        return weighted_mean(cross_entropy(labels, y_pred), ops.reshape(weights, ops.shape(labels)))
 
     def get_config(self):
         return {"ignore_class": self.ignore_class, "name": self.name}
@@ -82,5 +81,9 @@ def cross_entropy(labels, logits):
 def accuracy(labels, logits, weights):
     """The replica's share of the weighted share of `labels` that have the largest of `logits`, scalar, float32."""
     is_right = ops.cast(ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32")), "float32")
-    weights = ops.cast(weights, "float32")
-    return ops.sum(is_right * weights) / ops.maximum(sum_over_replicas(ops.sum(weights)), 1.0)
+    return weighted_mean(is_right, ops.cast(weights, "float32"))
+
+
+def weighted_mean(values, weights):
+    """The replica's share of the mean over the batch, scalar; 0 where nothing has a weight."""
+    return ops.divide_no_nan(ops.sum(values * weights), sum_over_replicas(ops.sum(weights)))

@@ -62,6 +62,11 @@ def say(text):
         print(text, flush=True)
 
 
+def verbosity():
+    """`verbose` of `fit`: a bar on a terminal, a line an epoch in a file. Of several processes one prints."""
+    return (1 if sys.stdout.isatty() else 2) if is_chief() else 0
+
+
 def progress(jobs, what, total=None):
     """The jobs, with a bar while they are iterated; a file gets none."""
     return track(jobs, f"  {what}", total=total, transient=True, disable=not sys.stdout.isatty())

@@ -2,7 +2,6 @@
 
 import dataclasses
 import shutil
-import sys
 import time
 import warnings
 
@@ -14,7 +13,7 @@ from keras_bert_impl import BertEncoder, checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
-from keras_bert_impl.runs import open_run, say
+from keras_bert_impl.runs import open_run, say, verbosity
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from training_state import TrainingState, reseed, restore
 
@@ -52,7 +51,7 @@ def train(config, task, examples, directory):
             epochs=config.epochs,
             shuffle=False,  # the batches are shuffled
             callbacks=[scorer],
-            verbose=(1 if sys.stdout.isatty() else 2) if distribution.is_chief() else 0,
+            verbose=verbosity(),
         )
     for weight, best in zip(model.weights, scorer.best_weights, strict=True):
         weight.assign(best)
@@ -157,8 +156,7 @@ def batches_of(config, rows, model):
 
 def is_compiled(config, model):
     """Whether steps are compiled, once for each shape: XLA, or on torch its own compiler."""
-    # TensorFlow compiles nothing that sums over replicas.
-    on_tensorflow = model.encoder.count_params() < SMALL_MODEL and distribution.num_replicas() == 1
+    on_tensorflow = model.encoder.count_params() < SMALL_MODEL and distribution.can_compile()
     usual = {"tensorflow": on_tensorflow, "jax": True, "torch": False}
     return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
 

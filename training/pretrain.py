@@ -15,7 +15,6 @@ import quiet_start  # noqa: F401
 
 import dataclasses
 import json
-import sys
 import time
 import typing
 
@@ -25,7 +24,7 @@ import pretraining_report
 from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, checkpoints, distribution
 from keras_bert_impl.distribution import Kind
 from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
-from keras_bert_impl.runs import check_run, main, open_run, say, write_json
+from keras_bert_impl.runs import check_run, main, open_run, say, verbosity, write_json
 from pretraining_data import PretrainingData
 from pretraining_rounds import Rounds
 
@@ -178,8 +177,6 @@ def fit(model, data, rounds, plan, directory):
     if distribution.is_chief():
         callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
         callbacks.append(keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False))
-    # A file gets a line for each round.
-    verbose = (1 if sys.stdout.isatty() else 2) if distribution.is_chief() else 0
     while rounds.step < plan["steps"] and not model.stop_training:
         first, done = divmod(rounds.step, size)
         steps = min(size - done, plan["steps"] - rounds.step)
@@ -189,7 +186,7 @@ def fit(model, data, rounds, plan, directory):
             initial_epoch=first,
             epochs=whole_rounds if steps == size else first + 1,
             validation_data=data.for_fit("validation").take(data.validation_batches),
-            verbose=verbose,
+            verbose=verbosity(),
             shuffle=False,  # the data set has shuffled
             callbacks=callbacks,
         )
@@ -236,8 +233,8 @@ def jit_choices(jit_compile):
     """
     if jit_compile != "auto":
         return [jit_compile == "on"]
-    if keras.backend.backend() == "tensorflow" and distribution.num_replicas() > 1:
-        return [False]  # TensorFlow compiles nothing that sums over replicas, but on a TPU, where it always does
+    if not distribution.can_compile():
+        return [False]
     return {"tensorflow": [True, False], "jax": [True], "torch": [False]}[keras.backend.backend()]
 
 

@@ -71,11 +71,11 @@ class Rounds(keras.callbacks.Callback):
 
     def _diverged(self, earlier, logs):
         path = self.directory / f"diverged_step_{self.step:08d}.npz"
-        batches = [self.data.batch_at(step) for step in range(earlier, self.step)]
-        rows = keras.tree.map_structure(lambda *parts: np.concatenate(parts), *batches)
         if distribution.is_chief():
+            batches = [self.data.batch_at(step) for step in range(earlier, self.step)]
+            rows = keras.tree.map_structure(lambda *parts: np.concatenate(parts), *batches)
             np.savez(path, **rows[0], **rows[1])
-        where = f"step {self.step:,}" if len(batches) == 1 else f"steps {earlier + 1:,} to {self.step:,}"
+        where = f"step {self.step:,}" if self.step == earlier + 1 else f"steps {earlier + 1:,} to {self.step:,}"
         raise ValueError(
             f"The loss of {where} is {logs['loss']}. {path} holds the rows; the last good state stays in "
             f"{self.state.directory}. A lower learning rate, or a longer warm-up, is the usual remedy."

@@ -148,7 +148,7 @@ def read_training_data(
     """
     paths = [str(path) for path in paths]
     whole_batches = whole_batches or repeat
-    number, parts = part
+    parts = part[1]
     streams = streams if repeat else 1
     if batch_size % parts or (parts > 1 and not whole_batches):
         raise ValueError(f"Batches of {batch_size}, whole_batches={whole_batches}, have no {parts} even parts.")
@@ -171,26 +171,30 @@ def read_training_data(
         rows = rows if static_masks else mask_tokens(rows, epoch=epoch, **masking)
         return _packed_inputs_and_labels(rows) if packed else _inputs_and_labels(rows)
 
-    if not repeat:
-        total = sum(num_examples)
-        _check_fills(total, batch_size if whole_batches else 0)
-        batches = tf.data.TFRecordDataset(paths).batch(batch_size, drop_remainder=whole_batches)
-        batches = batches.map(lambda records: (_part(records, number, parts), 0)).map(rows_of, tf.data.AUTOTUNE)
-        # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
-        size = total // batch_size if whole_batches else -(-total // batch_size)
-        return batches.apply(tf.data.experimental.assert_cardinality(size)).prefetch(2)
-    own = range(number * streams // parts, (number + 1) * streams // parts) if streams > 1 else [0]
-    batches = [
-        _endless_batches(
-            paths[stream::streams], sum(num_examples[stream::streams]), batch_size // streams, seed, start_step, streams
-        )
-        for stream in own
-    ]
+    if repeat:
+        batches = _repeated(paths, num_examples, batch_size, seed, start_step, streams, part)
+        return batches.map(rows_of, tf.data.AUTOTUNE).prefetch(4)
+    total = sum(num_examples)
+    _check_fills(total, batch_size if whole_batches else 0)
+    batches = tf.data.TFRecordDataset(paths).batch(batch_size, drop_remainder=whole_batches)
+    batches = batches.map(lambda records: (_cut(records, part), 0)).map(rows_of, tf.data.AUTOTUNE)
+    # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
+    size = total // batch_size if whole_batches else -(-total // batch_size)
+    return batches.apply(tf.data.experimental.assert_cardinality(size)).prefetch(2)
+
+
+def _repeated(paths, num_examples, batch_size, seed, start_step, streams, part):
+    """Records of a part of each batch and the epoch they are in, of all or of each, without end."""
+
+    def stream(number):
+        files, count = paths[number::streams], sum(num_examples[number::streams])
+        return _endless_batches(files, count, batch_size // streams, seed, start_step, streams)
+
     if streams == 1:
-        batches = batches[0].map(lambda records, epoch: (_part(records, number, parts), epoch))
-    else:
-        batches = tf.data.Dataset.zip(tuple(batches)).map(_joined)
-    return batches.map(rows_of, tf.data.AUTOTUNE).prefetch(4)
+        return stream(0).map(lambda records, epoch: (_cut(records, part), epoch))
+    number, parts = part
+    own = range(number * streams // parts, (number + 1) * streams // parts)
+    return tf.data.Dataset.zip(tuple(map(stream, own))).map(_joined)
 
 
 def check_streams(streams, batch_size, parts, num_files):
@@ -230,7 +234,9 @@ def _check_fills(num_examples, batch_size):
         raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
 
 
-def _part(records, number, parts):
+def _cut(records, part):
+    """The part, (number, of how many), of a batch."""
+    number, parts = part
     if parts == 1:
         return records
     count = records.shape[0] // parts

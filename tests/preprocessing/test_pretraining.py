@@ -47,12 +47,14 @@ def test_a_run_that_goes_on_sees_what_it_would_have_seen(paths):
     assert_equal(batches(paths, 20)[13:], batches(paths, 7, start_step=13))
 
 
+def joined(parts):
+    """The batches of which each process read a part."""
+    return [tf.nest.map_structure(lambda *arrays: np.concatenate(arrays), *each) for each in zip(*parts, strict=True)]
+
+
 def test_the_parts_of_processes_make_up_the_batches_of_one(paths):
     parts = [batches(paths, 9, part=(number, 2)) for number in range(2)]
-    together = [
-        tf.nest.map_structure(lambda *arrays: np.concatenate(arrays), *both) for both in zip(*parts, strict=True)
-    ]
-    assert_equal(together, batches(paths, 9))
+    assert_equal(joined(parts), batches(paths, 9))
     with pytest.raises(ValueError, match="Batches of 4, whole_batches=True, have no 3 even parts"):
         batches(paths, 1, part=(0, 3))
 
@@ -60,10 +62,7 @@ def test_the_parts_of_processes_make_up_the_batches_of_one(paths):
 def test_streams_make_the_same_batches_in_any_number_of_processes(paths):
     whole = batches(paths, 20, streams=2)
     parts = [batches(paths, 20, streams=2, part=(number, 2)) for number in range(2)]
-    together = [
-        tf.nest.map_structure(lambda *arrays: np.concatenate(arrays), *both) for both in zip(*parts, strict=True)
-    ]
-    assert_equal(together, whole)
+    assert_equal(joined(parts), whole)
     assert_equal(batches(paths, 7, streams=2, start_step=13), whole[13:])
     # The second of two processes reads the second file alone, each epoch whole but for what fills no batch.
     steps = sum(1 for _ in tf.data.TFRecordDataset(str(paths[1]))) // 2

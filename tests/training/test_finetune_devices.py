@@ -34,15 +34,21 @@ def begun(tmp_path_factory):
     return path
 
 
-def run(begun, name, *options, processes=1):
-    """What the first of the processes wrote and printed, and what the others printed."""
+def command(begun, name, *options):
+    """Of the script that fine-tunes into begun/name."""
     files = ["--data", begun / "data", "--model", begun / "checkpoint", "--output", begun / name]
     usual = "--task ner --epochs 3 --batch_size 4 --learning_rate 1e-2 --dropout_rate 0 --sequence_length 40"
     # What is compiled decides how batches are cut, and TensorFlow compiles nothing for several devices.
     jit_compile = ["--jit_compile", "on" if keras.backend.backend() == "jax" else "off"]
-    command = [sys.executable, TRAINING / "finetune.py", *files, *usual.split(), *jit_compile, *options]
+    return [sys.executable, TRAINING / "finetune.py", *files, *usual.split(), *jit_compile, *options]
+
+
+def run(begun, name, *options, processes=1):
+    """Where the processes wrote, and what each printed."""
     running = [
-        subprocess.Popen(command, env=one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            command(begun, name, *options), env=one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for one in environments(processes)
     ]
     printed = [process.communicate(timeout=300) for process in running]
@@ -83,7 +89,6 @@ def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone
 
 
 def test_what_devices_cannot_share_is_refused(begun):
-    command = [sys.executable, TRAINING / "finetune.py", "--task", "ner", "--data", begun / "data", "--output", "x"]
-    command += ["--model", begun / "checkpoint", "--distribution", DEVICES, "--devices", "2", "--batch_size", "5"]
-    done = subprocess.run(command, env=next(environments(1)), capture_output=True, text=True)
+    five_rows = command(begun, "refused", "--distribution", DEVICES, "--devices", "2", "--batch_size", "5")
+    done = subprocess.run(five_rows, env=next(environments(1)), capture_output=True, text=True)
     assert done.returncode != 0 and "batch_size 5 cannot be shared evenly by 2 devices" in done.stderr

@@ -30,7 +30,6 @@ WINDOW_CHARACTERS = 100_000
 LONG_QUOTATION_CHARACTERS = 250
 
 QUOTATION_MARKS = '"\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019'
-HIDE_QUOTATION_MARKS = str.maketrans(dict.fromkeys(QUOTATION_MARKS, "_"))
 
 LETTER = re.compile(r"[^\W\d_]")
 
@@ -79,8 +78,10 @@ def _pieces_of_windows(text):
 def _split_long_quotation(piece):
     # With its marks hidden a quotation is plain text to sentencex, except that `done?" I asked` stays whole: the
     # question mark no longer stands before a space.
-    lengths = map(len, sentencex.segment("en", piece.translate(HIDE_QUOTATION_MARKS)))
-    ends = list(itertools.accumulate(lengths))
+    hidden = piece
+    for mark in QUOTATION_MARKS:  # a small part of the time of `str.translate`
+        hidden = hidden.replace(mark, "_")
+    ends = list(itertools.accumulate(map(len, sentencex.segment("en", hidden))))
     return [piece[start:end] for start, end in itertools.pairwise([0, *ends])]
 
 

@@ -6,6 +6,8 @@ number that decides how each epoch masks them: about a third of the size, and no
 """
 
 import contextlib
+import functools
+import itertools
 
 import numpy as np
 import tensorflow as tf
@@ -45,8 +47,8 @@ def write_unmasked_examples(path, batches):
 
     Args:
         path: the file; an existing one is replaced.
-        batches: iterable of dicts of arrays or tensors: `token_ids`, `padding_mask`, `segment_ids` (batch, length);
-            `next_sentence_labels`, `example_index` (batch,).
+        batches: iterable of dicts: `token_ids`, RaggedTensor (batch, tokens); `first_segment_length`, that of
+            [CLS] a [SEP], `next_sentence_labels`, `example_index`, arrays (batch,).
 
     Returns: the number of examples written.
     """
@@ -156,65 +158,102 @@ def parse_unmasked_examples(records, sequence_length, pad_id=0):
         message=f"An example has more tokens than sequence_length {sequence_length}. Read it with the "
         "sequence_length it was written with.",
     )
-    position = tf.range(sequence_length, dtype=tf.int64)[tf.newaxis]  # (1, length)
-    is_token = position < num_tokens[:, tf.newaxis]  # (batch, length)
-    is_second = is_token & (position >= parsed["first_segment_length"][:, tf.newaxis])
-    token_ids = parsed["input_ids"].to_tensor(pad_id, shape=(None, sequence_length))  # (batch, length)
-    return {
-        "token_ids": tf.cast(token_ids, tf.int32),
-        "padding_mask": tf.cast(is_token, tf.int32),
-        "segment_ids": tf.cast(is_second, tf.int32),
-        "next_sentence_labels": tf.cast(parsed["next_sentence_labels"], tf.int32),
-        "example_index": parsed["example_index"],
-    }
+    rows = pad_rows({"token_ids": parsed.pop("input_ids"), **parsed}, sequence_length, pad_id)
+    return {**rows, "next_sentence_labels": tf.cast(rows["next_sentence_labels"], tf.int32)}
 
 
 def _unmasked_columns(rows):
-    num_tokens = tf.reduce_sum(rows["padding_mask"], axis=1)
+    return {"input_ids" if name == "token_ids" else name: values for name, values in rows.items()}
+
+
+def pad_rows(rows, sequence_length, pad_id):
+    """Arrays (rows, sequence_length) of rows without padding.
+
+    Args:
+        rows: dict of `token_ids`, RaggedTensor (rows, tokens), `first_segment_length` (rows,), and further entries that
+            are handed through.
+        sequence_length: of the arrays.
+        pad_id: id of [PAD].
+
+    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, sequence_length), and the further entries.
+    """
+    rows = dict(rows)
+    token_ids, first_length = rows.pop("token_ids"), rows.pop("first_segment_length")
+    position = tf.range(sequence_length, dtype=tf.int64)[tf.newaxis]  # (1, length)
+    is_token = position < token_ids.row_lengths()[:, tf.newaxis]  # (rows, length)
+    is_second = is_token & (position >= tf.cast(first_length, tf.int64)[:, tf.newaxis])
     return {
-        "input_ids": tf.RaggedTensor.from_tensor(rows["token_ids"], lengths=num_tokens),
-        "first_segment_length": num_tokens - tf.reduce_sum(rows["segment_ids"], axis=1),
-        "next_sentence_labels": rows["next_sentence_labels"],
-        "example_index": rows["example_index"],
+        "token_ids": tf.cast(token_ids.to_tensor(pad_id, shape=(None, sequence_length)), tf.int32),
+        "padding_mask": tf.cast(is_token, tf.int32),
+        "segment_ids": tf.cast(is_second, tf.int32),
+        **rows,
     }
 
 
 def serialize_rows(columns):
-    """Rows as serialized `tf.train.Example`, strings (rows,); three times as fast as one message after the other.
+    """Rows as serialized `tf.train.Example`, a list of bytes; eight times as fast as one message after the other.
 
     Args:
         columns: feature name to integers or floats, (rows,), (rows, values) or RaggedTensor (rows, values).
     """
     # Sorted: a map has no order of its own, and the same row must give the same bytes.
     entries = [_map_entries(name, columns[name]) for name in sorted(columns)]
-    features = _messages("tensorflow.Features", feature=tf.stack(entries, axis=1))
-    return _messages("tensorflow.Example", features=features)
+    return [_field(1, b"".join(row)) for row in zip(*entries, strict=True)]  # Example.features
 
 
 def _map_entries(name, values):
-    """The entry of one feature in the map of each row, serialized, (rows,)."""
-    if not isinstance(values, tf.RaggedTensor):
-        values = tf.convert_to_tensor(values)
-        values = values[:, tf.newaxis] if values.shape.rank == 1 else values
-    kind = "float" if values.dtype.is_floating else "int64"
+    """The entry of one feature in the map of each row, serialized: a list of bytes."""
     if isinstance(values, tf.RaggedTensor):
-        lengths, values = values.row_lengths(), values.to_tensor()
+        lengths, values = values.row_lengths().numpy(), values.flat_values.numpy()
     else:
-        lengths = tf.fill([tf.shape(values)[0]], tf.shape(values)[1])
-    values = tf.cast(values, kind if kind == "int64" else "float32")
-    lists = tf.io.encode_proto(
-        tf.cast(lengths, tf.int32)[:, tf.newaxis], [values], ["value"], f"tensorflow.{kind.capitalize()}List"
-    )
-    feature = _messages("tensorflow.Feature", **{f"{kind}_list": lists})
-    keys = tf.fill(tf.shape(feature), name)
-    return _messages("tensorflow.Features.FeatureEntry", key=keys, value=feature)
+        values = np.asarray(values)
+        lengths, values = np.full(len(values), values[:1].size), values.reshape(-1)
+    if values.dtype.kind == "f":
+        kind, data, sizes = FLOAT_LIST, values.astype("<f4").tobytes(), 4
+    else:
+        kind, (data, sizes) = INT64_LIST, _varints(values)
+    ends = np.cumsum(np.broadcast_to(sizes, len(values)), dtype=np.int64)
+    ends = np.concatenate([[0], ends])[np.concatenate([[0], np.cumsum(lengths)])].tolist()  # of the rows, in bytes
+    return [_entry_head(name, kind, end - start) + data[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def _messages(message_type, **fields):
-    """One serialized message a row; a field is (rows,), or (rows, values) where it is repeated."""
-    values = [value[:, tf.newaxis] if value.shape.rank == 1 else value for value in fields.values()]
-    sizes = tf.stack([tf.fill([tf.shape(value)[0]], tf.shape(value)[1]) for value in values], axis=1)
-    return tf.io.encode_proto(sizes, values, list(fields), message_type)
+# The fields of tensorflow.Feature.
+FLOAT_LIST, INT64_LIST = 2, 3
+
+
+@functools.lru_cache(maxsize=100_000)
+def _entry_head(name, kind, size):
+    """What stands before the packed values, `size` bytes, of an entry of the map in tensorflow.Features."""
+    head = b""
+    for number in (1, kind, 2):  # FloatList or Int64List.value, Feature.kind, the entry's value
+        head = _field_head(number, len(head) + size) + head
+    key = _field(1, name.encode())
+    return _field_head(1, len(key) + len(head) + size) + key + head  # Features.feature
+
+
+def _field(number, content):
+    return _field_head(number, len(content)) + content
+
+
+@functools.lru_cache(maxsize=100_000)
+def _field_head(number, size):
+    """Tag and length of a field of bytes, https://protobuf.dev/programming-guides/encoding."""
+    return bytes([number << 3 | 2]) + _varints(np.array([size]))[0]
+
+
+def _varints(values):
+    """Integers in groups of seven bits, the lowest first: the bytes of all, and how many each has, (values,)."""
+    rest = values.astype(np.uint64)  # a negative one has ten bytes
+    rest = rest.astype(np.uint32) if rest.max(initial=0) < 2**32 else rest
+    groups, is_used = [], [np.ones(len(values), bool)]
+    while is_used[-1].any():
+        groups.append((rest & 127).astype(np.uint8))
+        rest = rest >> 7
+        is_used.append(rest != 0)
+        groups[-1] |= is_used[-1].astype(np.uint8) << 7
+    is_used.pop()
+    sizes = sum(used.astype(np.uint8) for used in is_used)
+    return np.stack(groups, axis=1)[np.stack(is_used, axis=1)].tobytes(), sizes
 
 
 def _write(path, batches_of_columns):
@@ -224,7 +263,7 @@ def _write(path, batches_of_columns):
     try:
         with tf.io.TFRecordWriter(partial) as writer:
             for columns in batches_of_columns:
-                for record in serialize_rows(columns).numpy():
+                for record in serialize_rows(columns):
                     writer.write(record)
                     num_examples += 1
         tf.io.gfile.rename(partial, str(path), overwrite=True)

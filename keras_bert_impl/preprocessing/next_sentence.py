@@ -2,15 +2,13 @@
 
 Devlin et al. 2019, section 3.1, task 2, after `create_instances_from_document` of google-research/bert's
 create_pretraining_data.py. Google holds the whole corpus as Python lists of strings. Here a block of documents is
-one flat array of token ids with boundaries: `chunk_documents` decides, in NumPy, which ranges of it form pairs, and
-`pair_segments` copies the tokens, in TensorFlow.
+one flat array of token ids with boundaries, and `chunk_documents` decides which ranges of it form pairs.
 """
 
 from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
@@ -51,7 +49,7 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
             over the same text (Google's `dupe_factor`) goes on counting, and cuts it differently.
 
     Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by what is
-        left of their last sentence: cut them with `packing.truncate_pairs_at_random`.
+        left of their last sentence: cut them with `row_layout.truncate_at_random`.
     Raises: ValueError if `target_length` is below 2 or there are fewer than two documents.
     """
     if target_length < 2:
@@ -77,25 +75,6 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
         first_document=document,
         second_document=np.where(is_random, other, document),
     )
-
-
-def pair_segments(tokens, pairs):
-    """Copies the tokens of each pair's segments. Runs eagerly and inside `Dataset.map`.
-
-    Args:
-        tokens: int32 (tokens,), the flat values of the block given to `chunk_documents`.
-        pairs: `SegmentPairs` of arrays or tensors.
-
-    Returns: first, second: int32 RaggedTensor (pairs, tokens).
-    """
-    return gather_ranges(tokens, pairs.first_range), gather_ranges(tokens, pairs.second_range)
-
-
-def gather_ranges(tokens, ranges):
-    """The tokens of each range, first one and the one after the last: RaggedTensor (ranges, tokens)."""
-    ranges = tf.convert_to_tensor(ranges, tf.int64)
-    indices = tf.ragged.range(ranges[:, 0], ranges[:, 1])  # (pairs, tokens of the segment)
-    return indices.with_flat_values(tf.gather(tokens, indices.flat_values))
 
 
 def boundaries(documents):

@@ -7,8 +7,6 @@ lengths; the tests hold it against Google's loop.
 
 import tensorflow as tf
 
-from keras_bert_impl.preprocessing.randomness import Stream, random_bits, random_keys
-
 
 def truncate_pairs(a, b, max_tokens, rule):
     """Cuts tokens from the ends until a pair holds at most `max_tokens`.
@@ -29,7 +27,7 @@ def truncate_pairs(a, b, max_tokens, rule):
         tf.errors.InvalidArgumentError if the rule is "only_second" and a first segment alone is too long.
     """
     if rule == "longest_first":
-        a_length, b_length = _longest_first_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
+        a_length, b_length = longest_first_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
     elif rule == "only_second":
         a_length, b_length = _only_second_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
     else:
@@ -37,28 +35,13 @@ def truncate_pairs(a, b, max_tokens, rule):
     return _slice_rows(a, 0, a_length), _slice_rows(b, 0, b_length)
 
 
-def truncate_pairs_at_random(a, b, max_tokens, seed, epoch, example_index):
-    """Cuts pre-training pairs to `max_tokens`, each removed token from the front or the back with equal chance.
-
-    `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first", but
-    "sometimes from the front and sometimes from the back to add more randomness and avoid biases".
-
-    Args:
-        a: first segments, int32 RaggedTensor (batch, tokens).
-        b: second segments, likewise.
-        max_tokens: tokens left for both together.
-        seed: integer scalar.
-        epoch: integer scalar; another one cuts other ends.
-        example_index: int64 (batch,), the number of each pair in the data set.
-
-    Returns: a, b: RaggedTensor (batch, tokens).
-    """
-    a_length, b_length = _longest_first_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
-    a_keys = random_keys(Stream.TRUNCATE_FIRST, seed, epoch, example_index)
-    b_keys = random_keys(Stream.TRUNCATE_SECOND, seed, epoch, example_index)
-    a_start = _count_heads(a_keys, a.row_lengths() - a_length)
-    b_start = _count_heads(b_keys, b.row_lengths() - b_length)
-    return _slice_rows(a, a_start, a_length), _slice_rows(b, b_start, b_length)
+def longest_first_lengths(a_length, b_length, max_tokens):
+    """Tokens that "longest_first" leaves of segments of these lengths, in closed form."""
+    # The loop ends where b holds half of the room rounded down (ties cost b a token), or everything a leaves
+    # over if a is shorter than that; a then has the rest. Neither ever grows.
+    b_kept = tf.minimum(b_length, tf.maximum(max_tokens - a_length, max_tokens // 2))
+    a_kept = tf.minimum(a_length, max_tokens - b_kept)
+    return a_kept, b_kept
 
 
 def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first"):
@@ -110,14 +93,6 @@ def _room(sequence_length, num_special, layout):
     return sequence_length - num_special
 
 
-def _longest_first_lengths(a_length, b_length, max_tokens):
-    # The loop ends where b holds half of the room rounded down (ties cost b a token), or everything a leaves
-    # over if a is shorter than that; a then has the rest. Neither ever grows.
-    b_kept = tf.minimum(b_length, tf.maximum(max_tokens - a_length, max_tokens // 2))
-    a_kept = tf.minimum(a_length, max_tokens - b_kept)
-    return a_kept, b_kept
-
-
 def _only_second_lengths(a_length, b_length, max_tokens):
     tf.debugging.assert_less_equal(
         a_length,
@@ -126,19 +101,6 @@ def _only_second_lengths(a_length, b_length, max_tokens):
         "'only_second' does not cut it. Shorten it, or use a larger sequence_length.",
     )
     return a_length, tf.minimum(b_length, max_tokens - a_length)
-
-
-def _count_heads(keys, num_tosses):
-    """Tosses `num_tosses` (batch,) coins for each row and counts the heads: (batch,).
-
-    64 at a time: a sentence without end, a table for instance, loses thousands of tokens.
-    """
-    words = tf.ragged.range((num_tosses + 63) // 64)  # (batch, words of 64 coins)
-    row = words.value_rowids()
-    coins = random_bits(tf.gather(keys, row), words.flat_values)
-    unused = tf.maximum(64 * (words.flat_values + 1) - tf.gather(num_tosses, row), 0)
-    heads = tf.raw_ops.PopulationCount(x=tf.bitwise.right_shift(coins, tf.cast(unused, tf.uint64)))
-    return tf.reduce_sum(words.with_flat_values(tf.cast(heads, tf.int64)), axis=1)
 
 
 def _slice_rows(rows, start, length):

@@ -1,6 +1,6 @@
 """The chain of pre-training data: documents to examples on disk, and examples to batches.
 
-documents -> WordPiece -> sentence pairs -> truncate -> pack -> TFRecord      `shards`, `write_rows`
+documents -> WordPiece -> sentence pairs -> truncate -> lay out -> TFRecord   `shards`, `write_rows`
 TFRecord  -> shuffle -> batch -> parse -> mask                                `read_training_data`
 """
 
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_bert_impl import features
 from keras_bert_impl.preprocessing.examples import (
+    pad_rows,
     parse_masked_examples,
     parse_packed_examples,
     parse_unmasked_examples,
@@ -17,8 +18,8 @@ from keras_bert_impl.preprocessing.examples import (
     write_unmasked_examples,
 )
 from keras_bert_impl.preprocessing.masking import mask_tokens
-from keras_bert_impl.preprocessing.next_sentence import SegmentPairs, chunk_documents, pair_segments
-from keras_bert_impl.preprocessing.packing import pack, truncate_pairs_at_random
+from keras_bert_impl.preprocessing.next_sentence import chunk_documents
+from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
 from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
 
@@ -74,16 +75,16 @@ def write_rows(
             PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
         )
     # Neighbours in the text are neighbours no longer, whatever the size of a reader's shuffle buffer.
-    order = tf.argsort(tf.random.stateless_uniform([count], seed=[seed, number]))
+    order = tf.argsort(tf.random.stateless_uniform([count], seed=[seed, number])).numpy()
     first_index = number << 32  # no two rows of a data set share a number, whoever writes the other files
     tokens = []
 
     def batches():
         for start in range(0, count, ROWS_AT_ONCE):
             rows = rows_at(order[start : start + ROWS_AT_ONCE])
-            tokens.append(int(tf.reduce_sum(rows["padding_mask"])))
+            tokens.append(len(rows["token_ids"].flat_values))
             index = first_index + start
-            yield {**rows, "example_index": tf.range(index, index + len(rows["token_ids"]), dtype=tf.int64)}
+            yield {**rows, "example_index": np.arange(index, index + len(rows["first_segment_length"]))}
 
     if packed:
 
@@ -95,7 +96,8 @@ def write_rows(
         written = write_packed_examples(path, batches(), share_out, first_index)
     elif static_masks:
         masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
-        written = write_masked_examples(path, (mask_tokens(batch, epoch=0, **masking) for batch in batches()))
+        padded = (pad_rows(batch, sequence_length, tokenizer.pad_id) for batch in batches())
+        written = write_masked_examples(path, (mask_tokens(batch, epoch=0, **masking) for batch in padded))
     else:
         written = write_unmasked_examples(path, batches())
     return written, sum(tokens)
@@ -277,28 +279,23 @@ def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_pr
     rows, unmasked, with `next_sentence_labels`: all at once would take many times the memory of the text."""
     target_length = sequence_length - 3
     pairs = cut(documents, target_length, short_sequence_probability, seed, number)
+    ranges = np.stack([pairs.first_range, pairs.second_range], axis=1)  # (pairs, 2 segments, 2)
+    tokens = documents.flat_values.numpy()
 
     def rows_at(index):
-        some = SegmentPairs(*(array[index.numpy()] for array in pairs))
-        first, second = pair_segments(documents.flat_values, some)
-        index = tf.cast(index, tf.int64)
-        first, second = truncate_pairs_at_random(first, second, target_length, seed, number, index)
-        rows = pack(first, second, sequence_length, **_special_ids(tokenizer))
-        return {**rows, "next_sentence_labels": tf.constant(some.next_sentence_labels)}
+        cut_ranges = truncate_at_random(ranges[index], target_length, seed, number, index)
+        rows = lay_out(tokens, cut_ranges, tokenizer.cls_id, tokenizer.sep_id)
+        return {**rows, "next_sentence_labels": pairs.next_sentence_labels[index]}
 
-    return len(pairs.next_sentence_labels), rows_at
+    return len(ranges), rows_at
 
 
 def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
     """[CLS] a [SEP], as `_rows_of_pairs`; the labels, for the sake of the format, are 0."""
-    runs = running_sentences(documents, sequence_length - 2, tokenizer.sep_id if cross_documents else None)
+    tokens, ranges = running_sentences(documents, sequence_length - 2, tokenizer.sep_id if cross_documents else None)
 
     def rows_at(index):
-        rows = pack(tf.gather(runs, index), None, sequence_length, **_special_ids(tokenizer))
-        return {**rows, "next_sentence_labels": tf.zeros(tf.shape(index), tf.int32)}
+        rows = lay_out(tokens, ranges[index][:, np.newaxis], tokenizer.cls_id, tokenizer.sep_id)
+        return {**rows, "next_sentence_labels": np.zeros(len(index), np.int32)}
 
-    return runs.nrows(), rows_at
-
-
-def _special_ids(tokenizer):
-    return {"cls_id": tokenizer.cls_id, "sep_id": tokenizer.sep_id, "pad_id": tokenizer.pad_id}
+    return len(ranges), rows_at

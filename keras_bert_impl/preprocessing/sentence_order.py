@@ -12,7 +12,6 @@ from keras_bert_impl.preprocessing.next_sentence import (
     SegmentPairs,
     boundaries,
     cut_chunks,
-    gather_ranges,
     target_lengths,
 )
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
@@ -55,7 +54,7 @@ def running_sentences(documents, max_tokens, sep_id=None):
         sep_id: id of [SEP], which then stands between documents that share a row (FULL-SENTENCES). None: rows end with
             their document (DOC-SENTENCES).
 
-    Returns: int32 RaggedTensor (rows, tokens).
+    Returns: tokens, int32 (tokens,), and ranges of them, int64 (rows, 2), first token and the one after the last.
     """
     sentence_offsets, first_sentences = boundaries(documents)
     tokens = documents.flat_values.numpy()
@@ -82,4 +81,4 @@ def running_sentences(documents, max_tokens, sep_id=None):
         if last > first:
             ranges.append((first, last))
         place = end
-    return gather_ranges(tokens, np.array(ranges, np.int64).reshape(-1, 2))
+    return tokens, np.array(ranges, np.int64).reshape(-1, 2)

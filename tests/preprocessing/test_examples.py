@@ -5,12 +5,21 @@ import tensorflow as tf
 from keras_bert_impl.preprocessing.examples import (
     parse_masked_examples,
     parse_unmasked_examples,
+    serialize_rows,
     write_masked_examples,
     write_unmasked_examples,
 )
 
 LENGTH, PREDICTIONS = 7, 3
 
+ROWS = {
+    "token_ids": tf.ragged.constant([[1, 7, 8, 2, 9, 2], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2]], tf.int32),
+    "first_segment_length": np.array([4, 3, 3]),
+    "next_sentence_labels": np.array([0, 1, 1], np.int32),
+    "example_index": np.array([5, 2**40, 7], np.int64),
+}
+
+# The same, as they are read.
 UNMASKED = {
     "token_ids": np.array([[1, 7, 8, 2, 9, 2, 0], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2, 0, 0, 0, 0]], np.int32),
     "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]], np.int32),
@@ -43,7 +52,7 @@ def test_masked_examples_come_back(tmp_path):
 
 
 def test_unmasked_examples_come_back(tmp_path):
-    assert write_unmasked_examples(tmp_path / "shard", [UNMASKED]) == 3
+    assert write_unmasked_examples(tmp_path / "shard", [ROWS]) == 3
     assert_rows_equal(parse_unmasked_examples(records(tmp_path / "shard"), LENGTH), UNMASKED)
 
 
@@ -69,14 +78,14 @@ def test_google_reads_masked_examples(tmp_path):
 
 
 def test_batches_and_files_are_read_in_order(tmp_path):
-    rows = [{name: values[i : i + 1] for name, values in UNMASKED.items()} for i in range(3)]
+    rows = [{name: values[i : i + 1] for name, values in ROWS.items()} for i in range(3)]
     write_unmasked_examples(tmp_path / "1", rows[:2])
     write_unmasked_examples(tmp_path / "2", rows[2:])
     assert_rows_equal(parse_unmasked_examples(records(tmp_path / "1", tmp_path / "2"), LENGTH), UNMASKED)
 
 
 def test_rows_may_be_padded_further_when_read(tmp_path):
-    write_unmasked_examples(tmp_path / "shard", [UNMASKED])
+    write_unmasked_examples(tmp_path / "shard", [ROWS])
     rows = parse_unmasked_examples(records(tmp_path / "shard"), 9, pad_id=4)
     assert rows["token_ids"][1].numpy().tolist() == [1, 5, 2, 6, 7, 8, 2, 4, 4]
     assert rows["segment_ids"][1].numpy().tolist() == [0, 0, 0, 1, 1, 1, 1, 0, 0]
@@ -84,16 +93,16 @@ def test_rows_may_be_padded_further_when_read(tmp_path):
 
 
 def test_rows_are_not_cut_in_silence(tmp_path):
-    write_unmasked_examples(tmp_path / "shard", [UNMASKED])
+    write_unmasked_examples(tmp_path / "shard", [ROWS])
     with pytest.raises(tf.errors.InvalidArgumentError, match="more tokens than sequence_length 5"):
         parse_unmasked_examples(records(tmp_path / "shard"), 5)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
-    write_unmasked_examples(tmp_path / "shard", [UNMASKED])
+    write_unmasked_examples(tmp_path / "shard", [ROWS])
 
     def failing():
-        yield UNMASKED
+        yield ROWS
         raise RuntimeError("no more text")
 
     with pytest.raises(RuntimeError, match="no more text"):
@@ -106,3 +115,20 @@ def test_same_rows_give_the_same_bytes(tmp_path):
     for name in ("1", "2"):
         write_masked_examples(tmp_path / name, [MASKED])
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_rows_are_serialized_as_protocol_buffers_does():
+    generator = np.random.default_rng(0)
+    columns = {
+        "whole": np.array([0, 1, 127, 128, 2**14 - 1, 2**14, 2**31, 2**63 - 1, -1, -(2**63)]),
+        "ragged": tf.RaggedTensor.from_row_lengths(
+            generator.integers(0, 70_000, 9077), [1, 1, 2, 60, 7, 1, 9000, 1, 3, 1]
+        ),
+        "real": generator.random((10, 3)).astype(np.float32),
+    }
+    for row, record in enumerate(serialize_rows(columns)):
+        example = tf.train.Example()
+        for name, values in columns.items():
+            feature = example.features.feature[name]
+            (feature.float_list if name == "real" else feature.int64_list).value.extend(np.ravel(values[row]))
+        assert record == example.SerializeToString(deterministic=True)

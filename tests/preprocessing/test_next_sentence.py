@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.preprocessing.next_sentence import SegmentPairs, chunk_documents, pair_segments
+from keras_bert_impl.preprocessing.next_sentence import chunk_documents
 
 # Documents of 3, 1 and 2 sentences; every token is a number of its own, so that each can be traced.
 SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]
@@ -55,13 +55,12 @@ def google_chunks(sentences, target_length, splits_and_random):
 def test_chunks_are_those_of_googles_loop(target_length):
     documents = random_block(30)
     pairs = chunk(documents, target_length)
-    first, second = pair_segments(documents.flat_values, pairs)
+    # Token i of the text is the number i.
+    first, second = ([list(range(*ends)) for ends in ranges] for ranges in (pairs.first_range, pairs.second_range))
     is_random = pairs.next_sentence_labels.tolist()
-    draws = zip(first.row_lengths().numpy().tolist(), is_random, strict=True)
+    draws = zip(map(len, first), is_random, strict=True)
     expected = [c for sentences in documents.to_list() for c in google_chunks(sentences, target_length, draws)]
-    ours = [
-        (a, None if random else b) for a, b, random in zip(first.to_list(), second.to_list(), is_random, strict=True)
-    ]
+    ours = [(a, None if random else b) for a, b, random in zip(first, second, is_random, strict=True)]
     assert ours == expected
 
 
@@ -142,9 +141,8 @@ def test_single_sentence_is_always_paired_at_random():
 def test_every_token_of_the_text_is_used():
     documents = random_block(10)
     pairs = chunk(documents)
-    first, second = pair_segments(documents.flat_values, pairs)
-    follows = tf.ragged.boolean_mask(second, pairs.next_sentence_labels == 0)
-    used = np.concatenate([first.flat_values, follows.flat_values])
+    used = [*pairs.first_range, *pairs.second_range[pairs.next_sentence_labels == 0]]
+    used = np.concatenate([np.arange(*ends) for ends in used])
     np.testing.assert_array_equal(np.sort(used), documents.flat_values)
 
 
@@ -173,21 +171,6 @@ def test_same_seed_repeats_and_other_seeds_and_blocks_differ():
     assert chunk(documents).first_range.tolist() == first_range
     assert chunk(documents, seed=2).first_range.tolist() != first_range
     assert chunk(documents, block_index=1).first_range.tolist() != first_range
-
-
-def test_pairs_are_gathered_by_range():
-    pairs = SegmentPairs(np.array([[0, 2], [6, 9]]), np.array([[2, 6], [9, 10]]), np.array([0, 1]), [0, 1], [0, 2])
-    first, second = pair_segments(block(SMALL).flat_values, pairs)
-    assert first.to_list() == [[0, 1], [6, 7, 8]]
-    assert second.to_list() == [[2, 3, 4, 5], [9]]
-
-
-def test_eager_and_dataset_map_agree():
-    documents = random_block(5)
-    pairs = chunk(documents)
-    mapped = tf.data.Dataset.from_tensors(pairs).map(lambda pairs: pair_segments(documents.flat_values, pairs))
-    for ours, eager in zip(mapped.get_single_element(), pair_segments(documents.flat_values, pairs), strict=True):
-        assert ours.to_list() == eager.to_list()
 
 
 def test_one_document_is_refused():

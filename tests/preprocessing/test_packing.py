@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.preprocessing.packing import pack, truncate_pairs, truncate_pairs_at_random
+from keras_bert_impl.preprocessing.packing import pack, truncate_pairs
 
 CLS, SEP, PAD = 101, 102, 0
 
@@ -23,10 +23,6 @@ def google_truncate(a, b, max_tokens):
     while len(a) + len(b) > max_tokens:
         (a if len(a) > len(b) else b).pop()
     return a, b
-
-
-def is_contiguous_part(part, whole):
-    return any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
 
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 2, 5, 6, 7, 13])
@@ -52,32 +48,6 @@ def test_only_second_refuses_a_first_segment_that_is_too_long():
 def test_unknown_rule_is_named():
     with pytest.raises(ValueError, match="'shortest_first' is unknown"):
         truncate_pairs(ragged([[1]]), ragged([[2]]), 5, "shortest_first")
-
-
-@pytest.mark.parametrize("max_tokens", [2, 5, 7])
-def test_truncation_at_random_keeps_googles_lengths_and_contiguous_tokens(max_tokens):
-    first, second = random_pairs(300)
-    a, b = truncate_pairs_at_random(ragged(first), ragged(second), max_tokens, 1, 0, np.arange(300))
-    for pair, kept in zip(zip(first, second, strict=True), zip(a.to_list(), b.to_list(), strict=True), strict=True):
-        assert [len(row) for row in kept] == [len(row) for row in google_truncate(*pair, max_tokens)]
-        assert is_contiguous_part(kept[0], pair[0]) and is_contiguous_part(kept[1], pair[1])
-
-
-def test_truncation_at_random_takes_front_and_back_with_equal_chance():
-    rows = tf.RaggedTensor.from_tensor(tf.tile(tf.range(20)[tf.newaxis], [10_000, 1]))
-    a, b = truncate_pairs_at_random(rows, rows, 20, 1, 0, np.arange(10_000))
-    first_kept = np.stack([a.to_tensor()[:, 0], b.to_tensor()[:, 0]])  # heads among ten coins each
-    # Binomial(10, 1/2): mean 5, variance 2.5; 10000 of them give a standard error of 0.016.
-    np.testing.assert_allclose(first_kept.mean(axis=1), 5, atol=0.08)
-    np.testing.assert_allclose(first_kept.var(axis=1), 2.5, atol=0.2)
-    assert abs(np.corrcoef(first_kept)[0, 1]) < 0.05
-
-
-def test_truncation_at_random_of_a_pair_does_not_depend_on_its_batch():
-    first, second = random_pairs(7)
-    a, _ = truncate_pairs_at_random(ragged(first), ragged(second), 5, 1, 0, np.arange(7))
-    alone, _ = truncate_pairs_at_random(ragged(first[3:4]), ragged(second[3:4]), 5, 1, 0, np.arange(3, 4))
-    assert a.to_list()[3:4] == alone.to_list()
 
 
 def test_pair_is_laid_out_as_in_figure_2():

@@ -1,7 +1,6 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.preprocessing.next_sentence import pair_segments
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
 
 SEP = 99
@@ -19,41 +18,44 @@ def many_documents(count=200):
 def test_segments_are_neighbours_and_half_of_them_swapped():
     documents = many_documents()
     pairs = order_documents(documents, 20, 0.1, seed=3, block_index=0)
-    first, second = (part.to_list() for part in pair_segments(documents.flat_values, pairs))
-    for a, b, swapped in zip(first, second, pairs.next_sentence_labels, strict=True):
-        # Tokens are numbered in the order of the text.
+    for a, b, swapped in zip(pairs.first_range, pairs.second_range, pairs.next_sentence_labels, strict=True):
         earlier, later = (b, a) if swapped else (a, b)
-        assert earlier[-1] + 1 == later[0]
+        assert earlier[1] == later[0]
     assert 0.4 < pairs.next_sentence_labels.mean() < 0.6
 
 
 def test_no_text_is_lost_but_sentences_of_one_token_that_stand_alone():
     documents = many_documents()
     pairs = order_documents(documents, 20, 0.1, seed=3, block_index=0)
-    used = np.concatenate([part.flat_values for part in pair_segments(documents.flat_values, pairs)])
+    used = np.concatenate([np.arange(*ends) for ends in [*pairs.first_range, *pairs.second_range]])
     assert len(used) == len(set(used)) > 0.99 * len(documents.flat_values)
 
 
+def rows_of(documents, max_tokens, sep_id=None):
+    tokens, ranges = running_sentences(documents, max_tokens, sep_id)
+    return [tokens[first:end].tolist() for first, end in ranges]
+
+
 def test_full_sentences_cross_documents_with_a_separator_between():
-    rows = running_sentences(DOCUMENTS, 6, sep_id=SEP)
-    assert rows.to_list() == [[1, 2, 3, 4, 5], [6, SEP, 7, 8], [9, 10, 11, 12, 13]]
-    assert running_sentences(DOCUMENTS, 8, sep_id=SEP).to_list() == [
+    rows = rows_of(DOCUMENTS, 6, sep_id=SEP)
+    assert rows == [[1, 2, 3, 4, 5], [6, SEP, 7, 8], [9, 10, 11, 12, 13]]
+    assert rows_of(DOCUMENTS, 8, sep_id=SEP) == [
         [1, 2, 3, 4, 5, SEP, 6],
         [7, 8, 9, 10, 11, 12, 13],
     ]
 
 
 def test_doc_sentences_end_with_their_document():
-    assert running_sentences(DOCUMENTS, 7).to_list() == [[1, 2, 3, 4, 5], [6], [7, 8, 9, 10, 11, 12, 13]]
+    assert rows_of(DOCUMENTS, 7) == [[1, 2, 3, 4, 5], [6], [7, 8, 9, 10, 11, 12, 13]]
 
 
 def test_a_sentence_longer_than_a_row_is_cut():
-    rows = running_sentences(DOCUMENTS, 3)
-    assert rows.to_list() == [[1, 2, 3], [4, 5], [6], [7, 8], [9, 10, 11], [12, 13]]
+    rows = rows_of(DOCUMENTS, 3)
+    assert rows == [[1, 2, 3], [4, 5], [6], [7, 8], [9, 10, 11], [12, 13]]
 
 
 def test_running_sentences_lose_nothing():
     documents = many_documents()
     for sep_id in (None, -1):
-        tokens = running_sentences(documents, 16, sep_id).flat_values.numpy()
+        tokens = np.concatenate(rows_of(documents, 16, sep_id))
         np.testing.assert_array_equal(tokens[tokens != -1], documents.flat_values)

@@ -1,0 +1,81 @@
+"""Rows of pre-training data from ranges of a block's tokens: cut to length, laid out as [CLS] a [SEP] b [SEP].
+
+In NumPy and without padding: each token is copied once, from the text into its row.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.packing import longest_first_lengths
+from keras_bert_impl.preprocessing.randomness import Stream, random_bits, random_keys
+
+
+def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
+    """Cuts pairs to `max_tokens`, each removed token from the front or the back of its segment with equal chance.
+
+    `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first" of
+    `packing.truncate_pairs`, but "sometimes from the front and sometimes from the back to add more randomness and avoid
+    biases".
+
+    Args:
+        ranges: int64 (pairs, 2 segments, 2), first token and the one after the last.
+        max_tokens: tokens left for both segments together.
+        seed: integer scalar.
+        epoch: integer scalar; another one cuts other ends.
+        example_index: int64 (pairs,), the number of each pair in the data set.
+
+    Returns: ranges of the same shape.
+    """
+    starts, lengths = ranges[..., 0], np.diff(ranges)[..., 0]  # (pairs, 2)
+    kept = [length.numpy() for length in longest_first_lengths(*lengths.T, max_tokens)]
+    ranges = np.empty_like(ranges)
+    for segment, stream in enumerate((Stream.TRUNCATE_FIRST, Stream.TRUNCATE_SECOND)):
+        keys = random_keys(stream, seed, epoch, example_index)
+        start = starts[:, segment] + _count_heads(keys, lengths[:, segment] - kept[segment])
+        ranges[:, segment] = np.stack([start, start + kept[segment]], axis=1)
+    return ranges
+
+
+def lay_out(tokens, ranges, cls_id, sep_id):
+    """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP].
+
+    Args:
+        tokens: int32 (tokens,) of a block.
+        ranges: int64 (rows, 1 or 2 segments, 2), first token and the one after the last.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+
+    Returns: dict of `token_ids`, int32 RaggedTensor (rows, tokens), and `first_segment_length`, int64 (rows,), that of
+        [CLS] a [SEP].
+    """
+    lengths = np.diff(ranges)[..., 0]  # (rows, segments)
+    row_lengths = np.sum(lengths + 1, axis=1) + 1
+    first = np.cumsum(row_lengths) - row_lengths  # of each row, in the ids of all
+    token_ids = np.full(row_lengths.sum(), sep_id, tokens.dtype)
+    token_ids[first] = cls_id
+    segment_starts = first[:, np.newaxis] + np.cumsum(lengths + 1, axis=1) - lengths
+    token_ids[_places(segment_starts, lengths)] = tokens[_places(ranges[..., 0], lengths)]
+    return {
+        "token_ids": tf.RaggedTensor.from_row_lengths(token_ids, row_lengths, validate=False),
+        "first_segment_length": lengths[:, 0] + 2,
+    }
+
+
+def _places(starts, lengths):
+    """The integers of all ranges, one after the other: (sum of the lengths,)."""
+    starts, lengths = np.ravel(starts), np.ravel(lengths)
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def _count_heads(keys, num_tosses):
+    """Tosses `num_tosses` (pairs,) coins for each pair and counts the heads: (pairs,).
+
+    64 at a time: a sentence without end, a table for instance, loses thousands of tokens.
+    """
+    words = (num_tosses + 63) // 64  # of 64 coins
+    pair, word = np.repeat(np.arange(len(words)), words), _places(np.zeros_like(words), words)
+    coins = random_bits(tf.gather(keys, pair), word)
+    unused = np.maximum(64 * (word + 1) - num_tosses[pair], 0).astype(np.uint64)
+    heads = tf.raw_ops.PopulationCount(x=tf.bitwise.right_shift(coins, unused))
+    return np.bincount(pair, weights=heads, minlength=len(words)).astype(np.int64)

@@ -329,12 +329,13 @@ def _tokenize(wordpiece, documents):
 
 def _counts(documents, tokens):
     sentences = [sentence for document in documents for sentence in document.sentences]
+    text = "\n".join(sentences).encode()
     # Sentences hold single spaces; a line break each counts among the bytes.
     return {
         "documents": len(documents),
         "sentences": len(sentences),
-        "words": sum(sentence.count(" ") for sentence in sentences) + len(sentences),
-        "bytes": len("\n".join(sentences).encode()) + bool(sentences),
+        "words": text.count(b" ") + len(sentences),
+        "bytes": len(text) + bool(sentences),
         "tokens": int(tokens.flat_values.shape[0]),
     }
 

@@ -34,7 +34,8 @@ ORDER = (
 MAY_IMPORT_TENSORFLOW = ("preprocessing", "export")
 # Each backend where it is asked for.
 OF_BACKENDS = [
-    PACKAGE / name for name in ("mended_keras.py", "distribution.py", "adam_kernels.py", "layers/dropout.py")
+    *(PACKAGE / name for name in ("mended_keras.py", "adam_kernels.py", "layers/dropout.py")),
+    *(PACKAGE / "distribution").glob("*.py"),
 ]
 TF1_READER = PACKAGE / "checkpoints" / "google.py"  # imported where such a checkpoint is opened
 BACKENDS = {"tensorflow", "tensorflow_text", "torch", "jax"}

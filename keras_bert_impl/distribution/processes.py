@@ -1,0 +1,130 @@
+"""The processes that train together: which one this is, and how it learns that it, or another one, is to end."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import keras
+
+HEARTBEAT_SECONDS = 30  # a JAX process that is silent for so long is taken for lost; JAX itself waits 100
+
+# What TensorFlow and JAX say where another process does not answer.
+SIGNS_OF_LOSS = ("Collective ops is aborted", "Gloo", "heartbeat", "UNAVAILABLE", "Connection reset", "Socket closed")
+
+
+def active_strategy():
+    """The `tf.distribute.Strategy` whose scope this is, None where there is none."""
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
+
+
+def join_processes():
+    """Joins the other processes of a JAX program, if the environment names them or this is a host of a TPU slice.
+
+    As `keras.distribution.initialize`, which knows no heartbeat.
+    """
+    import jax
+
+    names = ("KERAS_DISTRIBUTION_JOB_ADDRESSES", "KERAS_DISTRIBUTION_NUM_PROCESSES", "KERAS_DISTRIBUTION_PROCESS_ID")
+    found = [name for name in names if name in os.environ]
+    if jax.distributed.is_initialized():
+        return
+    if found:
+        if len(found) < len(names):
+            raise ValueError(f"Of {', '.join(names)} only {', '.join(found)} is set: all three are needed.")
+        addresses, number, index = (os.environ[name] for name in names)
+        jax.distributed.initialize(
+            addresses.split(",")[0], int(number), int(index), heartbeat_timeout_seconds=HEARTBEAT_SECONDS
+        )
+    elif len(os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",")) > 1:
+        jax.distributed.initialize(heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
+
+
+def num_processes():
+    """Processes that train together, 1 in all but multi_worker and JAX programs of several."""
+    return process_number_and_count()[1]
+
+
+def is_chief():
+    """Whether this process is the one that prints and writes."""
+    return process_number_and_count()[0] == 0
+
+
+def process_number_and_count():
+    """(number of this process, how many there are)."""
+    if keras.distribution.distribution() is not None:
+        import jax
+
+        return jax.process_index(), jax.process_count()
+    strategy = active_strategy()
+    if strategy is not None and strategy.cluster_resolver is not None and "TF_CONFIG" in os.environ:
+        task = json.loads(os.environ["TF_CONFIG"])
+        return task["task"]["index"], len(task["cluster"]["worker"])
+    return 0, 1
+
+
+@contextlib.contextmanager
+def ending_with_the_others():
+    """Ends this process with one line if another one of the same training is gone."""
+    number, count = process_number_and_count()
+    if count == 1:
+        yield
+        return
+    line = (
+        f"error: process {number} of {count} has ended, for it or another one was killed or is out of reach. "
+        "Give all of them the same command again: it goes on from the last saved state."
+    )
+    # A shell has the last word: if the first process is gone, JAX may abort before Python meets an exception.
+    shell = subprocess.Popen(["sh", "-c", 'read ended || echo "$0" >&2', line], stdin=subprocess.PIPE)
+    try:
+        yield
+    except Exception as error:
+        if any(sign in str(error) for sign in SIGNS_OF_LOSS):
+            sys.stdout.flush()
+            os._exit(1)  # at once: JAX would first wait for the lost one to say goodbye
+        raise
+    finally:
+        shell.communicate(b"ended\n")
+
+
+class EndSignal:
+    """Whether this process was asked to end, by SIGTERM: preemptible machines send it some seconds before they go.
+
+    Of several JAX processes, whether any was: all are told after the same step, and can save together. TensorFlow's
+    know of their own only; where one ends, the others lose it.
+    """
+
+    def __init__(self):
+        self.is_asked, self.executions, self.earlier_handler = False, 0, None
+
+    def listen(self):
+        """From now on; JAX processes have a handler for the signal already."""
+        if not self._is_of_jax_processes():
+            self.earlier_handler = signal.signal(signal.SIGTERM, self._note)
+
+    def after_execution(self):
+        """Whether to end now; to be called after each execution of a training step, by all processes alike."""
+        self.executions += 1
+        if self._is_of_jax_processes():
+            from jax.experimental import multihost_utils
+
+            return multihost_utils.reached_preemption_sync_point(self.executions)
+        return self.is_asked
+
+    def stop_listening(self):
+        """Puts back the handler that was there before."""
+        if not self._is_of_jax_processes():
+            signal.signal(signal.SIGTERM, self.earlier_handler)
+
+    def _note(self, number, frame):
+        self.is_asked = True
+
+    @staticmethod
+    def _is_of_jax_processes():
+        return keras.backend.backend() == "jax" and num_processes() > 1

@@ -1,0 +1,168 @@
+"""A batch shared out over devices: its parts, sums over them, outputs of a whole batch."""
+
+import functools
+
+import keras
+import numpy as np
+
+from keras_bert_impl.distribution.processes import active_strategy, num_processes, process_number_and_count
+
+
+def num_replicas():
+    """Parts into which a batch is cut."""
+    strategy = active_strategy()
+    if strategy is not None:
+        return strategy.num_replicas_in_sync
+    distribution = keras.distribution.distribution()
+    return 1 if distribution is None else distribution.num_model_replicas
+
+
+def num_processors():
+    """Devices that compute at once, of all processes; the parts of a CPU are one."""
+    distribution = keras.distribution.distribution()
+    if distribution is not None:
+        devices = distribution.device_mesh.devices.ravel()
+        return num_processes() if devices[0].platform == "cpu" else len(devices)
+    strategy = active_strategy()
+    if strategy is None:
+        return 1
+    on_cpu = all(":CPU:" in device.upper() for device in strategy.extended.worker_devices)
+    return num_processes() if on_cpu else strategy.num_replicas_in_sync
+
+
+def is_shared():
+    """Whether several devices or processes share a batch."""
+    return num_replicas() > 1 or num_processes() > 1
+
+
+def shared(dataset):
+    """A `tf.data.Dataset` of whole global batches, of which the replicas of a strategy take their rows.
+
+    By rows, not by files: the batches stay those of a single process. In JAX a process is to be given its
+    `part_of_batch` only.
+    """
+    if active_strategy() is None:
+        return dataset
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return dataset.with_options(options)
+
+
+def part_of_batch():
+    """(number, of how many): the part of a global batch that this process has to read; (0, 1) for the whole.
+
+    TensorFlow's strategies take the parts themselves, see `shared`.
+    """
+    distribution = keras.distribution.distribution()
+    if distribution is None:
+        return 0, 1
+    if distribution.num_model_replicas >= num_processes():
+        return process_number_and_count()
+    # Processes that hold parts of one copy of the model are given the same rows.
+    return distribution.data_shard_id, distribution.num_model_replicas
+
+
+def can_compile():
+    """Whether `jit_compile` can be: TensorFlow compiles nothing that sums over replicas, but on a TPU, where it always
+    does."""
+    return active_strategy() is None or num_replicas() == 1
+
+
+def check_batch_size(batch_size):
+    """Raises ValueError if the replicas cannot share batches of so many rows evenly."""
+    if batch_size % num_replicas():
+        raise ValueError(f"batch_size {batch_size} cannot be shared evenly by {num_replicas()} devices.")
+
+
+def sum_over_replicas(values):
+    """An array, or a list of them, summed over the replicas of a strategy.
+
+    Elsewhere, on one device and in JAX's meshes, what a program sees is the whole already.
+    """
+    context = _replica_context()
+    return values if context is None else context.all_reduce("sum", values)
+
+
+def replica_number():
+    """The number of the replica that computes, from 0, as a number or scalar tensor; 0 where there are none."""
+    context = _replica_context()
+    return 0 if context is None else context.replica_id_in_sync_group
+
+
+def _replica_context():
+    """TensorFlow's, within a replica of a strategy; else None."""
+    if active_strategy() is None:
+        return None
+    import tensorflow as tf
+
+    return tf.distribute.get_replica_context()
+
+
+def outputs_of_batch(model, inputs):
+    """What `model.predict_on_batch` gives, as NumPy arrays, but each replica computes its part of the rows alone.
+
+    All processes are to call it with the same whole batch, and get the outputs of all its rows.
+
+    Args:
+        model: a keras.Model.
+        inputs: nested arrays, (batch, ...); a batch that cannot be shared evenly is filled up with its first rows.
+    """
+    if not is_shared():
+        return keras.tree.map_structure(keras.ops.convert_to_numpy, model.predict_on_batch(inputs))
+    replicas, rows = num_replicas(), len(keras.tree.flatten(inputs)[0])
+    rounded = -(-rows // replicas) * replicas
+    filled = keras.tree.map_structure(lambda array: np.resize(array, (rounded, *array.shape[1:])), inputs)
+    compute = _outputs_of_replicas if active_strategy() is not None else _outputs_of_mesh
+    return keras.tree.map_structure(lambda array: np.asarray(array)[:rows], compute(model, filled))
+
+
+def _outputs_of_replicas(model, inputs):
+    """Of a strategy: each replica is given its part, and Keras joins their outputs."""
+    strategy, replicas, processes = active_strategy(), num_replicas(), num_processes()
+    devices = replicas // processes
+
+    def part(context):
+        # Keras puts the first replicas of all processes before the second ones.
+        process, device = divmod(context.replica_id_in_sync_group, devices)
+        place = device * processes + process
+        return keras.tree.map_structure(lambda array: keras.ops.array(np.split(array, replicas)[place]), inputs)
+
+    return model.predict_on_batch(strategy.experimental_distribute_values_from_function(part))
+
+
+def _outputs_of_mesh(model, inputs):
+    """Of a mesh: the compiler shares the rows, and gives the outputs to all devices."""
+    import jax
+
+    mesh = keras.distribution.distribution()
+
+    def spread(array):
+        sharding = mesh.get_data_layout(array.shape).backend_layout
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    weights = [[weight.value for weight in kind] for kind in (model.trainable_variables, model.non_trainable_variables)]
+    return _compiled_for_mesh(model)(*weights, keras.tree.map_structure(spread, inputs))
+
+
+@functools.lru_cache(maxsize=1)  # of the model that was asked last: it is asked again after each epoch
+def _compiled_for_mesh(model):
+    import jax
+
+    def outputs(trainable, others, inputs):
+        return model.stateless_call(trainable, others, inputs, training=False)[0]
+
+    mesh = keras.distribution.distribution().device_mesh.backend_mesh
+    return jax.jit(outputs, out_shardings=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
+
+
+def to_numpy(variable):
+    """A variable's whole value on this process, also where other processes hold parts of it: all must call it."""
+    if keras.backend.backend() == "jax":
+        value = variable.value
+        if not (value.is_fully_addressable or value.is_fully_replicated):
+            from jax.experimental import multihost_utils
+
+            return multihost_utils.process_allgather(value, tiled=True)
+    return keras.ops.convert_to_numpy(variable)

@@ -5,10 +5,10 @@ import tensorflow as tf
 from keras_bert_impl.preprocessing.examples import (
     parse_masked_examples,
     parse_unmasked_examples,
-    serialize_rows,
     write_masked_examples,
     write_unmasked_examples,
 )
+from keras_bert_impl.preprocessing.serialized_rows import serialize_rows
 
 LENGTH, PREDICTIONS = 7, 3
 

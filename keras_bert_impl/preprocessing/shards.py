@@ -15,7 +15,9 @@ import hashlib
 import heapq
 import json
 import multiprocessing
+import os
 import pathlib
+import threading
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -351,10 +353,17 @@ def _wordpiece_of(directory, written):
 
 
 def _prepare_worker():
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     # As many processes as cores: more threads would only wait for one another.
     with contextlib.suppress(RuntimeError):  # TensorFlow has begun already
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def _end_with_parent():
+    # A pool's processes do not notice that the one they work for was killed, and would wait for jobs for ever.
+    multiprocessing.parent_process().join()
+    os._exit(1)
 
 
 def _read_record(path):

@@ -1,7 +1,11 @@
 """Preparing data: whatever the workers, interruptions and damage, the same files."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -95,3 +99,24 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, 
         prepare(tmp_path / "data", **small_jobs)
     prepare(tmp_path / "other", skip_unreadable=True, **small_jobs)
     assert "left out:" in capsys.readouterr().out
+
+
+def test_workers_end_with_a_process_that_is_killed(tmp_path):
+    script = tmp_path / "waiting.py"
+    script.write_text(
+        "import os, time\n"
+        "from keras_bert_impl.preprocessing.shards import worker_pool\n"
+        "if __name__ == '__main__':\n"
+        "    with worker_pool(2) as pool:\n"
+        "        print(pool.submit(os.getpid).result(), flush=True)\n"
+        "        time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as waiting:
+        worker = int(waiting.stdout.readline())
+        waiting.kill()
+        try:
+            # The pipe is the worker's, too: it ends when both have.
+            assert waiting.communicate(timeout=30) == ("", None)
+        except subprocess.TimeoutExpired:
+            os.kill(worker, signal.SIGKILL)
+            raise

@@ -144,6 +144,16 @@ def test_a_kind_that_does_not_fit_says_what_would(kind, message, monkeypatch):
         pass
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("KERAS_DISTRIBUTION_NUM_PROCESSES", "2"), ("TF_CONFIG", '{"cluster": {"worker": ["one:1", "two:2"]}}')],
+)
+def test_processes_that_would_each_train_alone_are_refused(name, value, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match="names 2 processes, each of which would train alone"):
+        distribution.distributed(distribution.Distribution()).__enter__()
+
+
 def test_one_device_changes_nothing():
     with distribution.distributed(distribution.Distribution()):
         assert (distribution.num_replicas(), distribution.num_processes(), distribution.is_chief()) == (1, 1, True)

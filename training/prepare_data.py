@@ -10,7 +10,7 @@ The output holds, for each of the splits train, validation and test (90, 5 and 5
     sentences/SPLIT.jsonl                   with --labelled_sentences: {"text": ..., "label": ...}, the label being the
                                             package, top folder or file that the text is from
     held_out.txt                            a thousand sentences of the test split, in random order
-    summary.json, manifest.json             counts of all that; every file of examples with size and SHA-256
+    summary.json, manifest.json             counts of all that; every other file with size and SHA-256
 
 The text is read in pieces, each tokenized and written on its own, so that memory does not grow with the corpus, and the
 same command goes on where an interrupted one stopped. What is written does not depend on the number of workers.
@@ -44,6 +44,7 @@ from keras_bert_impl.preprocessing.shards import (
     SPLITS,
     Piece,
     Settings,
+    file_identity,
     is_whole,
     plan_shards,
     read_manifest,
@@ -92,8 +93,8 @@ class PrepareConfig:
         runner: an Apache Beam runner instead, DirectRunner, DataflowRunner, FlinkRunner or SparkRunner; the output must
             be a directory that all its machines see under this name.
         beam_options: further flags of Beam, one string: "--region=europe-west4 --project=mine".
-        verify: only compare the files of examples with the manifest; damaged ones are named, and made anew by the same
-            command without --verify.
+        verify: only compare the files with the manifest, and name damaged ones: once removed, the same command without
+            --verify makes them anew.
     """
 
     output: str
@@ -132,7 +133,7 @@ def run(config):
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     what = dataclasses.replace(config, **HOW)
     directory = check_run(config.output, what)
-    if (directory / "summary.json").is_file() and all(is_whole(directory, shard) for shard in read_manifest(directory)):
+    if is_finished(directory):
         say(f"{directory} is ready from an earlier run.")
         return json.loads((directory / "summary.json").read_text())
     tokenizer = read_tokenizer(config, directory)
@@ -158,10 +159,25 @@ def run(config):
         "examples": print_examples(settings, shards),
         "labels": write_sentences(config, settings, records, directory),
     }
-    write_json(directory / "manifest.json", {"versions": versions(), "shards": shards})
+    others = [directory / name for name in ("vocab.txt", "tokenizer_config.json", "held_out.txt")]
+    others += sorted((directory / "sentences").glob("*.jsonl"))
+    files = [{"path": path.relative_to(directory).as_posix(), **file_identity(path)} for path in others]
+    write_json(directory / "manifest.json", {"versions": versions(), "shards": shards, "files": files})
     write_json(directory / "summary.json", summary)
     shutil.rmtree(settings.work)
     return summary
+
+
+def is_finished(directory):
+    """Whether a run ended here and its files have their sizes. A vocabulary that has not is removed: it would be taken
+    for the one to go on with."""
+    if not (directory / "summary.json").is_file():
+        return False
+    shards, files = read_manifest(directory)
+    damaged = [record["path"] for record in shards + files if not is_whole(directory, record)]
+    if "vocab.txt" in damaged:
+        (directory / "vocab.txt").unlink(missing_ok=True)
+    return not damaged
 
 
 def settings_of(config):
@@ -215,8 +231,8 @@ def check_documents(counts, pairs):
     if small:
         raise ValueError(
             f"The corpus has {sum(count['documents'] for count in counts.values())} documents, which leaves "
-            f"{', '.join(small)} with fewer than the {least} that pairs={pairs} needs: give it more files, or put a "
-            "blank line between documents."
+            f"{', '.join(small)} with fewer than the {least} that pairs={pairs} needs: give it more files (running "
+            "text is one document a file; of one sentence a line, blank lines part documents)."
         )
 
 
@@ -320,28 +336,29 @@ def print_examples(settings, shards):
 def restore_records(directory, settings):
     """Takes the files of a finished run that are whole for done, so that only the others are made anew."""
     if (directory / "manifest.json").is_file():
-        for shard in read_manifest(directory):
+        for shard in read_manifest(directory)[0]:
             if is_whole(directory, shard):
                 write_record(shard_record(settings, shard["path"]), shard)
 
 
 def verify(directory):
-    """Compares every file of examples with the manifest; ends the program with status 1 if one is damaged."""
+    """Compares every file with the manifest; ends the program with status 1 if one is damaged."""
     if not (directory / "manifest.json").is_file():
         raise ValueError(f"{directory} has no manifest.json: its preparation is not finished, or was not done here.")
-    shards = read_manifest(directory)
+    shards, others = read_manifest(directory)
+    files = shards + others
     damaged = [
-        shard for shard in progress(shards, "verifying", len(shards)) if not is_whole(directory, shard, thorough=True)
+        file for file in progress(files, "verifying", len(files)) if not is_whole(directory, file, thorough=True)
     ]
-    for shard in damaged:
-        say(f"  {directory / shard['path']} is missing, or not what was written (SHA-256 {shard['sha256'][:12]}...)")
+    for file in damaged:
+        say(f"  {directory / file['path']} is missing, or not what was written (SHA-256 {file['sha256'][:12]}...)")
     if damaged:
         sys.exit(
-            f"error: {len(damaged)} of {len(shards)} files are damaged: remove them, and the command that made them "
+            f"error: {len(damaged)} of {len(files)} files are damaged: remove them, and the command that made them "
             "makes them anew."
         )
-    say(f"  {len(shards)} files are as they were written.")
-    return {"files": len(shards)}
+    say(f"  {len(files)} files are as they were written.")
+    return {"files": len(files)}
 
 
 if __name__ == "__main__":

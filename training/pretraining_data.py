@@ -10,6 +10,8 @@ from keras_bert_impl import WordPieceTokenizer, distribution
 from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams, read_training_data
 from keras_bert_impl.preprocessing.shards import is_whole, read_json, read_manifest
 
+TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
+
 
 class PretrainingData:
     """The prepared data of a run: its tokenizer, its row length, its batches."""
@@ -23,6 +25,9 @@ class PretrainingData:
                 f"{self.directory} holds no prepared data: run training/prepare_data.py --output first."
             ) from None
         prepared = read_json(self.directory, "run.json")["configuration"]
+        shards, files = read_manifest(self.directory)
+        # In full: rows with ids of another vocabulary train to nothing.
+        self._refuse([file for file in files if file["path"] in TOKENIZER_FILES and not self._is_whole(file, True)])
         self.tokenizer = self._read_tokenizer()
         lengths = summary["sequence_lengths"]
         self.sequence_length = config.sequence_length or lengths[0]
@@ -34,7 +39,11 @@ class PretrainingData:
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.has_pairs = prepared["pairs"] in PAIRS
         self.num_examples = summary["examples"][str(self.sequence_length)]
-        self.shards = self._check_shards()
+        self.shards = sorted(
+            (shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)),
+            key=lambda shard: shard["path"],
+        )
+        self._refuse([shard for shard in self.shards if not self._is_whole(shard)])
         of_training = self._shards_of("train")
         check_streams(config.streams, config.batch_size, distribution.part_of_batch()[1], len(of_training))
         tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
@@ -46,17 +55,12 @@ class PretrainingData:
         if "://" not in self.directory:
             return WordPieceTokenizer.from_pretrained(self.directory)
         with tempfile.TemporaryDirectory() as near:
-            for name in ("vocab.txt", "tokenizer_config.json"):
+            for name in TOKENIZER_FILES:
                 tf.io.gfile.copy(f"{self.directory}/{name}", f"{near}/{name}")
             return WordPieceTokenizer.from_pretrained(near)
 
-    def _check_shards(self):
-        """The manifest's entries of this row length. Raises ValueError naming files that are missing or cut."""
-        shards = [
-            shard for shard in read_manifest(self.directory) if shard["path"].split("/")[1] == str(self.sequence_length)
-        ]
-        self._refuse([shard for shard in shards if not is_whole(self.directory, shard)])
-        return sorted(shards, key=lambda shard: shard["path"])
+    def _is_whole(self, file, thorough=False):
+        return is_whole(self.directory, file, thorough)
 
     def _shards_of(self, split):
         return [shard for shard in self.shards if f"/{split}/" in shard["path"]]
@@ -76,7 +80,7 @@ class PretrainingData:
             yield
         except Exception as error:
             if "DataLossError" in repr(type(error)) or "corrupted record" in str(error):
-                self._refuse([shard for shard in self.shards if not is_whole(self.directory, shard, thorough=True)])
+                self._refuse([shard for shard in self.shards if not self._is_whole(shard, thorough=True)])
             raise
 
     def for_fit(self, split, **options):

@@ -148,7 +148,10 @@ class TextCorpus:
 
     def _report(self, place, reason):
         if self.on_error == "raise":
-            raise ValueError(f'{place}: {reason} (on_error="skip" leaves it out.)')
+            raise ValueError(
+                f'{place}: {reason} (on_error="skip", in training/prepare_data.py --skip_unreadable true, goes on '
+                "without it.)"
+            )
         self.problems.append(Problem(place, reason))
         logger.warning("Left out %s: %s", place, reason)
 

@@ -10,7 +10,7 @@ import typing
 import keras
 
 from keras_bert_impl import mended_keras
-from keras_bert_impl.distribution.processes import ending_with_the_others, join_processes
+from keras_bert_impl.distribution.processes import ending_with_the_others, join_processes, processes_in_environment
 
 # What each needs; "single" runs on every backend.
 BACKENDS = {
@@ -56,6 +56,12 @@ def distributed(options):
     """
     kind, backend = options.distribution, keras.backend.backend()
     if kind == "single":
+        count = processes_in_environment()
+        if count > 1:
+            raise ValueError(
+                f"The environment names {count} processes, each of which would train alone with --distribution single: "
+                "name another distribution, or unset KERAS_DISTRIBUTION_NUM_PROCESSES and TF_CONFIG."
+            )
         yield
         return
     if BACKENDS[kind] != backend:

@@ -37,13 +37,19 @@ def join_processes():
         return
     if found:
         if len(found) < len(names):
-            raise ValueError(f"Of {', '.join(names)} only {', '.join(found)} is set: all three are needed.")
+            raise ValueError(f"Of {', '.join(names)} only {' and '.join(found)} set: all three are needed.")
         addresses, number, index = (os.environ[name] for name in names)
         jax.distributed.initialize(
             addresses.split(",")[0], int(number), int(index), heartbeat_timeout_seconds=HEARTBEAT_SECONDS
         )
     elif len(os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",")) > 1:
         jax.distributed.initialize(heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
+
+
+def processes_in_environment():
+    """How many processes the environment variables of either backend name, 1 if none do."""
+    workers = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {}).get("worker", ())
+    return max(1, int(os.environ.get("KERAS_DISTRIBUTION_NUM_PROCESSES", 1)), len(workers))
 
 
 def num_processes():

@@ -178,12 +178,14 @@ def read_json(directory, name):
 
 
 def read_manifest(directory):
-    """The records of the files of examples of a finished run; `directory` as for `read_json`."""
-    return read_json(directory, "manifest.json")["shards"]
+    """(the records of the files of examples of a finished run, those of its other files); `directory` as for
+    `read_json`."""
+    manifest = read_json(directory, "manifest.json")
+    return manifest["shards"], manifest["files"]
 
 
 def is_whole(directory, record, thorough=False):
-    """Whether a file of examples is there with the size of its record; `thorough` reads it for its SHA-256, too."""
+    """Whether a file is there with the size of its record; `thorough` reads it for its SHA-256, too."""
     path = f"{directory}/{record['path']}"
     if not tf.io.gfile.exists(path) or tf.io.gfile.stat(path).length != record["bytes"]:
         return False

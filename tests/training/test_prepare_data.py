@@ -10,7 +10,9 @@ import sys
 import pytest
 
 import prepare_data
+import pretrain
 from keras_bert_impl.preprocessing import shards
+from pretraining_data import PretrainingData
 
 
 @pytest.fixture
@@ -81,7 +83,22 @@ def test_a_damaged_file_is_named_and_made_anew(tmp_path, small_jobs, capsys):
     damaged.unlink()
     prepare(tmp_path / "data", **small_jobs)
     assert examples(tmp_path / "data") == whole
-    assert prepare(tmp_path / "data", verify=True) == {"files": len(whole)}
+    others = ("vocab.txt", "tokenizer_config.json", "held_out.txt")
+    assert prepare(tmp_path / "data", verify=True) == {"files": len(whole) + len(others)}
+
+
+def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsys):
+    prepare(tmp_path / "data", **small_jobs)
+    whole, vocabulary = examples(tmp_path / "data"), tmp_path / "data" / "vocab.txt"
+    text = vocabulary.read_text()
+    vocabulary.write_text(text[: len(text) // 2])
+    with pytest.raises(SystemExit, match=r"1 of \d+ files are damaged"):
+        prepare(tmp_path / "data", verify=True)
+    assert str(vocabulary) in capsys.readouterr().out
+    with pytest.raises(ValueError, match=r"vocab\.txt is missing or damaged"):
+        PretrainingData(pretrain.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run")))
+    prepare(tmp_path / "data", **small_jobs)
+    assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
 
 
 def test_beam_writes_the_same_files(tmp_path, small_jobs):

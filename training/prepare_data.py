@@ -27,6 +27,7 @@ if __name__ in ("__main__", "__mp_main__"):  # the script and its processes, not
 
 import quiet_start  # noqa: F401
 
+import collections
 import contextlib
 import dataclasses
 import json
@@ -147,7 +148,7 @@ def run(config):
     restore_records(directory, settings)
     with jobs_runner(config, settings, size) as do:
         records = do(tokenize_piece, pieces, "tokenizing")
-        report_problems(records)
+        report_reading(records)
         statistics = print_statistics(records)
         check_documents(statistics, config.pairs)
         shards = do(write_shard, plan_shards(settings, records), "writing examples")
@@ -217,11 +218,11 @@ def read_pieces(config):
 
 
 class ReadCorpus(list):
-    """The documents of a corpus, and the problems met in reading it."""
+    """The documents of a corpus, the problems met in reading it, and what its files were taken for."""
 
     def __init__(self, documents, corpus):
         super().__init__(documents)
-        self.problems = getattr(corpus, "problems", [])
+        self.problems, self.formats = getattr(corpus, "problems", []), getattr(corpus, "formats", {})
 
 
 def check_documents(counts, pairs):
@@ -296,11 +297,15 @@ def jobs_runner(config, settings, size):
         yield do
 
 
-def report_problems(records):
-    """Prints what could not be read."""
+def report_reading(records):
+    """Prints what text files were taken for, and what could not be read."""
+    formats = collections.Counter()
     for record in records:
+        formats.update(record["formats"])
         for place, reason in record["problems"]:
             say(f"  left out: {place}: {reason}")
+    if formats:
+        say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
 
 
 def print_statistics(records):

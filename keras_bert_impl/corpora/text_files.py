@@ -1,5 +1,6 @@
 """A person's own text files as documents of sentences: .txt and .jsonl, plain or compressed, read as a stream."""
 
+import collections
 import contextlib
 import copy
 import glob
@@ -65,6 +66,7 @@ class TextCorpus:
 
     Attributes:
         files: sorted list of pathlib.Path.
+        formats: how many files the last iteration read as "running text" and "one sentence a line".
         problems: list of `Problem` of the last iteration. A text file is read up to the damage, and the document
             in which the damage lies is left out; a bad .jsonl row is left out alone.
 
@@ -82,7 +84,7 @@ class TextCorpus:
         self.sentences = sentences
         self.text_field = text_field
         self.root, self.files = files_at(self.path)
-        self.problems = []
+        self.problems, self.formats = [], collections.Counter()
         self.may_be_empty = False
 
     def pieces(self, piece_bytes):
@@ -102,11 +104,12 @@ class TextCorpus:
 
     def _with_files(self, files):
         piece = copy.copy(self)
-        piece.files, piece.problems, piece.may_be_empty = files, [], True
+        piece.files, piece.may_be_empty = files, True
+        piece.problems, piece.formats = [], collections.Counter()
         return piece
 
     def __iter__(self):
-        self.problems = []
+        self.problems, self.formats = [], collections.Counter()
         is_empty = not self.may_be_empty
         for file in self.files:
             for number, sentences in self._numbered_documents(file):
@@ -131,7 +134,9 @@ class TextCorpus:
 
     def _texts(self, file):
         by_line = has_sentence_per_line(_first_lines(file)) if self.sentences == "auto" else self.sentences == "lines"
-        logger.info("%s is read as %s.", file, "one sentence a line" if by_line else "running text")
+        text_format = "one sentence a line" if by_line else "running text"
+        logger.info("%s is read as %s.", file, text_format)
+        self.formats[text_format] += 1
         documents = documents_of_sentence_lines if by_line else documents_of_running_text
         return enumerate(documents(text_lines(file)), start=1)
 

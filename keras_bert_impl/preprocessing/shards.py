@@ -99,7 +99,8 @@ def tokenize_piece(settings, piece):
     """Reads a piece of the corpus, writes its token files; returns its record.
 
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
-    what could not be read, and `sources`, how many sentences each source has in each split.
+    what could not be read, `formats`, what files were taken for and how many, and `sources`, how many sentences each
+    source has in each split.
     """
     path = settings.work / f"piece-{piece.number:05d}.json"
     record = _read_record(path)
@@ -121,7 +122,8 @@ def tokenize_piece(settings, piece):
             kept.add(split, by_split[split])
     kept.write(settings.work / f"sentences-{piece.number:05d}.json")
     problems = [list(problem) for problem in getattr(piece.documents, "problems", ())]
-    return write_record(path, {"blocks": blocks, "problems": problems, "sources": kept.counts})
+    formats = dict(getattr(piece.documents, "formats", {}))
+    return write_record(path, {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts})
 
 
 def plan_shards(settings, pieces):

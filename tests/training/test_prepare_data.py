@@ -115,7 +115,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, 
     with pytest.raises(ValueError, match=r"broken\.txt: line 1"):
         prepare(tmp_path / "data", **small_jobs)
     prepare(tmp_path / "other", skip_unreadable=True, **small_jobs)
-    assert "left out:" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "left out:" in printed
+    assert "text files read as running text: 1, one sentence a line: 2\n" in printed
 
 
 def test_workers_end_with_a_process_that_is_killed(tmp_path):

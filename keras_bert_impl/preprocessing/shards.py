@@ -183,6 +183,8 @@ def read_manifest(directory):
     """(the records of the files of examples of a finished run, those of its other files); `directory` as for
     `read_json`."""
     manifest = read_json(directory, "manifest.json")
+    if "files" not in manifest:
+        raise ValueError(f"{directory}/manifest.json is of an earlier version: prepare the data again, elsewhere.")
     return manifest["shards"], manifest["files"]
 
 

@@ -45,6 +45,7 @@ from keras_bert_impl.preprocessing.shards import (
     SPLITS,
     Piece,
     Settings,
+    damaged_files,
     file_identity,
     is_whole,
     plan_shards,
@@ -134,9 +135,14 @@ def run(config):
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     what = dataclasses.replace(config, **HOW)
     directory = check_run(config.output, what)
-    if is_finished(directory):
-        say(f"{directory} is ready from an earlier run.")
-        return json.loads((directory / "summary.json").read_text())
+    if (directory / "summary.json").is_file():
+        shards, others = read_manifest(directory)
+        damaged = damaged_files(directory, shards + others)
+        if not damaged:
+            say(f"{directory} is ready from an earlier run.")
+            return json.loads((directory / "summary.json").read_text())
+        for file in damaged:  # a vocabulary, above all, would be taken for the one to go on with
+            (directory / file["path"]).unlink(missing_ok=True)
     tokenizer = read_tokenizer(config, directory)
     pieces, size = read_pieces(config)
     if tokenizer is None:
@@ -167,18 +173,6 @@ def run(config):
     write_json(directory / "summary.json", summary)
     shutil.rmtree(settings.work)
     return summary
-
-
-def is_finished(directory):
-    """Whether a run ended here and its files have their sizes. A vocabulary that has not is removed: it would be taken
-    for the one to go on with."""
-    if not (directory / "summary.json").is_file():
-        return False
-    shards, files = read_manifest(directory)
-    damaged = [record["path"] for record in shards + files if not is_whole(directory, record)]
-    if "vocab.txt" in damaged:
-        (directory / "vocab.txt").unlink(missing_ok=True)
-    return not damaged
 
 
 def settings_of(config):
@@ -352,9 +346,7 @@ def verify(directory):
         raise ValueError(f"{directory} has no manifest.json: its preparation is not finished, or was not done here.")
     shards, others = read_manifest(directory)
     files = shards + others
-    damaged = [
-        file for file in progress(files, "verifying", len(files)) if not is_whole(directory, file, thorough=True)
-    ]
+    damaged = damaged_files(directory, progress(files, "verifying", len(files)), thorough=True)
     for file in damaged:
         say(f"  {directory / file['path']} is missing, or not what was written (SHA-256 {file['sha256'][:12]}...)")
     if damaged:

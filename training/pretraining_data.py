@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_bert_impl import WordPieceTokenizer, distribution
 from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams, read_training_data
-from keras_bert_impl.preprocessing.shards import is_whole, read_json, read_manifest
+from keras_bert_impl.preprocessing.shards import damaged_files, read_json, read_manifest
 
 TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
 
@@ -27,7 +27,7 @@ class PretrainingData:
         prepared = read_json(self.directory, "run.json")["configuration"]
         shards, files = read_manifest(self.directory)
         # In full: rows with ids of another vocabulary train to nothing.
-        self._refuse([file for file in files if file["path"] in TOKENIZER_FILES and not self._is_whole(file, True)])
+        self._refuse_damaged([file for file in files if file["path"] in TOKENIZER_FILES], thorough=True)
         self.tokenizer = self._read_tokenizer()
         lengths = summary["sequence_lengths"]
         self.sequence_length = config.sequence_length or lengths[0]
@@ -43,7 +43,7 @@ class PretrainingData:
             (shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)),
             key=lambda shard: shard["path"],
         )
-        self._refuse([shard for shard in self.shards if not self._is_whole(shard)])
+        self._refuse_damaged(self.shards)
         of_training = self._shards_of("train")
         check_streams(config.streams, config.batch_size, distribution.part_of_batch()[1], len(of_training))
         tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
@@ -59,15 +59,13 @@ class PretrainingData:
                 tf.io.gfile.copy(f"{self.directory}/{name}", f"{near}/{name}")
             return WordPieceTokenizer.from_pretrained(near)
 
-    def _is_whole(self, file, thorough=False):
-        return is_whole(self.directory, file, thorough)
-
     def _shards_of(self, split):
         return [shard for shard in self.shards if f"/{split}/" in shard["path"]]
 
-    def _refuse(self, damaged):
+    def _refuse_damaged(self, files, thorough=False):
+        damaged = damaged_files(self.directory, files, thorough)
         if damaged:
-            names = ", ".join(f"{self.directory}/{shard['path']}" for shard in damaged)
+            names = ", ".join(f"{self.directory}/{file['path']}" for file in damaged)
             raise ValueError(
                 f"{names} {'is' if len(damaged) == 1 else 'are'} missing or damaged: remove what is there of it, and "
                 "give the command of training/prepare_data.py again."
@@ -80,7 +78,7 @@ class PretrainingData:
             yield
         except Exception as error:
             if "DataLossError" in repr(type(error)) or "corrupted record" in str(error):
-                self._refuse([shard for shard in self.shards if not self._is_whole(shard, thorough=True)])
+                self._refuse_damaged(self.shards, thorough=True)
             raise
 
     def for_fit(self, split, **options):

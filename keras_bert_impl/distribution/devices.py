@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import typing
@@ -10,7 +9,12 @@ import typing
 import keras
 
 from keras_bert_impl import mended_keras
-from keras_bert_impl.distribution.processes import ending_with_the_others, join_processes, processes_in_environment
+from keras_bert_impl.distribution.processes import (
+    ending_with_the_others,
+    join_processes,
+    processes_in_environment,
+    workers_of_tensorflow,
+)
 
 # What each needs; "single" runs on every backend.
 BACKENDS = {
@@ -92,8 +96,7 @@ def _strategy(options):
     if options.distribution == "tpu":
         return _tpu_strategy(options.tpu)
     if options.distribution == "multi_worker":
-        cluster = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {})
-        if not cluster.get("worker"):
+        if not workers_of_tensorflow():
             raise ValueError(
                 "--distribution multi_worker needs the environment variable TF_CONFIG, on every machine: "
                 '\'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}\'.'

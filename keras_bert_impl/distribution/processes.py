@@ -48,8 +48,12 @@ def join_processes():
 
 def processes_in_environment():
     """How many processes the environment variables of either backend name, 1 if none do."""
-    workers = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {}).get("worker", ())
-    return max(1, int(os.environ.get("KERAS_DISTRIBUTION_NUM_PROCESSES", 1)), len(workers))
+    return max(1, int(os.environ.get("KERAS_DISTRIBUTION_NUM_PROCESSES", 1)), len(workers_of_tensorflow()))
+
+
+def workers_of_tensorflow():
+    """The addresses of the workers that TF_CONFIG names."""
+    return json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {}).get("worker", [])
 
 
 def num_processes():
@@ -70,8 +74,7 @@ def process_number_and_count():
         return jax.process_index(), jax.process_count()
     strategy = active_strategy()
     if strategy is not None and strategy.cluster_resolver is not None and "TF_CONFIG" in os.environ:
-        task = json.loads(os.environ["TF_CONFIG"])
-        return task["task"]["index"], len(task["cluster"]["worker"])
+        return json.loads(os.environ["TF_CONFIG"])["task"]["index"], len(workers_of_tensorflow())
     return 0, 1
 
 

@@ -10,6 +10,7 @@ import contextlib
 import numpy as np
 import tensorflow as tf
 
+from keras_bert_impl.preprocessing.packing import pad_rows
 from keras_bert_impl.preprocessing.row_packing import unpack_features
 from keras_bert_impl.preprocessing.serialized_rows import serialize_rows
 
@@ -159,30 +160,6 @@ def parse_unmasked_examples(records, sequence_length, pad_id=0):
     )
     rows = pad_rows({"token_ids": parsed.pop("input_ids"), **parsed}, sequence_length, pad_id)
     return {**rows, "next_sentence_labels": tf.cast(rows["next_sentence_labels"], tf.int32)}
-
-
-def pad_rows(rows, sequence_length, pad_id):
-    """Arrays (rows, sequence_length) of rows without padding.
-
-    Args:
-        rows: dict of `token_ids`, RaggedTensor (rows, tokens), `first_segment_length` (rows,), and further entries that
-            are handed through.
-        sequence_length: of the arrays.
-        pad_id: id of [PAD].
-
-    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, sequence_length), and the further entries.
-    """
-    rows = dict(rows)
-    token_ids, first_length = rows.pop("token_ids"), rows.pop("first_segment_length")
-    position = tf.range(sequence_length, dtype=tf.int64)[tf.newaxis]  # (1, length)
-    is_token = position < token_ids.row_lengths()[:, tf.newaxis]  # (rows, length)
-    is_second = is_token & (position >= tf.cast(first_length, tf.int64)[:, tf.newaxis])
-    return {
-        "token_ids": tf.cast(token_ids.to_tensor(pad_id, shape=(None, sequence_length)), tf.int32),
-        "padding_mask": tf.cast(is_token, tf.int32),
-        "segment_ids": tf.cast(is_second, tf.int32),
-        **rows,
-    }
 
 
 def _unmasked_columns(rows):

@@ -74,13 +74,30 @@ def _lay_out(pieces, first_length, sequence_length, pad_id):
     num_rows = pieces[1].nrows()
     columns = [p if isinstance(p, tf.RaggedTensor) else tf.fill([num_rows, 1], p) for p in pieces]
     rows = tf.concat(columns, axis=1)  # (batch, tokens of the row)
+    return pad_rows({"token_ids": rows, "first_segment_length": first_length}, sequence_length, pad_id)
+
+
+def pad_rows(rows, sequence_length, pad_id):
+    """Arrays (rows, sequence_length) of rows without padding.
+
+    Args:
+        rows: dict of `token_ids`, RaggedTensor (rows, tokens), `first_segment_length` (rows,), and further entries that
+            are handed through.
+        sequence_length: of the arrays.
+        pad_id: id of [PAD].
+
+    Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, sequence_length), and the further entries.
+    """
+    rows = dict(rows)
+    token_ids, first_length = rows.pop("token_ids"), rows.pop("first_segment_length")
     position = tf.range(sequence_length, dtype=tf.int64)[tf.newaxis]  # (1, length)
-    is_token = position < rows.row_lengths()[:, tf.newaxis]  # (batch, length)
-    is_second = is_token & (position >= first_length[:, tf.newaxis])
+    is_token = position < token_ids.row_lengths()[:, tf.newaxis]  # (rows, length)
+    is_second = is_token & (position >= tf.cast(first_length, tf.int64)[:, tf.newaxis])
     return {
-        "token_ids": rows.to_tensor(pad_id, shape=(None, sequence_length)),  # (batch, length)
-        "segment_ids": tf.cast(is_second, tf.int32),
+        "token_ids": tf.cast(token_ids.to_tensor(pad_id, shape=(None, sequence_length)), tf.int32),
         "padding_mask": tf.cast(is_token, tf.int32),
+        "segment_ids": tf.cast(is_second, tf.int32),
+        **rows,
     }
 
 

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from keras_bert_impl import features
 from keras_bert_impl.preprocessing.examples import (
-    pad_rows,
     parse_masked_examples,
     parse_packed_examples,
     parse_unmasked_examples,
@@ -19,6 +18,7 @@ from keras_bert_impl.preprocessing.examples import (
 )
 from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.preprocessing.next_sentence import chunk_documents
+from keras_bert_impl.preprocessing.packing import pad_rows
 from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
 from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences

@@ -196,6 +196,11 @@ def is_whole(directory, record, thorough=False):
     return not thorough or file_identity(path)["sha256"] == record["sha256"]
 
 
+def damaged_files(directory, records, thorough=False):
+    """Those of the records whose files are not whole, see `is_whole`."""
+    return [record for record in records if not is_whole(directory, record, thorough)]
+
+
 def file_identity(path):
     """The size in bytes and the SHA-256 of a file."""
     digest, size = hashlib.sha256(), 0

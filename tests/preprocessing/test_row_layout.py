@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.preprocessing.examples import pad_rows
-from keras_bert_impl.preprocessing.packing import pack, truncate_pairs
+from keras_bert_impl.preprocessing.packing import pack, pad_rows, truncate_pairs
 from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
 
 CLS, SEP, PAD = 1001, 1002, 1000
@@ -46,17 +45,11 @@ def test_truncation_at_random_of_a_pair_does_not_depend_on_its_batch():
     np.testing.assert_array_equal(truncate_at_random(ranges[3:4], 5, 1, 0, np.arange(3, 4)), together[3:4])
 
 
-def test_rows_are_laid_out_as_those_of_other_inputs():
-    ranges = random_ranges(50)
-    expected = pack(ragged(ranges[:, 0]), ragged(ranges[:, 1]), 24, CLS, SEP, PAD)
-    rows = pad_rows(lay_out(TOKENS, ranges, CLS, SEP), 24, PAD)
-    for name in ("token_ids", "segment_ids", "padding_mask"):
-        np.testing.assert_array_equal(rows[name], expected[name], err_msg=name)
-
-
-def test_single_segments_are_laid_out_as_those_of_other_inputs():
-    ranges = random_ranges(50)[:, :1]
-    expected = pack(ragged(ranges[:, 0]), None, 24, CLS, SEP, PAD)
+@pytest.mark.parametrize("segments", [1, 2])
+def test_rows_are_laid_out_as_those_of_other_inputs(segments):
+    ranges = random_ranges(50)[:, :segments]
+    second = ragged(ranges[:, 1]) if segments == 2 else None
+    expected = pack(ragged(ranges[:, 0]), second, 24, CLS, SEP, PAD)
     rows = pad_rows(lay_out(TOKENS, ranges, CLS, SEP), 24, PAD)
     for name in ("token_ids", "segment_ids", "padding_mask"):
         np.testing.assert_array_equal(rows[name], expected[name], err_msg=name)

@@ -1,0 +1,35 @@
+"""What a page of the documentation shows, taken from its own text: Python blocks, commands, what they print."""
+
+import pathlib
+import re
+import shlex
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def python_blocks(page):
+    """The code of each ```python block of a page, in order."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def indented_blocks(page):
+    """Each block indented by four spaces, without the indentation, in order."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)
+    return [re.sub(r"^    ", "", block, flags=re.MULTILINE).strip("\n") for block in found]
+
+
+def commands(block, program="python"):
+    """The commands of a block that call `program`, each a list of words without the program and comments.
+
+    A backslash at the end of a line joins it with the next; variables before the program are left out.
+    """
+    joined = re.sub(r" *\\\n *", " ", block)
+    found = re.findall(rf"^ *(?:\w+=\S+ +)*(?:\S*/)?{program} +(.*)$", joined, re.MULTILINE)
+    return [shlex.split(command, comments=True) for command in found]
+
+
+def shape_of_line(line):
+    """A printed line with its numbers, and the units of its times, replaced: what two runs have in common."""
+    line = re.sub(r"\d[\d,.:]*(e-?\d+)?", "N", line.strip())
+    return re.sub(r"N ?(ms|us|s)\b", "N s", line)

@@ -1,0 +1,169 @@
+"""The README's commands and its Python example, run from the README's own text.
+
+Commands that take days are run with the options of SMALL added; the data have the names and places that the README
+gives them, and are small.
+"""
+
+import gzip
+import json
+import os
+import pathlib
+import runpy
+import subprocess
+import sys
+
+import keras
+import pytest
+from conftest import WORDS
+from documentation import ROOT, commands, indented_blocks, python_blocks, shape_of_line
+from made_tasks import SENTENCES, write_lines
+
+import keras_bert_impl as kbi
+
+PAGE = "README.md"
+ENCODER = "runs/quickstart/python_docs/tensorflow/pretrain/encoder"
+QUICK_PRETRAINING = ["--size=bert_tiny", "--steps=2", "--batch_size=2", "--validation_batches=1", "--jit_compile=off"]
+QUICK_FINETUNING = ["--epochs=3", "--batch_size=8", "--sequence_length=32", "--jit_compile=off"]
+SMALL_SEARCH = ["--search_learning_rates=[5e-5,2e-5]", "--search_batch_sizes=[8]", "--search_epochs=[1]"]
+SMALL = {
+    "training/pretrain.py": QUICK_PRETRAINING,
+    "training/finetune.py": [*QUICK_FINETUNING, *SMALL_SEARCH],
+}
+HEAVY = ("make", "pip install")
+
+
+def block_with(word):
+    """The only block of the README whose commands hold `word`."""
+    (block,) = [block for block in indented_blocks(PAGE) if word in block and not block.startswith(HEAVY)]
+    return block
+
+
+def write_checkpoint(path, vocabulary):
+    config = kbi.BertConfig(len(vocabulary), hidden_size=12, num_layers=2, num_heads=3, intermediate_size=21)
+    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(path)
+    kbi.WordPieceTokenizer(vocabulary).save_pretrained(path)
+
+
+def write_glue(folder):
+    pairs = [f"{n}\t{n}\t{SENTENCES[n % 5]}\t{SENTENCES[n % 3]}" for n in range(9)]
+    head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    for split in ("train", "dev"):
+        write_lines(folder / "MRPC" / f"{split}.tsv", [head, *(f"{n % 2}\t{pair}" for n, pair in enumerate(pairs))])
+        rows = [f"{n}\t{SENTENCES[n % 5]}\t{SENTENCES[n % 3]}\t{('not_', '')[n % 2]}entailment" for n in range(9)]
+        write_lines(folder / "RTE" / f"{split}.tsv", ["index\tsentence1\tsentence2\tlabel", *rows])
+
+
+def write_squad(folder):
+    question = {"id": "q", "question": "who sat", "answers": [{"text": "cat", "answer_start": 4}]}
+    paragraph = {"context": "the cat sat", "qas": [{**question, "is_impossible": False}]}
+    dataset = {"version": "v2.0", "data": [{"title": "t", "paragraphs": [paragraph]}]}
+    for name, content in (
+        ("dev-v2.0.json", dataset),
+        ("predictions.json", {"q": "cat"}),
+        ("null_odds.json", {"q": 0.0}),
+    ):
+        write_lines(folder / name, [json.dumps(content)])
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory, text_folder):
+    """A folder that looks like a clone in which the quickstart has run, with the data that the README names."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("training", "tpu"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "corpus" / "deep").mkdir(parents=True)
+    for path in text_folder.glob("*.txt"):
+        with gzip.open(folder / "corpus" / "deep" / f"{path.name}.gz", "wb") as file:
+            file.write(path.read_bytes())
+    text = (text_folder / "numpy.txt").read_text(encoding="utf-8")
+    words = kbi.tokenizers.learn_vocabulary(text.splitlines(), 600)
+    write_lines(folder / "vocab.txt", words)
+    write_checkpoint(folder / ENCODER, words)
+    for name in ("bert-base-uncased", "minilm"):
+        write_checkpoint(folder / name, WORDS)
+    write_glue(folder / "glue")
+    write_squad(folder)
+    return folder
+
+
+@pytest.fixture
+def shell(clone, monkeypatch, capfd):
+    """Runs the commands of a block in the clone, each as if it were its own process; gives what they printed."""
+    monkeypatch.chdir(clone)
+
+    def run(block):
+        for script, *arguments in commands(block):
+            monkeypatch.setattr(sys, "argv", [script, *arguments, *SMALL.get(script, [])])
+            loaded = dict(sys.modules)
+            runpy.run_path(str(ROOT / script), run_name="__main__")
+            # prepare_data.py keeps its process from importing what it does not use; the next script imports it.
+            for name in [name for name, module in sys.modules.items() if module is None]:
+                sys.modules.pop(name)
+                sys.modules |= {name: loaded[name]} if name in loaded else {}
+        return capfd.readouterr().out
+
+    return run
+
+
+def test_the_python_example_runs(clone, monkeypatch):
+    (example,) = [block for block in python_blocks(PAGE) if block.startswith("import keras_bert_impl")]
+    monkeypatch.chdir(clone)
+    found = {}
+    exec(compile(example, PAGE, "exec"), found)
+    assert found["classifier"].predict(["what a film"], verbose=0).shape == (1, 2)
+    assert json.loads(pathlib.Path("my_classifier/config.json").read_text())["id2label"] == {"0": "bad", "1": "good"}
+    assert pathlib.Path("my_saved_model/saved_model.pb").is_file()
+
+
+on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the scripts run on TensorFlow")
+
+
+@on_tensorflow
+def test_the_commands_of_pretraining_run_one_after_the_other(shell, clone):
+    printed = shell(block_with("--verify"))
+    assert "are as they were written" in printed
+    assert (clone / "runs/base_512/encoder/model.safetensors").is_file()
+
+
+@on_tensorflow
+def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
+    (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
+    if not (clone / "data").is_dir():
+        shell(block_with("--verify").split("\n    --output data\n")[0] + " --output data")
+    printed = shell(block_with("training/fill_mask.py").split("Next:")[1])
+    assert "It returns a [MASK] of integers." in printed
+    assert (clone / "runs/bert_small/encoder/model.safetensors").is_file()
+
+
+@pytest.fixture
+def quick_steps():
+    """Steps as Python runs them: tracing a graph takes longer than the few steps here."""
+    tf = pytest.importorskip("tensorflow")
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@on_tensorflow
+def test_the_commands_of_fine_tuning_run(quick_steps, shell, clone):
+    printed = shell(block_with("--task glue"))
+    assert '"exact": 100.0' in printed
+    for run in ("runs/mrpc", "runs/search"):
+        assert (clone / run / "metrics.json").is_file()
+    assert (clone / "runs/glue/table.txt").is_file()
+
+
+@on_tensorflow
+def test_fine_tuning_prints_what_the_readme_shows(quick_steps, shell):
+    block = block_with("--task rte")
+    printed = set(map(shape_of_line, shell(block).splitlines()))
+    shown = block.split("\n\n", 1)[1].splitlines()
+    assert [line for line in shown if shape_of_line(line) not in printed] == []
+
+
+def test_the_make_targets_of_the_readme_exist():
+    lines = "\n".join(indented_blocks(PAGE))
+    targets = {command[0] for command in commands(lines, "make")}
+    assert targets == {"quickstart", "test"}
+    for target in targets:
+        subprocess.run(["make", "--dry-run", target], cwd=ROOT, check=True, capture_output=True, env=os.environ)

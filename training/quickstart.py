@@ -135,7 +135,7 @@ def masked_sentences(data, tokenizer, count):
 
 
 def export_classifier(checkpoint, directory, data, start):
-    """Exports the classifier and predicts test sentences with it in a process that has TensorFlow alone."""
+    """Exports the classifier and predicts test sentences in a process with TensorFlow and tensorflow_text alone."""
     texts = text_classification.read_examples(data / "sentences" / "test.jsonl").texts
     return export(BertTextClassifier, checkpoint, directory, texts[:: len(texts) // 3][:3], start)
 

@@ -145,7 +145,8 @@ def _check_tensorflow():
     missing = [name for name in ("tensorflow", "tensorflow_text") if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
-            f"A SavedModel needs {' and '.join(missing)}, not installed: pip install keras_bert_impl[tensorflow]"
+            f"A SavedModel needs {' and '.join(missing)}, not installed: pip install 'keras_bert_impl[tensorflow]' "
+            "(Windows has no tensorflow-text: export what save_pretrained wrote under WSL or Linux)."
         )
 
 

@@ -327,7 +327,7 @@ def test_written_nothing_keeps_the_old_directory(classifier, tmp_path, monkeypat
 
 def test_missing_tensorflow_is_one_line_with_the_remedy(classifier, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install keras_bert_impl\[tensorflow\]$"):
+    with pytest.raises(ImportError, match=r"pip install 'keras_bert_impl\[tensorflow\]'"):
         export_saved_model(classifier, tmp_path / "served")
 
 

@@ -4,7 +4,7 @@ from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.growing import grow, keep_words
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
 from keras_bert_impl.checkpoints.tables import Checkpoint, check_encoder, load
-from keras_bert_impl.checkpoints.whole_directory import finish
+from keras_bert_impl.checkpoints.whole_directory import open_unchanged
 
 __all__ = [
     "format_of",
@@ -23,12 +23,27 @@ def open_checkpoint(path):
 
     One that is open already is given back, so that `from_pretrained` takes what `grow` made.
 
-    Raises: ValueError saying what is wrong with it, or what was tried to reach it.
+    Raises: ValueError saying what is wrong with it, or what was tried to reach it. Reading from it raises ValueError if
+        another process has saved to the directory since: half of the weights would be of another model.
     """
     if isinstance(path, Checkpoint):
         return path
-    directory = local_directory(path)
-    finish(directory)  # a save that ended between its last two steps
+    checkpoint, check_unchanged = open_unchanged(local_directory(path), _open)
+    source, read_tokenizer = checkpoint.source, checkpoint.read_tokenizer
+
+    def unchanged(read, *arguments):
+        try:
+            return read(*arguments)
+        finally:
+            check_unchanged()  # before an error, too, which is then no wonder
+
+    return checkpoint._replace(
+        source=source._replace(read=lambda name: unchanged(source.read, name)),
+        read_tokenizer=lambda: unchanged(read_tokenizer),
+    )
+
+
+def _open(directory):
     checkpoint = format_of(directory).open_checkpoint(directory)
     check_encoder(checkpoint)
     return checkpoint

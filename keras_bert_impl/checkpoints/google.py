@@ -10,13 +10,14 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints import completeness, huggingface, tables
 from keras_bert_impl.checkpoints.tables import FUSED, SAME, TRANSPOSED
 from keras_bert_impl.checkpoints.whole_directory import replaced_together
-from keras_bert_impl.config import BertConfig
+from keras_bert_impl.config import BertConfig, read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 CHECKPOINT = "bert_model.ckpt"
+FORM = "The format of google-research/bert"
 QUERY_KEY_VALUE = ("query", "key", "value")
 # Of the training that made the checkpoint, not of the model.
 OPTIMIZER_SUFFIXES = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v")
@@ -56,6 +57,18 @@ HEAD_ROWS = (
     # What run_classifier.py adds.
     ("classifier/kernel", ("output_weights",), TRANSPOSED),
     ("classifier/bias", ("output_bias",), SAME),
+    # What run_squad.py adds.
+    ("span_head/kernel", ("cls/squad/output_weights",), TRANSPOSED),
+    ("span_head/bias", ("cls/squad/output_bias",), SAME),
+)
+# The models that Google's code has, by Hugging Face's names.
+ARCHITECTURES = (
+    "BertModel",
+    "BertForPreTraining",
+    "BertForMaskedLM",
+    "BertForNextSentencePrediction",
+    "BertForSequenceClassification",
+    "BertForQuestionAnswering",
 )
 
 
@@ -75,7 +88,8 @@ def open_checkpoint(directory):
     Raises: ValueError if there is no checkpoint, it is damaged, or it and the configuration do not agree.
     """
     directory = pathlib.Path(directory)
-    config = BertConfig.from_google(directory / "bert_config.json")
+    path = directory / "bert_config.json"
+    config, content = BertConfig.from_google(path), read_json(path)
     source = open_source(directory)
     width = config.hidden_size
     expected = {
@@ -95,8 +109,9 @@ def open_checkpoint(directory):
         tables.check_vocabulary(tokenizer, config, source)
     names = None
     if "output_weights" in source.shapes:
-        names = [str(index) for index in range(source.shapes["output_weights"][0])]
-    return tables.Checkpoint(config, table(config.num_layers), source, lambda: tokenizer, None, names)
+        names = huggingface.class_names(content, source.shapes["output_weights"][0])
+    length = huggingface.sequence_length(directory, config)
+    return tables.Checkpoint(config, table(config.num_layers), source, lambda: tokenizer, length, names)
 
 
 def is_lowercase(name):
@@ -141,14 +156,24 @@ def standard_name(name):
 def save(model, directory, tokenizer=None):
     """Writes `model` so that google-research/bert reads it: bert_config.json, bert_model.ckpt.*, vocab.txt.
 
-    The tokenizer is the model's, where it has one, unless given.
+    Names of classes and the length of texts, which Google's code takes from its command line and passes over here, are
+    written beside the rest. The tokenizer is the model's, where it has one, unless given.
 
-    Raises: ValueError if the activation is exact GELU, which Google's code does not have; see `BertConfig.to_google`.
+    Raises: ValueError naming what would be lost: an activation or a norm's epsilon that Google's code does not compute,
+        a head that it does not have, weights or settings that it has no place for.
     """
     encoder = getattr(model, "encoder", model)
-    config = encoder.config.to_google()  # first, since it may refuse
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
-    arrays = tables.tensors(model, table(encoder.config.num_layers))
+    config, rows = encoder.config.to_google(), table(encoder.config.num_layers)  # first, since it may refuse
+    if huggingface.architecture_of(model) not in ARCHITECTURES:
+        raise ValueError(
+            f"{FORM} has no model with the head of a {type(model).__name__}. Save model.encoder to leave the head out, "
+            "or keep everything by save_pretrained."
+        )
+    completeness.check_weights(model, rows, FORM)
+    if getattr(model, "class_names", None) is not None:
+        config["id2label"] = {str(index): str(name) for index, name in enumerate(model.class_names)}
+    arrays = tables.tensors(model, rows)
     names = sorted(arrays)
     with replaced_together(directory, lambda new: ()) as target:
         tf.raw_ops.SaveV2(
@@ -160,4 +185,5 @@ def save(model, directory, tokenizer=None):
         (target / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         if tokenizer is not None:
             # With tokenizer_config.json, which Google's code does not look for: it says whether text is lower-cased.
-            tokenizer.save_pretrained(target)
+            tokenizer.save_pretrained(target, getattr(model, "sequence_length", None))
+        completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)

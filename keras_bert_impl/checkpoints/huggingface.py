@@ -10,7 +10,7 @@ import pathlib
 
 import safetensors.numpy
 
-from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints import completeness, sentence_transformers, tables
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 from keras_bert_impl.checkpoints.tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
@@ -72,6 +72,7 @@ ARCHITECTURES = {
     "BertMultipleChoice": "BertForMultipleChoice",
     "BertTextEmbedder": "BertModel",
 }
+FORM = "Hugging Face's format"
 # Architectures whose `classifier` scores named classes.
 CLASSIFIERS = ("BertForSequenceClassification", "BertForTokenClassification")
 # A new file on the left makes the old ones on the right void: another library would read them first, or in its place.
@@ -95,32 +96,41 @@ def table(num_layers):
 
 
 def save(model, directory, tokenizer=None):
-    """Writes `model` to `directory` so that Hugging Face transformers opens it.
+    """Writes `model` to `directory` so that Hugging Face transformers opens it, and an embedder also
+    sentence-transformers.
 
     Args:
         model: a BertEncoder or one of the models over it.
         directory: made if missing. The checkpoint's files are replaced together, when all are written; others stay.
         tokenizer: goes along; default is the model's, where it has one.
+
+    Raises: ValueError naming the weights or settings that would be lost: updates of LoRA not yet merged, for one.
     """
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
-    architecture = ARCHITECTURES[type(model).__name__]
-    if not getattr(model, "next_sentence", True):
-        architecture = "BertForMaskedLM"
+    architecture, rows = architecture_of(model), table(encoder.config.num_layers)
+    completeness.check_weights(model, rows, FORM)
     # A bare BertModel has no prefix, and a pooler always, which a BertTextEmbedder does not use.
     prefix, holder = ("", encoder) if architecture == "BertModel" else ("bert.", model)
-    tensors = {
-        name.replace("bert.", prefix): array
-        for name, array in tables.tensors(holder, table(encoder.config.num_layers)).items()
-    }
+    tensors = {name.replace("bert.", prefix): array for name, array in tables.tensors(holder, rows).items()}
     if not is_chief():
         return  # of several processes all have given their parts of the weights; one writes
     config = {"architectures": [architecture], **encoder.config.to_huggingface(), **_head_config(model)}
-    with replaced_together(directory, _superseded) as target:
+    pools = hasattr(model, "pooling")
+    with replaced_together(directory, lambda new: _superseded(new, pools)) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        if pools:
+            sentence_transformers.write(model, target)
         if tokenizer is not None:
             tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
+        completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)
+
+
+def architecture_of(model):
+    """The name of a model's class in Hugging Face transformers."""
+    architecture = ARCHITECTURES[type(model).__name__]
+    return architecture if getattr(model, "next_sentence", True) else "BertForMaskedLM"
 
 
 def open_checkpoint(directory):
@@ -137,15 +147,18 @@ def open_checkpoint(directory):
     source = open_source(directory)
     _check_agreement(source, config)
     architecture = next(iter(content.get("architectures") or []), None)
+    read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
+    dropout_rate = content.get("classifier_dropout")
     return tables.Checkpoint(
         config,
         table(config.num_layers),
         source,
-        functools.partial(_read_tokenizer, directory, config, source),
-        _sequence_length(directory, config),
+        read_tokenizer,
+        sequence_length(directory, config),
         _class_names(content, source.shapes, architecture),
         architecture,
-        _head_arguments(directory, content),
+        {} if dropout_rate is None else {"dropout_rate": dropout_rate},
+        functools.partial(_read_pooling, directory, content, config, read_tokenizer),
     )
 
 
@@ -167,30 +180,25 @@ def _class_names(content, shapes, architecture):
     if "classifier.weight" not in shapes or architecture not in (*CLASSIFIERS, None):
         return None
     num_classes = shapes["classifier.weight"][0]
-    # transformers takes a sequence "classifier" of one column for a regressor, whether or not it says so.
-    if content.get("problem_type") == "regression" or (num_classes == 1 and architecture != CLASSIFIERS[1]):
+    kind = content.get("problem_type")
+    # transformers takes a sequence "classifier" of one column for a regressor, unless it says that it is none.
+    if kind == "regression" or (kind is None and num_classes == 1 and architecture != CLASSIFIERS[1]):
         return None
+    return class_names(content, num_classes)
+
+
+def class_names(content, num_classes):
+    """The names that a configuration gives to so many classes, in order; their numbers where it gives none."""
     labels = content.get("id2label")
     labels = labels if isinstance(labels, dict) else {}
     return [str(labels.get(str(index), index)) for index in range(num_classes)]
 
 
-def _head_arguments(directory, content):
-    """What the checkpoint says of arguments of our models: dropout of the head, and how a text's vector is pooled."""
-    found = {"pooling": content.get("pooling"), "normalize": content.get("normalize")}
-    if found["pooling"] is None and (directory / "1_Pooling" / "config.json").is_file():
-        # A directory of sentence-transformers.
-        modes = read_json(directory / "1_Pooling" / "config.json")
-        names = {"cls": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens"}
-        chosen = [name for name, theirs in names.items() if modes.get(theirs)]
-        found["pooling"] = chosen[0] if len(chosen) == 1 else None
-        found["normalize"] = '"sentence_transformers.models.Normalize"' in _text(directory / "modules.json")
-    found["dropout_rate"] = content.get("classifier_dropout")
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _text(path):
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+def _read_pooling(directory, content, config, read_tokenizer):
+    """What the checkpoint says of a BertTextEmbedder's arguments; see `tables.Checkpoint`."""
+    if (directory / sentence_transformers.MODULES).is_file():
+        return sentence_transformers.read(directory, config, read_tokenizer)
+    return {name: content[name] for name in ("pooling", "normalize") if content.get(name) is not None}
 
 
 def _read_tokenizer(directory, config, source):
@@ -205,7 +213,8 @@ def _read_tokenizer(directory, config, source):
     return tokenizer
 
 
-def _sequence_length(directory, config):
+def sequence_length(directory, config):
+    """The tokens that tokenizer_config.json cuts texts to; None if it says no length that the model takes."""
     path = directory / "tokenizer_config.json"
     length = read_json(path).get("model_max_length") if path.is_file() else None
     # Hugging Face writes a number of thirty digits for "no limit".
@@ -275,16 +284,23 @@ def _head_config(model):
     names = getattr(model, "class_names", None)
     if type(model).__name__ == "BertTextRegressor":
         names = ["LABEL_0"]
-    fields = {name: getattr(model, name) for name in ("pooling", "normalize") if hasattr(model, name)}
+    fields = {}
+    if getattr(model, "pooling", None) == "last_four":
+        # Which sentence-transformers does not have; other ways stand in its files.
+        fields = {"pooling": model.pooling, "normalize": model.normalize}
     if hasattr(model, "dropout_rate"):
         fields["classifier_dropout"] = model.dropout_rate
     if type(model).__name__ == "BertTextRegressor":
         fields["problem_type"] = "regression"
+    elif names is not None and len(names) == 1:
+        fields["problem_type"] = "multi_label_classification"  # or it would be read as a regressor
     if names is not None:
         fields["id2label"] = {str(index): name for index, name in enumerate(names)}
         fields["label2id"] = {name: index for index, name in enumerate(names)}
     return fields
 
 
-def _superseded(new):
-    return [pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns]
+def _superseded(new, pools):
+    """Patterns of the old files that the new ones make void; `pools` is whether they say how vectors are pooled."""
+    patterns = [pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns]
+    return [*patterns, *([sentence_transformers.MODULES] if pools else [])]

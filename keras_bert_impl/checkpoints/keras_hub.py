@@ -11,12 +11,13 @@ import shutil
 import h5py
 import numpy as np
 
-from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints import completeness, tables
 from keras_bert_impl.checkpoints.tables import SAME, Transform
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
 
+FORM = "A preset of KerasHub's BertBackbone"
 WEIGHTS = "model.weights.h5"
 VOCABULARY = "assets/tokenizer/vocabulary.txt"
 
@@ -131,11 +132,12 @@ def open_source(path):
 
 
 def save(model, directory, tokenizer=None):
-    """Writes the encoder of `model` as a preset that `keras_hub.models.BertBackbone.from_preset` opens.
+    """Writes an encoder as a preset that `keras_hub.models.BertBackbone.from_preset` opens.
 
     The tokenizer is the model's, where it has one, unless given.
 
-    Raises: ValueError if it computes exact GELU, which KerasHub's backbone does not, or the directory holds something.
+    Raises: ValueError naming what would be lost, for KerasHub's backbone has no head, one rate of dropout for both
+        places and one epsilon of norms, and computes no exact GELU; or if the directory holds something.
     """
     encoder = getattr(model, "encoder", model)
     config = encoder.config
@@ -147,23 +149,34 @@ def save(model, directory, tokenizer=None):
     directory = pathlib.Path(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ValueError(f"{directory} exists: a preset is written to a new or empty directory.")
+    tokenizer = tokenizer or getattr(model, "tokenizer", None)
+    completeness.check_weights(model, table(config), FORM)
     writing = directory.with_name(directory.name + ".being-written")
     shutil.rmtree(writing, ignore_errors=True)  # of a crash
-    (writing / VOCABULARY).parent.mkdir(parents=True)
-    with h5py.File(writing / WEIGHTS, "w") as file:
+    try:
+        _write(encoder, tokenizer, writing)
+        completeness.check_settings(model, tokenizer, lambda: open_checkpoint(writing), FORM)
+    except BaseException:
+        shutil.rmtree(writing, ignore_errors=True)
+        raise
+    writing.rename(directory)
+
+
+def _write(encoder, tokenizer, directory):
+    config = encoder.config
+    (directory / VOCABULARY).parent.mkdir(parents=True)
+    with h5py.File(directory / WEIGHTS, "w") as file:
         for name, array in tables.tensors(encoder, table(config)).items():
             file.create_dataset(name, data=array)
     fields = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS}
-    _write_object(writing / "config.json", "bert_backbone", "BertBackbone", fields)
+    _write_object(directory / "config.json", "bert_backbone", "BertBackbone", fields)
     metadata = {"keras_version": "3", "parameter_count": encoder.count_params(), "tasks": []}
-    (writing / "metadata.json").write_text(json.dumps(metadata, indent=4) + "\n", encoding="utf-8")
-    tokenizer = tokenizer or getattr(model, "tokenizer", None)
+    (directory / "metadata.json").write_text(json.dumps(metadata, indent=4) + "\n", encoding="utf-8")
     if tokenizer is not None:
-        write_vocabulary(writing / VOCABULARY, tokenizer.vocabulary)
+        write_vocabulary(directory / VOCABULARY, tokenizer.vocabulary)
         # Google strips accents where it lower-cases; KerasHub keeps them unless told.
         fields = {"vocabulary": None, "lowercase": tokenizer.lowercase, "strip_accents": tokenizer.lowercase}
-        _write_object(writing / "tokenizer.json", "bert_tokenizer", "BertTokenizer", fields)
-    writing.rename(directory)
+        _write_object(directory / "tokenizer.json", "bert_tokenizer", "BertTokenizer", fields)
 
 
 def _write_object(path, module, class_name, fields):

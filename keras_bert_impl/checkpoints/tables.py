@@ -62,7 +62,9 @@ class Checkpoint(typing.NamedTuple):
         sequence_length: tokens that texts are cut to; None if nothing says.
         class_names: of its classifier; None if it has none, or one of a single number.
         architecture: Hugging Face's name of the model; None if nothing says.
-        head_arguments: what it says of arguments of a model: dropout_rate, pooling, normalize.
+        head_arguments: what it says of arguments of a model: dropout_rate.
+        read_pooling: function that gives the arguments of a BertTextEmbedder that it says: pooling, normalize,
+            sequence_length. Raises ValueError where an embedder would not compute the checkpoint's vectors.
     """
 
     config: BertConfig
@@ -73,6 +75,7 @@ class Checkpoint(typing.NamedTuple):
     class_names: list[str] | None = None
     architecture: str | None = None
     head_arguments: Mapping[str, object] = types.MappingProxyType({})
+    read_pooling: Callable[[], Mapping[str, object]] = dict
 
     @property
     def tokenizer(self):
@@ -245,7 +248,7 @@ def check_vocabulary(tokenizer, config, source):
         warnings.warn(
             f"{source.path}: the token embedding has {rows} rows, the vocabulary beside it only {words} words: "
             "is it the right one, and whole?",
-            stacklevel=4,
+            stacklevel=6,
         )
 
 

@@ -3,10 +3,12 @@
 import keras
 from keras import ops
 
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
+from keras_bert_impl import checkpoints
+from keras_bert_impl.checkpoints.sentence_transformers import modes_of
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, load_model
 from keras_bert_impl.models.raw_text import RawTextMixin
 
-POOLINGS = ("cls", "mean", "max", "last_four")
+POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -18,21 +20,27 @@ class BertTextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         tokenizer: a WordPieceTokenizer; with it `predict` takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         pooling: "mean", as Sentence-BERT (Reimers & Gurevych 2019, section 3); "max"; "cls", the first token;
-            "last_four", the first token's vectors of the last four layers, one after the other, the best of the
-            feature-based approaches of Devlin et al. 2019, table 7.
+            "lasttoken", the last; "mean_sqrt_len_tokens", the sum over the square root of the number of tokens;
+            "weightedmean", the mean that counts the first token once, the second twice, and so on (Muennighoff 2022,
+            "SGPT"). A list of these joins their vectors, as sentence-transformers does. "last_four", alone, is the
+            first token's vectors of the last four layers, one after the other, the best of the feature-based
+            approaches of Devlin et al. 2019, table 7.
         normalize: whether vectors have length 1, so that their product is the cosine.
 
-    `from_pretrained` pools as the checkpoint says: one saved from here, or by sentence-transformers.
+    `from_pretrained` pools, normalizes and cuts texts as the checkpoint says, one saved from here or by
+    sentence-transformers. A checkpoint with steps that are not computed here is refused, unless pooling, normalize and
+    sequence_length are all given.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: (batch, hidden_size), for "last_four" (batch, 4 * hidden_size), float32.
-    Raises: ValueError for another pooling, for "last_four" of fewer layers, or as the other models.
+    Output: (batch, hidden_size), for several poolings or "last_four" as many times that width, float32.
+    Raises: ValueError for another pooling, for "last_four" of fewer layers or beside others, or as the other models.
     """
 
     head_arguments = ("pooling", "normalize")
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, pooling="mean", normalize=False, **kwargs):
         check_vocabulary(tokenizer, encoder)
+        pooling = checked_pooling(pooling)
         if pooling == "last_four" and encoder.config.num_layers < 4:
             raise ValueError(f"pooling 'last_four' needs four layers; this encoder has {encoder.config.num_layers}.")
         num_layers = encoder.config.num_layers
@@ -49,35 +57,69 @@ class BertTextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.pooling, self.normalize = pooling, normalize
 
+    @classmethod
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The embedder of a checkpoint; see PretrainedMixin and the class."""
+        checkpoint = checkpoints.open_checkpoint(path)
+        if not {"pooling", "normalize", "sequence_length"} <= set(arguments):
+            arguments = {**checkpoint.read_pooling(), **arguments}
+        return load_model(cls, checkpoint, report, **arguments)
+
+
+def checked_pooling(pooling):
+    """`pooling` as one name or a tuple of several. Raises ValueError for one that is unknown or cannot be joined."""
+    modes = modes_of(pooling)
+    for mode in modes:
+        if mode not in POOLINGS:
+            raise ValueError(f"pooling {mode!r} is unknown; known are {', '.join(POOLINGS)}.")
+    if not modes or (len(modes) > 1 and "last_four" in modes):
+        raise ValueError(f"pooling {pooling!r}: name one, or several of one layer; 'last_four' stands alone.")
+    return modes[0] if len(modes) == 1 else modes
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TokenPooling(keras.layers.Layer):
     """Vectors of tokens to one of the text; see BertTextEmbedder.
 
     Input:  list of (batch, length, width), one a layer; padding_mask (batch, length).
-    Output: (batch, width times layers), float32.
+    Output: (batch, width times layers times poolings), float32.
     """
 
     def __init__(self, pooling, normalize=False, **kwargs):
         super().__init__(**kwargs)
-        if pooling not in POOLINGS:
-            raise ValueError(f"pooling {pooling!r} is unknown; known are {', '.join(POOLINGS)}.")
-        self.pooling, self.normalize = pooling, normalize
+        self.pooling, self.normalize = checked_pooling(pooling), normalize
 
     def call(self, layers, padding_mask):
         tokens = ops.cast(ops.concatenate(layers, axis=-1), "float32")  # (batch, length, width)
         real = ops.cast(padding_mask, "float32")[:, :, None]
-        if self.pooling == "mean":
-            # A row of nothing but padding, as the last batch of a mesh may hold, is 0 rather than not a number.
-            vectors = ops.sum(tokens * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
-        elif self.pooling == "max":
-            vectors = ops.max(ops.where(real > 0, tokens, -1e9), axis=1)
-        else:
-            vectors = tokens[:, 0]
+        vectors = [pool(tokens, real, mode) for mode in modes_of(self.pooling)]
+        vectors = ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
         return ops.normalize(vectors, axis=-1) if self.normalize else vectors
 
     def compute_output_shape(self, layers_shape, padding_mask_shape):
-        return (padding_mask_shape[0], sum(shape[-1] for shape in layers_shape))
+        width = sum(shape[-1] for shape in layers_shape)
+        return (padding_mask_shape[0], width * len(modes_of(self.pooling)))
 
     def get_config(self):
         return {**super().get_config(), "pooling": self.pooling, "normalize": self.normalize}
+
+
+def pool(tokens, real, mode):
+    """Vectors of tokens, (batch, length, width), to one of each row; `real` is 0 for padding, (batch, length, 1).
+
+    A row of nothing but padding, as the last batch of a mesh may hold, gives numbers, too.
+    """
+    count = ops.maximum(ops.sum(real, axis=1), 1.0)  # (batch, 1)
+    if mode == "mean":
+        return ops.sum(tokens * real, axis=1) / count
+    if mode == "mean_sqrt_len_tokens":
+        return ops.sum(tokens * real, axis=1) / ops.sqrt(count)
+    if mode == "weightedmean":
+        weights = real * ops.cumsum(ops.ones_like(real), axis=1)  # 1, 2, 3, ... along the row
+        return ops.sum(tokens * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1.0)
+    if mode == "max":
+        return ops.max(ops.where(real > 0, tokens, -1e9), axis=1)
+    if mode == "lasttoken":
+        last = ops.cast(count, "int32")[:, :, None] - 1  # (batch, 1, 1): padding stands at the end
+        return ops.take_along_axis(tokens, last, axis=1)[:, 0]
+    return tokens[:, 0]  # "cls" and "last_four"

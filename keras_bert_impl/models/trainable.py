@@ -45,14 +45,20 @@ def enable_lora(model, rank):
 
 
 def merge_lora(model):
-    """Adds the updates to the kernels and empties them: weights by their names then hold what was learnt."""
+    """Adds the updates to the kernels and empties them: weights by their names then hold what was learnt.
+
+    Those of `enable_lora` above, and any that Keras' own `enable_lora` gave to a dense layer or an embedding.
+    """
     encoder = getattr(model, "encoder", model)
-    for layer in _flat(encoder):
-        if isinstance(layer, keras.layers.Dense) and layer.lora_enabled:
-            merged = keras.ops.convert_to_numpy(layer.kernel)  # of a layer with LoRA, kernel and update together
-            # Keras lets its own save do this only; `_kernel` is the weight below the update.
-            layer._kernel.assign(merged)
-            layer.lora_kernel_b.assign(keras.ops.zeros(layer.lora_kernel_b.shape))
+    # A model may have layers besides its encoder's, and does not hold an encoder whose graph it continues.
+    for layer in {id(layer): layer for layer in (*_flat(encoder), *_flat(model))}.values():
+        if getattr(layer, "lora_enabled", False):
+            name = "kernel" if isinstance(layer, keras.layers.Dense) else "embeddings"
+            second = getattr(layer, f"lora_{name}_b")
+            # Of a layer with LoRA, `kernel` is kernel and update together. Keras lets its own save do this only;
+            # `_kernel` is the weight below the update.
+            getattr(layer, f"_{name}").assign(keras.ops.convert_to_numpy(getattr(layer, name)))
+            second.assign(keras.ops.zeros(second.shape))
 
 
 def _flat(layer):

@@ -1,6 +1,5 @@
 """Vocabularies: read, checked, written, and learned from text."""
 
-import json
 import os
 import tempfile
 from collections import Counter
@@ -9,10 +8,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, trainers
 
-from keras_bert_impl.tokenizers import google_characters, google_pipeline
-
-# [PAD] comes first because padding is zeros. Google's vocabularies have the others from 100 to 103.
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+from keras_bert_impl.tokenizers import google_characters, google_pipeline, tokenizer_file
+from keras_bert_impl.tokenizers.tokenizer_file import SPECIAL_TOKENS
 
 # Characters kept, the most frequent: words with others become [UNK]. Google's uncased vocabulary holds 997.
 ALPHABET_SIZE = 1000
@@ -23,14 +20,13 @@ def read_vocabulary(path: str | Path) -> list[str]:
 
     A path that ends in .json is a tokenizer.json of the `tokenizers` library.
 
-    Raises: FileNotFoundError; ValueError as `check_vocabulary`.
+    Raises: FileNotFoundError; ValueError as `check_vocabulary`, or if the ids of a tokenizer.json have gaps.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there. A vocabulary is a text file with one token a line.")
     if path.suffix == ".json":
-        ids = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
-        tokens = sorted(ids, key=ids.get)
+        tokens = tokenizer_file.read_tokens(path)
     else:
         # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
         tokens = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")

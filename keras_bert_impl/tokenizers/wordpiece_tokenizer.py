@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Encoding, Tokenizer, decoders, models, processors
 
-from keras_bert_impl.tokenizers import google_pipeline
+from keras_bert_impl.tokenizers import google_pipeline, tokenizer_file
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, check_vocabulary, read_vocabulary, write_vocabulary
 
@@ -122,22 +122,32 @@ class WordPieceTokenizer:
         Args:
             directory: holds vocab.txt, or the tokenizer.json that Hugging Face 5 writes in its place, and from
                 Hugging Face tokenizer_config.json.
-            lowercase: None takes do_lower_case from tokenizer_config.json, and True where nothing says. Google's
-                directories say it only by their name: pass False for cased_L-12_H-768_A-12.
+            lowercase: None takes what the normalizer of tokenizer.json does, or else do_lower_case of
+                tokenizer_config.json, and True where nothing says. Google's directories say it only by their name:
+                pass False for cased_L-12_H-768_A-12.
 
-        Raises: FileNotFoundError; ValueError as the constructor, or if the checkpoint keeps accents while
-            lower-casing or strips them while not, or does not split CJK characters: Google's algorithm does neither.
+        Raises: FileNotFoundError; ValueError as the constructor; if tokenizer.json and tokenizer_config.json say
+            different things; or if the checkpoint keeps accents while lower-casing or strips them while not, does not
+            split CJK characters, or has other steps that Google's algorithm does not have.
         """
         directory = Path(directory)
-        config_path = directory / "tokenizer_config.json"
+        config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
         config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.is_file() else {}
+        normalizer = tokenizer_file.read_lowercase(steps_path) if steps_path.is_file() else None
         if lowercase is None:
-            lowercase = config.get("do_lower_case", True)
+            said = [choice for choice in (normalizer, config.get("do_lower_case")) if choice is not None]
+            if len(set(said)) > 1:
+                raise ValueError(
+                    f"{directory}: the normalizer of tokenizer.json has lowercase {normalizer}, tokenizer_config.json "
+                    f"do_lower_case {config['do_lower_case']}, and readers differ in which they follow. Correct one of "
+                    "them, or build WordPieceTokenizer.from_pretrained(directory, lowercase=...) and pass it."
+                )
+            lowercase = said[0] if said else True
         _check_steps(config, lowercase, config_path)
         vocabulary_path = directory / "vocab.txt"
-        if not vocabulary_path.is_file() and (directory / "tokenizer.json").is_file():
-            vocabulary_path = directory / "tokenizer.json"
-        return cls(vocabulary_path, lowercase)
+        if not vocabulary_path.is_file() and steps_path.is_file():
+            vocabulary_path = steps_path
+        return cls(read_vocabulary(vocabulary_path), lowercase)
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
         """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens.

@@ -32,7 +32,7 @@ def test_an_encoder_comes_back_weight_for_weight(tmp_path):
 
 
 def test_the_tokenizer_goes_along(small_tokenizer, tmp_path):
-    keras_hub.save(kbi.BertTextClassifier(encoder(), 2, tokenizer=small_tokenizer), tmp_path)
+    keras_hub.save(encoder(), tmp_path, small_tokenizer)
     assert kbi.BertTextClassifier.from_pretrained(tmp_path, num_classes=3).tokenizer == small_tokenizer
 
 
@@ -50,10 +50,10 @@ def test_their_preset_gives_their_outputs(rows, tmp_path):
 
 def test_our_preset_opens_there_with_our_outputs(rows, small_tokenizer, tmp_path):
     models = pytest.importorskip("keras_hub").models
-    model = kbi.BertTextClassifier(encoder(), 2, tokenizer=small_tokenizer)
-    keras_hub.save(model, tmp_path)
+    model = encoder()
+    keras_hub.save(model, tmp_path, small_tokenizer)
     theirs = models.BertBackbone.from_preset(str(tmp_path)).predict_on_batch(rows)
-    ours = model.encoder.predict_on_batch(rows)
+    ours = model.predict_on_batch(rows)
     np.testing.assert_allclose(ours["pooled_output"], theirs["pooled_output"], atol=1e-5)
     assert models.BertTokenizer.from_preset(str(tmp_path)).get_vocabulary() == WORDS
 

@@ -1,0 +1,134 @@
+"""What every save makes sure of: each weight and each setting of a model comes back from what was written.
+
+A format is a table of weights and a few files of settings, and what has no place in them would be lost in silence.
+Weights are compared with the table before anything is written. Settings are compared with those that reading the
+written files gives, so that a setting which is added later is compared, too.
+"""
+
+import warnings
+
+from keras_bert_impl.distribution import to_numpy
+
+# Settings that no output of the written model depends on: where new heads start, and how fit() masks texts. The id of
+# [PAD] is the vocabulary's; the padding mask hides its vector.
+WITHOUT_INFLUENCE = ("initializer_range", "pad_id", "seed")
+LARGEST_LIST = 4
+
+
+def check_weights(model, rows, form):
+    """Refuses a model with weights that the rows of a format have no place for.
+
+    Updates of LoRA that are zero, as `merge_lora` leaves them, have no influence and need no place.
+
+    Args:
+        model: a BertEncoder or one of the models over it.
+        rows: the format's table, as in `tables.Checkpoint`.
+        form: the name of the format, for the message.
+
+    Raises: ValueError naming the weights.
+    """
+    places = {path for path, _, _ in rows} | _idle_updates(model.weights)
+    seen, lost = set(), []
+    for weight in model.weights:
+        # Of two weights of one name, one would overwrite the other.
+        if weight.path not in places or weight.path in seen:
+            lost.append(weight.path)
+        seen.add(weight.path)
+    if lost:
+        raise ValueError(
+            f"{form} has no place for {_listed(lost)} of this {type(model).__name__}: saved so, it would lose them. "
+            f"{_remedy(model, lost)}"
+        )
+
+
+def check_settings(model, tokenizer, open_written, form):
+    """Refuses a model whose settings are not those that its written checkpoint is read with.
+
+    Args:
+        model: a BertEncoder or one of the models over it.
+        tokenizer: the one that was written; None if there is none.
+        open_written: function that gives the `tables.Checkpoint` of what was written.
+        form: the name of the format, for the message.
+
+    Raises: ValueError naming each setting, its value, and the value that would be read.
+    """
+    wanted = _settings_of(model, tokenizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a small vocabulary, which whoever built the model has seen
+        found = _settings_read(open_written(), tokenizer is not None)
+    lost = [
+        f"{name} is {_short(value)} and would be read as {_short(found.get(name))}"
+        for name, value in wanted.items()
+        if name not in WITHOUT_INFLUENCE and value != found.get(name)
+    ]
+    if lost:
+        raise ValueError(
+            f"{form} cannot keep every setting of this {type(model).__name__}: {'; '.join(lost)}. Build the model with "
+            "the value that would be read, where that is meant, or save it by model.save('model.keras')."
+        )
+
+
+def _idle_updates(weights):
+    """The paths of both factors of each LoRA update whose second factor is zero."""
+    ends = (("lora_kernel_b", "lora_kernel_a"), ("lora_embeddings_b", "lora_embeddings_a"))
+    idle = set()
+    for weight in weights:
+        for second, first in ends:
+            if weight.path.endswith(f"/{second}") and not to_numpy(weight).any():
+                idle |= {weight.path, f"{weight.path.removesuffix(second)}{first}"}
+    return idle
+
+
+def _remedy(model, lost):
+    if any("/lora_" in path for path in lost):
+        return "Add the updates of LoRA to the kernels first: keras_bert_impl.models.trainable.merge_lora(model)."
+    whole = "Keep everything by model.save('model.keras')"
+    of_encoder = {weight.path for weight in getattr(model, "encoder", model).weights}
+    return f"{whole}." if of_encoder & set(lost) else f"{whole}, or leave the head out: save model.encoder."
+
+
+def _settings_of(model, tokenizer):
+    """Every setting of a model by its name, as plain values."""
+    config = getattr(model, "encoder", model).config
+    arguments = {name: getattr(model, name) for name in getattr(model, "head_arguments", ())}
+    # A head over the encoder without named classes must not come back as one with them.
+    settings = {**config.to_dict(), "class_names": None, **arguments}
+    if settings["class_names"] is not None:
+        settings["class_names"] = [str(name) for name in settings["class_names"]]
+    if tokenizer is not None:
+        settings["vocabulary"], settings["lowercase"] = tokenizer.vocabulary, tokenizer.lowercase
+        if hasattr(model, "sequence_length"):
+            settings["sequence_length"] = model.sequence_length
+    return settings
+
+
+def _settings_read(checkpoint, with_tokenizer):
+    """The same of an opened checkpoint; what it does not say is the default of the models' constructors."""
+    names = checkpoint.class_names
+    settings = {
+        **checkpoint.config.to_dict(),
+        "class_names": names,
+        "num_classes": names and len(names),
+        "dropout_rate": checkpoint.config.hidden_dropout_rate,
+        "pooling": "mean",
+        "normalize": False,
+        "sequence_length": checkpoint.sequence_length or checkpoint.config.max_length,
+        **checkpoint.head_arguments,
+        **checkpoint.read_pooling(),
+    }
+    if with_tokenizer:
+        tokenizer = checkpoint.tokenizer
+        settings["vocabulary"] = tokenizer and tokenizer.vocabulary
+        settings["lowercase"] = tokenizer and tokenizer.lowercase
+    return settings
+
+
+def _listed(names):
+    """The first few names, and how many there are besides."""
+    rest = len(names) - LARGEST_LIST
+    return ", ".join(names[:LARGEST_LIST]) + (f" and {rest} more weights" if rest > 0 else "")
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,152 @@
+"""What a directory of sentence-transformers says beyond Hugging Face's files: how a text becomes one vector.
+
+modules.json names the steps in order. A BertTextEmbedder computes Transformer, Pooling and Normalize; any other step,
+and any setting that would give other vectors, is refused by name. The files and their keys are those of the library's
+versions 2 to 6: one flag for each way of pooling, or since version 6 their names.
+"""
+
+import json
+
+from keras_bert_impl.config import read_json
+
+MODULES, POOLING_CONFIG, TRANSFORMER_CONFIG = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
+# Their flags, in the order in which they join the vectors, and the names of these ways, theirs and ours.
+FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+# Settings of each file, with the values under which an embedder computes the same; None is any value.
+TRANSFORMER_SETTINGS = {
+    "max_seq_length": None,
+    "do_lower_case": None,
+    "unpad_inputs": None,
+    "transformer_task": ("feature-extraction",),
+    "modality_config": ({"text": {"method": "forward", "method_output_name": "last_hidden_state"}},),
+    "module_output_name": ("token_embeddings",),
+    "processing_kwargs": ({},),
+}
+POOLING_SETTINGS = {
+    **dict.fromkeys(FLAGS),
+    "pooling_mode": None,
+    "word_embedding_dimension": None,
+    "embedding_dimension": None,
+    "include_prompt": (True,),
+}
+NORMALIZE_SETTINGS = {
+    "module_input_name": ("sentence_embedding",),
+    "module_output_name": ("sentence_embedding",),
+}
+MODEL_SETTINGS = {"__version__": None, "model_type": None, "prompts": None, "similarity_fn_name": None}
+
+
+def read(directory, config, tokenizer):
+    """The arguments of a BertTextEmbedder that a directory with modules.json says.
+
+    Args:
+        directory: of the checkpoint.
+        config: its BertConfig.
+        tokenizer: function that gives its WordPieceTokenizer, or None.
+
+    Returns: dict of pooling, normalize and, where it is said, sequence_length.
+    Raises: ValueError naming the file and the module or setting that an embedder does not have.
+    """
+    paths = _modules(directory / MODULES)
+    settings = _checked(directory / paths["Transformer"] / TRANSFORMER_CONFIG, TRANSFORMER_SETTINGS)
+    if settings.get("do_lower_case") and tokenizer() is not None and not tokenizer().lowercase:
+        raise _refusal(directory / TRANSFORMER_CONFIG, "do_lower_case is true for a cased vocabulary")
+    _checked(directory / "config_sentence_transformers.json", MODEL_SETTINGS)
+    found = {"pooling": _pooling(directory / paths["Pooling"] / "config.json"), "normalize": "Normalize" in paths}
+    if "Normalize" in paths:
+        _checked(directory / paths["Normalize"] / "config.json", NORMALIZE_SETTINGS)
+    length = settings.get("max_seq_length")
+    if length is not None:
+        if type(length) is not int or length < 1:
+            raise _refusal(directory / TRANSFORMER_CONFIG, f"max_seq_length is {length!r:.80}")
+        found["sequence_length"] = min(length, config.max_length)
+    return found
+
+
+def write(embedder, directory):
+    """Writes how a BertTextEmbedder makes a vector of a text, as sentence-transformers reads it.
+
+    Pooling "last_four" is not written: the library has no such way.
+    """
+    modes = modes_of(embedder.pooling)
+    if "last_four" in modes:
+        return
+    steps = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * embedder.normalize
+    modules = [
+        {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for place, (path, kind) in enumerate(steps)
+    ]
+    width = embedder.encoder.config.hidden_size
+    if list(modes) == [mode for mode in FLAGS.values() if mode in modes]:
+        pooling = {"word_embedding_dimension": width, **{flag: mode in modes for flag, mode in FLAGS.items()}}
+    else:
+        pooling = {"embedding_dimension": width, "pooling_mode": list(modes)}  # an order that flags cannot say
+    transformer = {"max_seq_length": embedder.sequence_length, "do_lower_case": False}
+    (directory / "1_Pooling").mkdir()
+    for name, content in ((MODULES, modules), (POOLING_CONFIG, pooling), (TRANSFORMER_CONFIG, transformer)):
+        (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def modes_of(pooling):
+    """The ways of pooling, as a tuple, of one or several."""
+    return (pooling,) if isinstance(pooling, str) else tuple(pooling)
+
+
+def _modules(path):
+    """The folder of each module by its kind. Raises ValueError unless they are those of a BertTextEmbedder."""
+    try:
+        steps = [(str(step["type"]), str(step["path"]), step.get("kwargs")) for step in json.loads(path.read_bytes())]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a list of modules, each with its type and path.") from error
+    kinds = [kind for kind, _, _ in steps]
+    known = ("Transformer", "Pooling", "Normalize")
+    ours = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else None for kind in kinds]
+    for kind, name in zip(kinds, ours, strict=True):
+        if name not in known:
+            raise _refusal(path, f"there is a module {kind}")
+    if tuple(ours) not in (known, known[:2]):
+        raise _refusal(path, f"the modules are {', '.join(ours)}")
+    for kind, folder, kwargs in steps:
+        if kwargs:
+            raise _refusal(path, f"{kind} has kwargs {kwargs!r:.80}")
+        # A checkpoint is untrusted input: it must not lead out of its directory.
+        if folder == ".." or "/" in folder or "\\" in folder:
+            raise ValueError(f"{path}: {kind} has the path {folder!r:.80}, expected a folder beside this file.")
+    return {name: folder for name, (_, folder, _) in zip(ours, steps, strict=True)}
+
+
+def _pooling(path):
+    """The way of pooling, or a tuple of ways. Without any, sentence-transformers takes the mean."""
+    settings = _checked(path, POOLING_SETTINGS)
+    modes = settings.get("pooling_mode") or [mode for flag, mode in FLAGS.items() if settings.get(flag)] or "mean"
+    modes = modes_of(modes)
+    for mode in modes:
+        if mode not in FLAGS.values():
+            raise _refusal(path, f"pooling_mode is {mode!r}")
+    return modes[0] if len(modes) == 1 else modes
+
+
+def _checked(path, known):
+    """The settings of a file, {} if it is not there. Raises ValueError for one that asks for something else."""
+    settings = read_json(path) if path.is_file() else {}
+    for name, value in settings.items():
+        # What is not set, or off, asks for nothing.
+        if value is None or (value is False and name not in known):
+            continue
+        if name not in known or (known[name] is not None and value not in known[name]):
+            raise _refusal(path, f"{name} is {value!r:.80}")
+    return settings
+
+
+def _refusal(path, what):
+    return ValueError(
+        f"{path}: {what}, which BertTextEmbedder does not compute: its vectors would not be the checkpoint's. For "
+        "vectors of its encoder alone give all of pooling, normalize and sequence_length."
+    )

@@ -1,0 +1,225 @@
+"""A save keeps every weight and every setting, or refuses by name: in every format."""
+
+import dataclasses
+import importlib
+
+import keras
+import numpy as np
+import pytest
+from conftest import without
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import completeness, huggingface, keras_hub, open_checkpoint
+from keras_bert_impl.models.trainable import enable_lora, merge_lora
+
+FORMATS = ("huggingface", "google", "keras_hub")
+# Each field of BertConfig with a value that is not the default.
+OTHER_VALUES = {
+    "vocabulary_size": 59,
+    "hidden_size": 9,
+    "num_layers": 3,
+    "num_heads": 5,
+    "intermediate_size": 13,
+    "activation": "relu",
+    "hidden_dropout_rate": 0.3,
+    "attention_dropout_rate": 0.2,
+    "max_length": 13,
+    "num_segments": 3,
+    "initializer_range": 0.03,
+    "layer_norm_epsilon": 1e-3,
+    "pad_id": 7,
+}
+
+
+@pytest.fixture
+def config(small_config):
+    """The small configuration with the activation that every format has."""
+    return dataclasses.replace(small_config, activation="gelu_tanh")
+
+
+@pytest.fixture
+def batch(small_batch):
+    return without(small_batch, "mask_positions")
+
+
+def format_named(name):
+    if name == "google":
+        pytest.importorskip("tensorflow")
+    return importlib.import_module(f"keras_bert_impl.checkpoints.{name}")
+
+
+def with_random_weights(model):
+    random = np.random.default_rng(0)
+    for weight in model.weights:
+        weight.assign(random.normal(0, 0.4, weight.shape))
+    return model
+
+
+def outputs(model, batch):
+    return [np.asarray(array) for array in keras.tree.flatten(model.predict_on_batch(batch))]
+
+
+def assert_equal_outputs(one, other, batch):
+    for ours, expected in zip(outputs(one, batch), outputs(other, batch), strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(kbi.BertConfig)])
+def test_every_field_of_a_configuration_comes_back_or_is_refused_by_name(name, form, config, tmp_path):
+    module = format_named(form)
+    encoder = kbi.BertEncoder(dataclasses.replace(config, **{name: OTHER_VALUES[name]}))
+    try:
+        module.save(encoder, tmp_path / "new")
+    except ValueError as refusal:
+        message = str(refusal)
+        # KerasHub has one rate of dropout: whichever is read as another.
+        assert name in message or (form == "keras_hub" and "dropout_rate" in message)
+        assert not (tmp_path / "new").exists() and not list(tmp_path.iterdir())
+        assert form != "huggingface"
+    else:
+        found = open_checkpoint(tmp_path / "new").config
+        if name not in completeness.WITHOUT_INFLUENCE or form == "huggingface":
+            assert getattr(found, name) == OTHER_VALUES[name]
+
+
+@pytest.mark.parametrize("form, refused", [("google", "layer_norm_epsilon"), ("keras_hub", "layer_norm_epsilon")])
+def test_an_epsilon_that_a_format_does_not_keep_is_named_with_both_values(form, refused, config, tmp_path):
+    encoder = kbi.BertEncoder(dataclasses.replace(config, layer_norm_epsilon=1e-3))
+    with pytest.raises(ValueError, match=rf"{refused} is 0.001 and would be read as 1e-12"):
+        format_named(form).save(encoder, tmp_path)
+
+
+def test_two_rates_of_dropout_are_not_made_one(config, tmp_path):
+    encoder = kbi.BertEncoder(dataclasses.replace(config, hidden_dropout_rate=0.3))
+    with pytest.raises(ValueError, match=r"hidden_dropout_rate is 0.3 and would be read as 0.1"):
+        keras_hub.save(encoder, tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    "kind, arguments",
+    [
+        (kbi.BertTextClassifier, {"num_classes": 3, "class_names": ["a", "b", "c"], "dropout_rate": 0.3}),
+        (kbi.BertTextClassifier, {"num_classes": 1}),
+        (kbi.BertTextRegressor, {"dropout_rate": 0.2}),
+        (kbi.BertTokenClassifier, {"num_classes": 1}),
+        (kbi.BertTokenClassifier, {"num_classes": 3}),
+        (kbi.BertQuestionAnswerer, {}),
+        (kbi.BertNextSentencePredictor, {}),
+        (kbi.BertTextEmbedder, {"pooling": ["mean", "cls"]}),
+    ],
+)
+def test_every_head_comes_back_from_save_pretrained(kind, arguments, config, batch, small_tokenizer, tmp_path):
+    model = with_random_weights(
+        kind(kbi.BertEncoder(config), tokenizer=small_tokenizer, sequence_length=7, **arguments)
+    )
+    model.save_pretrained(tmp_path)
+    again = kind.from_pretrained(tmp_path)
+    assert_equal_outputs(again, model, batch)
+    assert without(again.get_config(), "encoder", "name") == without(model.get_config(), "encoder", "name")
+
+
+@pytest.mark.parametrize(
+    "kind, arguments",
+    [
+        (kbi.BertTextClassifier, {"num_classes": 3, "class_names": ["a", "b", "c"]}),
+        (kbi.BertQuestionAnswerer, {}),
+        (kbi.BertNextSentencePredictor, {}),
+    ],
+)
+def test_heads_of_googles_code_come_back_from_its_format(kind, arguments, config, batch, small_tokenizer, tmp_path):
+    google = format_named("google")
+    model = with_random_weights(
+        kind(kbi.BertEncoder(config), tokenizer=small_tokenizer, sequence_length=7, **arguments)
+    )
+    google.save(model, tmp_path)
+    again = kind.from_pretrained(tmp_path)
+    assert_equal_outputs(again, model, batch)
+    assert without(again.get_config(), "encoder", "name") == without(model.get_config(), "encoder", "name")
+
+
+def test_an_answerers_head_has_the_names_of_run_squad(config, tmp_path):
+    google = format_named("google")
+    model = with_random_weights(kbi.BertQuestionAnswerer(kbi.BertEncoder(config)))
+    google.save(model, tmp_path)
+    source = google.open_source(tmp_path)
+    assert source.shapes["cls/squad/output_weights"] == (2, 15)
+    kernel, bias = model.get_layer("span_head").get_weights()
+    np.testing.assert_array_equal(source.read("cls/squad/output_weights"), kernel.T)
+    np.testing.assert_array_equal(source.read("cls/squad/output_bias"), bias)
+
+
+@pytest.mark.parametrize(
+    "kind, arguments, message",
+    [
+        (kbi.BertTokenClassifier, {"num_classes": 3}, r"no model with the head of a BertTokenClassifier"),
+        (kbi.BertMultipleChoice, {}, r"no model with the head of a BertMultipleChoice"),
+        (kbi.BertTextRegressor, {}, r"class_names is None and would be read as \['0'\]"),
+        (kbi.BertTextEmbedder, {"pooling": "max"}, r"pooling is 'max' and would be read as 'mean'"),
+        (kbi.BertTextClassifier, {"num_classes": 2, "dropout_rate": 0.4}, r"dropout_rate is 0.4 and would be read as"),
+    ],
+)
+def test_heads_that_googles_code_lacks_are_refused(kind, arguments, message, config, tmp_path):
+    google = format_named("google")
+    with pytest.raises(ValueError, match=message):
+        google.save(kind(kbi.BertEncoder(config), **arguments), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_keras_hub_refuses_a_head_and_says_how_to_leave_it_out(config, tmp_path):
+    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    with pytest.raises(ValueError, match=r"has no place for classifier/kernel, classifier/bias .* save model.encoder"):
+        keras_hub.save(model, tmp_path / "new")
+    keras_hub.save(model.encoder, tmp_path / "new")
+
+
+LORA = {
+    "the encoder": lambda model: enable_lora(model, 2),
+    "the head": lambda model: model.get_layer("classifier").enable_lora(2),
+    "the embedding": lambda model: model.encoder.token_embedding.enable_lora(2),
+}
+
+
+@pytest.mark.parametrize("where", LORA)
+def test_trained_updates_of_lora_are_refused_until_they_are_merged(where, config, batch, tmp_path):
+    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    LORA[where](model)
+    with_random_weights(model)
+    expected = outputs(model, batch)
+    with pytest.raises(ValueError, match=r"has no place for .*/lora_.*_b.*merge_lora\(model\)"):
+        model.save_pretrained(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    merge_lora(model)
+    model.save_pretrained(tmp_path / "new")
+    found = outputs(kbi.BertTextClassifier.from_pretrained(tmp_path / "new"), batch)
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_weights_without_a_place_are_named(form, config):
+    module = format_named(form)
+    encoder = kbi.BertEncoder(config)
+    encoder.get_layer("pooler").enable_lora(2)
+    rows = module.table(config) if form == "keras_hub" else module.table(config.num_layers)
+    completeness.check_weights(encoder, rows, "It")  # while the update is zero
+    with_random_weights(encoder)
+    with pytest.raises(ValueError, match=r"It has no place for pooler/lora_kernel_a, pooler/lora_kernel_b of this Ber"):
+        completeness.check_weights(encoder, rows, "It")
+
+
+def test_scales_of_integer_kernels_have_no_place(config):
+    model = kbi.BertTextClassifier(kbi.BertEncoder(dataclasses.replace(config, hidden_size=6)), 3)
+    model.quantize("int8")
+    with pytest.raises(ValueError, match=r"no place for .*block_0/attention/query_key_value/kernel_scale"):
+        completeness.check_weights(model, huggingface.table(config.num_layers), "It")
+
+
+def test_an_argument_of_a_head_that_no_file_has_is_refused(config, tmp_path, monkeypatch):
+    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    model.save_pretrained(tmp_path)
+    monkeypatch.setattr(kbi.BertTextClassifier, "head_arguments", ("num_classes", "temperature"))
+    model.temperature = 2.5
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
+    with pytest.raises(ValueError, match=r"temperature is 2.5 and would be read as None"):
+        model.save_pretrained(tmp_path)
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir()) == before

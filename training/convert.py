@@ -42,7 +42,8 @@ class ConvertConfig:
     Args:
         source: checkpoint directory, hf://owner/name or a published name.
         target: directory to write; must be new or empty.
-        to: huggingface, google or keras_hub; the last holds the encoder alone.
+        to: huggingface, google or keras_hub; the last holds the encoder alone, and Google's no way of making a text's
+            vector: what a directory of sentence-transformers says of that is kept by huggingface.
         approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; where
             the source was exact, activations change by about 1e-3.
     """
@@ -65,11 +66,14 @@ def run(config):
     exact = checkpoint
     if config.approximate_gelu:
         checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
-    encoder_only = config.to == "keras_hub"
+    encoder_only = config.to == "keras_hub" or (config.to == "google" and is_embedder(checkpoint))
     model = build(checkpoint, encoder_only)
     ledger = checkpoints.load(model, checkpoint, report=True)
-    if config.to == "keras_hub" and ledger.left_over:
-        say("KerasHub keeps the encoder alone: what is left over stays behind.")
+    if encoder_only and ledger.left_over:
+        say(f"{config.to} keeps the encoder alone: what is left over stays behind.")
+    if encoder_only and is_embedder(checkpoint):
+        settings = ", ".join(f"{name} {value}" for name, value in checkpoint.read_pooling().items())
+        say(f"{config.to} does not say how a text becomes a vector: {settings} stay behind.")
     if exact.config.activation != checkpoint.config.activation:
         change = largest_difference(filled(exact, encoder_only), model, checkpoint.tokenizer)
         say(f"The approximation of GELU changes outputs on a sentence by at most {change:.1e}.")
@@ -78,6 +82,12 @@ def run(config):
     difference = largest_difference(model, again, checkpoint.tokenizer)
     say(f"{target} written and read again: outputs on a sentence differ by at most {difference:.1e}.")
     return difference
+
+
+def is_embedder(checkpoint):
+    """Whether a checkpoint has no head and says how the vector of a text is made."""
+    heads = ("masked_lm_head/", "next_sentence_head/", "span_head/", "classifier/")
+    return not any(map(checkpoint.has, heads)) and bool(checkpoint.read_pooling())
 
 
 def filled(checkpoint, encoder_only):
@@ -112,6 +122,9 @@ def build(checkpoint, encoder_only):
     for parts, kind in MODELS:
         if all(map(checkpoint.has, parts)):
             return kind(encoder) if kind is kbi.BertPretrainer else kind(encoder, tokenizer=checkpoint.tokenizer)
+    if is_embedder(checkpoint):
+        arguments = {"sequence_length": checkpoint.sequence_length, **checkpoint.read_pooling()}
+        return kbi.BertTextEmbedder(encoder, tokenizer=checkpoint.tokenizer, **arguments)
     if not checkpoint.has("classifier/"):
         return encoder
     classes = {}

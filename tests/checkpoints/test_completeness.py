@@ -17,7 +17,7 @@ FORMATS = ("huggingface", "google", "keras_hub")
 OTHER_VALUES = {
     "vocabulary_size": 59,
     "hidden_size": 9,
-    "num_layers": 3,
+    "num_layers": 2,
     "num_heads": 5,
     "intermediate_size": 13,
     "activation": "relu",
@@ -33,8 +33,8 @@ OTHER_VALUES = {
 
 @pytest.fixture
 def config(small_config):
-    """The small configuration with the activation that every format has."""
-    return dataclasses.replace(small_config, activation="gelu_tanh")
+    """One layer of the small configuration, with the activation that every format has."""
+    return dataclasses.replace(small_config, num_layers=1, activation="gelu_tanh")
 
 
 @pytest.fixture

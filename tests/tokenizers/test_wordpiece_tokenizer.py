@@ -7,7 +7,7 @@ import pytest
 from conftest import REAL_DATA
 from google_tokenization import google_ids
 from hostile_texts import HOSTILE_TEXTS, letters_between, revealing_vocabulary
-from transformers import BertTokenizerFast
+from transformers import AutoTokenizer, BertTokenizerFast
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -136,3 +136,67 @@ def test_checkpoint_with_other_steps_is_refused(tmp_path, tokenizer):
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "strip_accents": False}))
     with pytest.raises(ValueError, match="strip_accents False with lower-casing True"):
         WordPieceTokenizer.from_pretrained(tmp_path)
+
+
+def tokenizer_json(directory, lowercase=False, change=None, **config):
+    """A directory as `tokenizers` and transformers leave it: tokenizer.json, tokenizer_config.json with `config`."""
+    words = [*WORDS, "The", "É"]
+    theirs = BertTokenizerFast(vocab={word: place for place, word in enumerate(words)}, do_lower_case=lowercase)
+    theirs.save_pretrained(directory)
+    (directory / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | config))
+    content = json.loads((directory / "tokenizer.json").read_text())
+    if change is not None:
+        change(content)
+        (directory / "tokenizer.json").write_text(json.dumps(content))
+    return directory
+
+
+@pytest.mark.parametrize("with_vocabulary", [False, True])
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_the_normalizer_says_whether_text_is_lower_cased(lowercase, with_vocabulary, tmp_path):
+    tokenizer_json(tmp_path, lowercase)
+    if with_vocabulary:
+        (tmp_path / "vocab.txt").write_text("\n".join([*WORDS, "The", "É"]))
+    ours = WordPieceTokenizer.from_pretrained(tmp_path)
+    assert ours.lowercase is lowercase
+    theirs = AutoTokenizer.from_pretrained(tmp_path)  # of the library itself, which follows the normalizer
+    assert ours.encode("The capital is É.").ids == theirs("The capital is É.").input_ids
+
+
+def test_a_normalizer_that_is_contradicted_is_refused_unless_the_caller_decides(tmp_path):
+    tokenizer_json(tmp_path, lowercase=False, do_lower_case=True)
+    with pytest.raises(ValueError, match=r"normalizer of tokenizer.json has lowercase False, .* do_lower_case True"):
+        WordPieceTokenizer.from_pretrained(tmp_path)
+    assert not WordPieceTokenizer.from_pretrained(tmp_path, lowercase=False).lowercase
+    assert WordPieceTokenizer.from_pretrained(tokenizer_json(tmp_path, False, do_lower_case=False)).lowercase is False
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda file: file["model"]["vocab"].pop("paris"), r"tokenizer.json: id 10 is missing, at the token '.'"),
+        (lambda file: file["model"]["vocab"].update(paris=9), r"id 9 is given twice, at the token"),
+        (lambda file: file["model"].update(type="BPE"), r"type of the model is 'BPE', expected 'WordPiece'"),
+        (lambda file: file["model"].update(continuing_subword_prefix="@@"), r"continuing_subword_prefix .* is '@@'"),
+        (lambda file: file.update(normalizer=None), r"has no normalizer; expected BertNormalizer"),
+        (lambda file: file["normalizer"].update(clean_text=False), r"clean_text of the normalizer is False"),
+        (lambda file: file["normalizer"].update(handle_chinese_chars=False), r"handle_chinese_chars .* is False"),
+        (lambda file: file["normalizer"].update(strip_accents=True), r"strip_accents True with lowercase False"),
+        (lambda file: file["normalizer"].update(type="Lowercase"), r"type of the normalizer is 'Lowercase'"),
+        (lambda file: file["pre_tokenizer"].update(type="Whitespace"), r"type of the pre_tokenizer is 'Whitespace'"),
+        (
+            lambda file: file["added_tokens"].append({"id": 24, "content": "[E1]"}),
+            r"added_tokens are looked up in the text as they are, \[E1\] for one of 1",
+        ),
+        (lambda file: file["added_tokens"][4].update(id=7), r"\[MASK\] has the id 4 in model.vocab, 7 in added_tokens"),
+    ],
+)
+def test_a_tokenizer_json_that_would_give_other_ids_is_refused(change, message, tmp_path):
+    tokenizer_json(tmp_path, change=change)
+    with pytest.raises(ValueError, match=message):
+        WordPieceTokenizer.from_pretrained(tmp_path)
+
+
+def test_control_tokens_beside_the_vocabulary_fill_its_gaps(tmp_path):
+    tokenizer_json(tmp_path, change=lambda file: [file["model"]["vocab"].pop(token) for token in ("[PAD]", "[MASK]")])
+    assert WordPieceTokenizer.from_pretrained(tmp_path).vocabulary == [*WORDS, "The", "É"]

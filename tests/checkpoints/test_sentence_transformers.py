@@ -1,0 +1,208 @@
+"""Directories of sentence-transformers: modules.json is read whole, or refused by name, and written back."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import without
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import open_checkpoint
+from keras_bert_impl.checkpoints.sentence_transformers import FLAGS
+
+
+@pytest.fixture
+def directory(small_config, small_tokenizer, tmp_path):
+    """A checkpoint as transformers writes it, without a word on pooling."""
+    from keras_bert_impl.checkpoints import huggingface
+
+    huggingface.save(kbi.BertEncoder(small_config), tmp_path / "model", small_tokenizer)
+    return tmp_path / "model"
+
+
+def describe(directory, pooling, *more, prefix="sentence_transformers.models", **files):
+    """Writes modules.json with Transformer, Pooling and more modules, and other files given by their name."""
+    kinds = [f"{prefix}.{kind}" for kind in ("Transformer", "Pooling")]
+    kinds += [kind if "." in kind else f"{prefix}.{kind}" for kind in more]
+    paths = ["", *(f"{place}_{kind.rsplit('.', 1)[-1]}" for place, kind in enumerate(kinds[1:], start=1))]
+    modules = [
+        {"idx": place, "name": str(place), "path": path, "type": kind}
+        for place, (path, kind) in enumerate(zip(paths, kinds, strict=True))
+    ]
+    (directory / "modules.json").write_text(json.dumps(modules))
+    (directory / "1_Pooling").mkdir(exist_ok=True)
+    (directory / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    for name, content in files.items():
+        (directory / f"{name}.json").write_text(json.dumps(content))
+    return directory
+
+
+def flags(*modes):
+    """A Pooling configuration as versions before 6 write it."""
+    return {"word_embedding_dimension": 15, **{flag: mode in modes for flag, mode in FLAGS.items()}}
+
+
+def test_every_way_of_pooling_is_the_formula_and_forgets_padding(small_config, small_batch):
+    rows = without(small_batch, "mask_positions")
+    encoder = kbi.BertEncoder(small_config)
+    tokens = encoder.predict_on_batch(rows)["sequence_output"]
+    # As sentence-transformers defines them, in the order of FLAGS; the second row has five tokens, two of padding.
+    expected = [
+        np.concatenate(
+            [
+                vectors[0],
+                vectors.max(axis=0),
+                vectors.sum(axis=0) / len(vectors),
+                vectors.sum(axis=0) / np.sqrt(len(vectors)),
+                np.average(vectors, axis=0, weights=np.arange(1, len(vectors) + 1)),
+                vectors[-1],
+            ]
+        )
+        for vectors in (tokens[0], tokens[1, :5])
+    ]
+    found = kbi.BertTextEmbedder(encoder, pooling=list(FLAGS.values())).predict_on_batch(rows)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    last = kbi.BertTextEmbedder(encoder, pooling="lasttoken").predict_on_batch(rows)
+    np.testing.assert_allclose(last, [tokens[0, -1], tokens[1, 4]], atol=1e-5)
+
+
+def test_a_row_of_padding_gives_numbers(small_config):
+    rows = {name: np.zeros((1, 5), "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
+    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling=list(FLAGS.values()))
+    assert np.isfinite(model.predict_on_batch(rows)).all()
+
+
+@pytest.mark.parametrize(
+    "pooling, expected",
+    [
+        (flags("cls", "mean"), ("cls", "mean")),
+        (flags("mean", "max"), ("max", "mean")),  # joined in the library's order
+        (flags("mean_sqrt_len_tokens"), "mean_sqrt_len_tokens"),
+        (flags("weightedmean"), "weightedmean"),
+        (flags(), "mean"),  # as the library takes it
+        ({"embedding_dimension": 15, "pooling_mode": "lasttoken", "include_prompt": True}, "lasttoken"),
+        ({"embedding_dimension": 15, "pooling_mode": ["mean", "cls"]}, ("mean", "cls")),
+        ({**flags("cls"), "pooling_mode": "max"}, "max"),
+    ],
+)
+def test_pooling_is_read_from_flags_and_from_names(pooling, expected, directory):
+    settings = open_checkpoint(describe(directory, pooling)).read_pooling()
+    assert settings == {"pooling": expected, "normalize": False}
+
+
+@pytest.mark.parametrize("prefix", ["sentence_transformers.models", "sentence_transformers.base.modules.normalize"])
+def test_normalize_is_read_under_every_name_of_the_library(prefix, directory):
+    describe(directory, flags("mean"), "Normalize", prefix=prefix)
+    assert open_checkpoint(directory).read_pooling()["normalize"]
+
+
+def test_texts_are_cut_at_max_seq_length(directory):
+    describe(directory, flags("mean"), sentence_bert_config={"max_seq_length": 5, "do_lower_case": False})
+    model = kbi.BertTextEmbedder.from_pretrained(directory)
+    assert model.sequence_length == 5
+    long, cut = model.predict(["the cat sat on a mat", "the cat sat"], verbose=0)
+    np.testing.assert_allclose(long, cut, atol=1e-6)
+    assert kbi.BertTextClassifier.from_pretrained(directory, num_classes=2).sequence_length == 11
+    assert kbi.BertTextEmbedder.from_pretrained(directory, sequence_length=7).sequence_length == 7
+
+
+MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_config", "2_Normalize/config"
+
+
+@pytest.mark.parametrize(
+    "pooling, more, files, message",
+    [
+        (flags("mean"), ["Dense"], {}, r"modules.json: there is a module sentence_transformers.models.Dense, which Be"),
+        (flags("mean"), ["Dense", "Normalize"], {}, r"there is a module sentence_transformers.models.Dense"),
+        (flags("mean"), ["modeling_mine.Normalize"], {}, r"there is a module modeling_mine.Normalize"),
+        (flags("mean"), ["Normalize", "Normalize"], {}, r"modules are Transformer, Pooling, Normalize, Normalize"),
+        ({"pooling_mode": "median"}, [], {}, r"1_Pooling/config.json: pooling_mode is 'median'"),
+        ({**flags("mean"), "pooling_mode_median": True}, [], {}, r"pooling_mode_median is True"),
+        ({**flags("mean"), "include_prompt": False}, [], {}, r"include_prompt is False"),
+        (flags("mean"), [], {TRANSFORMER: {"transformer_task": "fill-mask"}}, r"transformer_task is 'fill-mask'"),
+        (flags("mean"), [], {TRANSFORMER: {"max_seq_length": "5"}}, r"max_seq_length is '5'"),
+        (flags("mean"), [], {TRANSFORMER: {"query_length": 32}}, r"query_length is 32"),
+        (flags("mean"), [], {MODEL: {"default_prompt_name": "query"}}, r"default_prompt_name is 'query'"),
+        (flags("mean"), [], {MODEL: {"truncate_dim": 7}}, r"truncate_dim is 7"),
+    ],
+)
+def test_what_an_embedder_does_not_compute_is_refused_by_name(pooling, more, files, message, directory):
+    describe(directory, pooling, *more, **files)
+    with pytest.raises(ValueError, match=message):
+        open_checkpoint(directory).read_pooling()
+
+
+def test_what_is_refused_for_an_embedder_opens_for_who_needs_the_encoder_alone(directory):
+    describe(directory, flags("mean"), "Dense")
+    with pytest.raises(ValueError, match=r"give all of pooling, normalize and sequence_length"):
+        kbi.BertTextEmbedder.from_pretrained(directory, pooling="max", normalize=False)
+    kbi.BertEncoder.from_pretrained(directory)
+    kbi.BertTextEmbedder.from_pretrained(directory, pooling="max", normalize=False, sequence_length=7)
+
+
+def test_normalizing_something_else_is_refused(directory):
+    describe(directory, flags("mean"), "Normalize")
+    (directory / "2_Normalize").mkdir()
+    (directory / "2_Normalize" / "config.json").write_text('{"module_input_name": "token_embeddings"}')
+    with pytest.raises(ValueError, match=r"2_Normalize/config.json: module_input_name is 'token_embeddings'"):
+        open_checkpoint(directory).read_pooling()
+
+
+def test_lower_casing_for_a_cased_vocabulary_is_refused(small_config, directory):
+    describe(directory, flags("mean"), sentence_bert_config={"max_seq_length": 5, "do_lower_case": True})
+    open_checkpoint(directory).read_pooling()  # the vocabulary is lower-cased anyway
+    path = directory / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "do_lower_case": False}))
+    with pytest.raises(ValueError, match=r"do_lower_case is true for a cased vocabulary"):
+        open_checkpoint(directory).read_pooling()
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '[{"type": "x"}]', "no", "[" * 10**5])
+def test_a_damaged_list_of_modules_is_named(content, directory):
+    (directory / "modules.json").write_text(content)
+    with pytest.raises(ValueError, match=r"modules.json"):
+        open_checkpoint(directory).read_pooling()
+
+
+def test_a_list_of_modules_does_not_lead_out_of_its_directory(directory):
+    describe(directory, flags("mean"))
+    modules = json.loads((directory / "modules.json").read_text())
+    modules[1]["path"] = "../elsewhere"
+    (directory / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ValueError, match=r"has the path '../elsewhere', expected a folder beside this file"):
+        open_checkpoint(directory).read_pooling()
+
+
+@pytest.mark.parametrize("pooling, normalize", [("max", True), (("mean", "cls"), False), ("last_four", True)])
+def test_a_saved_embedder_comes_back_and_leaves_nothing_of_the_one_before(pooling, normalize, small_tokenizer, tmp_path):
+    config = kbi.BertConfig(53, hidden_size=15, num_layers=4, num_heads=3, intermediate_size=7, max_length=11)
+    encoder = kbi.BertEncoder(config)
+    arguments = {"tokenizer": small_tokenizer, "sequence_length": 7}
+    for before in ("weightedmean", "last_four"):
+        kbi.BertTextEmbedder(encoder, pooling=before, normalize=not normalize, **arguments).save_pretrained(tmp_path)
+    model = kbi.BertTextEmbedder(encoder, pooling=pooling, normalize=normalize, **arguments)
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "modules.json").is_file() == (pooling != "last_four")
+    again = kbi.BertTextEmbedder.from_pretrained(tmp_path)
+    assert (again.pooling, again.normalize, again.sequence_length) == (pooling, normalize, 7)
+    texts = ["the cat sat on a mat in rain", "dog"]
+    np.testing.assert_allclose(again.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
+
+
+def test_what_is_written_has_the_keys_of_the_library(small_config, tmp_path):
+    kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling="max", normalize=True).save_pretrained(tmp_path)
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    assert [(module["path"], module["type"]) for module in modules] == [
+        ("", "sentence_transformers.models.Transformer"),
+        ("1_Pooling", "sentence_transformers.models.Pooling"),
+        ("2_Normalize", "sentence_transformers.models.Normalize"),
+    ]
+    assert json.loads((tmp_path / "1_Pooling" / "config.json").read_text()) == flags("max")
+    assert json.loads((tmp_path / "sentence_bert_config.json").read_text())["max_seq_length"] == 11
+    assert not open_checkpoint(tmp_path).head_arguments
+
+
+@pytest.mark.parametrize("pooling", ["mean,cls", ("mean", "last_four"), ()])
+def test_poolings_that_cannot_be_joined_are_refused(pooling, small_config):
+    with pytest.raises(ValueError, match=r"pooling"):
+        kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling=pooling)

@@ -8,7 +8,7 @@ import pytest
 import safetensors.numpy
 
 import keras_bert_impl as kbi
-from keras_bert_impl.checkpoints import whole_directory
+from keras_bert_impl.checkpoints import huggingface, whole_directory
 
 
 @pytest.fixture
@@ -102,3 +102,90 @@ def test_a_checkpoint_cannot_name_files_elsewhere_for_removal(models, tmp_path):
     (written / whole_directory.SUPERSEDED).write_text('["../precious"]')
     assert_equal(tmp_path / "checkpoint", models[0])
     assert (tmp_path / "precious").read_text() == "here"
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_a_reader_that_moves_files_up_meanwhile_does_not_kill_the_writer(step, models, tmp_path, monkeypatch):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("superseded by vocab.txt")
+    calls = iter(range(100))
+
+    def reader_comes_first(call):
+        def run(*arguments, **keywords):
+            if whole_directory.WRITTEN in str(arguments[0]) and next(calls) == step:
+                with monkeypatch.context() as patch:
+                    patch.setattr(os, "replace", replace)
+                    whole_directory.finish(tmp_path)
+            return call(*arguments, **keywords)
+
+        return run
+
+    replace = os.replace
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", reader_comes_first(os.replace))
+        patch.setattr(os, "rmdir", reader_comes_first(os.rmdir))
+        new.save_pretrained(tmp_path)
+    assert next(calls) > step
+    assert_equal(tmp_path, new)
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"]
+
+
+def test_a_save_while_a_checkpoint_is_opened_gives_the_new_one_whole(models, tmp_path, monkeypatch):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    open_source, saves = huggingface.open_source, iter([new])
+
+    def save_first(directory):
+        # config.json has been read, the weights have not.
+        for model in saves:
+            model.save_pretrained(directory)
+        return open_source(directory)
+
+    monkeypatch.setattr(huggingface, "open_source", save_first)
+    assert_equal(tmp_path, new)
+
+
+def test_weights_of_a_later_save_are_not_read_into_a_model_of_the_one_before(models, tmp_path):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    checkpoint = kbi.checkpoints.open_checkpoint(tmp_path)
+    new.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"was saved anew while it was read \(.* is another file now\): read it again"):
+        checkpoint.read("pooler/kernel")
+    with pytest.raises(ValueError, match=r"was saved anew while it was read"):
+        assert checkpoint.tokenizer
+    assert_equal(tmp_path, new)
+
+
+def test_a_log_in_the_directory_of_a_checkpoint_may_grow_while_it_is_read(models, tmp_path):
+    models[0].save_pretrained(tmp_path)
+    checkpoint = kbi.checkpoints.open_checkpoint(tmp_path)
+    (tmp_path / "metrics.jsonl").write_text("{}")
+    assert checkpoint.read("pooler/kernel").shape == (15, 15)
+
+
+def test_folders_of_a_save_take_their_places_over_those_of_the_one_before(tmp_path):
+    for text in ("old", "new"):
+        with whole_directory.replaced_together(tmp_path, lambda new: ()) as target:
+            (target / "1_Pooling").mkdir()
+            (target / "1_Pooling" / "config.json").write_text(text)
+    assert (tmp_path / "1_Pooling" / "config.json").read_text() == "new"
+    assert os.listdir(tmp_path) == ["1_Pooling"]
+
+
+def test_a_folder_that_is_a_link_is_not_written_through(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    written = tmp_path / "checkpoint" / whole_directory.WRITTEN
+    (written / "1_Pooling").mkdir(parents=True)
+    (written / "1_Pooling" / "config.json").write_text("{}")
+    (tmp_path / "checkpoint" / "1_Pooling").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"1_Pooling is a link"):
+        whole_directory.finish(tmp_path / "checkpoint")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_refused_save_leaves_no_directory_behind(tmp_path):
+    with pytest.raises(ValueError), whole_directory.replaced_together(tmp_path / "new", lambda new: ()):
+        raise ValueError
+    assert not (tmp_path / "new").exists()

@@ -174,7 +174,9 @@ def test_a_list_of_modules_does_not_lead_out_of_its_directory(directory):
 
 
 @pytest.mark.parametrize("pooling, normalize", [("max", True), (("mean", "cls"), False), ("last_four", True)])
-def test_a_saved_embedder_comes_back_and_leaves_nothing_of_the_one_before(pooling, normalize, small_tokenizer, tmp_path):
+def test_a_saved_embedder_comes_back_and_leaves_nothing_of_the_one_before(
+    pooling, normalize, small_tokenizer, tmp_path
+):
     config = kbi.BertConfig(53, hidden_size=15, num_layers=4, num_heads=3, intermediate_size=7, max_length=11)
     encoder = kbi.BertEncoder(config)
     arguments = {"tokenizer": small_tokenizer, "sequence_length": 7}

@@ -143,7 +143,9 @@ def tokenizer_json(directory, lowercase=False, change=None, **config):
     words = [*WORDS, "The", "É"]
     theirs = BertTokenizerFast(vocab={word: place for place, word in enumerate(words)}, do_lower_case=lowercase)
     theirs.save_pretrained(directory)
-    (directory / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | config))
+    (directory / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | config)
+    )
     content = json.loads((directory / "tokenizer.json").read_text())
     if change is not None:
         change(content)

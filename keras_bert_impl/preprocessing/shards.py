@@ -75,10 +75,11 @@ class Settings:
 
 
 class Piece(NamedTuple):
-    """A part of a corpus: its number, and an iterable of documents, that can be pickled."""
+    """A part of a corpus: its number, an iterable of documents, that can be pickled, and (name, path) of its files."""
 
     number: int
     documents: object
+    files: tuple[tuple[str, str], ...] = ()
 
 
 class Shard(NamedTuple):
@@ -99,14 +100,15 @@ def tokenize_piece(settings, piece):
     """Reads a piece of the corpus, writes its token files; returns its record.
 
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
-    what could not be read, `formats`, what files were taken for and how many, and `sources`, how many sentences each
-    source has in each split.
+    what could not be read, `formats`, what files were taken for and how many, `sources`, how many sentences each
+    source has in each split, and `files`, a dict of name to SHA-256.
     """
     path = settings.work / f"piece-{piece.number:05d}.json"
     record = _read_record(path)
     if record is not None and all((settings.work / block["file"]).is_file() for block in record["blocks"]):
         return record
     settings.work.mkdir(parents=True, exist_ok=True)
+    files = {name: file_sha256(file) for name, file in piece.files}
     wordpiece = _wordpiece(settings.directory)
     kept, blocks = KeptSentences(settings), []
     for number, documents in enumerate(blocks_of_documents(piece.documents)):
@@ -123,7 +125,8 @@ def tokenize_piece(settings, piece):
     kept.write(settings.work / f"sentences-{piece.number:05d}.json")
     problems = [list(problem) for problem in getattr(piece.documents, "problems", ())]
     formats = dict(getattr(piece.documents, "formats", {}))
-    return write_record(path, {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts})
+    record = {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
+    return write_record(path, record)
 
 
 def plan_shards(settings, pieces):
@@ -209,6 +212,15 @@ def file_identity(path):
             digest.update(part)
             size += len(part)
     return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def file_sha256(path):
+    """The SHA-256 of a file of the corpus, None of one that cannot be read: the corpus reports that."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ import typing
 import numpy as np
 
 from input_record import check_input, write_input
-from kept_sentences import write_sentences
+from kept_sentences import report_losses, write_sentences
 from keras_bert_impl import corpora
 from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.preprocessing.shards import (
@@ -172,7 +172,7 @@ def run(config):
     restore_records(directory, settings)
     with jobs_runner(config, settings, size) as do:
         records = do(tokenize_piece, pieces, "tokenizing")
-        report_reading(records)
+        report_reading(config, records)
         statistics = print_statistics(records)
         check_documents(statistics, config.pairs)
         shards = do(write_shard, plan_shards(settings, records), "writing examples")
@@ -183,6 +183,7 @@ def run(config):
         "predictions_per_sequence": list(settings.predictions_per_sequence),
         "examples": print_examples(settings, shards),
         "labels": write_sentences(config, settings, records, directory),
+        "held_out_unknown_words": report_losses(directory, tokenizer),
     }
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
@@ -280,9 +281,10 @@ def learn_tokenizer(config, pieces):
     sample = VocabularySample(config, pieces)
     vocabulary = learn_vocabulary(sample, config.vocabulary_size, lowercase=config.lowercase)
     tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
+    found, asked = tokenizer.vocabulary_size, config.vocabulary_size
     say(
-        f"  learned a vocabulary of {tokenizer.vocabulary_size:,} words from {sample.bytes / 1e6:.1f} MB of the "
-        "training split"
+        f"  learned a vocabulary of {found:,} words{f' of the {asked:,} asked for' if found < asked else ''} from "
+        f"{sample.bytes / 1e6:.1f} MB of the training split"
     )
     return tokenizer
 
@@ -325,7 +327,7 @@ def jobs_runner(config, settings, size):
         yield do
 
 
-def report_reading(records):
+def report_reading(config, records):
     """Prints what text files were taken for, and what could not be read."""
     formats = collections.Counter()
     for record in records:
@@ -334,6 +336,8 @@ def report_reading(records):
             say(f"  left out: {place}: {reason}")
     if formats:
         say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
+    if config.language not in corpora.LANGUAGES_WITH_RULES:
+        say(f"  of language {config.language} no abbreviations are known: sentences end at the marks of all scripts")
 
 
 def print_statistics(records):

@@ -1,7 +1,7 @@
 """The whole job once: from raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
 
     python training/quickstart.py                                   # the default corpus
-    python training/quickstart.py --corpus path/to/text
+    python training/quickstart.py --corpus path/to/text [--language de]
     KERAS_BACKEND=jax python training/quickstart.py
 
 Every stage is one of the scripts beside this one, with its recipe in training/recipes/quickstart; a stage that is
@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import time
+import typing
 
 import keras
 
@@ -40,11 +41,17 @@ class QuickstartConfig:
         output: everything goes here, each corpus in a folder of its own.
         corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
             Keras.
+        text_format: what the lines of .txt files are: lines, running, paragraphs, or auto (see prepare_data.py --help).
+        text_field: key of the text in a .jsonl row.
+        language: of the text, two letters (ISO 639-1).
         recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
     """
 
     output: str = "runs/quickstart"
     corpus: str | None = None
+    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"
     recipes: str = str(pathlib.Path(__file__).parent / "recipes" / "quickstart")
 
 
@@ -53,6 +60,9 @@ def run(config):
     home = pathlib.Path(config.output) / corpus_name(config.corpus)
     data, made = home / "data", home / keras.backend.backend()
     corpus = [] if config.corpus is None else ["--input", config.corpus]
+    for name in ("text_format", "text_field", "language"):
+        if getattr(config, name) != getattr(QuickstartConfig, name):  # otherwise the recipe's
+            corpus += [f"--{name}", getattr(config, name)]
     start = time.monotonic()
 
     say("1-3. Text to documents, vocabulary and pre-training examples")

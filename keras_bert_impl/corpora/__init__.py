@@ -2,10 +2,11 @@
 
 from keras_bert_impl.corpora.document import CorpusStatistics, Document, corpus_statistics, split_of
 from keras_bert_impl.corpora.python_docs import PythonDocsCorpus
-from keras_bert_impl.corpora.sentences import split_sentences
+from keras_bert_impl.corpora.sentences import LANGUAGES_WITH_RULES, split_sentences
 from keras_bert_impl.corpora.text_files import Problem, TextCorpus
 
 __all__ = [
+    "LANGUAGES_WITH_RULES",
     "CorpusStatistics",
     "Document",
     "Problem",

@@ -203,7 +203,7 @@ def _text_of_row(line, field):
     if not isinstance(row, dict):
         raise ValueError(f"the row is a {type(row).__name__}, expected an object.")
     if field not in row:
-        raise ValueError(f'no field "{field}"; it has {", ".join(row) or "none"}.')
+        raise ValueError(f'no field "{field}"; it has {", ".join(row) or "none"}. text_field names that of the text.')
     if not isinstance(row[field], str):
         raise ValueError(f'field "{field}" is a {type(row[field]).__name__}, expected a string.')
     return row[field]

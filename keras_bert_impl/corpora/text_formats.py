@@ -27,6 +27,8 @@ SENTENCES_PER_LINE = 1.5
 ENDED_UNWRAPPED_LINES_SHARE = 1 / 3
 # Of wrapped lines most had no room for the next word: 82 % and more in 98 of those novels, 41 % in the lowest.
 FULL_LINES_SHARE = 1 / 3
+# Where width tells nothing: of sentences few begin with a small letter.
+SMALL_LETTERS_SHARE = 1 / 10
 
 # No hard-wrapped text is this wide; a longer line is a paragraph that was never wrapped.
 WRAPPED_LINE_CHARACTERS = 120
@@ -59,7 +61,11 @@ def has_sentence_per_line(lines, language="en"):
 
 
 def is_wrapped(lines):
-    """Whether lines were broken at a width: a third of those that another follows had no room for its first word."""
+    """Whether sentences go on from line to line.
+
+    A third of the lines had no room for the first word of the next, or one of ten lines that follow another begins
+    with a small letter.
+    """
     lines = [line.strip() for line in lines]
     lengths = sorted(len(line) for line in lines if line)
     pairs = [(line, following) for line, following in itertools.pairwise(lines) if line and following]
@@ -67,7 +73,8 @@ def is_wrapped(lines):
         return False
     width = lengths[len(lengths) * 9 // 10]  # a few lines may be longer: verses, tables, addresses
     full = sum(len(line) + len(_first_word(following)) >= width for line, following in pairs)
-    return full >= FULL_LINES_SHARE * len(pairs)
+    small = sum(following[0].islower() for _, following in pairs)
+    return full >= FULL_LINES_SHARE * len(pairs) or small >= SMALL_LETTERS_SHARE * len(pairs)
 
 
 def _first_word(line):

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_bert_impl.corpora import split_of
+from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
@@ -36,6 +37,7 @@ SHARD_TOKENS = 2_000_000  # of a shard, from which its random second sentences c
 BYTES_AT_ONCE = 1 << 20  # of a file that is read for its SHA-256
 HELD_OUT_SENTENCES = 1000
 LEAST_WORDS = 5  # of a labelled sentence
+LEAST_CHARACTERS = 8  # of one in a script without spaces between words; a Chinese word has one or two
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,7 +307,7 @@ class KeptSentences:
             return
         for document in documents:
             keys = self.by_source[split].setdefault(document.source, {})
-            long_ones = [s for s in document.sentences if s.count(" ") >= LEAST_WORDS - 1]
+            long_ones = filter(is_long, document.sentences)
             keys |= {shuffle_key(sentence, self.settings.seed): sentence for sentence in long_ones}
 
     def write(self, path):
@@ -314,6 +316,14 @@ class KeptSentences:
                 self.counts[split][source] = len(keys)
                 sources[source] = smallest(keys, self.settings.labelled_sentences)
         write_record(path, {"held_out": self.held_out, "by_source": self.by_source})
+
+
+def is_long(sentence):
+    """Whether a sentence has enough words to be told by."""
+    # A regular expression takes longer than the count: most sentences are long by their words.
+    return sentence.count(" ") >= LEAST_WORDS - 1 or (
+        not sentence.isascii() and len(CHARACTER_WITHOUT_SPACES.findall(sentence)) >= LEAST_CHARACTERS
+    )
 
 
 def smallest(sentences, count):

@@ -76,6 +76,13 @@ def test_wrapped_paragraphs_with_headings_stay_running_text():
     assert not has_sentence_per_line(lines)
 
 
+def test_lines_that_go_on_in_small_letters_are_running_text_whatever_their_widths():
+    text = (
+        "He woke early.\nThe house was quiet\nand cold.\nIt rained.\n\nShe had\ngone to the town by the sea.\nHe slept."
+    )
+    assert not has_sentence_per_line(f"{first}\n\n{second}".split("\n"))
+
+
 def test_blank_lines_part_documents_of_running_text_if_asked_to(tmp_path):
     write(tmp_path / "a.txt", "One is wrapped\nhere. Two.\n\nThree. Four.\n")
     assert sentences_of(tmp_path, text_format="paragraphs") == [["One is wrapped here.", "Two."], ["Three.", "Four."]]

@@ -77,9 +77,8 @@ def test_wrapped_paragraphs_with_headings_stay_running_text():
 
 
 def test_lines_that_go_on_in_small_letters_are_running_text_whatever_their_widths():
-    text = (
-        "He woke early.\nThe house was quiet\nand cold.\nIt rained.\n\nShe had\ngone to the town by the sea.\nHe slept."
-    )
+    first = "The house was quiet\nand cold.\nIt rained\nall day."
+    second = "She had\ngone to the town by the sea\nin spring.\nHe slept."
     assert not has_sentence_per_line(f"{first}\n\n{second}".split("\n"))
 
 

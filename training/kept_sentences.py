@@ -1,12 +1,16 @@
 """Sentences of a corpus as text: held-out ones, and those of each source as something to classify."""
 
+import collections
 import heapq
 import json
 import pathlib
 
 from keras_bert_impl.preprocessing.shards import HELD_OUT_SENTENCES, SPLITS
 from keras_bert_impl.runs import say
+from keras_bert_impl.tokenizers import google_characters
 
+MOST_UNKNOWN_WORDS = 0.01
+MOST_DROPPED_MARKS = 0.01
 FEWEST_SENTENCES = 20  # of a label in a split: fewer say nothing about accuracy
 MOST_LABELS = 10
 
@@ -71,3 +75,35 @@ def choose_labels(by_split):
         left_out = [label for label in sizes if label not in chosen]
         say(f"  not among the labels: {len(left_out)} small sources ({', '.join(left_out[:5])}, ...)")
     return chosen
+
+
+def report_losses(directory, tokenizer):
+    """The share of the words of held_out.txt that become [UNK]; warns if that, or of marks what is dropped, is much."""
+    text = (directory / "held_out.txt").read_text(encoding="utf-8")
+    words, unknown = count_unknown_words(text.split("\n"), tokenizer)
+    share = unknown.total() / max(1, words)
+    if share > MOST_UNKNOWN_WORDS:
+        examples = ", ".join(word for word, _ in unknown.most_common(5))
+        say(
+            f"  warning: {share:.1%} of the held-out words become [UNK] ({examples}): learn a larger vocabulary with "
+            "--vocabulary_size, from more text with --vocabulary_megabytes, or give one of this language with --vocab"
+        )
+    marks = set(google_characters.characters(google_characters.NONSPACING_MARKS))
+    dropped = sum(character in marks for character in text) / max(1, len(text))
+    if tokenizer.lowercase and dropped > MOST_DROPPED_MARKS:
+        say(
+            f"  warning: {dropped:.1%} of the held-out characters are dropped as accents, which lower-casing strips. "
+            "In scripts such as those of Hindi and Thai they are vowels: prepare_data.py --lowercase false keeps them"
+        )
+    return share
+
+
+def count_unknown_words(sentences, tokenizer):
+    """(how many words they have, a Counter of those that become [UNK]); words are those that WordPiece cuts."""
+    words, unknown = 0, collections.Counter()
+    for sentence, encoding in zip(sentences, tokenizer.encode_batch(sentences, add_special_tokens=False), strict=True):
+        words += len(set(encoding.word_ids))
+        for index, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+            if index == tokenizer.unk_id:
+                unknown[sentence[start:end]] += 1
+    return words, unknown

@@ -11,9 +11,11 @@ The output holds, for each of the splits train, validation and test (90, 5 and 5
                                             package, top folder or file that the text is from
     held_out.txt                            a thousand sentences of the test split, in random order
     summary.json, manifest.json             counts of all that; every other file with size and SHA-256
+    run.json, input.json                    the options and versions; the files of the text, with size and SHA-256
 
 The text is read in pieces, each tokenized and written on its own, so that memory does not grow with the corpus, and the
-same command goes on where an interrupted one stopped. What is written does not depend on the number of workers.
+same command goes on where an interrupted one stopped; where the files of the text are others than those it began with,
+it refuses. What is written does not depend on the number of workers.
 """
 
 import os
@@ -30,6 +32,7 @@ import quiet_start  # noqa: F401
 import collections
 import contextlib
 import dataclasses
+import itertools
 import json
 import pathlib
 import shutil
@@ -37,7 +40,8 @@ import typing
 
 import numpy as np
 
-from kept_sentences import write_sentences
+from input_record import check_input, write_input
+from kept_sentences import report_losses, write_sentences
 from keras_bert_impl import corpora
 from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.preprocessing.shards import (
@@ -70,8 +74,15 @@ class PrepareConfig:
 
     Args:
         output: directory for all of it.
-        input: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst); default is the docstrings of the
-            installed Python, NumPy, TensorFlow and Keras.
+        input: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst), in UTF-8; default is the docstrings of
+            the installed Python, NumPy, TensorFlow and Keras.
+        text_format: what the lines of .txt files are. lines: one sentence each, blank lines between documents; running:
+            running text, wrapped or not, one document a file; paragraphs: running text with blank lines between
+            documents; auto decides between the first two, file by file, and prints what it found. A .jsonl row is one
+            document; the lines of its text are paragraphs by auto, and as said otherwise.
+        text_field: key of the text in a .jsonl row.
+        language: of the text, two letters (ISO 639-1), for abbreviations and the like where text is split into
+            sentences. The marks that end a sentence are known in every script, whatever the language.
         vocab: an existing vocab.txt to use; default is to learn one.
         vocabulary_size: words of the vocabulary to learn.
         vocabulary_megabytes: of training text to learn it from, drawn from all over the corpus.
@@ -101,6 +112,9 @@ class PrepareConfig:
 
     output: str
     input: str | None = None
+    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"
     vocab: str | None = None
     vocabulary_size: int = 8000
     vocabulary_megabytes: int = 100
@@ -135,6 +149,8 @@ def run(config):
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     what = dataclasses.replace(config, **HOW)
     directory = check_run(config.output, what)
+    pieces, size = open_pieces(config)
+    input_files = check_input(directory, pieces)
     if (directory / "summary.json").is_file():
         shards, others = read_manifest(directory)
         damaged = damaged_files(directory, shards + others)
@@ -144,17 +160,19 @@ def run(config):
         for file in damaged:  # a vocabulary, above all, would be taken for the one to go on with
             (directory / file["path"]).unlink(missing_ok=True)
     tokenizer = read_tokenizer(config, directory)
-    pieces, size = read_pieces(config)
+    if size <= SMALL_BYTES:
+        pieces = read_pieces(config, pieces)
     if tokenizer is None:
         tokenizer = learn_tokenizer(config, pieces)
     open_run(directory, what)
+    write_input(directory, input_files)
     tokenizer.save_pretrained(directory)
 
     settings = settings_of(config)
     restore_records(directory, settings)
     with jobs_runner(config, settings, size) as do:
         records = do(tokenize_piece, pieces, "tokenizing")
-        report_reading(records)
+        report_reading(config, records)
         statistics = print_statistics(records)
         check_documents(statistics, config.pairs)
         shards = do(write_shard, plan_shards(settings, records), "writing examples")
@@ -165,14 +183,21 @@ def run(config):
         "predictions_per_sequence": list(settings.predictions_per_sequence),
         "examples": print_examples(settings, shards),
         "labels": write_sentences(config, settings, records, directory),
+        "held_out_unknown_words": report_losses(directory, tokenizer),
     }
+    write_input(directory, input_files, records)
+    write_manifest(directory, shards)
+    write_json(directory / "summary.json", summary)
+    shutil.rmtree(settings.work)
+    return summary
+
+
+def write_manifest(directory, shards):
+    """Writes size and SHA-256 of what a run has written."""
     others = [directory / name for name in ("vocab.txt", "tokenizer_config.json", "held_out.txt")]
     others += sorted((directory / "sentences").glob("*.jsonl"))
     files = [{"path": path.relative_to(directory).as_posix(), **file_identity(path)} for path in others]
     write_json(directory / "manifest.json", {"versions": versions(), "shards": shards, "files": files})
-    write_json(directory / "summary.json", summary)
-    shutil.rmtree(settings.work)
-    return summary
 
 
 def settings_of(config):
@@ -195,20 +220,30 @@ def settings_of(config):
     )  # fmt: skip
 
 
-def read_pieces(config):
-    """The pieces of the corpus, and its size in bytes. A small corpus is read, and its documents checked, at once."""
+def open_pieces(config):
+    """The pieces of the corpus, not read yet, and its size in bytes."""
     path = os.path.abspath(config.input) if config.input and config.runner else config.input
-    corpus = corpora.open_corpus(path, on_error="skip" if config.skip_unreadable else "raise")
-    pieces = corpus.pieces(PIECE_BYTES)
-    size = sum(file.stat().st_size for file in getattr(corpus, "files", ()))
-    if size <= SMALL_BYTES:
-        pieces = [ReadCorpus(list(progress(piece, "reading")), piece) for piece in pieces]
-        counts = dict.fromkeys(SPLITS, 0)
-        for piece in pieces:
-            for document in piece:
-                counts[corpora.split_of(document.name, config.seed)] += 1
-        check_documents({split: {"documents": count} for split, count in counts.items()}, config.pairs)
-    return [Piece(number, piece) for number, piece in enumerate(pieces)], size
+    on_error = "skip" if config.skip_unreadable else "raise"
+    corpus = corpora.open_corpus(path, on_error, config.text_format, config.text_field, config.language)
+    pieces = []
+    for number, documents in enumerate(corpus.pieces(PIECE_BYTES)):
+        files = getattr(documents, "files", ())
+        names = ((file.relative_to(corpus.root).as_posix(), str(file)) for file in files)
+        pieces.append(Piece(number, documents, tuple(names)))
+    return pieces, sum(file.stat().st_size for file in getattr(corpus, "files", ()))
+
+
+def read_pieces(config, pieces):
+    """The pieces of a small corpus with their documents, which are read, and counted, at once."""
+    pieces = [
+        piece._replace(documents=ReadCorpus(list(progress(piece.documents, "reading")), piece.documents))
+        for piece in pieces
+    ]
+    counts = dict.fromkeys(SPLITS, 0)
+    for document in itertools.chain.from_iterable(piece.documents for piece in pieces):
+        counts[corpora.split_of(document.name, config.seed)] += 1
+    check_documents({split: {"documents": count} for split, count in counts.items()}, config.pairs)
+    return pieces
 
 
 class ReadCorpus(list):
@@ -246,9 +281,10 @@ def learn_tokenizer(config, pieces):
     sample = VocabularySample(config, pieces)
     vocabulary = learn_vocabulary(sample, config.vocabulary_size, lowercase=config.lowercase)
     tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
+    found, asked = tokenizer.vocabulary_size, config.vocabulary_size
     say(
-        f"  learned a vocabulary of {tokenizer.vocabulary_size:,} words from {sample.bytes / 1e6:.1f} MB of the "
-        "training split"
+        f"  learned a vocabulary of {found:,} words{f' of the {asked:,} asked for' if found < asked else ''} from "
+        f"{sample.bytes / 1e6:.1f} MB of the training split"
     )
     return tokenizer
 
@@ -291,7 +327,7 @@ def jobs_runner(config, settings, size):
         yield do
 
 
-def report_reading(records):
+def report_reading(config, records):
     """Prints what text files were taken for, and what could not be read."""
     formats = collections.Counter()
     for record in records:
@@ -300,6 +336,8 @@ def report_reading(records):
             say(f"  left out: {place}: {reason}")
     if formats:
         say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
+    if config.language not in corpora.LANGUAGES_WITH_RULES:
+        say(f"  of language {config.language} no abbreviations are known: sentences end at the marks of all scripts")
 
 
 def print_statistics(records):

@@ -1,7 +1,7 @@
 """The whole job once: from raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
 
     python training/quickstart.py                                   # the default corpus
-    python training/quickstart.py --corpus path/to/text
+    python training/quickstart.py --corpus path/to/text [--language de]
     KERAS_BACKEND=jax python training/quickstart.py
 
 Every stage is one of the scripts beside this one, with its recipe in training/recipes/quickstart; a stage that is
@@ -19,6 +19,8 @@ import re
 import subprocess
 import sys
 import time
+import typing
+import unicodedata
 
 import keras
 
@@ -27,6 +29,7 @@ import finetune
 import prepare_data
 import pretrain
 from keras_bert_impl import BertMaskedLM, BertTextClassifier
+from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.runs import main, parse, say
 from keras_bert_impl.tasks import text_classification
@@ -41,11 +44,17 @@ class QuickstartConfig:
         corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
             Keras.
         recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
+        text_format: what the lines of .txt files are: lines, running, paragraphs, or auto (see prepare_data.py --help).
+        text_field: key of the text in a .jsonl row.
+        language: of the text, two letters (ISO 639-1).
     """
 
     output: str = "runs/quickstart"
     corpus: str | None = None
     recipes: str = str(pathlib.Path(__file__).parent / "recipes" / "quickstart")
+    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"
 
 
 def run(config):
@@ -53,6 +62,9 @@ def run(config):
     home = pathlib.Path(config.output) / corpus_name(config.corpus)
     data, made = home / "data", home / keras.backend.backend()
     corpus = [] if config.corpus is None else ["--input", config.corpus]
+    for name in ("text_format", "text_field", "language"):
+        if getattr(config, name) != getattr(QuickstartConfig, name):  # otherwise the recipe's
+            corpus += [f"--{name}", getattr(config, name)]
     start = time.monotonic()
 
     say("1-3. Text to documents, vocabulary and pre-training examples")
@@ -119,19 +131,29 @@ def fill_held_out_sentences(encoder, data, count=5):
 
 
 def masked_sentences(data, tokenizer, count):
-    """Pairs (sentence with [MASK], the word) of the test split: a middle word that is one token, in short sentences."""
+    """Pairs (sentence with [MASK], the word) of the test split: a middle word that is one token, in short sentences.
+
+    Of a script without spaces between words it is a character.
+    """
     found = []
     for sentence in (data / "held_out.txt").read_text(encoding="utf-8").splitlines():
-        words = sentence.split()
+        has_spaces = CHARACTER_WITHOUT_SPACES.search(sentence) is None
+        words = sentence.split() if has_spaces else list(sentence)
         places = [
             place
             for place, word in enumerate(words[:-1])
-            if len(word) > 3 and word.isalpha() and tokenizer.token_to_id(word.lower()) is not None
+            if len(word) > 3 * has_spaces and is_alphabetic(word) and tokenizer.token_to_id(word.lower()) is not None
         ]
-        if 8 <= len(words) <= 16 and places and "[MASK]" not in sentence:
+        if 8 <= len(words) <= (16 if has_spaces else 32) and places and "[MASK]" not in sentence:
             place = places[len(places) // 2]
-            found.append((" ".join([*words[:place], "[MASK]", *words[place + 1 :]]), words[place]))
+            masked = [*words[:place], "[MASK]", *words[place + 1 :]]
+            found.append(((" " if has_spaces else "").join(masked), words[place]))
     return found[:count]  # the file is in random order
+
+
+def is_alphabetic(word):
+    """Whether a word is of letters and their marks; Hindi's vowels are marks, which `str.isalpha` refuses."""
+    return all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word)
 
 
 def export_classifier(checkpoint, directory, data, start):

@@ -2,10 +2,11 @@
 
 from keras_bert_impl.corpora.document import CorpusStatistics, Document, corpus_statistics, split_of
 from keras_bert_impl.corpora.python_docs import PythonDocsCorpus
-from keras_bert_impl.corpora.sentences import split_sentences
+from keras_bert_impl.corpora.sentences import LANGUAGES_WITH_RULES, split_sentences
 from keras_bert_impl.corpora.text_files import Problem, TextCorpus
 
 __all__ = [
+    "LANGUAGES_WITH_RULES",
     "CorpusStatistics",
     "Document",
     "Problem",
@@ -18,8 +19,15 @@ __all__ = [
 ]
 
 
-def open_corpus(path=None, on_error="skip", sentences="auto", text_field="text"):
-    """`PythonDocsCorpus` without a path, `TextCorpus` for a file, folder or glob with these arguments."""
-    if path is None:
-        return PythonDocsCorpus()
-    return TextCorpus(path, on_error=on_error, sentences=sentences, text_field=text_field)
+def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en"):
+    """`PythonDocsCorpus` without a path, `TextCorpus` for a file, folder or glob with these arguments.
+
+    Raises: ValueError for arguments about text files where there is no path.
+    """
+    if path is not None:
+        return TextCorpus(path, on_error, text_format, text_field, language)
+    given = {"text_format": (text_format, "auto"), "text_field": (text_field, "text"), "language": (language, "en")}
+    for name, (value, default) in given.items():
+        if value != default:
+            raise ValueError(f'{name} is "{value}", which says how to read text files: name them, too.')
+    return PythonDocsCorpus()

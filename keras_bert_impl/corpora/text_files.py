@@ -9,30 +9,20 @@ import json
 import logging
 import os
 import pathlib
-import re
 from typing import NamedTuple
 
 from keras_bert_impl.corpora.document import Document
 from keras_bert_impl.corpora.numbered_lines import COMPRESSIONS, READ_ERRORS, NotUtf8Error, numbered_lines, text_lines
-from keras_bert_impl.corpora.sentences import split_sentences
+from keras_bert_impl.corpora.sentences import check_language
+from keras_bert_impl.corpora.text_formats import (
+    PROBED_LINES,
+    TEXT_FORMATS,
+    documents_of_lines,
+    has_sentence_per_line,
+    sentences_of_row,
+)
 
 EXTENSIONS = tuple(kind + compression for kind in (".txt", ".jsonl") for compression in ("", *COMPRESSIONS))
-
-# How "auto" tells one sentence a line from running text, see `has_sentence_per_line`.
-PROBED_LINES = 200
-ENDED_LINES_SHARE = 2 / 3
-SENTENCES_PER_LINE = 1.5
-SENTENCE_END = re.compile(r"[.!?…]['\"\u201d\u2019\u00bb)\]\s]*$")
-
-# No hard-wrapped text is this wide; a longer line is a paragraph that was never wrapped.
-WRAPPED_LINE_CHARACTERS = 120
-# Project Gutenberg breaks lines after hyphens of compounds: "window-" and "seat" are "window-seat".
-WRAPPED_COMPOUND = re.compile(r"(?<=\w-)\n(?=\w)")
-WIKITEXT_HEADING = re.compile(r" ?= .* =\s*$")
-WIKITEXT_TITLE = re.compile(r" ?= [^=].* =\s*$")
-
-# A longer document is cut: what reads a corpus larger than memory must hold one whole document.
-LONGEST_DOCUMENT_CHARACTERS = 4_000_000
 
 # Compressed text counts for what it is likely to hold.
 COMPRESSION_RATIO = 3
@@ -61,29 +51,35 @@ class TextCorpus:
     Args:
         path: file, folder, or glob (`**` stands for any folders).
         on_error: "skip" leaves out what cannot be read and names it in `problems`; "raise" stops there.
-        sentences: "lines", "running", or "auto", which decides by file (`has_sentence_per_line`) and logs it.
+        text_format: of .txt, "lines", "running", "paragraphs" (running text in which blank lines part documents), or
+            "auto", which decides by file between the first two (`has_sentence_per_line`) and logs it. In a .jsonl
+            row, which is one document, every line is a sentence by "lines", wrapped by "running" and "paragraphs",
+            and a paragraph by "auto".
         text_field: key of the text in a .jsonl row.
+        language: code of ISO 639-1 (`split_sentences`).
 
     Attributes:
         files: sorted list of pathlib.Path.
-        formats: how many files the last iteration read as "running text" and "one sentence a line".
+        formats: how many files the last iteration read as what, in the words of `TEXT_FORMATS`.
         problems: list of `Problem` of the last iteration. A text file is read up to the damage, and the document
             in which the damage lies is left out; a bad .jsonl row is left out alone.
 
-    Raises: ValueError for a path without files, for files without a sentence (at the end of the iteration), and
-        with `on_error="raise"` for the first problem.
+    Raises: ValueError for an unknown choice, a path without files, a `text_field` where no file is .jsonl, files
+        without a sentence (at the end of the iteration), and with `on_error="raise"` for the first problem.
     """
 
-    def __init__(self, path, on_error="skip", sentences="auto", text_field="text"):
+    def __init__(self, path, on_error="skip", text_format="auto", text_field="text", language="en"):
         if on_error not in ("skip", "raise"):
             raise ValueError(f'on_error is "{on_error}", expected "skip" or "raise".')
-        if sentences not in ("auto", "lines", "running"):
-            raise ValueError(f'sentences is "{sentences}", expected "auto", "lines" or "running".')
+        if text_format not in ("auto", *TEXT_FORMATS):
+            raise ValueError(f'text_format is "{text_format}", expected one of auto, {", ".join(TEXT_FORMATS)}.')
+        check_language(language)
         self.path = os.fspath(path)
         self.on_error = on_error
-        self.sentences = sentences
-        self.text_field = text_field
+        self.text_format, self.text_field, self.language = text_format, text_field, language
         self.root, self.files = files_at(self.path)
+        if text_field != "text" and not any(map(_has_rows, self.files)):
+            raise ValueError(f'text_field is "{text_field}", but no file at {self.path} is .jsonl: leave it out.')
         self.problems, self.formats = [], collections.Counter()
         self.may_be_empty = False
 
@@ -124,7 +120,7 @@ class TextCorpus:
             )
 
     def _numbered_documents(self, file):
-        read = self._rows if ".jsonl" in file.suffixes[-2:] else self._texts
+        read = self._rows if _has_rows(file) else self._texts
         try:
             for number, sentences in read(file):
                 if sentences:
@@ -133,12 +129,12 @@ class TextCorpus:
             self._report(str(file), str(error) or type(error).__name__)
 
     def _texts(self, file):
-        by_line = has_sentence_per_line(_first_lines(file)) if self.sentences == "auto" else self.sentences == "lines"
-        text_format = "one sentence a line" if by_line else "running text"
-        logger.info("%s is read as %s.", file, text_format)
-        self.formats[text_format] += 1
-        documents = documents_of_sentence_lines if by_line else documents_of_running_text
-        return enumerate(documents(text_lines(file)), start=1)
+        text_format = self.text_format
+        if text_format == "auto":
+            text_format = "lines" if has_sentence_per_line(_first_lines(file), self.language) else "running"
+        logger.info("%s is read as %s.", file, TEXT_FORMATS[text_format])
+        self.formats[TEXT_FORMATS[text_format]] += 1
+        return enumerate(documents_of_lines(text_lines(file), text_format, self.language), start=1)
 
     def _rows(self, file):
         for number, line in numbered_lines(file):
@@ -149,7 +145,7 @@ class TextCorpus:
             except ValueError as error:
                 self._report(f"{file}:{number}", str(error))
             else:
-                yield number, list(itertools.chain.from_iterable(map(split_sentences, text.splitlines())))
+                yield number, sentences_of_row(text, self.text_format, self.language)
 
     def _report(self, place, reason):
         if self.on_error == "raise":
@@ -185,67 +181,8 @@ def files_at(path):
     return root, files
 
 
-def has_sentence_per_line(lines):
-    """Whether text holds one sentence a line, judged by its first lines.
-
-    True if of the lines that are not blank two thirds end as a sentence ends, and they hold fewer than 1.5
-    sentences on average. Wrapped text ends mid-sentence in most lines; paragraphs that were never wrapped end as
-    sentences do but hold several.
-    """
-    lines = [line for line in lines if line.strip()]
-    ended = sum(SENTENCE_END.search(line) is not None for line in lines)
-    if ended < ENDED_LINES_SHARE * len(lines):
-        return False
-    return sum(len(split_sentences(line)) for line in lines) < SENTENCES_PER_LINE * len(lines)
-
-
-def documents_of_sentence_lines(lines):
-    """Lists of sentences from one sentence a line, blank lines between documents."""
-    for is_text, group in itertools.groupby(lines, key=lambda line: bool(line.strip())):
-        if is_text:
-            yield from cut_documents([" ".join(line.split())] for line in group)
-
-
-def documents_of_running_text(lines):
-    """Lists of sentences from paragraphs: all lines are one document, or one an article in WikiText's format."""
-    titles = 0
-
-    def article(paragraph):
-        nonlocal titles
-        titles += WIKITEXT_TITLE.match(paragraph) is not None
-        return titles
-
-    for _, paragraphs in itertools.groupby(unwrapped_paragraphs(lines), key=article):
-        yield from cut_documents(map(split_sentences, paragraphs))
-
-
-def cut_documents(paragraphs):
-    """Lists of sentences from the paragraphs of one document, itself lists: one, or several of a very long one."""
-    sentences, size = [], 0
-    for paragraph in paragraphs:
-        sentences += paragraph
-        size += sum(map(len, paragraph))
-        if size > LONGEST_DOCUMENT_CHARACTERS:
-            yield sentences
-            sentences, size = [], 0
-    if sentences:
-        yield sentences
-
-
-def unwrapped_paragraphs(lines):
-    """Paragraphs of text: a blank line ends one, a line too long to be wrapped and a WikiText heading are one."""
-    wrapped = []
-    for line in itertools.chain(lines, [""]):
-        stripped = line.strip()
-        stands_alone = len(line) > WRAPPED_LINE_CHARACTERS or (stripped[:1] == "=" and WIKITEXT_HEADING.match(line))
-        if wrapped and (stands_alone or not stripped):
-            paragraph = "\n".join(wrapped)
-            yield WRAPPED_COMPOUND.sub("", paragraph) if "-\n" in paragraph else paragraph
-            wrapped = []
-        if stands_alone:
-            yield line
-        elif stripped:
-            wrapped.append(stripped)
+def _has_rows(file):
+    return ".jsonl" in file.suffixes[-2:]
 
 
 def _first_lines(file):
@@ -266,7 +203,7 @@ def _text_of_row(line, field):
     if not isinstance(row, dict):
         raise ValueError(f"the row is a {type(row).__name__}, expected an object.")
     if field not in row:
-        raise ValueError(f'no field "{field}"; it has {", ".join(row) or "none"}.')
+        raise ValueError(f'no field "{field}"; it has {", ".join(row) or "none"}. text_field names that of the text.')
     if not isinstance(row[field], str):
         raise ValueError(f'field "{field}" is a {type(row[field]).__name__}, expected a string.')
     return row[field]

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_bert_impl.corpora import split_of
+from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
@@ -36,6 +37,7 @@ SHARD_TOKENS = 2_000_000  # of a shard, from which its random second sentences c
 BYTES_AT_ONCE = 1 << 20  # of a file that is read for its SHA-256
 HELD_OUT_SENTENCES = 1000
 LEAST_WORDS = 5  # of a labelled sentence
+LEAST_CHARACTERS = 8  # of one in a script without spaces between words; a Chinese word has one or two
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +77,11 @@ class Settings:
 
 
 class Piece(NamedTuple):
-    """A part of a corpus: its number, and an iterable of documents, that can be pickled."""
+    """A part of a corpus: its number, an iterable of documents, that can be pickled, and (name, path) of its files."""
 
     number: int
     documents: object
+    files: tuple[tuple[str, str], ...] = ()
 
 
 class Shard(NamedTuple):
@@ -99,14 +102,15 @@ def tokenize_piece(settings, piece):
     """Reads a piece of the corpus, writes its token files; returns its record.
 
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
-    what could not be read, `formats`, what files were taken for and how many, and `sources`, how many sentences each
-    source has in each split.
+    what could not be read, `formats`, what files were taken for and how many, `sources`, how many sentences each
+    source has in each split, and `files`, a dict of name to SHA-256.
     """
     path = settings.work / f"piece-{piece.number:05d}.json"
     record = _read_record(path)
     if record is not None and all((settings.work / block["file"]).is_file() for block in record["blocks"]):
         return record
     settings.work.mkdir(parents=True, exist_ok=True)
+    files = {name: file_sha256(file) for name, file in piece.files}
     wordpiece = _wordpiece(settings.directory)
     kept, blocks = KeptSentences(settings), []
     for number, documents in enumerate(blocks_of_documents(piece.documents)):
@@ -123,7 +127,8 @@ def tokenize_piece(settings, piece):
     kept.write(settings.work / f"sentences-{piece.number:05d}.json")
     problems = [list(problem) for problem in getattr(piece.documents, "problems", ())]
     formats = dict(getattr(piece.documents, "formats", {}))
-    return write_record(path, {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts})
+    record = {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
+    return write_record(path, record)
 
 
 def plan_shards(settings, pieces):
@@ -211,6 +216,15 @@ def file_identity(path):
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
+def file_sha256(path):
+    """The SHA-256 of a file of the corpus, None of one that cannot be read: the corpus reports that."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
 @contextlib.contextmanager
 def worker_pool(workers):
     """So many processes for `run_jobs`, this one included."""
@@ -293,7 +307,7 @@ class KeptSentences:
             return
         for document in documents:
             keys = self.by_source[split].setdefault(document.source, {})
-            long_ones = [s for s in document.sentences if s.count(" ") >= LEAST_WORDS - 1]
+            long_ones = filter(is_long, document.sentences)
             keys |= {shuffle_key(sentence, self.settings.seed): sentence for sentence in long_ones}
 
     def write(self, path):
@@ -302,6 +316,14 @@ class KeptSentences:
                 self.counts[split][source] = len(keys)
                 sources[source] = smallest(keys, self.settings.labelled_sentences)
         write_record(path, {"held_out": self.held_out, "by_source": self.by_source})
+
+
+def is_long(sentence):
+    """Whether a sentence has enough words to be told by."""
+    # A regular expression takes longer than the count: most sentences are long by their words.
+    return sentence.count(" ") >= LEAST_WORDS - 1 or (
+        not sentence.isascii() and len(CHARACTER_WITHOUT_SPACES.findall(sentence)) >= LEAST_CHARACTERS
+    )
 
 
 def smallest(sentences, count):

@@ -11,8 +11,11 @@ from tokenizers import Tokenizer, models, trainers
 from keras_bert_impl.tokenizers import google_characters, google_pipeline, tokenizer_file
 from keras_bert_impl.tokenizers.tokenizer_file import SPECIAL_TOKENS
 
-# Characters kept, the most frequent: words with others become [UNK]. Google's uncased vocabulary holds 997.
+# Words with a character outside the alphabet become [UNK]. It holds the most frequent characters: 1,000, as many as
+# Google's uncased vocabulary (997), and as many more as it takes to have this share of the text, which is
+# thousands in Chinese.
 ALPHABET_SIZE = 1000
+ALPHABET_COVERAGE = 0.9995
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
@@ -76,13 +79,11 @@ def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool
     Returns: SPECIAL_TOKENS, single characters, single characters inside a word, then merges as they were made.
     Raises: ValueError if there is no word in `texts`, or the size leaves no room for words.
     """
-    # A character may need two tokens: to begin a word and inside one.
-    room = (vocabulary_size - len(SPECIAL_TOKENS)) // 2
-    if room < 1:
+    if vocabulary_size < len(SPECIAL_TOKENS) + 2:  # of a character: to begin a word and inside one
         raise ValueError(f"vocabulary_size {vocabulary_size} leaves no room beside {' '.join(SPECIAL_TOKENS)}.")
     with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
         counts = _write_normalized(texts, lowercase, lines)
-        alphabet = _most_frequent(counts, min(ALPHABET_SIZE, room))
+        alphabet = _alphabet(counts, vocabulary_size - len(SPECIAL_TOKENS))
         if not alphabet:
             raise ValueError("texts hold no words to learn from: is the file empty, or the iterator used up?")
         lines.seek(0)
@@ -103,17 +104,35 @@ def _write_normalized(texts, lowercase, file):
     return counts
 
 
-def _most_frequent(counts, size):
-    """At most `size` characters, sorted."""
+def _alphabet(counts, room):
+    """The most frequent characters, sorted: 1,000, more if the coverage asks for it, fewer if `room` is used up.
+
+    A character takes two tokens, to begin a word and inside one; punctuation and CJK, words of their own, take one.
+    """
     for space in " \t\r\n":
         del counts[space]
-    return sorted(sorted(counts, key=lambda character: (-counts[character], character))[:size])
+    alone = _characters_alone()
+    wanted = ALPHABET_COVERAGE * counts.total()
+    alphabet, covered = [], 0
+    for character in sorted(counts, key=lambda character: (-counts[character], character)):
+        if len(alphabet) >= ALPHABET_SIZE and covered >= wanted:
+            break
+        room -= 1 if character in alone else 2
+        if room < 0:
+            break
+        alphabet.append(character)
+        covered += counts[character]
+    return sorted(alphabet)
+
+
+def _characters_alone():
+    return set(google_characters.characters(google_characters.isolated()))
 
 
 def _merge_pairs(lines, alphabet, vocabulary_size):
     # The trainer numbers characters inside words as a randomly seeded hash map yields them, and breaks ties between
     # pairs by number. Declared as special tokens they have the same numbers in every run.
-    alone = set(google_characters.characters(google_characters.isolated()))
+    alone = _characters_alone()
     inside = [f"##{character}" for character in alphabet if character not in alone]
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learner.pre_tokenizer = google_pipeline.exact_pre_tokenizer()

@@ -1,4 +1,6 @@
+# ruff: noqa: RUF001
 import pytest
+from six_languages import BETWEEN, SENTENCES
 
 from keras_bert_impl.corpora import split_sentences
 
@@ -23,6 +25,40 @@ from keras_bert_impl.corpora import split_sentences
 )
 def test_sentences_joined_by_spaces_are_split_again(sentences):
     assert split_sentences(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize("language", sorted(set(SENTENCES) - {"th"}))
+def test_sentences_of_other_languages_are_split_by_their_marks_and_abbreviations(language):
+    text = BETWEEN[language].join(SENTENCES[language])
+    assert split_sentences(text, language) == SENTENCES[language]
+
+
+def test_language_decides_where_it_matters():
+    text = "А. С. Пушкин родился здесь. Am 3. Oktober."
+    assert split_sentences(text, "ru")[0] == "А. С. Пушкин родился здесь."
+    assert split_sentences(text, "de")[-1] == "Am 3. Oktober."
+    assert split_sentences(text) == ["А.", "С.", "Пушкин родился здесь.", "Am 3.", "Oktober."]
+
+
+@pytest.mark.parametrize("language", ["german", "DE", "xx", "", "zh-CN", None])
+def test_unknown_language_is_refused(language):
+    with pytest.raises(ValueError, match="expected a code of two letters"):
+        split_sentences("One. Two.", language)
+
+
+def test_small_letter_of_any_alphabet_continues_a_sentence():
+    assert split_sentences("Это было в V в. до н. э. на юге. Потом ушли.", "ru") == [
+        "Это было в V в. до н. э. на юге.",
+        "Потом ушли.",
+    ]
+
+
+def test_long_thai_paragraph_is_split_into_phrases_without_loss():
+    text = " ".join(SENTENCES["th"])
+    assert len(text) > 250
+    assert " ".join(split_sentences(text, "th")) == text
+    assert len(split_sentences(text, "th")) == text.count(" ") + 1
+    assert split_sentences(text[:200], "th") == [text[:200].strip()]
 
 
 def test_white_space_of_any_kind_becomes_one_space():

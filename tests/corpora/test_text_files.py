@@ -7,7 +7,7 @@ import pathlib
 import pytest
 import zstandard
 
-from keras_bert_impl.corpora import TextCorpus, corpus_statistics, open_corpus
+from keras_bert_impl.corpora import TextCorpus, corpus_statistics
 
 DATA = pathlib.Path(__file__).parents[2].parent / "shared/data/pretrain"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the novels and WikiText-2 beside the checkout")
@@ -42,9 +42,9 @@ def test_running_text_is_unwrapped_and_one_document_a_file(tmp_path):
 def test_an_explicit_choice_overrides_the_automatic_one(tmp_path):
     (tmp_path / "a.txt").write_text("Not ended\nby a stop\n")
     assert sentences_of(tmp_path / "a.txt") == [["Not ended by a stop"]]
-    assert sentences_of(tmp_path / "a.txt", sentences="lines") == [["Not ended", "by a stop"]]
+    assert sentences_of(tmp_path / "a.txt", text_format="lines") == [["Not ended", "by a stop"]]
     (tmp_path / "b.txt").write_text(LINES)
-    assert [len(sentences) for sentences in sentences_of(tmp_path / "b.txt", sentences="running")] == [4]
+    assert [len(sentences) for sentences in sentences_of(tmp_path / "b.txt", text_format="running")] == [4]
 
 
 def test_paragraphs_that_were_never_wrapped_are_running_text(tmp_path):
@@ -127,7 +127,7 @@ def test_byte_order_mark_and_carriage_returns_leave_no_trace(tmp_path):
 
 def test_undecodable_text_is_read_up_to_the_damaged_document(tmp_path):
     (tmp_path / "a.txt").write_bytes(LINES.encode() + b"\nLast one.\nCaf\xe9.\n")
-    corpus = TextCorpus(tmp_path, sentences="lines")
+    corpus = TextCorpus(tmp_path, text_format="lines")
     assert [document.sentences[0] for document in corpus][-1] == "A third one."
     assert corpus.problems == [(str(tmp_path / "a.txt"), "line 10: byte 0xe9 is not UTF-8; convert the file to UTF-8.")]
 
@@ -145,7 +145,7 @@ def test_bad_rows_are_named_by_line_and_left_out_alone(tmp_path):
     assert [problem.place for problem in corpus.problems] == [f"{file}:{line}" for line in (2, 3, 4, 5, 6)]
     reasons = [problem.reason for problem in corpus.problems]
     assert reasons[1:4] == [
-        'no field "text"; it has body.',
+        'no field "text"; it has body. text_field names that of the text.',
         'field "text" is a int, expected a string.',
         "the row is a list, expected an object.",
     ]
@@ -197,11 +197,9 @@ def test_files_without_a_sentence_are_an_error_that_names_the_first_problem(tmp_
         list(TextCorpus(tmp_path))
 
 
-def test_unknown_choices_are_errors(tmp_path):
+def test_unknown_choice_is_an_error(tmp_path):
     with pytest.raises(ValueError, match='on_error is "ignore", expected "skip" or "raise"'):
         TextCorpus(tmp_path, on_error="ignore")
-    with pytest.raises(ValueError, match='sentences is "words", expected "auto", "lines" or "running"'):
-        open_corpus(tmp_path, sentences="words")
 
 
 @needs_data

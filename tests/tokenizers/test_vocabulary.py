@@ -1,5 +1,7 @@
 import argparse
+import collections
 import inspect
+import random
 
 import pytest
 
@@ -42,6 +44,30 @@ def test_words_are_normalized_as_the_tokenizer_does():
 
 def test_little_text_gives_fewer_tokens():
     assert learn_vocabulary(["ab ab."], 1000) == [*SPECIAL_TOKENS, ".", "a", "b", "##a", "##b", "ab"]
+
+
+def chinese_text():
+    """20,000 characters of 4,000 kinds, the k-th as frequent as 1/k, as in Zipf's law; deterministic."""
+    kinds = [chr(0x4E00 + 3 * place) for place in range(4000)]
+    weights = [1 / (place + 1) for place in range(4000)]
+    return ["".join(random.Random(seed).choices(kinds, weights, k=100)) for seed in range(200)]
+
+
+def test_alphabet_of_many_characters_covers_the_text_if_there_is_room():
+    texts = chinese_text()
+    counts = collections.Counter("".join(texts))
+    vocabulary = learn_vocabulary(texts, 21_128)
+    unknown = sum(count for character, count in counts.items() if character not in set(vocabulary))
+    assert len(vocabulary) > 1005  # what a cap of 1,000 characters left
+    assert unknown <= 0.0005 * counts.total()
+    # The coverage ends the alphabet: of characters that stand there once it takes no more than needed.
+    once = sum(counts[character] == 1 for character in vocabulary)
+    assert once == sum(count == 1 for count in counts.values()) - int(0.0005 * counts.total())
+    assert len(learn_vocabulary(texts, 500)) == 500  # a Chinese character takes one token
+
+
+def test_rare_characters_stay_among_the_first_thousand():
+    assert "é" in learn_vocabulary(["the cat sat on the mat " * 1000, "é"], 100, lowercase=False)
 
 
 def test_text_without_words_is_refused():

@@ -139,3 +139,77 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
         except subprocess.TimeoutExpired:
             os.kill(worker, signal.SIGKILL)
             raise
+
+
+@pytest.fixture
+def three_files(tmp_path, text_folder, small_jobs, monkeypatch):
+    """Options for a corpus of three files, a piece each, that a test may change."""
+    (tmp_path / "text").mkdir()
+    for name, source in {"keras": "keras", "numpy": "numpy", "z": "numpy"}.items():
+        documents = (text_folder / f"{source}.txt").read_text().split("\n\n")
+        text = "\n\n".join("\n".join(document.split("\n")[:5]) for document in documents)
+        (tmp_path / "text" / f"{name}.txt").write_text(text)
+    monkeypatch.setattr(prepare_data, "PIECE_BYTES", 1)
+    return {**small_jobs, "vocabulary_size": 200, "input": str(tmp_path / "text")}
+
+
+def interrupt(output, monkeypatch, **options):
+    """A preparation that stops before its first file of examples."""
+
+    def interrupted(settings, shard):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(prepare_data, "write_shard", interrupted)
+        prepare(output, **options)
+
+
+def change(folder, how):
+    if how == "added":
+        shutil.copy(folder / "keras.txt", folder / "added.txt")
+    elif how == "removed":
+        (folder / "numpy.txt").unlink()
+    else:
+        text = (folder / "numpy.txt").read_bytes()
+        (folder / "numpy.txt").write_bytes(text.replace(b"e", b"a", 1))  # of the same size
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+@pytest.mark.parametrize(("how", "name"), [("added", "added"), ("removed", "numpy"), ("changed", "numpy")])
+def test_other_input_than_at_the_beginning_is_refused(tmp_path, three_files, monkeypatch, how, name, is_finished):
+    if is_finished:
+        prepare(tmp_path / "data", **three_files)
+    else:
+        interrupt(tmp_path / "data", monkeypatch, **three_files)
+    change(tmp_path / "text", how)
+    with pytest.raises(ValueError, match=rf"was made of: {how} {name}\.txt\. Name another output"):
+        prepare(tmp_path / "data", **three_files)
+
+
+def test_a_copy_of_the_input_is_the_same_input(tmp_path, three_files, monkeypatch, capsys):
+    prepare(tmp_path / "whole", **three_files)
+    interrupt(tmp_path / "data", monkeypatch, **three_files)
+    for file in (tmp_path / "text").iterdir():
+        os.utime(file, (0, 0))
+    prepare(tmp_path / "data", **three_files)
+    assert examples(tmp_path / "data") == examples(tmp_path / "whole")
+    prepare(tmp_path / "data", **three_files)
+    assert "ready from an earlier run" in capsys.readouterr().out
+    record = json.loads((tmp_path / "data" / "input.json").read_text())["files"]
+    assert sorted(record) == ["keras.txt", "numpy.txt", "z.txt"]
+    assert record["numpy.txt"]["sha256"] == record["z.txt"]["sha256"] != record["keras.txt"]["sha256"]
+    assert [record[name]["piece"] for name in sorted(record)] == [0, 1, 2]
+
+
+def test_an_interrupted_run_without_record_of_its_input_is_refused(tmp_path, three_files, monkeypatch):
+    interrupt(tmp_path / "data", monkeypatch, **three_files)
+    (tmp_path / "data" / "input.json").unlink()
+    with pytest.raises(ValueError, match="begun by an earlier version, which did not record its input"):
+        prepare(tmp_path / "data", **three_files)
+
+
+def test_a_finished_run_without_record_of_its_input_is_taken_as_it_is(tmp_path, three_files, capsys):
+    prepare(tmp_path / "data", **three_files)
+    (tmp_path / "data" / "input.json").unlink()
+    prepare(tmp_path / "data", **three_files)
+    assert "ready from an earlier run" in capsys.readouterr().out

@@ -1,10 +1,13 @@
 import json
 
 import pytest
+from six_languages import SENTENCES
 
 import pretrain
 import quickstart
+from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.runs import parse
+from keras_bert_impl.tokenizers import learn_vocabulary
 
 RECIPES = {
     "prepare_data": {"vocabulary_size": 700, "sequence_length": 32, "labelled_sentences": 100},
@@ -60,6 +63,27 @@ def prepared(tmp_path, text_folder, recipes):
         quickstart.read(config, "prepare_data", quickstart.prepare_data.PrepareConfig, *options)
     )
     return tmp_path / "data"
+
+
+def test_what_is_said_about_the_text_reaches_its_preparation(tmp_path, recipes, monkeypatch):
+    arguments = "--corpus text --text_field body --language zh --text_format lines".split()
+    config = parse(quickstart.QuickstartConfig, [*arguments, "--recipes", str(recipes)])
+
+    def prepared(config):
+        raise RuntimeError(config.text_field, config.language, config.text_format)
+
+    monkeypatch.setattr(quickstart.prepare_data, "run", prepared)
+    with pytest.raises(RuntimeError) as given:
+        quickstart.run(config)
+    assert given.value.args == ("body", "zh", "lines")
+
+
+@pytest.mark.parametrize("language", ["zh", "ru", "hi"])
+def test_a_word_of_every_script_is_masked(tmp_path, language):
+    (tmp_path / "held_out.txt").write_text("\n".join(SENTENCES[language]), encoding="utf-8")
+    tokenizer = WordPieceTokenizer(learn_vocabulary(SENTENCES[language], 500, lowercase=False), lowercase=False)
+    (text, word), *_ = quickstart.masked_sentences(tmp_path, tokenizer, 5)
+    assert text.replace("[MASK]", word) in SENTENCES[language]
 
 
 def pretrain_config(prepared, output, **options):

@@ -1,0 +1,66 @@
+"""What the command line says about text, and what preparation says about words that the vocabulary loses."""
+
+import json
+
+import pytest
+from six_languages import SENTENCES
+
+import kept_sentences
+import prepare_data
+from keras_bert_impl import WordPieceTokenizer
+from keras_bert_impl.preprocessing import shards
+from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+
+
+@pytest.mark.parametrize(("text_format", "documents"), [("lines", 100), ("paragraphs", 100), ("running", 1)])
+def test_format_and_language_come_from_the_command_line(tmp_path, command, capsys, text_format, documents):
+    (tmp_path / "a.txt").write_text(
+        "\n\n".join(["Es war der 3. Oktober.\nEr las z. B. Bücher."] * 100), encoding="utf-8"
+    )
+    arguments = ["--input", tmp_path / "a.txt", "--output", tmp_path / "data", "--vocabulary_size", 100]
+    error = command(
+        prepare_data.PrepareConfig, prepare_data.run, *arguments, "--text_format", text_format, "--language", "de"
+    )
+    if documents == 1:
+        assert "The corpus has 1 documents" in error
+    else:
+        assert error is None
+        held_out = (tmp_path / "data" / "held_out.txt").read_text(encoding="utf-8").splitlines()
+        assert sorted(held_out) == ["Er las z. B. Bücher.", "Es war der 3. Oktober."]
+
+
+def test_another_field_and_an_unknown_language_from_the_command_line(tmp_path, command, capsys):
+    rows = [json.dumps({"body": "".join(SENTENCES["zh"])}, ensure_ascii=False)] * 100
+    (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    arguments = ["--input", tmp_path / "a.jsonl", "--output", tmp_path / "data", "--vocabulary_size", 200]
+    call = [prepare_data.PrepareConfig, prepare_data.run, *arguments]
+    assert "text_field names that of the text" in command(*call)
+    assert 'language is "chinese", expected a code of two letters' in command(*call, "--language", "chinese")
+    assert command(*call, "--text_field", "body", "--language", "zh") is None
+    assert "of language zh no abbreviations are known" in capsys.readouterr().out
+    held_out = (tmp_path / "data" / "held_out.txt").read_text(encoding="utf-8").splitlines()
+    assert sorted(held_out) == sorted(SENTENCES["zh"])
+
+
+@pytest.mark.parametrize(("text", "share", "examples"), [("a b 中 c\nd", 1 / 5, "中"), ("a b c d" * 50, 0, None)])
+def test_unknown_words_are_counted_and_warned_of(tmp_path, capsys, text, share, examples):
+    (tmp_path / "held_out.txt").write_text(text, encoding="utf-8")
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", "b", "c", "d", "##a"])
+    assert kept_sentences.report_losses(tmp_path, tokenizer) == pytest.approx(share)
+    printed = capsys.readouterr().out
+    assert (f"20.0% of the held-out words become [UNK] ({examples})" in printed) is bool(examples)
+
+
+@pytest.mark.parametrize(
+    ("language", "lowercase", "warns"), [("hi", True, True), ("hi", False, False), ("ru", True, False)]
+)
+def test_vowel_signs_that_lower_casing_drops_are_warned_of(tmp_path, capsys, language, lowercase, warns):
+    (tmp_path / "held_out.txt").write_text("\n".join(SENTENCES[language]), encoding="utf-8")
+    kept_sentences.report_losses(tmp_path, WordPieceTokenizer(list(SPECIAL_TOKENS), lowercase))
+    assert ("dropped as accents" in capsys.readouterr().out) is warns
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_sentences_of_every_script_are_long_enough_for_a_label(language):
+    assert all(map(shards.is_long, SENTENCES[language][:3]))
+    assert not shards.is_long("你好") and not shards.is_long("Ja, so ist es.")

@@ -93,12 +93,16 @@ def weights_of_labels(weights, labels):
 
 
 def cross_entropy(labels, logits):
-    """-log softmax(logits)[label] along the last axis, float32, of the shape of `labels`."""
+    """-log softmax(logits)[label] along the last axis, float32, of the shape of `labels`.
+
+    NaN for a label that is no class, where the backend does not refuse it: JAX alone would make it 0.
+    """
     # As one long row of predictions: with further axes Keras moves the classes to the second, on torch, and every pass
     # over them goes against the order of the memory.
     flat = ops.reshape(ops.cast(logits, "float32"), (-1, logits.shape[-1]))
     losses = keras.losses.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), flat, from_logits=True)
-    return ops.reshape(losses, ops.shape(labels))
+    is_class = ops.logical_and(ops.greater_equal(labels, 0), ops.less(labels, logits.shape[-1]))
+    return ops.where(is_class, ops.reshape(losses, ops.shape(labels)), float("nan"))
 
 
 def accuracy(labels, logits, weights):

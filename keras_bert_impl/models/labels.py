@@ -112,7 +112,9 @@ def to_array(values, name):
     if array.dtype.kind not in "biuf":
         found = [(place, value) for place, value in np.ndenumerate(array) if not isinstance(value, int | float)]
         place, value = (str(list(found[0][0])), found[0][1]) if found else ("", values)
-        raise ValueError(f"{name}{place} is {str(value)[:60]!r}, not a number: give the number of its class.")
+        raise ValueError(
+            f"{name}{place} is {str(value)[:60]!r}, not a number; of a class, give its place among the classes."
+        )
     return array
 
 
@@ -130,7 +132,9 @@ def _checked_numbers(labels, rule, ignored):
         remedy = ""
         if len(labels.shape) == len(rule.shape) + 1 and rule.limit is not None:
             remedy = " Of one-hot labels take argmax(axis=-1), or compile with a loss that wants them."
-        raise ValueError(f"Labels have shape {labels.shape}, wanted {rule.shape}: {rule.meaning}.{remedy}")
+        raise ValueError(
+            f"labels have shape {labels.shape}, wanted {rule.shape}. Each label is {rule.meaning}.{remedy}"
+        )
     if rule.limit is None:
         _refuse(labels, ~np.isfinite(labels), "not a finite number", rule)
         return labels
@@ -147,12 +151,9 @@ def _refuse(labels, is_wrong, what, rule):
     if not is_wrong.any():
         return
     place = tuple(np.argwhere(is_wrong)[0])
-    wanted = rule.meaning
-    if rule.limit is not None:
-        limit = np.broadcast_to(rule.limit, labels.shape)[place]
-        wanted = f"{rule.meaning}, here 0 to {limit - 1}"
+    limits = "" if rule.limit is None else f", here 0 to {np.broadcast_to(rule.limit, labels.shape)[place] - 1}"
     where = "".join(f"[{index}]" for index in place)
-    raise ValueError(f"labels{where} is {labels[place]}, {what}: wanted is {wanted}.")
+    raise ValueError(f"labels{where} is {labels[place]}, {what}. Each label is {rule.meaning}{limits}.")
 
 
 def _refuse_no_label(labels, is_missing, rule):
@@ -168,7 +169,7 @@ def _refuse_no_label(labels, is_missing, rule):
     where = "".join(f"[{index}]" for index in place)
     raise ValueError(
         f"{count:,} of {labels.size:,} labels are -1 or -100, which mean that there is no label; the first is "
-        f"labels{where}. Wanted is {rule.meaning}. {remedy}"
+        f"labels{where}. Each label is {rule.meaning}. {remedy}"
     )
 
 

@@ -75,7 +75,9 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
 
     def label_rule(self, sizes):
         shape = (len(sizes.tokens), sizes.predictions)
-        return LabelRule(shape, self.encoder.config.vocabulary_size, "the id of a masked token", per_token=True)
+        return LabelRule(
+            shape, self.encoder.config.vocabulary_size, "the id of a masked token, or -1 for none", per_token=True
+        )
 
     def rows(self, texts, pad_to=None):
         """The input arrays of texts in which `[MASK]` stands for a masked word."""
@@ -136,12 +138,12 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
         """Batches that are masked when they are asked for."""
         self._refuse_labels(labels, weights)
-        return MaskedTexts(self._text_rows(texts).first, batch_size or 32, self._mask_ids, self.seed, shuffle)
+        return MaskedTexts(self._text_rows(texts, 5).first, batch_size or 32, self._mask_ids, self.seed, shuffle)
 
     def _test_data(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend on the model's seed alone."""
         self._refuse_labels(labels, weights)
-        return mask_rows(self._packed(self._text_rows(texts)), self.tokenizer, np.random.default_rng(self.seed))
+        return mask_rows(self._packed(self._text_rows(texts, 5)), self.tokenizer, np.random.default_rng(self.seed))
 
     def _refuse_labels(self, labels, weights):
         if labels is not None or weights is not None:
@@ -156,7 +158,7 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
 
     def _convert_batch(self, texts):
         """One element of a dataset of texts, masked, and how many of its texts were cut, of how many."""
-        rows = self._text_rows(texts, warn=False)
+        rows = self._text_rows(texts, stacklevel=None)
         # All of one length: Keras takes the shapes of the first batches for those of all.
         return self._mask_ids(rows.first, self.sequence_length), (rows.num_cut, len(rows))
 

@@ -41,7 +41,7 @@ class BertQuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
 
     def label_rule(self, sizes):
-        meaning = "the place of an answer's first and of its last token in the row, 0 and 0 for no answer"
+        meaning = "the place in its row of the answer's first or last token; both are 0 where there is no answer"
         return LabelRule((len(sizes.tokens), 2), sizes.tokens[:, None], meaning)
 
     def _takes_class_numbers(self, loss):

@@ -122,11 +122,11 @@ class RawTextMixin:
     def _is_text_input(self, x):
         return is_text_input(x)
 
-    def _text_rows(self, texts, warn=True):
-        """The `batching.Rows` of texts; with `warn`, a warning says how many were cut."""
+    def _text_rows(self, texts, stacklevel=4):
+        """The `batching.Rows` of texts; a warning says how many were cut, unless stacklevel is None."""
         rows = self._rows_of(texts)
-        if warn:
-            warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length, stacklevel=5)
+        if stacklevel is not None:
+            warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length, stacklevel)
         return rows
 
     def _rows_of(self, texts):
@@ -144,11 +144,11 @@ class RawTextMixin:
 
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
         """What Keras trains on of texts and their labels: batches of about the same length."""
-        rows = self._text_rows(texts)
+        rows = self._text_rows(texts, stacklevel=5)
         sizes = sizes_of_texts(rows, self.sequence_length)
         rule = self.label_rule(sizes)
         if labels is None and rule is not None:
-            raise ValueError(f"Got {len(rows):,} texts but no labels: wanted is {rule.meaning}.")
+            raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
         rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
         return LengthBatches(
@@ -212,7 +212,7 @@ class RawTextMixin:
         """
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
-        rows = self._text_rows(texts, warn=False)
+        rows = self._text_rows(texts, stacklevel=None)
         # All of one length: Keras takes the shapes of the first batches for those of all.
         inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
         if is_alone:

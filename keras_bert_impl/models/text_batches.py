@@ -17,7 +17,7 @@ class TextBatches(keras.utils.PyDataset):
     Args:
         dataset: yields batches whose first part is texts: a vector of strings or a pair of them.
         convert: function from such a batch, as NumPy arrays, to what Keras trains on, and how many of how many texts
-            were cut for it. After the first pass a warning says so.
+            were cut for it. At the end of the first epoch a warning says so.
         sequence_length: that texts are cut to, for the warning.
         steps: batches that Keras will take in an epoch, where it was told. A dataset that has as many is not read to
             its end, which it may not have; the next epoch goes on where this one stopped, and a dataset that ends
@@ -33,8 +33,8 @@ class TextBatches(keras.utils.PyDataset):
         self.dataset, self.convert, self.sequence_length = dataset, convert, sequence_length
         self.iterator, self.position = None, 0
         self.counted, self.num_cut, self.num_texts = 0, 0, 0
-        self.is_in_epoch = self.has_warned = False
         self.size = self._size(steps)
+        self.epoch_batches = min((count for count in (self.size, steps) if count is not None), default=None)
 
     def _size(self, steps):
         size = int(self.dataset.cardinality())
@@ -74,6 +74,9 @@ class TextBatches(keras.utils.PyDataset):
         converted, (num_cut, num_texts) = self.convert(batch)
         if index >= self.counted:
             self.counted, self.num_cut, self.num_texts = index + 1, self.num_cut + num_cut, self.num_texts + num_texts
+            # Not in on_epoch_end, which Keras also calls after it has peeked at the first batches.
+            if self.counted == self.epoch_batches:
+                warn_of_cut(self.num_cut, self.num_texts, self.sequence_length)
         return converted
 
     def _next(self):
@@ -82,13 +85,3 @@ class TextBatches(keras.utils.PyDataset):
             self.iterator = self.dataset.as_numpy_iterator()
             batch = next(self.iterator)
         return batch
-
-    def on_epoch_begin(self):
-        self.is_in_epoch = True
-
-    def on_epoch_end(self):
-        # Keras also calls this before the first epoch.
-        if self.is_in_epoch and self.num_cut and not self.has_warned:
-            self.has_warned = True
-            warn_of_cut(self.num_cut, self.num_texts, self.sequence_length)
-        self.is_in_epoch = False

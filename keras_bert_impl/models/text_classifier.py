@@ -64,4 +64,4 @@ class BertTextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         )
 
     def label_rule(self, sizes):
-        return LabelRule((len(sizes.tokens),), self.num_classes, "the number of a row's class")
+        return LabelRule((len(sizes.tokens),), self.num_classes, "the number of the class of its row")

@@ -44,4 +44,4 @@ class BertTextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
 
     def label_rule(self, sizes):
-        return LabelRule((len(sizes.tokens),), None, "one finite number a row")
+        return LabelRule((len(sizes.tokens),), None, "a finite number, that of its row")

@@ -77,4 +77,4 @@ class BertTokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
 def rule_of_token_classes(sizes, num_classes):
     """The LabelRule of a class for every token."""
     shape = (len(sizes.tokens), sizes.width)
-    return LabelRule(shape, num_classes, "the number of a class for each token and -1 for padding", per_token=True)
+    return LabelRule(shape, num_classes, "the number of the class of its token, or -1 for none", per_token=True)

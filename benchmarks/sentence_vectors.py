@@ -75,7 +75,7 @@ def flops_per_text(setting):
     from keras_bert_impl.tokenizers.rows import ids_from_texts
 
     config = BertConfig.from_huggingface(f"{checkpoint()}/config.json")
-    ids, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(checkpoint()), texts(), sequence_length=LENGTH)
+    ids, _, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(checkpoint()), texts(), sequence_length=LENGTH)
     return statistics.mean(training_flops(config, 1, len(row) + 2, 0) / 3 for row in ids)
 
 

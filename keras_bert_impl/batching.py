@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.distribution import num_replicas, outputs_of_batch, part_of_batch
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, pack_rows
 
 
 @dataclasses.dataclass
@@ -17,11 +17,13 @@ class Rows:
     Args:
         first: the ids of each row without control tokens, as `tokenizers.rows.ids_from_texts` gives them.
         second: the same for the second texts, or None.
-        labels: None, or arrays nested as the model's outputs, each (examples, ...).
+        labels: None, an array or list (examples, ...), or for several outputs a dict of them.
         weights: None, or sample weights nested as `labels`.
-        per_token: whether labels and weights are (examples, sequence_length), of which a batch takes its length.
+        per_token: whether labels are (examples, sequence_length), of which a batch takes its length; weights are like
+            them, or (examples,).
         choices: None, or this many consecutive rows make one example, (batch, choices, length), of one label.
         source: what its maker wants to find again when it reads the outputs.
+        num_cut: rows that lost tokens, because they had too many.
     """
 
     first: list
@@ -31,8 +33,17 @@ class Rows:
     per_token: bool = False
     choices: int | None = None
     source: typing.Any = None
+    num_cut: int = 0
+
+    @classmethod
+    def from_texts(cls, tokenizer, first, second, sequence_length, labels=None, **arguments):
+        """The Rows of texts, or of pairs of them; see `tokenizers.rows.ids_from_texts`."""
+        first, second, num_cut = ids_from_texts(tokenizer, first, second, sequence_length)
+        return cls(first, second, labels, num_cut=num_cut, **arguments)
 
     def __post_init__(self):
+        # To Keras a list is a tree: it would be opened into its numbers.
+        self.labels, self.weights = _arrays(self.labels), _arrays(self.weights)
         for array in keras.tree.flatten((self.labels, self.weights)):
             if array is not None and len(array) != len(self):
                 raise ValueError(f"{len(self)} examples but {len(array)} labels or weights.")
@@ -46,6 +57,13 @@ class Rows:
         second = [()] * len(self.first) if self.second is None else self.second
         lengths = [len(a) + len(b) + control for a, b in zip(self.first, second, strict=True)]
         return np.array(lengths, "int32").reshape(-1, self.choices or 1).max(axis=1)
+
+
+def _arrays(values):
+    """Values as a NumPy array, of a dict each; None stays None."""
+    if isinstance(values, dict):
+        return {name: _arrays(value) for name, value in values.items()}
+    return None if values is None else np.asarray(values)
 
 
 class LengthBatches(keras.utils.PyDataset):
@@ -146,8 +164,8 @@ class LengthBatches(keras.utils.PyDataset):
 
     def _take(self, arrays, places, length):
         def take(array):
-            taken = np.asarray(array)[places]
-            return taken[:, :length] if self.rows.per_token else taken
+            taken = array[places]
+            return taken[:, :length] if self.rows.per_token and taken.ndim > 1 else taken
 
         return None if arrays is None else keras.tree.map_structure(take, arrays)
 

@@ -32,10 +32,15 @@ JSON_KEYS = (
 # "gelu" means the tanh approximation in Google's code and the exact function in Hugging Face's:
 # the activations of one checkpoint differ by about 1e-3 between the two.
 GOOGLE_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu"}
+# Hugging Face has several names for either function, by how it is computed; the first of each is the one written.
 HUGGINGFACE_ACTIVATIONS = {
     "gelu": "gelu",
+    "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
     "relu": "relu",
 }
 ACTIVATION_NAMES = ("gelu", "gelu_tanh", "relu")

@@ -4,10 +4,15 @@ Of a batch that is spread over the replicas of a strategy each gives the replica
 loss of the batch: a mean of the replicas' means would be another number where one has more masked tokens than another.
 """
 
+import functools
+
 import keras
 from keras import ops
 
 from keras_bert_impl.distribution import sum_over_replicas
+
+# Labels of tokens that have none: Google's and scikit-learn's habit, and the one of Hugging Face and torch.
+NO_LABEL = (-1, -100)
 
 
 def masked_lm_loss(mask_ids, mask_weights, logits):
@@ -48,9 +53,10 @@ class WeightedCrossEntropy(keras.losses.Loss):
     As Keras' SparseCategoricalCrossentropy with reduction="mean_with_sample_weight" on one device.
 
     Args:
-        ignore_class: a label that has no weight; None: all count.
+        ignore_class: a label, or several, that have no weight, as NO_LABEL; None: all count.
 
-    Labels (batch, ...), int; logits (batch, ..., classes); sample weights as the labels, default 1 each.
+    Labels (batch, ...), int; logits (batch, ..., classes); sample weights as the labels, or (batch,), one for all
+    labels of a row; default 1 each.
     """
 
     def __init__(self, ignore_class=None, name="weighted_cross_entropy"):
@@ -59,23 +65,44 @@ class WeightedCrossEntropy(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         labels = ops.cast(y_true, "int32")
-        weights = ops.ones(ops.shape(labels)) if sample_weight is None else ops.cast(sample_weight, "float32")
+        weights = ops.ones(ops.shape(labels)) if sample_weight is None else sample_weight
+        weights = weights_of_labels(weights, labels)
         if self.ignore_class is not None:
-            is_label = ops.not_equal(labels, self.ignore_class)
-            labels, weights = ops.where(is_label, labels, 0), weights * ops.cast(is_label, "float32")
-        return weighted_mean(cross_entropy(labels, y_pred), ops.reshape(weights, ops.shape(labels)))
+            counts = has_label(labels, self.ignore_class)
+            labels, weights = ops.where(counts, labels, 0), weights * ops.cast(counts, "float32")
+        return weighted_mean(cross_entropy(labels, y_pred), weights)
 
     def get_config(self):
         return {"ignore_class": self.ignore_class, "name": self.name}
 
 
+def has_label(labels, ignore_class=NO_LABEL):
+    """Whether each label is one, and none of those to be ignored, bool."""
+    ignored = ignore_class if isinstance(ignore_class, list | tuple) else [ignore_class]
+    return functools.reduce(ops.logical_and, [ops.not_equal(labels, one) for one in ignored])
+
+
+def weights_of_labels(weights, labels):
+    """Sample weights, one a label or one a row, as one a label, float32."""
+    weights = ops.cast(weights, "float32")
+    if len(weights.shape) > len(labels.shape):  # (batch, 1) beside labels (batch,)
+        weights = ops.reshape(weights, ops.shape(labels))
+    for _ in range(len(labels.shape) - len(weights.shape)):
+        weights = ops.expand_dims(weights, -1)
+    return weights * ops.ones_like(labels, dtype="float32")
+
+
 def cross_entropy(labels, logits):
-    """-log softmax(logits)[label] along the last axis, float32, of the shape of `labels`."""
+    """-log softmax(logits)[label] along the last axis, float32, of the shape of `labels`.
+
+    NaN for a label that is no class, where the backend does not refuse it: JAX alone would make it 0.
+    """
     # As one long row of predictions: with further axes Keras moves the classes to the second, on torch, and every pass
     # over them goes against the order of the memory.
     flat = ops.reshape(ops.cast(logits, "float32"), (-1, logits.shape[-1]))
     losses = keras.losses.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), flat, from_logits=True)
-    return ops.reshape(losses, ops.shape(labels))
+    is_class = ops.logical_and(ops.greater_equal(labels, 0), ops.less(labels, logits.shape[-1]))
+    return ops.where(is_class, ops.reshape(losses, ops.shape(labels)), float("nan"))
 
 
 def accuracy(labels, logits, weights):
@@ -87,3 +114,17 @@ def accuracy(labels, logits, weights):
 def weighted_mean(values, weights):
     """The replica's share of the mean over the batch, scalar; 0 where nothing has a weight."""
     return ops.divide_no_nan(ops.sum(values * weights), sum_over_replicas(ops.sum(weights)))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
+    """The share of right classes among the tokens that have a label, whose label is none of NO_LABEL."""
+
+    def __init__(self, name="accuracy", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        labelled = ops.cast(has_label(y_true), "float32")
+        if sample_weight is not None:
+            labelled = labelled * weights_of_labels(sample_weight, y_true)
+        return super().update_state(ops.maximum(y_true, 0), y_pred, labelled)

@@ -1,8 +1,12 @@
 import json
 
+import keras
+import numpy as np
 import pytest
 
 from keras_bert_impl import BertConfig
+from keras_bert_impl.config import HUGGINGFACE_ACTIVATIONS
+from keras_bert_impl.layers.activations import activation_function
 
 
 @pytest.mark.parametrize("name, parameters", [("bert_base", 109_482_240), ("bert_large", 335_141_888)])
@@ -64,6 +68,23 @@ def test_hugging_face_reads_ours_and_we_read_theirs(tmp_path):
     assert (theirs.vocab_size, theirs.hidden_size, theirs.max_position_embeddings) == (101, 256, 77)
     theirs.save_pretrained(tmp_path)
     assert BertConfig.from_huggingface(tmp_path / "config.json") == config
+
+
+@pytest.mark.parametrize("name", HUGGINGFACE_ACTIVATIONS)
+def test_hugging_face_computes_by_each_name_what_ours_does(name):
+    torch = pytest.importorskip("torch")
+    activations = pytest.importorskip("transformers.activations")
+    x = np.linspace(-4, 4, 101, dtype="float32")
+    theirs = activations.ACT2FN[name](torch.tensor(x)).numpy()
+    ours = activation_function(HUGGINGFACE_ACTIVATIONS[name])(keras.ops.convert_to_tensor(x))
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(ours), theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "ours"), [("gelu_python", "gelu"), ("gelu_fast", "gelu_tanh")])
+def test_a_checkpoint_whose_gelu_has_another_name_opens(tmp_path, name, ours):
+    theirs = {**BertConfig.from_name("bert_mini").to_huggingface(), "hidden_act": name}
+    (tmp_path / "config.json").write_text(json.dumps(theirs))
+    assert BertConfig.from_huggingface(tmp_path / "config.json").activation == ours
 
 
 @pytest.mark.parametrize(

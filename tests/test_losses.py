@@ -2,7 +2,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.losses import WeightedCrossEntropy, cross_entropy, masked_lm_loss, next_sentence_loss
+from keras_bert_impl.losses import (
+    NO_LABEL,
+    LabelledAccuracy,
+    WeightedCrossEntropy,
+    cross_entropy,
+    masked_lm_loss,
+    next_sentence_loss,
+)
 
 # Softmax of these logits is [1/2, 1/4, 1/4] and [1/10, 1/10, 8/10].
 LOGITS = np.log(np.array([[[2, 1, 1], [1, 1, 8]]], "float32"))  # (1, 2, 3)
@@ -55,3 +62,30 @@ def test_the_weighted_loss_is_that_of_keras_on_one_device():
         np.testing.assert_allclose(float(ours(labels, logits, sample_weight)), expected, rtol=1e-5)
     assert float(WeightedCrossEntropy()(labels[:, :0], logits[:, :0])) == 0
     assert keras.losses.deserialize(keras.losses.serialize(ours)).ignore_class == -1
+
+
+def test_the_weighted_loss_leaves_out_minus_one_and_minus_one_hundred():
+    labels, logits = np.array([[0, -100, 2, -1]]), np.concatenate([LOGITS, LOGITS], axis=1)
+    found = WeightedCrossEntropy(ignore_class=NO_LABEL)(labels, logits)
+    np.testing.assert_allclose(float(found), (np.log(2) + np.log(4)) / 2, rtol=1e-6)
+    metric = LabelledAccuracy()
+    metric.update_state(np.array([[0, -100, 2, -1]]), logits)
+    np.testing.assert_allclose(float(metric.result()), 0.5)
+
+
+def test_a_weight_for_a_row_is_that_of_each_of_its_labels():
+    labels, logits = np.array([[0, 2], [1, 1]]), np.concatenate([LOGITS, LOGITS])
+    loss, metric = WeightedCrossEntropy(ignore_class=NO_LABEL), LabelledAccuracy()
+    expected = (3 * (np.log(2) + np.log(10 / 8)) + np.log(4) + np.log(10)) / 8
+    for weights in (np.array([3.0, 1.0]), np.array([[3.0], [1.0]])):
+        np.testing.assert_allclose(float(loss(labels, logits, weights)), expected, rtol=1e-6)
+    metric.update_state(labels, logits, np.array([3.0, 1.0]))
+    np.testing.assert_allclose(float(metric.result()), 6 / 8)
+
+
+def test_a_label_that_is_no_class_is_not_taken_for_a_loss_of_zero():
+    try:
+        found = cross_entropy(ops.array([[1, 3]]), ops.array(LOGITS))
+    except Exception:  # TensorFlow and torch refuse it themselves
+        return
+    assert np.isnan(ops.convert_to_numpy(found)).tolist() == [[False, True]]

@@ -131,6 +131,12 @@ def featurize(config, task, examples, class_names, model):
         split: task.featurize(model.tokenizer, part, class_names, model.sequence_length)
         for split, part in examples.items()
     }
+    for split, part in rows.items():
+        if part.num_cut:
+            say(
+                f"  {split}: {part.num_cut:,} of {len(part.first):,} rows had more than {model.sequence_length} tokens "
+                "and were cut; a larger --sequence_length reads more of them"
+            )
     if config.class_weights is not None:
         if class_names is None:
             raise ValueError(f"The task {task.name} has no classes: leave class_weights out.")

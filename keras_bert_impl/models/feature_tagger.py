@@ -12,6 +12,8 @@ from keras_bert_impl.models.pretrained import (
     checked_class_names,
     checked_sequence_length,
 )
+from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.models.token_classifier import rule_of_token_classes
 
 # The rows of Devlin et al. 2019, table 7: layers, counted from the embeddings, 0, or from the end; how they become one.
 FEATURES = {
@@ -25,7 +27,7 @@ FEATURES = {
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertFeatureTagger(PretrainedMixin, keras.Model):
+class BertFeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
     """Vectors of a frozen encoder into a two-layer BiLSTM before the classifier (Devlin et al. 2019, section 5.3).
 
     Args:
@@ -35,8 +37,8 @@ class BertFeatureTagger(PretrainedMixin, keras.Model):
         units: of each direction of each LSTM; 768 in the paper.
         tokenizer, sequence_length, class_names: as of BertTokenClassifier.
 
-    Input:  dict of the encoder's inputs.
-    Output: logits (batch, length, num_classes), float32.
+    Input:  dict of the encoder's inputs, or texts.
+    Output: logits (batch, length, num_classes), float32; labels as of BertTokenClassifier.
     Raises: ValueError for unknown features, or as BertTokenClassifier.
     """
 
@@ -79,6 +81,9 @@ class BertFeatureTagger(PretrainedMixin, keras.Model):
         self.num_classes, self.features, self.units = num_classes, features, units
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.class_names = checked_class_names(class_names, num_classes)
+
+    def label_rule(self, sizes):
+        return rule_of_token_classes(sizes, self.num_classes)
 
     def save_pretrained(self, directory):
         """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.

@@ -6,20 +6,15 @@ import keras
 import numpy as np
 
 from keras_bert_impl.layers import MaskedLMHead
-from keras_bert_impl.losses import WeightedCrossEntropy
+from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
 from keras_bert_impl.models.initialization import kernel_initializer
+from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
-from keras_bert_impl.models.raw_text import (
-    RawTextMixin,
-    TextBatches,
-    is_text_dataset,
-    is_text_pair,
-    is_texts,
-    to_strings,
-)
+from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.models.text_inputs import is_texts, to_strings
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.tokenizers.masking import mask_rows
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, encode_texts, pack_rows, rows_from_texts
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
 
 
 class FilledMask(typing.NamedTuple):
@@ -35,7 +30,7 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled as it comes,
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 
-    `fit(texts)` and `evaluate(texts)` mask the texts themselves, anew in every epoch; `predict(texts)` and
+    `fit(texts)` masks the texts itself, anew in every epoch, `evaluate(texts)` always alike; `predict(texts)` and
     `fill_mask` expect `[MASK]` in the texts.
 
     Args:
@@ -74,23 +69,15 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         self.compile(
             optimizer=BertAdamW(5e-5),
             # Over the tokens predicted; Keras' default would divide by the padding, too.
-            loss=WeightedCrossEntropy(),
-            weighted_metrics=["accuracy"],
+            loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
+            weighted_metrics=[LabelledAccuracy()],
         )
 
-    def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
-        """`keras.Model.fit`; texts are masked anew for every batch. Returns the History."""
-        if is_texts(x) or is_text_pair(x):  # of a pair, `to_strings` says that it is not texts
-            x, batch_size = MaskedTexts(self._encode(x), batch_size or 32, self._mask_ids, self.seed), None
-        if is_texts(validation_data):
-            validation_data = self._fixed_masks(validation_data)
-        return super().fit(x, y, batch_size=batch_size, validation_data=validation_data, **arguments)
-
-    def evaluate(self, x=None, y=None, sample_weight=None, **arguments):
-        """`keras.Model.evaluate`; texts get masks that depend on the model's seed alone."""
-        if is_texts(x):
-            x, y, sample_weight = self._fixed_masks(x)
-        return super().evaluate(x, y, sample_weight=sample_weight, **arguments)
+    def label_rule(self, sizes):
+        shape = (len(sizes.tokens), sizes.predictions)
+        return LabelRule(
+            shape, self.encoder.config.vocabulary_size, "the id of a masked token, or -1 for none", per_token=True
+        )
 
     def rows(self, texts, pad_to=None):
         """The input arrays of texts in which `[MASK]` stands for a masked word."""
@@ -112,65 +99,88 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         return rows
 
     def fill_mask(self, text, k=5):
-        """The k likeliest words for every `[MASK]` of one text.
+        """The k likeliest words for every `[MASK]` of a text.
 
-        Returns: a list with an entry for each mask: a list of k FilledMask, the likeliest first.
-        Raises: ValueError if the text holds no `[MASK]` or is longer than the model takes, or k is not from 1 to the
+        Args:
+            text: one, or a list of them.
+            k: words for each mask.
+
+        Returns: a list with an entry for each mask: a list of k FilledMask, the likeliest first. Of a list of texts, a
+            list of that for each.
+        Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes, or k is not from 1 to the
             size of the vocabulary.
         """
         if not 1 <= k <= self._require_tokenizer().vocabulary_size:
             raise ValueError(f"k is {k}: ask for 1 to {self.tokenizer.vocabulary_size} words, all of the vocabulary.")
-        rows = self.rows([text])
-        logits = keras.ops.convert_to_tensor(super().predict(rows, verbose=0))[0]  # (masks, vocabulary)
+        is_one = isinstance(text, str)
+        rows = self.rows([text] if is_one else text)
+        filled = [self._guesses(logits, k) for logits in super().predict(rows, verbose=0)]
+        # Texts with fewer masks than another were padded.
+        counts = (rows["token_ids"] == self.tokenizer.mask_id).sum(axis=1)
+        filled = [guesses[:count] for guesses, count in zip(filled, counts, strict=True)]
+        return filled[0] if is_one else filled
+
+    def _guesses(self, logits, k):
+        """The k likeliest words of each row of logits, (masks, vocabulary)."""
         # An embedding may have more rows than the tokenizer words, to make it a multiple of 8: those are no guesses.
-        words = keras.ops.softmax(logits)[:, : self.tokenizer.vocabulary_size]
-        probabilities, ids = keras.ops.top_k(words, k)
-        probabilities, ids = map(keras.ops.convert_to_numpy, (probabilities, ids))
+        words = keras.ops.softmax(keras.ops.convert_to_tensor(logits))[:, : self.tokenizer.vocabulary_size]
+        probabilities, ids = map(keras.ops.convert_to_numpy, keras.ops.top_k(words, k))
         return [
             [FilledMask(self.tokenizer.id_to_token(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]
             for guesses in zip(ids, probabilities, strict=True)
         ]
 
-    def _to_inputs(self, x):
-        if is_text_dataset(x):
-            return TextBatches(x, self._mask_texts)
-        return super()._to_inputs(x)
+    def _rows_of(self, texts):
+        if not is_texts(texts):  # a pair of columns
+            to_strings(texts)
+        return super()._rows_of(texts)
 
-    def _encode(self, texts):
-        """The ids of each text without special tokens, short enough to be packed."""
-        room = self.sequence_length - 2
-        return [ids[:room] for ids in encode_texts(self._require_tokenizer(), to_strings(texts))]
+    def _training_data(self, texts, labels, weights, batch_size, shuffle):
+        """Batches that are masked when they are asked for."""
+        self._refuse_labels(labels, weights)
+        return MaskedTexts(self._text_rows(texts, 5).first, batch_size or 32, self._mask_ids, self.seed, shuffle)
+
+    def _test_data(self, texts, labels, weights, batch_size):
+        """All texts, with masks that depend on the model's seed alone."""
+        self._refuse_labels(labels, weights)
+        return mask_rows(self._packed(self._text_rows(texts, 5)), self.tokenizer, np.random.default_rng(self.seed))
+
+    def _refuse_labels(self, labels, weights):
+        if labels is not None or weights is not None:
+            raise ValueError("The labels of texts are the words that are masked: leave y and sample_weight out.")
+
+    def _validation(self, data, batch_size, steps):
+        return super()._validation((data,) if is_texts(data) else data, batch_size, steps)
 
     def _mask_ids(self, ids, length):
         rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=min(length, self.sequence_length))
         return mask_rows(rows, self.tokenizer, self.random)
 
-    def _mask_texts(self, texts):
+    def _convert_batch(self, texts):
+        """One element of a dataset of texts, masked, and how many of its texts were cut, of how many."""
+        rows = self._text_rows(texts, stacklevel=None)
         # All of one length: Keras takes the shapes of the first batches for those of all.
-        return self._mask_ids(self._encode(texts), self.sequence_length)
-
-    def _fixed_masks(self, texts):
-        rows = rows_from_texts(self._require_tokenizer(), to_strings(texts), sequence_length=self.sequence_length)
-        return mask_rows(rows, self.tokenizer, np.random.default_rng(self.seed))
+        return self._mask_ids(rows.first, self.sequence_length), (rows.num_cut, len(rows))
 
 
 class MaskedTexts(keras.utils.PyDataset):
-    """Batches of tokenized texts in random order, each masked when it is asked for, all of one length.
+    """Batches of tokenized texts, each masked when it is asked for, all of one length.
 
     Args:
         ids: for each text the list of its ids, without special tokens.
         batch_size: texts in a batch; the last may be smaller.
         mask: function from such lists and the length of a row to (inputs, mask_ids, mask_weights).
         seed: of the order.
+        shuffle: False keeps the order given.
     """
 
-    def __init__(self, ids, batch_size, mask, seed):
+    def __init__(self, ids, batch_size, mask, seed, shuffle=True):
         super().__init__()
         self.ids, self.batch_size, self.mask = ids, batch_size, mask
         longest = max(map(len, ids)) + 2
         self.length = -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE
-        self.random = np.random.default_rng(seed)
-        self.order = self.random.permutation(len(ids))
+        self.shuffle, self.random = shuffle, np.random.default_rng(seed)
+        self.on_epoch_end()
 
     def __len__(self):
         return -(-len(self.ids) // self.batch_size)
@@ -180,4 +190,4 @@ class MaskedTexts(keras.utils.PyDataset):
         return self.mask([self.ids[place] for place in places], self.length)
 
     def on_epoch_end(self):
-        self.order = self.random.permutation(len(self.ids))
+        self.order = self.random.permutation(len(self.ids)) if self.shuffle else np.arange(len(self.ids))

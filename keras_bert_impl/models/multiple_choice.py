@@ -3,7 +3,9 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.batching import Rows
 from keras_bert_impl.features import ENCODER_INPUTS
+from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     check_vocabulary,
@@ -11,9 +13,9 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.models.raw_text import RawTextMixin, to_strings
+from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.models.text_inputs import is_text_input, is_texts, to_strings
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers.rows import rows_from_texts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -23,11 +25,12 @@ class BertMultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
 
     Args:
         encoder: a BertEncoder.
-        tokenizer: a WordPieceTokenizer; with it `rows` takes texts and their choices.
+        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate`, `predict` and `rows` take a pair: texts, and for
+            each the list of its choices, equally many for all.
         sequence_length: text and choice are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
 
-    Input:  dict of the encoder's inputs, each (batch, choices, length).
+    Input:  dict of the encoder's inputs, each (batch, choices, length); or (texts, choices).
     Output: logits (batch, choices), float32; labels are (batch,), int.
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
@@ -52,19 +55,40 @@ class BertMultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
             metrics=["accuracy"],
         )
 
-    def rows(self, texts):
-        """The input arrays, (batch, choices, length), of a pair: texts, and for each the list of its choices.
+    def label_rule(self, sizes):
+        return LabelRule((len(sizes.tokens),), sizes.choices, "the number of the right choice")
 
-        Raises: ValueError if the texts do not all have equally many choices, naming the first that has not.
-        """
+    def _is_text_input(self, x):
+        return is_text_input(x) or has_choices(x)
+
+    def _rows_of(self, texts):
+        """Raises: ValueError if the texts do not all have equally many choices, naming the first that has not."""
+        if not has_choices(texts):
+            raise ValueError("A multiple-choice model takes a pair: texts, and for each the list of its choices.")
         first, choices = texts
+        if len(first) != len(choices):
+            raise ValueError(f"{len(first)} texts but {len(choices)} lists of choices: every text needs one.")
         for index, endings in enumerate(choices):
             if len(endings) != len(choices[0]):
                 raise ValueError(f"text {index} has {len(endings)} choices, text 0 has {len(choices[0])}.")
         repeated = [text for text, endings in zip(first, choices, strict=True) for _ in endings]
         flat = [ending for endings in choices for ending in endings]
-        rows = rows_from_texts(self._require_tokenizer(), to_strings(repeated), to_strings(flat), self.sequence_length)
-        return {name: array.reshape(len(first), -1, array.shape[-1]) for name, array in rows.items()}
+        return Rows.from_texts(
+            self._require_tokenizer(),
+            to_strings(repeated),
+            to_strings(flat),
+            self.sequence_length,
+            choices=len(choices[0]),
+        )
+
+    def _packed(self, rows, pad_to=None):
+        arrays = super()._packed(rows, pad_to)
+        return {name: array.reshape(-1, rows.choices, array.shape[-1]) for name, array in arrays.items()}
+
+
+def has_choices(x):
+    """Whether `x` is a pair: texts, and for each of them a list of texts."""
+    return isinstance(x, (list, tuple)) and len(x) == 2 and is_texts(x[0]) and any(map(is_texts, x[1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.optimization import BertAdamW
@@ -22,6 +23,8 @@ class BertNextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
+    pair_columns = ("first_texts", "second_texts")
+
     def __init__(self, encoder, tokenizer=None, sequence_length=None, **kwargs):
         check_vocabulary(tokenizer, encoder)
         logits = head_dense(encoder, 2, "next_sentence_head")(encoder.output["pooled_output"])
@@ -34,3 +37,6 @@ class BertNextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
+
+    def label_rule(self, sizes):
+        return LabelRule((len(sizes.tokens),), 2, "0 for a text that follows, 1 for a random one")

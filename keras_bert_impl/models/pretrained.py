@@ -13,6 +13,7 @@ HEADS_NAMED_CLASSIFIER = (
     "BertForTokenClassification",
     "BertForMultipleChoice",
 )
+SHORTEST_ROW = 3
 
 
 class PretrainedMixin:
@@ -102,13 +103,20 @@ def is_for(cls, checkpoint):
 
 
 def checked_sequence_length(sequence_length, config):
-    """`sequence_length`, where None means all that the model takes. Raises ValueError if it takes less."""
-    if sequence_length is not None and sequence_length > config.max_length:
+    """`sequence_length`, where None means all that the model takes. Raises ValueError if it takes less, or nothing."""
+    if sequence_length is None:
+        return config.max_length
+    if sequence_length != int(sequence_length) or sequence_length < SHORTEST_ROW:
+        raise ValueError(
+            f"sequence_length must be a whole number of at least {SHORTEST_ROW}, for [CLS], a token and [SEP], not "
+            f"{sequence_length!r}."
+        )
+    if sequence_length > config.max_length:
         raise ValueError(
             f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}: "
             "its position table has no more rows."
         )
-    return sequence_length or config.max_length
+    return int(sequence_length)
 
 
 def check_vocabulary(tokenizer, encoder):
@@ -121,10 +129,14 @@ def check_vocabulary(tokenizer, encoder):
 
 
 def checked_class_names(class_names, num_classes):
-    """`class_names` as a list, where None means "0", "1", ... Raises ValueError if they are not num_classes."""
-    if class_names is not None and len(class_names) != num_classes:
-        raise ValueError(f"{len(class_names)} class_names for num_classes {num_classes}.")
-    return list(class_names or map(str, range(num_classes)))
+    """`class_names` as a list of str, where None means "0", "1", ...
+
+    Raises: ValueError if they are not num_classes.
+    """
+    names = [str(name) for name in (range(num_classes) if class_names is None else class_names)]
+    if len(names) != num_classes:
+        raise ValueError(f"{len(names)} class_names for num_classes {num_classes}.")
+    return names
 
 
 def head_dense(encoder, units, name):

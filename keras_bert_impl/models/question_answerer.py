@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.losses import cross_entropy
+from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.optimization import BertAdamW
@@ -27,6 +28,8 @@ class BertQuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
+    pair_columns = ("questions", "contexts")
+
     def __init__(self, encoder, tokenizer=None, sequence_length=None, **kwargs):
         check_vocabulary(tokenizer, encoder)
         logits = head_dense(encoder, 2, "span_head")(encoder.output["sequence_output"])
@@ -36,6 +39,13 @@ class BertQuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
+
+    def label_rule(self, sizes):
+        meaning = "the place in its row of the answer's first or last token; both are 0 where there is no answer"
+        return LabelRule((len(sizes.tokens), 2), sizes.tokens[:, None], meaning)
+
+    def _takes_class_numbers(self, loss):
+        return loss is span_loss
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

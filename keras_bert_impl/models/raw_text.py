@@ -2,60 +2,105 @@
 
 import random
 
-import keras
-import numpy as np
-
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, rows_from_texts
+from keras_bert_impl.models.labels import (
+    checked_labels,
+    ignored_labels,
+    sizes_of_arrays,
+    sizes_of_texts,
+    takes_class_numbers,
+)
+from keras_bert_impl.models.text_batches import TextBatches
+from keras_bert_impl.models.text_inputs import is_text_dataset, is_text_input, is_texts, texts_of
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows, warn_of_cut
 
 
 class RawTextMixin:
     """Lets a model's `fit`, `evaluate` and `predict` take texts wherever they take ids.
 
-    Texts are a list or array of strings, a pair of such lists (sentence pairs), or a `tf.data.Dataset` that yields
-    batches of them; anything else goes to Keras unchanged. The model has the attributes `tokenizer` and
-    `sequence_length` (longer texts are cut).
+    Texts are a list or array of strings; sentence pairs are a tuple of two such columns, `(questions, contexts)`, or a
+    list with a 2-tuple for each pair; a `tf.data.Dataset` yields batches of them. Anything else goes to Keras. The
+    model has the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a warning says how many.
+
+    Labels and sample weights are arrays, lists or tuples. Those of lists and arrays are checked before training, those
+    of a dataset of texts batch by batch: number, shape and range, on every backend alike; those of a dataset of ids are
+    left to Keras. -1 and -100 mean that there is no label. Where a label stands for a token they have no weight; a row
+    without a label is refused.
     """
 
-    def fit(self, x=None, y=None, batch_size=None, validation_data=None, **arguments):
+    pair_columns = None  # names of both columns, of a model that takes pairs alone
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        **arguments,
+    ):
         """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; batches of 32 unless told.
 
         Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
         with shuffle=False in the order given.
         """
-        if isinstance(validation_data, tuple) and _is_text_input(validation_data[0]):
-            validation_data = self._length_batches(*validation_data, batch_size=batch_size)
-        elif validation_data is not None and not isinstance(validation_data, tuple):
-            validation_data = self._to_inputs(validation_data)
-        if _is_text_input(x):
-            shuffle, weights = arguments.pop("shuffle", True), arguments.pop("sample_weight", None)
-            if arguments.pop("validation_split", 0):
+        if class_weight is not None and len(self.outputs[0].shape) > 2:
+            raise ValueError("class_weight has one class a row in Keras, this model has several: give sample_weight.")
+        validation_batch_size = arguments.get("validation_batch_size") or batch_size
+        validation_data = self._validation(validation_data, validation_batch_size, arguments.get("validation_steps"))
+        is_ours = self._is_text_input(x) or is_text_dataset(x) or isinstance(x, LengthBatches)
+        if self._is_text_input(x):
+            if validation_split:
                 raise ValueError("validation_split divides arrays; for texts pass validation_data=(texts, labels).")
-            x, y, batch_size = self._length_batches(x, y, weights, batch_size, shuffle), None, None
-        inputs = self._to_inputs(x)
-        if isinstance(inputs, keras.utils.PyDataset):
-            arguments["shuffle"] = False  # the dataset shuffles itself; Keras would permute the order of its batches
-        return super().fit(inputs, y, batch_size=batch_size, validation_data=validation_data, **arguments)
+            x, y, sample_weight = self._training_data(x, y, sample_weight, batch_size, shuffle), None, None
+        x = self._to_inputs(x, arguments.get("steps_per_epoch"))
+        y, sample_weight = self._checked(x, y, sample_weight)
+        return super().fit(
+            x,
+            y,
+            batch_size=batch_size,
+            epochs=epochs,
+            verbose=verbose,
+            callbacks=callbacks,
+            validation_split=validation_split,
+            validation_data=validation_data,
+            shuffle=shuffle and not is_ours,  # these have their own order; Keras would permute the batches
+            class_weight=class_weight,
+            sample_weight=sample_weight,
+            **arguments,
+        )
 
-    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **arguments):
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
-        if _is_text_input(x):
-            x, y = self._length_batches(x, y, sample_weight, batch_size), None
-            batch_size = sample_weight = None
-        return super().evaluate(self._to_inputs(x), y, batch_size=batch_size, sample_weight=sample_weight, **arguments)
+        if self._is_text_input(x):
+            x, y, sample_weight = self._test_data(x, y, sample_weight, batch_size)
+        x = self._to_inputs(x, steps)
+        y, sample_weight = self._checked(x, y, sample_weight)
+        return super().evaluate(
+            x, y, batch_size=batch_size, verbose=verbose, sample_weight=sample_weight, steps=steps, **arguments
+        )
 
-    def predict(self, x, batch_size=None, **arguments):
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, **arguments):
         """`keras.Model.predict`, with texts or ids for `x`; one string is one text.
 
         Lists of texts are computed in batches of about the same length; the outputs are in the order of the texts.
         Where there is an output for each token, all rows are as long as the longest.
         """
+        arguments = {"verbose": verbose, **arguments}
         x = [x] if isinstance(x, str) else x
-        if not _is_text_input(x) or any(None in output.shape[1:] for output in self.outputs):
-            return super().predict(self._to_inputs(x), batch_size=batch_size, **arguments)
+        if not self._is_text_input(x) or any(None in output.shape[1:] for output in self.outputs):
+            return super().predict(self._to_inputs(x, steps), batch_size=batch_size, steps=steps, **arguments)
+        if steps is not None:
+            raise ValueError(f"steps={steps} is for datasets: of a list of texts give those that you want.")
         batches = SortedBatches(
             self.tokenizer,
-            Rows(*self._ids(x)),
+            self._text_rows(x),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             # A compiler wants few different shapes.
@@ -64,17 +109,51 @@ class RawTextMixin:
         return batches.restore(super().predict(batches, **arguments))
 
     def rows(self, texts, pad_to=None):
-        """The input arrays of `texts`: a list of strings or a pair of lists. Shape (batch, length).
+        """The input arrays of `texts`, shape (batch, length).
 
         The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
         """
-        return rows_from_texts(self._require_tokenizer(), *texts_of(texts), self.sequence_length, pad_to)
+        return self._packed(self._text_rows(texts), pad_to)
 
-    def _length_batches(self, texts, labels, weights=None, batch_size=None, shuffle=True):
-        """Texts and their labels as batches of about the same length."""
+    def label_rule(self, sizes):
+        """What the labels of rows of these `labels.RowSizes` are, a `labels.LabelRule`; None: anything."""
+        return None
+
+    def _is_text_input(self, x):
+        return is_text_input(x)
+
+    def _text_rows(self, texts, stacklevel=4):
+        """The `batching.Rows` of texts; a warning says how many were cut, unless stacklevel is None."""
+        rows = self._rows_of(texts)
+        if stacklevel is not None:
+            warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length, stacklevel)
+        return rows
+
+    def _rows_of(self, texts):
+        first, second = texts_of(texts)
+        if self.pair_columns and second is None:
+            names = " and ".join(self.pair_columns)
+            raise ValueError(
+                f"{type(self).__name__} takes {names}, got single texts: pass a tuple of two columns, "
+                f"({', '.join(self.pair_columns)}), or a list of tuples."
+            )
+        return Rows.from_texts(self._require_tokenizer(), first, second, self.sequence_length)
+
+    def _packed(self, rows, pad_to=None):
+        return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
+
+    def _training_data(self, texts, labels, weights, batch_size, shuffle):
+        """What Keras trains on of texts and their labels: batches of about the same length."""
+        rows = self._text_rows(texts, stacklevel=5)
+        sizes = sizes_of_texts(rows, self.sequence_length)
+        rule = self.label_rule(sizes)
+        if labels is None and rule is not None:
+            raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
+        rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
+        rows.per_token = rule is not None and rule.per_token
         return LengthBatches(
             self.tokenizer,
-            Rows(*self._ids(texts), labels, weights),
+            rows,
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,
@@ -82,25 +161,65 @@ class RawTextMixin:
             seed=random.randrange(2**31),
         )
 
-    def _ids(self, texts):
-        return ids_from_texts(self._require_tokenizer(), *texts_of(texts), self.sequence_length)
+    def _test_data(self, texts, labels, weights, batch_size):
+        """Inputs, labels and weights for Keras to evaluate on."""
+        return self._training_data(texts, labels, weights, batch_size, shuffle=True), None, None
 
-    def _to_inputs(self, x):
+    def _validation(self, data, batch_size, steps):
+        """`validation_data` with texts as what Keras takes."""
+        if is_texts(data):
+            raise ValueError("validation_data holds texts without labels: pass (texts, labels).")
+        if not isinstance(data, (list, tuple)):
+            return None if data is None else self._to_inputs(data, steps)
+        if self._is_text_input(data[0]):
+            return self._test_data(*data, *[None] * (3 - len(data)), batch_size)
+        x, y, weights = (*data, None, None)[:3]
+        return x, *self._checked(x, y, weights)
+
+    def _checked(self, x, y, weights):
+        """Labels and weights of arrays of ids, checked and as arrays; those of batches are checked where they lie."""
+        if isinstance(x, LengthBatches) and not isinstance(x.rows.labels, dict | None):
+            self._checked_against(sizes_of_texts(x.rows, x.sequence_length), x.rows.labels, x.rows.weights)
+        sizes = None if y is None else sizes_of_arrays(x)
+        return (y, weights) if sizes is None else self._checked_against(sizes, y, weights)
+
+    def _checked_against(self, sizes, labels, weights):
+        if labels is None or isinstance(labels, dict):
+            return labels, weights
+        loss = getattr(self, "loss", None)
+        rule = self.label_rule(sizes)
+        if rule is not None and rule.limit is not None and not self._takes_class_numbers(loss):
+            rule = None
+        return checked_labels(labels, weights, rule, sizes, ignored_labels(loss))
+
+    def _takes_class_numbers(self, loss):
+        return takes_class_numbers(loss)
+
+    def _to_inputs(self, x, steps=None):
         if isinstance(x, str):
             raise ValueError("Got one string where texts were expected: pass a list of strings.")
         if isinstance(x, (list, tuple)) and not x:
             raise ValueError("Got no texts: the list is empty.")
         if is_text_dataset(x):
             self._require_tokenizer()
-            return TextBatches(x, self._convert_batch)
-        return self.rows(x) if is_texts(x) or is_text_pair(x) else x
+            return TextBatches(x, self._convert_batch, self.sequence_length, steps)
+        return self.rows(x) if self._is_text_input(x) else x
 
     def _convert_batch(self, batch):
-        """One element of a dataset of texts: texts, (texts, labels) or (texts, labels, weights)."""
+        """What Keras takes of one element of a dataset of texts: texts, (texts, labels) or (texts, labels, weights).
+
+        Returns: that, and how many of its texts were cut, of how many.
+        """
+        is_alone = self._is_text_input(batch)
+        texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
+        rows = self._text_rows(texts, stacklevel=None)
         # All of one length: Keras takes the shapes of the first batches for those of all.
-        if is_texts(batch) or is_text_pair(batch):
-            return self.rows(batch, pad_to=self.sequence_length)
-        return (self.rows(batch[0], pad_to=self.sequence_length), *batch[1:])
+        inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
+        if is_alone:
+            return inputs, cut
+        sizes = sizes_of_texts(rows, self.sequence_length)._replace(width=self.sequence_length)
+        labels, weights = self._checked_against(sizes, labels, weights)
+        return (inputs, labels) if weights is None else (inputs, labels, weights), cut
 
     def _require_tokenizer(self):
         if self.tokenizer is None:
@@ -109,98 +228,3 @@ class RawTextMixin:
                 "tokenizer=WordPieceTokenizer('vocab.txt'), or pass ids."
             )
         return self.tokenizer
-
-
-class TextBatches(keras.utils.PyDataset):
-    """The batches of a `tf.data.Dataset` of texts, tokenized one by one outside TensorFlow, so on every backend.
-
-    Args:
-        dataset: yields batches whose first part is texts: a vector of strings or a pair of them.
-        convert: function from such a batch, as NumPy arrays, to what Keras trains on.
-
-    Raises: ValueError if the dataset yields single texts.
-    """
-
-    def __init__(self, dataset, convert):
-        super().__init__()
-        if first_spec(dataset).shape.rank == 0:
-            raise ValueError("The dataset yields single texts, not batches of them: pass dataset.batch(32).")
-        self.dataset, self.convert = dataset, convert
-        self.iterator, self.position = None, 0
-        size = int(dataset.cardinality())
-        self.size = size if size >= 0 else self._count(size)
-
-    def _count(self, cardinality):
-        # tf.data: -1 is endless, -2 unknown until read once.
-        return None if cardinality == -1 else sum(1 for _ in self.dataset)
-
-    @property
-    def num_batches(self):
-        """Batches in an epoch; None if endless."""
-        return self.size
-
-    def __getitem__(self, index):
-        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts anew.
-        if self.iterator is None or index < self.position:
-            self.iterator, self.position = self.dataset.as_numpy_iterator(), 0
-        while self.position <= index:
-            batch = next(self.iterator)
-            self.position += 1
-        return self.convert(batch)
-
-
-def is_texts(x):
-    """Whether `x` is a list, tuple or one-dimensional array of strings (or a tensor of them).
-
-    One string makes them texts, so that a missing one among them is named by `to_strings`.
-    """
-    if isinstance(x, (list, tuple)):
-        return any(isinstance(text, (str, bytes)) for text in x)
-    if isinstance(x, np.ndarray):
-        return x.ndim == 1 and x.dtype.kind in "OSUT" and is_texts(x.tolist())
-    # A pandas Series, a tf.Tensor of strings.
-    return hasattr(x, "dtype") and str(x.dtype) in _TEXT_DTYPES and is_texts(np.asarray(x, dtype=object))
-
-
-_TEXT_DTYPES = ("object", "str", "string", "<dtype: 'string'>")
-
-
-def is_text_pair(x):
-    """Whether `x` is a pair of equally long lists of strings."""
-    return isinstance(x, (list, tuple)) and len(x) == 2 and is_texts(x[0]) and is_texts(x[1])
-
-
-def texts_of(x):
-    """First and second texts of texts (no second, None) or of a pair of lists of them, as lists of str."""
-    first, second = x if is_text_pair(x) else (x, None)
-    return to_strings(first), None if second is None else to_strings(second)
-
-
-def _is_text_input(x):
-    """Whether `x` is texts or a pair of lists of them, all at hand."""
-    return not is_text_dataset(x) and (is_texts(x) or is_text_pair(x))
-
-
-def is_text_dataset(x):
-    """Whether `x` is a `tf.data.Dataset` whose inputs are strings."""
-    return hasattr(x, "element_spec") and getattr(getattr(first_spec(x), "dtype", None), "name", None) == "string"
-
-
-def first_spec(dataset):
-    """The `tf.TensorSpec` of the first part of a dataset's elements: of the texts, or of the first of a pair."""
-    spec = dataset.element_spec
-    while isinstance(spec, tuple):
-        spec = spec[0]
-    return spec
-
-
-def to_strings(texts):
-    """A list of str; bytes are decoded as UTF-8, undecodable ones left out, as Google's tokenizer does.
-
-    Raises: ValueError naming the first that is neither.
-    """
-    texts = np.asarray(texts, dtype=object).tolist()
-    for index, text in enumerate(texts):
-        if not isinstance(text, (str, bytes)):
-            raise ValueError(f"text {index} is {repr(text)[:60]}, not a string: leave it out, or write '' for it.")
-    return [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -28,7 +29,7 @@ class BertTextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: logits (batch, num_classes), float32.
+    Output: logits (batch, num_classes), float32; labels are (batch,), int.
     Raises: ValueError if class_names are not num_classes names, the vocabulary is not the encoder's, or
             sequence_length is above its max_length.
     """
@@ -61,3 +62,6 @@ class BertTextClassifier(RawTextMixin, ClassesMixin, keras.Model):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
+
+    def label_rule(self, sizes):
+        return LabelRule((len(sizes.tokens),), self.num_classes, "the number of the class of its row")

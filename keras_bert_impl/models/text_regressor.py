@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     check_vocabulary,
@@ -25,7 +26,7 @@ class BertTextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: (batch, 1), float32, in the units of the labels.
+    Output: (batch, 1), float32, in the units of the labels, which are (batch,) or (batch, 1).
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
@@ -41,3 +42,6 @@ class BertTextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.dropout_rate = dropout.rate
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
+
+    def label_rule(self, sizes):
+        return LabelRule((len(sizes.tokens),), None, "a finite number, that of its row")

@@ -2,7 +2,8 @@
 
 import keras
 
-from keras_bert_impl.losses import WeightedCrossEntropy
+from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
+from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -20,7 +21,9 @@ class BertTokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
     """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled as it comes, with
     AdamW at 5e-5, the mean cross-entropy over labelled tokens, and accuracy.
 
-    Labels are (batch, length), int; -1 for tokens that have none: special ones, padding, all but a first piece.
+    Labels are (batch, length), int; -1 or -100 for tokens that have none: special ones, padding, all but a first piece.
+    Of texts they may also be a list of lists, a label for each token of a row, [CLS] and [SEP] included. Sample weights
+    are as the labels, or (batch,), one a row.
 
     Args:
         encoder: a BertEncoder.
@@ -63,19 +66,15 @@ class BertTokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
         self.compile(
             optimizer=BertAdamW(5e-5),
             # Over the tokens that have a label, in the batch: Keras' default would divide by the padding, too.
-            loss=WeightedCrossEntropy(ignore_class=-1),
+            loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
             metrics=[LabelledAccuracy()],
         )
 
+    def label_rule(self, sizes):
+        return rule_of_token_classes(sizes, self.num_classes)
 
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
-    """The share of right classes among the tokens whose label is not -1."""
 
-    def __init__(self, name="accuracy", dtype=None):
-        super().__init__(name=name, dtype=dtype)
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        labelled = keras.ops.cast(keras.ops.not_equal(y_true, -1), "float32")
-        weight = labelled if sample_weight is None else labelled * sample_weight
-        return super().update_state(keras.ops.maximum(y_true, 0), y_pred, weight)
+def rule_of_token_classes(sizes, num_classes):
+    """The LabelRule of a class for every token."""
+    shape = (len(sizes.tokens), sizes.width)
+    return LabelRule(shape, num_classes, "the number of the class of its token, or -1 for none", per_token=True)

@@ -13,7 +13,6 @@ from keras_bert_impl.models import BertMultipleChoice
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import read_table
 from keras_bert_impl.tasks.text_classification import softmax
-from keras_bert_impl.tokenizers.rows import ids_from_texts
 
 
 class Examples(typing.NamedTuple):
@@ -124,7 +123,7 @@ class MultipleChoice:
         texts = [text for text in examples.texts for _ in range(choices)]
         endings = [ending for group in examples.endings for ending in group]
         labels = None if examples.labels is None else np.array(examples.labels, "int32")
-        return Rows(*ids_from_texts(tokenizer, texts, endings, sequence_length), labels, choices=choices)
+        return Rows.from_texts(tokenizer, texts, endings, sequence_length, labels, choices=choices)
 
     def score(self, examples, rows, outputs, class_names):
         """Accuracy of the highest score, (examples, choices)."""

@@ -92,7 +92,9 @@ class NamedEntities:
             found = np.flatnonzero(words != IGNORED)
             labels[row, found] = np.maximum(ids[words[found]], 0)
             weights[row, found] = ids[words[found]] >= 0
-        return Rows(pieces.ids, None, labels, weights, per_token=True, source=pieces)
+        shown = [words.max(initial=IGNORED) + 1 for words in pieces.words]
+        num_cut = sum(len(s.words) > count for s, count in zip(examples.sentences, shown, strict=True))
+        return Rows(pieces.ids, None, labels, weights, per_token=True, source=pieces, num_cut=num_cut)
 
     def score(self, examples, rows, outputs, class_names):
         """Entity precision, recall and F1, together and by type, and the words lost to truncation."""

@@ -13,7 +13,6 @@ from keras_bert_impl.models import BertTextClassifier
 from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import BadRows, read_table
-from keras_bert_impl.tokenizers.rows import ids_from_texts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +69,7 @@ class TextClassification:
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """The Rows of the examples, with class ids where they have labels."""
         labels = None if examples.labels is None else examples.class_ids(class_names)
-        return Rows(*ids_from_texts(tokenizer, examples.texts, examples.pairs, sequence_length), labels)
+        return Rows.from_texts(tokenizer, examples.texts, examples.pairs, sequence_length, labels)
 
     def score(self, examples, rows, outputs, class_names):
         """The figures of logits, one row an example, against the labels."""

@@ -11,7 +11,6 @@ from keras_bert_impl.batching import Rows
 from keras_bert_impl.models import BertTextRegressor
 from keras_bert_impl.tasks.labelled_texts import read_split, write_submission
 from keras_bert_impl.tasks.scores import refuse_nan, regression_scores
-from keras_bert_impl.tokenizers.rows import ids_from_texts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +66,7 @@ class TextRegression:
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """The Rows of the examples, with labels (examples, 1) where they have them."""
         labels = None if examples.labels is None else np.array(examples.labels, "float32")[:, None]
-        return Rows(*ids_from_texts(tokenizer, examples.texts, examples.pairs, sequence_length), labels)
+        return Rows.from_texts(tokenizer, examples.texts, examples.pairs, sequence_length, labels)
 
     def score(self, examples, rows, outputs, class_names):
         """Pearson, Spearman and mean squared error."""

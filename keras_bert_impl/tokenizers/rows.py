@@ -1,5 +1,7 @@
 """Texts to the arrays a model takes, without TensorFlow."""
 
+import warnings
+
 import numpy as np
 
 ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes, so few compilations
@@ -16,15 +18,18 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
             google-research/bert's `_truncate_seq_pair`.
         pad_to: length of all rows; None means the longest row, rounded up to a multiple of 32.
 
-    Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length).
+    Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length). A warning says how many had to
+        be cut.
     Raises: ValueError if the lists differ in length or no token fits.
     """
-    first_ids, second_ids = ids_from_texts(tokenizer, first, second, sequence_length)
+    first_ids, second_ids, num_cut = ids_from_texts(tokenizer, first, second, sequence_length)
+    warn_of_cut(num_cut, len(first_ids), sequence_length, stacklevel=3)
     return pack_rows(tokenizer, first_ids, second_ids, sequence_length, pad_to)
 
 
 def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
-    """The ids of each row before they are packed: lists for the first and the second texts, cut to what fits.
+    """The ids of each row before they are packed: lists for the first and the second texts, cut to what fits; and how
+    many rows were cut.
 
     Arguments and errors are those of `rows_from_texts`; the second list is None for single texts.
     """
@@ -35,11 +40,20 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
         raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside [CLS] and [SEP].")
     first_ids = encode_texts(tokenizer, first)
     if second is None:
-        return [ids[:room] for ids in first_ids], None
-    pairs = [
-        truncate_longest_first(a, b, room) for a, b in zip(first_ids, encode_texts(tokenizer, second), strict=True)
-    ]
-    return [a for a, _ in pairs], [b for _, b in pairs]
+        return [ids[:room] for ids in first_ids], None, sum(len(ids) > room for ids in first_ids)
+    whole = list(zip(first_ids, encode_texts(tokenizer, second), strict=True))
+    pairs = [truncate_longest_first(a, b, room) for a, b in whole]
+    return [a for a, _ in pairs], [b for _, b in pairs], sum(len(a) + len(b) > room for a, b in whole)
+
+
+def warn_of_cut(num_cut, count, sequence_length, stacklevel=2):
+    """Warns, if any of `count` texts had to be cut."""
+    if num_cut:
+        warnings.warn(
+            f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to as many: a model "
+            "with a larger sequence_length reads more of them.",
+            stacklevel=stacklevel,
+        )
 
 
 def encode_texts(tokenizer, texts):

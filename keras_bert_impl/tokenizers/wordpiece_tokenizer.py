@@ -8,6 +8,7 @@ from tokenizers import AddedToken, Encoding, Tokenizer, decoders, models, proces
 
 from keras_bert_impl.tokenizers import google_pipeline, tokenizer_file
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
+from keras_bert_impl.tokenizers.rows import rows_from_texts
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, check_vocabulary, read_vocabulary, write_vocabulary
 
 
@@ -71,6 +72,16 @@ class WordPieceTokenizer:
     @property
     def vocabulary_size(self) -> int:
         return len(self.vocabulary)
+
+    def __call__(
+        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, sequence_length: int = 512
+    ) -> dict:
+        """The rows of texts, or of texts and their pairs, that models take as input; see `rows.rows_from_texts`.
+
+        One string is a row alone. For the ids, tokens and offsets of one text there is `encode`.
+        """
+        first, second = ([text] if isinstance(text, str) else text for text in (texts, pairs))
+        return rows_from_texts(self, first, second, sequence_length)
 
     def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
         """`text`, or `text` and `pair`, as one sequence: [CLS] text [SEP], [CLS] text [SEP] pair [SEP].

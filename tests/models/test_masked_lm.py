@@ -98,6 +98,48 @@ def test_pairs_of_texts_are_refused(model):
         model.fit((TEXTS, TEXTS), verbose=0)
 
 
+def test_masks_of_several_texts_are_filled_as_those_of_each(model):
+    filled = model.fill_mask(MASKED, k=3)
+    assert [len(guesses) for guesses in filled] == [2, 1]
+    for found, text in zip(filled, MASKED, strict=True):
+        expected = model.fill_mask(text, k=3)
+        assert [[guess.id for guess in mask] for mask in found] == [[guess.id for guess in mask] for mask in expected]
+        probabilities = [[[guess.probability for guess in mask] for mask in masks] for masks in (found, expected)]
+        np.testing.assert_allclose(*probabilities, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shuffle):
+    seen, mask_ids = [], model._mask_ids
+    first_words = [model.tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS * 4]
+    monkeypatch.setattr(model, "_mask_ids", lambda ids, length: seen.append(ids) or mask_ids(ids, length))
+    model.fit(TEXTS * 4, batch_size=20, shuffle=shuffle, epochs=2, verbose=0)
+    assert all((epoch == first_words) is not shuffle for epoch in seen) and len(seen) >= 2
+    assert all(sorted(epoch) == sorted(first_words) for epoch in seen)
+
+
+def test_labels_beside_texts_are_refused(model):
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="leave y and sample_weight out"):
+            call(TEXTS, [1] * 5, verbose=0)
+
+
+def test_labels_of_no_token_have_no_weight(model):
+    rows = model.rows(MASKED)
+    weights = np.array([[1, 1], [1, 0]], "float32")
+    expected = model.evaluate(rows, [[7, 8], [9, 0]], sample_weight=weights, verbose=0, return_dict=True)
+    found = model.evaluate(rows, [[7, 8], [9, -100]], verbose=0, return_dict=True)
+    np.testing.assert_allclose(found["loss"], expected["loss"], rtol=1e-5)
+    with pytest.raises(ValueError, match=r"labels\[0\]\[1\] is 29, out of range"):
+        model.fit(rows, [[7, 29], [9, 0]], verbose=0)
+
+
+def test_texts_that_are_cut_are_counted(model):
+    long = "the cat sat on a mat in rain . the cat"
+    with pytest.warns(UserWarning, match="1 of 3 texts have more than 11 tokens"):
+        model.fit([*TEXTS[:2], long], verbose=0)
+
+
 def test_evaluation_of_texts_is_repeatable(model):
     first, second = (model.evaluate(TEXTS, verbose=0, return_dict=True) for _ in range(2))
     assert first == second

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import warnings
 
 import keras
 import numpy as np
@@ -106,10 +107,64 @@ def test_a_pair_of_lists_is_one_row_for_each_pair(classifier):
     assert classifier.predict(PAIRS, verbose=0).shape == (3, 3)
 
 
+def test_a_list_of_pairs_is_a_row_for_each_pair(classifier):
+    rows = classifier.rows(list(zip(*PAIRS, strict=True)))
+    for name, array in classifier.rows(PAIRS).items():
+        np.testing.assert_array_equal(rows[name], array)
+    # Two pairs are as many as two columns.
+    two = classifier.rows([("the cat", "a dog"), ("sat", "ran")])
+    assert classifier.tokenizer.decode(two["token_ids"][0]) == "the cat a dog"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [["the", "cat"], ["a", "dog"]],
+        [["the", "cat", "sat"], ["a", "dog", "ran"]],
+        [("the cat", "sat", "on")],
+        [np.array(["the cat"]), np.array(["sat"])],
+        [("the cat", "sat"), ["a dog", "ran"]],
+    ],
+    ids=["words", "columns in a list", "triples", "arrays", "a list among tuples"],
+)
+def test_lists_that_may_be_words_or_pairs_are_refused(texts, classifier):
+    for call in (classifier.predict, classifier.rows, lambda x: classifier.fit(x, [0] * len(x))):
+        with pytest.raises(ValueError, match=r"neither a string nor a pair\. Pairs are a tuple of two columns"):
+            call(texts)
+
+
+def test_a_missing_text_of_a_pair_is_named(classifier):
+    with pytest.raises(ValueError, match="text 1 is None"):
+        classifier.predict([("the cat", "sat"), ("a dog", None)])
+
+
+def test_arguments_by_place_are_those_of_keras(classifier):
+    history = classifier.fit(TEXTS, LABELS, 2, 3, 0).history
+    assert len(history["loss"]) == 3 and int(classifier.optimizer.iterations) == 9
+    weights = [1, 2, 1, 2, 1]
+    expected = classifier.evaluate(TEXTS, LABELS, sample_weight=weights, verbose=0)
+    np.testing.assert_allclose(classifier.evaluate(TEXTS, LABELS, 2, 0, weights), expected, rtol=1e-5)
+    assert classifier.predict(TEXTS, 2, 0).shape == (5, 3)
+
+
 def test_fit_learns_from_texts(classifier):
     classifier.compile(optimizer=BertAdamW(1e-2), loss=classifier.loss)
     classifier.fit(TEXTS, LABELS, epochs=60, verbose=0)
     assert classifier.predict(TEXTS, verbose=0).argmax(-1).tolist() == LABELS.tolist()
+
+
+def test_validation_data_may_be_a_list_and_has_its_own_batch_size(classifier, monkeypatch):
+    sizes, pack_rows = [], batching.pack_rows
+
+    def kept(tokenizer, first, *arguments, **more):
+        sizes.append(len(first))
+        return pack_rows(tokenizer, first, *arguments, **more)
+
+    monkeypatch.setattr(batching, "pack_rows", kept)
+    classifier.fit(TEXTS, LABELS, validation_data=[TEXTS[:3], LABELS[:3]], validation_batch_size=1, verbose=0)
+    assert set(sizes) == {5, 1}
+    with pytest.raises(ValueError, match="validation_data holds texts without labels"):
+        classifier.fit(TEXTS, LABELS, validation_data=TEXTS, verbose=0)
 
 
 def test_validation_data_may_hold_texts(classifier):
@@ -159,6 +214,38 @@ def test_texts_longer_than_the_sequence_are_cut_to_it(config, small_tokenizer):
     np.testing.assert_allclose(model.predict([long], verbose=0), model.predict([short], verbose=0), atol=1e-6)
 
 
+def test_texts_that_are_cut_are_counted_once_a_call(config, small_tokenizer):
+    model = make_classifier(config, small_tokenizer)
+    texts = ["the cat sat on a mat in rain . the cat", "rain", "red blue " * 7]
+    calls = {
+        "fit": lambda: model.fit(texts, [0, 1, 2], batch_size=1, epochs=2, verbose=0),
+        "evaluate": lambda: model.evaluate(texts, [0, 1, 2], batch_size=1, verbose=0),
+        "predict": lambda: model.predict(texts, batch_size=1, verbose=0),
+        "rows": lambda: model.rows(texts),
+        "tokenizer": lambda: small_tokenizer(texts, sequence_length=11),
+    }
+    for name, call in calls.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        found = [str(warning.message) for warning in caught if "cut" in str(warning.message)]
+        assert len(found) == 1 and found[0].startswith("2 of 3 texts have more than 11 tokens"), name
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.rows(["the cat sat on a mat in rain ."])  # 11 with [CLS] and [SEP]
+
+
+def test_pairs_that_are_cut_are_counted(classifier):
+    with pytest.warns(UserWarning, match="1 of 2 texts have more than 11 tokens"):
+        classifier.rows((["the cat sat on", "the cat sat on a"], ["a mat in rain", "mat in rain ."]))
+
+
+@pytest.mark.parametrize("sequence_length", [-3, 0, 2, 4.5])
+def test_a_sequence_without_room_for_a_token_is_refused(sequence_length, config, small_tokenizer):
+    with pytest.raises(ValueError, match=f"sequence_length must be .* at least 3, .* not {sequence_length}"):
+        BertTextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=sequence_length)
+
+
 def test_a_sequence_longer_than_the_position_table_is_refused(config, small_tokenizer):
     with pytest.raises(ValueError, match=r"sequence_length 12 .* max_length 11"):
         BertTextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=12)
@@ -190,6 +277,14 @@ def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small
 def test_class_names_of_another_number_are_refused(config):
     with pytest.raises(ValueError, match="2 class_names for num_classes 3"):
         BertTextClassifier(BertEncoder(config), 3, class_names=["bad", "good"])
+
+
+@pytest.mark.parametrize("names", [np.array(["a", "b", "c"]), np.arange(3), ("a", "b", "c")])
+def test_class_names_may_be_an_array(names, config, tmp_path):
+    model = BertTextClassifier(BertEncoder(config), 3, class_names=names)
+    assert model.class_names == [str(name) for name in names]
+    model.save_pretrained(tmp_path)
+    assert BertTextClassifier.from_pretrained(tmp_path).class_names == model.class_names
 
 
 def test_a_keras_file_keeps_texts_names_and_predictions(classifier, tmp_path):

@@ -73,6 +73,14 @@ def test_pair_is_joined_as_bert_joins_it(tokenizer):
     assert encoding.offsets[-3:] == [(0, 3), (3, 4), (0, 0)]
 
 
+def test_a_tokenizer_that_is_called_gives_the_inputs_of_a_model(tokenizer):
+    rows = tokenizer(["paris", "the capital of paris"], ["is", "is the capital"], sequence_length=7)
+    assert list(rows) == ["token_ids", "segment_ids", "padding_mask"]
+    first = tokenizer.encode("paris", "is")
+    assert rows["token_ids"][0].tolist() == [*first.ids, 0, 0] and rows["segment_ids"][0, :5].tolist() == first.type_ids
+    assert tokenizer("paris")["token_ids"][0, :3].tolist() == tokenizer.encode("paris").ids
+
+
 def test_control_token_in_text_stays_text(tokenizer):
     assert tokenizer.encode("[SEP] [MASK]", add_special_tokens=False).tokens == ["[", "sep", "]", "[", "mask", "]"]
 

@@ -339,3 +339,12 @@ def test_a_run_may_go_on_on_other_devices(tmp_path):
     finetune.check_run(config.output, dataclasses.replace(config, distribution="mirrored", devices=2))
     with pytest.raises(ValueError, match="epochs 2 there, 3 here"):
         finetune.check_run(config.output, dataclasses.replace(config, epochs=3))
+
+
+@pytest.mark.parametrize(("task", "write"), [("mrpc", write_mrpc), ("ner", write_ner)])
+def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, task, write):
+    write(tmp_path / "data")
+    finetune.run(config_of(checkpoint, tmp_path, task, sequence_length=7, epochs=1))
+    # SENTENCES have 3, 5, 4, 7 and 3 tokens; there is room for five, or for four of a pair together.
+    cut = {"mrpc": "train: 10 of 10 rows had", "ner": "train: 2 of 10 rows had"}[task]
+    assert f"  {cut} more than 7 tokens and were cut" in capsys.readouterr().out

@@ -1,0 +1,247 @@
+"""Labels and sample weights as arrays, checked before training: what is wrong is named, on every backend alike.
+
+Without this a class beyond the last costs nothing on JAX, is not a number on a TensorFlow GPU and ends a torch process.
+"""
+
+import typing
+
+import keras
+import numpy as np
+
+from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
+
+
+class LabelRule(typing.NamedTuple):
+    """What the labels of a model are.
+
+    Args:
+        shape: of all labels.
+        limit: labels are whole numbers from 0 to below this, one limit for all or an array that broadcasts to `shape`;
+            None: any finite numbers.
+        meaning: of one label, for messages.
+        per_token: whether there is a label for each token of a row.
+    """
+
+    shape: tuple
+    limit: typing.Any
+    meaning: str
+    per_token: bool = False
+
+
+class RowSizes(typing.NamedTuple):
+    """The rows that labels are checked against.
+
+    Args:
+        tokens: up to the last token of each example, (examples,), or (examples, choices).
+        width: positions of a row; of texts, which are padded batch by batch, of the longest.
+        choices, predictions: of an example, where a model has them.
+        room: tokens that a text is cut to; None for rows of ids.
+    """
+
+    tokens: np.ndarray
+    width: int
+    choices: int | None = None
+    predictions: int | None = None
+    room: int | None = None
+
+
+def sizes_of_texts(rows, sequence_length):
+    """The RowSizes of `batching.Rows`."""
+    tokens = rows.lengths()
+    longest = int(tokens.max(initial=1))
+    width = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
+    return RowSizes(tokens, width, rows.choices, room=sequence_length)
+
+
+def sizes_of_arrays(inputs):
+    """The RowSizes of a model's input arrays; None for what is not a dict of them."""
+    if not isinstance(inputs, dict) or "padding_mask" not in inputs:
+        return None
+    mask = to_array(inputs["padding_mask"], "padding_mask") != 0
+    width = mask.shape[-1]
+    predictions = inputs["mask_positions"].shape[-1] if "mask_positions" in inputs else None
+    return RowSizes(
+        width - mask[..., ::-1].argmax(axis=-1), width, mask.shape[1] if mask.ndim == 3 else None, predictions
+    )
+
+
+def takes_class_numbers(loss):
+    """Whether a loss that `compile` was given wants whole numbers as labels, as those that models come with."""
+    kinds = WeightedCrossEntropy, keras.losses.SparseCategoricalCrossentropy
+    named = "sparse_categorical_crossentropy", keras.losses.sparse_categorical_crossentropy
+    return isinstance(loss, kinds) or any(loss is one or loss == one for one in named)
+
+
+def ignored_labels(loss):
+    """The labels that a loss leaves out, as a tuple."""
+    ignored = getattr(loss, "ignore_class", None)
+    return tuple(ignored) if isinstance(ignored, list | tuple) else () if ignored is None else (ignored,)
+
+
+def checked_labels(labels, weights, rule, sizes, ignored=()):
+    """Labels and sample weights as arrays of the rule's shape.
+
+    Args:
+        labels: an array, a list or tuple of numbers, or of lists of them.
+        weights: the same, one a label or one a row; or None.
+        rule: a LabelRule; None checks how many they are, and nothing else.
+        sizes: RowSizes.
+        ignored: labels that the loss leaves out.
+
+    Raises: ValueError naming the first label that is wrong, what was wanted, and what to do.
+    """
+    if rule is not None and rule.per_token and sizes.room is not None:
+        return _labels_of_text_tokens(labels, weights, rule, sizes, ignored)
+    labels = to_array(labels, "labels")
+    _check_count(labels, "labels", len(sizes.tokens))
+    if rule is not None:
+        labels = _checked_numbers(labels, rule, ignored)
+    return labels, _checked_weights(weights, labels)
+
+
+def to_array(values, name):
+    """`values`, an array of any library or lists of numbers, as a NumPy array. Raises ValueError naming what is no
+    number."""
+    if keras.ops.is_tensor(values):
+        return keras.ops.convert_to_numpy(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise ValueError(f"{name} are lists of different lengths: all rows need equally many.") from None
+    if array.dtype.kind not in "biuf":
+        found = [(place, value) for place, value in np.ndenumerate(array) if not isinstance(value, int | float)]
+        place, value = (str(list(found[0][0])), found[0][1]) if found else ("", values)
+        raise ValueError(
+            f"{name}{place} is {str(value)[:60]!r}, not a number; of a class, give its place among the classes."
+        )
+    return array
+
+
+def _check_count(array, name, count):
+    if array.ndim == 0 or len(array) != count:
+        found = "one number" if array.ndim == 0 else f"{len(array):,} {name}"
+        raise ValueError(f"{count:,} examples but {found}: each example needs its own.")
+
+
+def _checked_numbers(labels, rule, ignored):
+    """The labels in the rule's shape and range."""
+    if labels.shape == (*rule.shape, 1):
+        labels = labels[..., 0]
+    if labels.shape != rule.shape:
+        remedy = ""
+        if len(labels.shape) == len(rule.shape) + 1 and rule.limit is not None:
+            remedy = " Of one-hot labels take argmax(axis=-1), or compile with a loss that wants them."
+        raise ValueError(
+            f"labels have shape {labels.shape}, wanted {rule.shape}. Each label is {rule.meaning}.{remedy}"
+        )
+    if rule.limit is None:
+        _refuse(labels, ~np.isfinite(labels), "not a finite number", rule)
+        return labels
+    _refuse(labels, np.mod(labels, 1) != 0, "not a whole number", rule)
+    numbers = labels.astype("int32")
+    is_wrong = ((numbers < 0) | (numbers >= rule.limit)) & ~np.isin(numbers, ignored)
+    _refuse_no_label(numbers, is_wrong & np.isin(numbers, NO_LABEL), rule)
+    _refuse(numbers, is_wrong, "out of range", rule)
+    return numbers
+
+
+def _refuse(labels, is_wrong, what, rule):
+    """Raises ValueError naming the first label that `is_wrong`."""
+    if not is_wrong.any():
+        return
+    place = tuple(np.argwhere(is_wrong)[0])
+    limits = "" if rule.limit is None else f", here 0 to {np.broadcast_to(rule.limit, labels.shape)[place] - 1}"
+    where = "".join(f"[{index}]" for index in place)
+    raise ValueError(f"labels{where} is {labels[place]}, {what}. Each label is {rule.meaning}{limits}.")
+
+
+def _refuse_no_label(labels, is_missing, rule):
+    """Raises ValueError for labels that mean "no label" to a loss that would count them."""
+    if not is_missing.any():
+        return
+    count, place = int(is_missing.sum()), tuple(np.argwhere(is_missing)[0])
+    remedy = (
+        f"Compile with keras_bert_impl.losses.WeightedCrossEntropy(ignore_class={NO_LABEL}), which leaves them out."
+        if rule.per_token
+        else "Leave these rows out: they have nothing to teach, and cannot be scored."
+    )
+    where = "".join(f"[{index}]" for index in place)
+    raise ValueError(
+        f"{count:,} of {labels.size:,} labels are -1 or -100, which mean that there is no label; the first is "
+        f"labels{where}. Each label is {rule.meaning}. {remedy}"
+    )
+
+
+def _checked_weights(weights, labels):
+    """Sample weights as an array, (examples,) or of the labels' shape; None stays None."""
+    if weights is None:
+        return None
+    weights = to_array(weights, "sample_weight")
+    _check_count(weights, "sample weights", len(labels))
+    if weights.shape == (len(labels), 1):
+        weights = weights[:, 0]
+    if weights.shape not in ((len(labels),), labels.shape):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, wanted ({len(labels)},), one a row"
+            + (f", or {labels.shape}, one a label." if labels.ndim > 1 else ".")
+        )
+    return weights.astype("float32")
+
+
+def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
+    """The same, of a label for each token of a text: lists as long as the rows, or an array at least so wide."""
+    is_per_label = weights is not None and np.ndim(weights[0]) > 0
+    if not ignored and not is_per_label:
+        raise ValueError(
+            "The loss counts the labels of padding. Compile with keras_bert_impl.losses.WeightedCrossEntropy("
+            f"ignore_class={NO_LABEL}), which leaves out -1 and -100, or give sample_weight one for each label."
+        )
+    padding = ignored[0] if ignored else 0
+    labels = _rows_of_numbers(labels, "labels", sizes, padding)
+    labels = _checked_numbers(labels, rule._replace(shape=labels.shape), ignored)
+    counts = ~np.isin(labels, ignored)
+    if is_per_label:
+        weights = _rows_of_numbers(weights, "sample_weight", sizes, 0).astype("float32")
+        counts &= _of_width(weights, labels.shape[1], 0) != 0
+        weights = _of_width(weights, sizes.width, 0)
+    else:
+        weights = _checked_weights(weights, labels)
+    _refuse_behind_the_text(labels, counts, sizes)
+    return _of_width(labels, sizes.width, padding), weights
+
+
+def _refuse_behind_the_text(labels, counts, sizes):
+    """Raises ValueError for labels behind the last token of a text: they belong to other tokens than ours."""
+    # Of a text that was cut the labels may go on.
+    behind = (np.arange(labels.shape[1]) >= sizes.tokens[:, None]) & (sizes.tokens < sizes.room)[:, None] & counts
+    if behind.any():
+        row, token = np.argwhere(behind)[0]
+        raise ValueError(
+            f"labels[{row}][{token}] is {labels[row, token]}, but text {row} has {sizes.tokens[row]} tokens with [CLS] "
+            "and [SEP]: wanted is one label for each of them, and -1 behind them."
+        )
+
+
+def _rows_of_numbers(values, name, sizes, padding):
+    """Lists of numbers, one a text, as an array (texts, longest)."""
+    rows = [to_array(row, f"{name}[{place}]") for place, row in enumerate(values)]
+    if len(rows) != len(sizes.tokens):
+        raise ValueError(f"{len(sizes.tokens):,} examples but {len(rows):,} {name}: each example needs its own.")
+    for place, (row, tokens) in enumerate(zip(rows, sizes.tokens, strict=True)):
+        if row.ndim != 1 or len(row) < tokens:
+            found = f"is one number, {row}" if row.ndim == 0 else f"has shape {row.shape}"
+            raise ValueError(
+                f"{name}[{place}] {found}, but text {place} has {tokens} tokens with [CLS] and [SEP]: wanted is one "
+                "number for each of them."
+            )
+    array = np.full((len(rows), max(map(len, rows))), padding, np.result_type(*rows))
+    for place, row in enumerate(rows):
+        array[place, : len(row)] = row
+    return array
+
+
+def _of_width(array, width, padding):
+    """The array with its rows cut or padded to `width`."""
+    more = max(0, width - array.shape[1])
+    return np.pad(array, ((0, 0), (0, more)), constant_values=padding)[:, :width]

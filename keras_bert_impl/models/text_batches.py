@@ -1,0 +1,87 @@
+"""A `tf.data.Dataset` of texts as the batches of ids that Keras trains on, on every backend."""
+
+import itertools
+import warnings
+
+import keras
+
+from keras_bert_impl.models.text_inputs import first_spec
+from keras_bert_impl.tokenizers.rows import warn_of_cut
+
+LONG_COUNT = 10_000  # batches
+
+
+class TextBatches(keras.utils.PyDataset):
+    """The batches of a `tf.data.Dataset` of texts, tokenized one by one outside TensorFlow.
+
+    Args:
+        dataset: yields batches whose first part is texts: a vector of strings or a pair of them.
+        convert: function from such a batch, as NumPy arrays, to what Keras trains on, and how many of how many texts
+            were cut for it. At the end of the first epoch a warning says so.
+        sequence_length: that texts are cut to, for the warning.
+        steps: batches that Keras will take in an epoch, where it was told. A dataset that has as many is not read to
+            its end, which it may not have; the next epoch goes on where this one stopped, and a dataset that ends
+            begins anew.
+
+    Raises: ValueError if the dataset yields single texts.
+    """
+
+    def __init__(self, dataset, convert, sequence_length, steps=None):
+        super().__init__()
+        if first_spec(dataset).shape.rank == 0:
+            raise ValueError("The dataset yields single texts, not batches of them: pass dataset.batch(32).")
+        self.dataset, self.convert, self.sequence_length = dataset, convert, sequence_length
+        self.iterator, self.position = None, 0
+        self.counted, self.num_cut, self.num_texts = 0, 0, 0
+        self.size = self._size(steps)
+        self.epoch_batches = min((count for count in (self.size, steps) if count is not None), default=None)
+
+    def _size(self, steps):
+        size = int(self.dataset.cardinality())
+        if size == -1:  # endless
+            return None
+        if size >= 0:
+            return size
+        # Unknown until read.
+        if steps is None:
+            return self._count()
+        found = sum(1 for _ in itertools.islice(self.dataset, steps))
+        return None if found == steps else found
+
+    def _count(self):
+        count = 0
+        for count, _ in enumerate(self.dataset, start=1):
+            if count == LONG_COUNT:
+                warnings.warn(
+                    f"The dataset does not know its size, and is read to count its batches: {count:,} so far. If it is "
+                    "endless, this is, too: pass steps_per_epoch to fit, steps to evaluate and predict.",
+                    stacklevel=2,
+                )
+        return count
+
+    @property
+    def num_batches(self):
+        """Batches in an epoch; None if endless."""
+        return self.size
+
+    def __getitem__(self, index):
+        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts anew.
+        if self.iterator is None or index < self.position:
+            self.iterator, self.position = self.dataset.as_numpy_iterator(), 0
+        while self.position <= index:
+            batch = self._next()
+            self.position += 1
+        converted, (num_cut, num_texts) = self.convert(batch)
+        if index >= self.counted:
+            self.counted, self.num_cut, self.num_texts = index + 1, self.num_cut + num_cut, self.num_texts + num_texts
+            # Not in on_epoch_end, which Keras also calls after it has peeked at the first batches.
+            if self.counted == self.epoch_batches:
+                warn_of_cut(self.num_cut, self.num_texts, self.sequence_length)
+        return converted
+
+    def _next(self):
+        batch = next(self.iterator, None)
+        if batch is None:
+            self.iterator = self.dataset.as_numpy_iterator()
+            batch = next(self.iterator)
+        return batch

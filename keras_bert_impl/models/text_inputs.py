@@ -1,0 +1,85 @@
+"""What counts as texts among the inputs of `fit`, `evaluate` and `predict`, and how texts are read from it."""
+
+import numpy as np
+
+
+def is_text_input(x):
+    """Whether `x` is texts or pairs of texts, all at hand, rightly arranged or not: `texts_of` says what is wrong."""
+    if is_text_dataset(x):
+        return False
+    return is_texts(x) or is_text_pair(x) or (isinstance(x, list) and any(map(is_texts, x)))
+
+
+def is_texts(x):
+    """Whether `x` is a list, tuple or one-dimensional array of strings (or a tensor of them).
+
+    One string makes them texts, so that a missing one among them is named by `to_strings`.
+    """
+    if isinstance(x, (list, tuple)):
+        return any(isinstance(text, (str, bytes)) for text in x)
+    if isinstance(x, np.ndarray):
+        return x.ndim == 1 and x.dtype.kind in "OSUT" and is_texts(x.tolist())
+    # A pandas Series, a tf.Tensor of strings.
+    return hasattr(x, "dtype") and str(x.dtype) in _TEXT_DTYPES and is_texts(np.asarray(x, dtype=object))
+
+
+_TEXT_DTYPES = ("object", "str", "string", "<dtype: 'string'>")
+
+
+def is_text_pair(x):
+    """Whether `x` is a tuple of two columns of strings."""
+    return isinstance(x, tuple) and len(x) == 2 and is_texts(x[0]) and is_texts(x[1])
+
+
+def texts_of(x):
+    """First and second texts, as lists of str, of texts (no second, None) or of pairs.
+
+    Pairs are a tuple of two columns, `(questions, contexts)`, or a list with a 2-tuple for each pair.
+
+    Raises: ValueError for a text that is no string, or a list whose elements are neither strings nor 2-tuples.
+    """
+    if is_text_pair(x):
+        first, second = x
+    elif isinstance(x, list) and any(map(is_texts, x)):
+        first, second = _columns_of(x)
+    else:
+        first, second = x, None
+    return to_strings(first), None if second is None else to_strings(second)
+
+
+def _columns_of(pairs):
+    """The two columns of a list of pairs."""
+    for index, pair in enumerate(pairs):
+        # Two lists of strings may be two columns, two pairs or two texts cut into words: nobody can tell.
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ValueError(
+                f"text {index} is {repr(pair)[:60]}, neither a string nor a pair. Pairs are a tuple of two columns, "
+                "(first_texts, second_texts), or a list of tuples, [(first, second), ...]; a text that is cut into "
+                "words is joined with ' '.join(words)."
+            )
+    return zip(*pairs, strict=True)
+
+
+def to_strings(texts):
+    """A list of str; bytes are decoded as UTF-8, undecodable ones left out, as Google's tokenizer does.
+
+    Raises: ValueError naming the first that is neither.
+    """
+    texts = list(texts) if isinstance(texts, (list, tuple)) else np.asarray(texts, dtype=object).tolist()
+    for index, text in enumerate(texts):
+        if not isinstance(text, (str, bytes)):
+            raise ValueError(f"text {index} is {repr(text)[:60]}, not a string: leave it out, or write '' for it.")
+    return [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
+
+
+def is_text_dataset(x):
+    """Whether `x` is a `tf.data.Dataset` whose inputs are strings."""
+    return hasattr(x, "element_spec") and getattr(getattr(first_spec(x), "dtype", None), "name", None) == "string"
+
+
+def first_spec(dataset):
+    """The `tf.TensorSpec` of the first part of a dataset's elements: of the texts, or of the first of a pair."""
+    spec = dataset.element_spec
+    while isinstance(spec, tuple):
+        spec = spec[0]
+    return spec

@@ -1,0 +1,83 @@
+"""Datasets of texts: how many batches they have, and which of their texts were cut."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.models import text_batches
+from keras_bert_impl.models.text_batches import TextBatches
+
+tf = pytest.importorskip("tensorflow")
+
+SIGNATURE = (tf.TensorSpec((None,), tf.string), tf.TensorSpec((None,), tf.int32))
+BATCH = (["the cat is good", "the dog is bad on a mat in the rain ."], [1, 0])
+
+
+def endless():
+    return tf.data.Dataset.from_generator(lambda: itertools.repeat(BATCH), output_signature=SIGNATURE)
+
+
+def generated(count):
+    """Batches whose labels are all their own number, 0 to count - 1."""
+    batches = [(BATCH[0], [number, number]) for number in range(count)]
+    return tf.data.Dataset.from_generator(lambda: batches, output_signature=SIGNATURE)
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=11)
+    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 7, tokenizer=small_tokenizer)
+    model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
+    return model
+
+
+def test_an_endless_generator_trains_for_the_steps_asked_for(model):
+    model.fit(endless(), steps_per_epoch=3, epochs=2, validation_data=endless(), validation_steps=2, verbose=0)
+    assert int(model.optimizer.iterations) == 6
+    assert np.isfinite(model.evaluate(endless(), steps=2, verbose=0)).all()
+    assert model.predict(endless().map(lambda texts, labels: texts), steps=2, verbose=0).shape == (4, 7)
+
+
+def batches_of(dataset, steps=None):
+    return TextBatches(dataset, lambda batch: (batch[1][0], (1, 2)), 11, steps)
+
+
+def test_a_generator_of_unknown_size_is_counted_where_no_steps_are_given():
+    batches = batches_of(generated(5))
+    assert batches.num_batches == 5 and [batches[index] for index in range(5)] == list(range(5))
+
+
+def test_a_generator_that_ends_before_the_steps_is_over_then():
+    assert batches_of(generated(5), steps=7).num_batches == 5
+
+
+def test_a_generator_that_has_the_steps_goes_on_and_begins_anew():
+    batches = batches_of(generated(5), steps=3)
+    assert batches.num_batches is None
+    assert [batches[index] for index in range(7)] == [0, 1, 2, 3, 4, 0, 1]
+
+
+def test_counting_without_end_is_said(monkeypatch):
+    monkeypatch.setattr(text_batches, "LONG_COUNT", 4)
+    with pytest.warns(UserWarning, match="4 so far. If it is endless, .* pass steps_per_epoch"):
+        batches_of(generated(5))
+
+
+def test_texts_that_were_cut_are_said_once_for_all_batches_and_epochs(model):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(generated(5), epochs=2, verbose=0)
+    messages = [str(warning.message) for warning in caught]
+    assert [message for message in messages if "cut" in message] == [
+        "5 of 10 texts have more than 11 tokens and were cut to as many: a model with a larger sequence_length reads "
+        "more of them."
+    ]
+
+
+def test_a_label_out_of_range_in_a_dataset_is_refused(model):
+    with pytest.raises(Exception, match=r"labels\[0\] is 7, out of range"):
+        model.fit(generated(8), verbose=0)

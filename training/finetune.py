@@ -155,6 +155,8 @@ def run_task(config, data):
         say(f"  {directory} holds the finished run.")
         return json.loads((directory / "metrics.json").read_text())
     examples = read_splits(task, config, data)
+    if hasattr(task, "suited_to"):
+        task = task.suited_to(examples["train"])
     trials = plan_trials(config)
     if len(trials) == 1:
         figures = train(config, task, examples, directory)

@@ -108,10 +108,12 @@ def draw_confusion(figures, path):
 
 
 def draw_f1_by_label(by_type, path):
-    """A bar a label, with how many entities it has."""
+    """A bar for each label, with how many entities, or words, it has."""
     names = sorted(by_type, key=lambda name: by_type[name]["f1"])
     figure, axis = plt.subplots(figsize=(6, 1 + 0.45 * len(names)), layout="constrained")
-    bars = axis.barh([f"{name} ({by_type[name]['entities']:,})" for name in names], [by_type[n]["f1"] for n in names])
+    counts = [by_type[name].get("entities", by_type[name].get("words")) for name in names]
+    labels = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=True)]
+    bars = axis.barh(labels, [by_type[name]["f1"] for name in names])
     axis.bar_label(bars, fmt="%.2f", padding=3)
     axis.set(xlim=(0, 1.1), xlabel="F1")
     figure.savefig(path, dpi=110)

@@ -14,6 +14,7 @@ A task is any object with these parts; `training/finetune.py` calls nothing else
 | `paper`                                       | name of a row of the paper's tables -> {figure: percent}          |
 | `bad_rows`                                    | "stop" or "skip": of malformed rows, unless the user says         |
 | `read(directory, split, bad_rows)`            | the examples of a split, of any type; `labels` None: unlabelled   |
+| `suited_to(train)`                            | the task as these examples ask for it; may be missing             |
 | `find_class_names(train)`                     | names of the classes, or None                                     |
 | `build(encoder, tokenizer, class_names,       | the model: which head                                             |
 | sequence_length)`                             |                                                                   |

@@ -21,6 +21,8 @@ A task is any object with these parts; `training/finetune.py` calls nothing else
 | `loss()`                                      | what `compile` takes                                              |
 | `featurize(tokenizer, examples, class_names,  | `batching.Rows`: how examples become rows                         |
 | sequence_length)`                             |                                                                   |
+| `tuned_on_dev(examples, rows, outputs)`       | the task with what is chosen on dev after training, before the    |
+|                                               | splits are scored and written; may be missing                     |
 | `score(examples, rows, outputs, class_names)` | a dict of figures, higher is better for the main one              |
 | `write_predictions(directory, suffix,         | files for people to read                                          |
 | examples, rows, outputs, class_names)`        |                                                                   |

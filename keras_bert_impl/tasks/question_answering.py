@@ -73,36 +73,23 @@ class QuestionAnswering:
         For 2.0 `exact` and `f1` are those at `null_threshold`, and `best_*` those of the best thresholds on this set.
         """
         answers, odds = self._answers(examples, rows, outputs)
-        # Answers and odds apart: which questions to leave unanswered is the threshold's to say.
-        keys = [question.id for question in examples.questions]
         if odds is None:
-            return _shares(squad_metrics.evaluate(examples.dataset, dict(zip(keys, choose(answers, None), strict=True))))
+            return _shares(_official_figures(examples, choose(answers, None)))
         threshold = self.null_threshold or 0.0
-        chosen = choose(answers, odds, threshold)
-        figures = squad_metrics.evaluate(examples.dataset, dict(zip(keys, chosen, strict=True)))
-        tuned = self._best_on(examples, answers, odds)
-        return _shares({**figures, **tuned, "null_threshold": threshold})
+        figures = _official_figures(examples, choose(answers, odds, threshold))
+        return _shares({**figures, **_best_thresholds(examples, answers, odds), "null_threshold": threshold})
 
     def tuned_on_dev(self, examples, rows, outputs):
         """The task with the null threshold that gives the best F1 on these, unless it was given one."""
         if self.null_threshold is not None or not examples.with_impossible:
             return self
         answers, odds = self._answers(examples, rows, outputs)
-        best = self._best_on(examples, answers, odds)
+        best = _best_thresholds(examples, answers, odds)
         threshold = best["best_f1_thresh"]
-        keys = [question.id for question in examples.questions]
-        found = squad_metrics.evaluate(examples.dataset, dict(zip(keys, choose(answers, odds, threshold), strict=True)))
-        if found["f1"] < best["best_f1"] - 1e-9:
+        if _official_figures(examples, choose(answers, odds, threshold))["f1"] < best["best_f1"] - 1e-9:
             # Nothing answered is best: the official script calls that threshold 0, where some would be answered.
             threshold = min(odds) - 1.0
         return dataclasses.replace(self, null_threshold=float(threshold))
-
-    def _best_on(self, examples, answers, odds):
-        """`best_exact`, `best_f1` and their thresholds, in percent."""
-        keys = [question.id for question in examples.questions]
-        texts = dict(zip(keys, choose(answers, odds, np.inf), strict=True))
-        tuned = squad_metrics.evaluate(examples.dataset, texts, dict(zip(keys, odds, strict=True)), np.inf)
-        return {name: value for name, value in tuned.items() if name.startswith("best_")}
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them.
@@ -126,6 +113,22 @@ class QuestionAnswering:
         return best_answers(
             examples.questions, rows.source, starts, ends, with_impossible, self.n_best, self.longest_answer
         )
+
+
+def _official_figures(examples, texts, odds=None):
+    """Those of `squad_metrics.evaluate`, of a text for each question; with null odds none counts as unanswered."""
+    by_key = {question.id: text for question, text in zip(examples.questions, texts, strict=True)}
+    if odds is None:
+        return squad_metrics.evaluate(examples.dataset, by_key)
+    odds_by_key = {question.id: value for question, value in zip(examples.questions, odds, strict=True)}
+    return squad_metrics.evaluate(examples.dataset, by_key, odds_by_key, np.inf)
+
+
+def _best_thresholds(examples, answers, odds):
+    """`best_exact`, `best_f1` and their thresholds, in percent."""
+    # Answers and odds apart: which questions to leave unanswered is the threshold's to say.
+    figures = _official_figures(examples, choose(answers, odds, np.inf), odds)
+    return {name: value for name, value in figures.items() if name.startswith("best_")}
 
 
 def _shares(figures):

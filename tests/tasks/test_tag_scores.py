@@ -28,7 +28,7 @@ def test_labels_are_entities_if_they_say_where_one_begins(labels, answer):
 
 
 def test_prefixes_on_some_labels_only_are_refused():
-    with pytest.raises(ValueError, match="label 'X' has no prefix .* but 'B-PER' has one"):
+    with pytest.raises(ValueError, match=r"label 'X' has no prefix .* but 'B-PER' has one"):
         are_entities(["O", "B-PER", "X"])
 
 

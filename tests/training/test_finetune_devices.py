@@ -49,7 +49,7 @@ def run(begun, name, *options, processes=1):
         subprocess.Popen(
             command(begun, name, *options), env=one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        for one in environments(processes)
+        for one in environments(processes, with_chief=True)
     ]
     printed = [process.communicate(timeout=300) for process in running]
     assert all(process.returncode == 0 for process in running), printed

@@ -13,7 +13,7 @@ HEARTBEAT_SECONDS = 30  # a JAX process that is silent for so long is taken for 
 
 JAX_COUNT = "KERAS_DISTRIBUTION_NUM_PROCESSES"
 TF_CONFIG_EXAMPLE = (
-    '\'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}\''
+    """'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'"""
 )
 
 # What TensorFlow and JAX say where another process does not answer.

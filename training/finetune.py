@@ -38,6 +38,11 @@ from keras_bert_impl.tasks import glue, hub_datasets, multiple_choice, named_ent
 from keras_bert_impl.tasks.tables import BadRows
 
 TASKS = {**glue.TASKS, **question_answering.TASKS, **multiple_choice.TASKS, **named_entities.TASKS}
+# What `keras_bert_impl/tasks/__init__.py` says that every task has.
+PARTS = (
+    "name", "splits", "dev", "test", "main_metric", "defaults", "paper", "bad_rows", "read", "find_class_names",
+    "build", "loss", "featurize", "score", "write_predictions", "submissions",
+)  # fmt: skip
 # The folders of the official distribution.
 GLUE_FOLDERS = {name: name.upper() for name in glue.TASKS} | {"cola": "CoLA"}
 
@@ -192,6 +197,20 @@ def find_task(config, data):
     else:
         known = ", ".join([*own_data.KINDS, *TASKS, "glue"])
         raise ValueError(f"There is no task {config.task!r}; known are {known}, and files ending in .py.")
+    return with_options(task, config)
+
+
+def with_options(task, config):
+    """The task with the options of the configuration. Raises ValueError if one is not its, or it lacks a part."""
+    missing = [part for part in PARTS if not hasattr(task, part)]
+    if missing:
+        raise ValueError(
+            f"TASK in {config.task} lacks {', '.join(missing)}: keras_bert_impl/tasks/__init__.py says what a task has."
+        )
+    if not dataclasses.is_dataclass(task):
+        if config.task_options:
+            raise ValueError(f"TASK in {config.task} is no dataclass: it takes no task_options, set them in the file.")
+        return task
     fields = [field.name for field in dataclasses.fields(task)]
     unknown = sorted(set(config.task_options) - set(fields))
     if unknown:
@@ -200,12 +219,13 @@ def find_task(config, data):
 
 
 def read_splits(task, config, data):
-    """The examples of each split by name; those of a test split that has no file are left out. Says bad rows."""
+    """The examples of each split by name; a test split without a file is left out. Says that, and bad rows."""
     examples = {}
     for split in ("train", *task.dev, *task.test):
         # A row left out of a test set would shift the submission.
         bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
         if split in task.test and not has_file(task, split, data):
+            say(f"  {split}: there is no such file, so nothing is predicted for it")
             continue
         examples[split] = task.read(data, split, bad_rows)
         for message in bad_rows.messages[:5]:
@@ -216,8 +236,10 @@ def read_splits(task, config, data):
 
 
 def has_file(task, split, data):
-    """Whether a split's file, a name or a tuple that begins with it, lies in the directory."""
+    """Whether a split's file lies in the directory: a name, a tuple that begins with it, or what has a `path`."""
     place = task.splits[split]
+    if hasattr(place, "path"):
+        return place.path(data).is_file()
     return (pathlib.Path(data) / (place if isinstance(place, str) else place[0])).is_file()
 
 

@@ -5,8 +5,8 @@ A task is any object with these parts; `training/finetune.py` calls nothing else
 | part                                          | what it is                                                        |
 | ---                                           | ---                                                               |
 | `name`                                        | of the task                                                       |
-| `splits`                                      | name -> where it lies: a file name, or a tuple that begins with   |
-|                                               | one; "train" is trained on                                        |
+| `splits`                                      | name -> where it lies: a file name, a tuple that begins with one, |
+|                                               | or what has a `path(directory)`; "train" is trained on            |
 | `dev`                                         | splits scored after each epoch; the first chooses the best epoch  |
 | `test`                                        | splits predicted at the end, with or without labels               |
 | `main_metric`                                 | the figure, of those of `score`, by which the best is chosen      |

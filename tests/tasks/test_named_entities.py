@@ -40,11 +40,34 @@ def test_conll_2003_has_four_columns_and_documents(tmp_path):
         sentence("BRUSSELS", "I-LOC", 2),
     ]
     assert label_names(sentences) == ["O", "I-LOC", "I-ORG", "I-PER"]
+    assert label_names([sentence("a b c", "10 9 O")]) == ["O", "9", "10"]
 
 
 def test_wnut_has_tabs_and_a_tab_between_sentences(tmp_path):
     sentences, _ = read(tmp_path, "Empire State\tB-location\r\nESB\tO\r\n\t\r\nPretty\tO\r\n")
     assert [s.words for s in sentences] == [["Empire State", "ESB"], ["Pretty"]]
+
+
+def test_words_are_parted_by_spaces_and_tabs_alone(tmp_path):
+    # U+00A0, U+3000 and U+2003 are white space to Python's split.
+    sentences, _ = read(tmp_path, "20\u00a0000 CD O\nab\u3000c  NN   B-X\n\n\u2003d\tO\n")
+    assert [s.words for s in sentences] == [["20\u00a0000", "ab\u3000c"], ["\u2003d"]]
+    assert sentences[0].labels == ["O", "B-X"]
+
+
+COMMENTED = {
+    "spaces": "# id 7 domain=en\n# text\n#Obama _ _ B-PER\n# _ _ O\n#1 _ _ O\n\n# _ _ O\nthe _ _ O\n",
+    "tabs": "# id 7\tdomain=en\n#Obama\tB-PER\n#\tO\n#1\tO\n\n#\tO\nthe\tO\n",
+    "ontonotes": "#begin document (a/b); part 000\n#Obama a b B-PER\n# a b O\n#1 a b O\n\n# a b O\nthe a b O\n"
+    "\n#end document\n",
+}
+
+
+@pytest.mark.parametrize("layout", COMMENTED)
+def test_comments_are_left_out_and_words_that_begin_with_their_sign_are_not(tmp_path, layout):
+    sentences, messages = read(tmp_path, COMMENTED[layout], policy="skip")
+    assert [s.words for s in sentences] == [["#Obama", "#", "#1"], ["#", "the"]] and not messages
+    assert sentences[0].labels == ["B-PER", "O", "O"]
 
 
 def test_a_sentence_with_a_malformed_line_is_left_out(tmp_path):

@@ -61,7 +61,7 @@ class FinetuneConfig:
         task_options: fields of the task to set, such as task_options.document_context=true or task_options.stride=64.
         text_column: own tables, the column of the text.
         pair_column: own tables, the column of a second text, if there is one.
-        label_column: own tables, the column of the label.
+        label_column: own tables, the column of the label; of a data set of tokens on the hub, that of the tags.
         bad_rows: malformed rows: stop at the first, or skip and count them; default is the task's, mostly stop.
         from_scratch: take only the checkpoint's shape and vocabulary, with random weights: what pre-training brought.
         epochs: passes over the training rows; default 3, or the task's in the paper, which tries 2 to 4.
@@ -143,7 +143,7 @@ def run_here(config):
     """`run`, on the devices that are set up."""
     if config.task == "glue":
         return run_glue(config)
-    with hub_datasets.as_directory(config.data) as data:
+    with hub_datasets.as_directory(config.data, config.label_column) as data:
         return run_task(config, data)
 
 

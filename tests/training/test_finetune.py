@@ -258,6 +258,20 @@ def test_a_data_set_that_cannot_be_had_says_why(checkpoint, tmp_path):
         finetune.run(dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}"))
 
 
+def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_labels(checkpoint, tmp_path, capsys):
+    datasets = pytest.importorskip("datasets")
+    tags = datasets.Sequence(datasets.ClassLabel(names=["DT", "NN", "VB"]))
+    values = {"tokens": [["the", "cat", "sat"]] * 11, "pos_tags": [[0, 1, 2]] * 10 + [[0, 1, -1]]}
+    rows = datasets.Dataset.from_dict(values).cast_column("pos_tags", tags)
+    rows.to_parquet(tmp_path / "set" / "train.parquet")
+    config = dataclasses.replace(config_of(checkpoint, tmp_path, "ner", epochs=1), data=f"datasets:{tmp_path / 'set'}")
+    figures = finetune.run(config)
+    assert (figures["training_rows"], figures["sentences"], figures["words"]) == (9, 1, 3)
+    assert figures["accuracy"] in (0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1) and "f1" not in figures
+    printed = capsys.readouterr().out
+    assert "train: 1 of 11 rows have no label" in printed and "1 of the 10 training rows become dev" in printed
+
+
 def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
     (tmp_path / "mine.py").write_text(
@@ -266,6 +280,37 @@ def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
     )
     figures = finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "mine.py"), epochs=1))
     assert figures["task"] == "mine"
+
+
+PLAIN_TASK = """
+from keras_bert_impl.tasks import glue
+
+class Plain:
+    def __init__(self, task):
+        self.task = task
+
+    def __getattr__(self, part):
+        if part == "task":
+            raise AttributeError(part)
+        return getattr(self.task, part)
+
+TASK = Plain(glue.TASKS["mrpc"])
+"""
+
+
+def test_a_task_may_be_a_plain_object(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    file = tmp_path / "plain.py"
+    file.write_text(PLAIN_TASK)
+    assert finetune.run(config_of(checkpoint, tmp_path, str(file), epochs=1))["task"] == "mrpc"
+    with pytest.raises(ValueError, match=r"plain\.py is no dataclass: it takes no task_options"):
+        finetune.run(config_of(checkpoint, tmp_path, str(file), task_options={"main_metric": "accuracy"}))
+
+
+def test_a_task_that_lacks_parts_is_refused_before_it_trains(checkpoint, tmp_path):
+    (tmp_path / "part.py").write_text("class Part:\n    name = 'part'\n    splits = {}\n\nTASK = Part()\n")
+    with pytest.raises(ValueError, match=r"TASK in .*part\.py lacks dev, test, main_metric.* submissions"):
+        finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "part.py")))
 
 
 def test_the_task_that_the_readme_shows_runs(checkpoint, tmp_path):

@@ -25,24 +25,17 @@ import dataclasses
 import itertools
 import json
 import pathlib
-import runpy
 import shutil
 import statistics
 import typing
 
 from finetune_report import print_paper, write_glue_table
+from finetune_task import find_task, read_splits
 from finetune_trial import train
 from keras_bert_impl import distribution
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
-from keras_bert_impl.tasks import glue, hub_datasets, multiple_choice, named_entities, own_data, question_answering
-from keras_bert_impl.tasks.tables import BadRows
+from keras_bert_impl.tasks import glue, hub_datasets
 
-TASKS = {**glue.TASKS, **question_answering.TASKS, **multiple_choice.TASKS, **named_entities.TASKS}
-# What `keras_bert_impl/tasks/__init__.py` says that every task has.
-PARTS = (
-    "name", "splits", "dev", "test", "main_metric", "defaults", "paper", "bad_rows", "read", "find_class_names",
-    "build", "loss", "featurize", "score", "write_predictions", "submissions",
-)  # fmt: skip
 # The folders of the official distribution.
 GLUE_FOLDERS = {name: name.upper() for name in glue.TASKS} | {"cola": "CoLA"}
 
@@ -180,67 +173,6 @@ def check_devices(config):
             "A SavedModel is written by one process: leave export out, then python training/export.py --model "
             f"{config.output}/model --output {config.output}/saved_model"
         )
-
-
-def find_task(config, data):
-    """The task of the configuration. Raises ValueError if there is none of that name, or an option is not its."""
-    if config.task in own_data.KINDS:
-        columns = (config.text_column, config.pair_column, config.label_column)
-        task = own_data.own_task(config.task, data, *columns)
-    elif config.task.endswith(".py"):
-        found = runpy.run_path(config.task)
-        if "TASK" not in found:
-            raise ValueError(f"{config.task} defines no TASK.")
-        task = found["TASK"]
-    elif config.task in TASKS:
-        task = TASKS[config.task]
-    else:
-        known = ", ".join([*own_data.KINDS, *TASKS, "glue"])
-        raise ValueError(f"There is no task {config.task!r}; known are {known}, and files ending in .py.")
-    return with_options(task, config)
-
-
-def with_options(task, config):
-    """The task with the options of the configuration. Raises ValueError if one is not its, or it lacks a part."""
-    missing = [part for part in PARTS if not hasattr(task, part)]
-    if missing:
-        raise ValueError(
-            f"TASK in {config.task} lacks {', '.join(missing)}: keras_bert_impl/tasks/__init__.py says what a task has."
-        )
-    if not dataclasses.is_dataclass(task):
-        if config.task_options:
-            raise ValueError(f"TASK in {config.task} is no dataclass: it takes no task_options, set them in the file.")
-        return task
-    fields = [field.name for field in dataclasses.fields(task)]
-    unknown = sorted(set(config.task_options) - set(fields))
-    if unknown:
-        raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.")
-    return dataclasses.replace(task, **config.task_options)
-
-
-def read_splits(task, config, data):
-    """The examples of each split by name; a test split without a file is left out. Says that, and bad rows."""
-    examples = {}
-    for split in ("train", *task.dev, *task.test):
-        # A row left out of a test set would shift the submission.
-        bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
-        if split in task.test and not has_file(task, split, data):
-            say(f"  {split}: there is no such file, so nothing is predicted for it")
-            continue
-        examples[split] = task.read(data, split, bad_rows)
-        for message in bad_rows.messages[:5]:
-            say(f"  left out: {message}")
-        if bad_rows.messages:
-            say(f"  {split}: {len(bad_rows.messages):,} malformed rows left out")
-    return examples
-
-
-def has_file(task, split, data):
-    """Whether a split's file lies in the directory: a name, a tuple that begins with it, or what has a `path`."""
-    place = task.splits[split]
-    if hasattr(place, "path"):
-        return place.path(data).is_file()
-    return (pathlib.Path(data) / (place if isinstance(place, str) else place[0])).is_file()
 
 
 def plan_trials(config):

@@ -353,6 +353,7 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
         ({"task": "mrpc", "task_options": {"stride": 3}}, "no option 'stride'"),
         ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', none of the classes not_equivalent"),
         ({"task": "mrpc", "frozen_layers": 3}, "the encoder has 2"),
+        ({"task": "mrpc", "text_column": "sentence"}, "text_column 'sentence' is for tables of your own"),
     ],
 )
 def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, complaint):
@@ -360,6 +361,12 @@ def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, com
     with pytest.raises(ValueError, match=complaint):
         finetune.run(config_of(checkpoint, tmp_path, **options))
     assert not (tmp_path / "run").exists()
+
+
+def test_a_main_figure_that_there_is_not_is_named(checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    with pytest.raises(ValueError, match="main_metric 'f2' is no figure of mrpc: it has examples, accuracy, f1"):
+        finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, task_options={"main_metric": "f2"}))
 
 
 def test_layer_rates_fall_from_the_top_block_to_the_embeddings():

@@ -43,7 +43,8 @@ def prepare(task_name, data, model, seed):
     """Task, model of ours, examples and LengthBatches of a sample of training rows and of the whole dev set."""
     import keras
 
-    from finetune import TASKS, FinetuneConfig, read_splits
+    from finetune import FinetuneConfig
+    from finetune_task import TASKS, read_splits
     from finetune_trial import batches_of, build, trim
     from keras_bert_impl import checkpoints
 

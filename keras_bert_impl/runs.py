@@ -75,6 +75,9 @@ def progress(jobs, what, total=None):
 def check_run(directory, config):
     """The run directory as a pathlib.Path, if it is new, empty, or holds a run of this configuration. Writes nothing.
 
+    An option that the run was made without, because an earlier version did not have it, counts as its default. Two
+    spellings of one path, like data and ./data, count as equal. The option `output` is the directory itself.
+
     Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
         files.
     """
@@ -83,12 +86,7 @@ def check_run(directory, config):
     if not is_chief():
         return directory  # the chief looks, and writes
     if path.is_file():
-        found, wanted = json.loads(path.read_text())["configuration"], _plain(config)
-        different = [
-            f"{key} {found.get(key)!r} there, {wanted.get(key)!r} here"
-            for key in sorted({*found, *wanted})
-            if found.get(key) != wanted.get(key)
-        ]
+        different = _differences(json.loads(path.read_text())["configuration"], config)
         if different:
             raise ValueError(
                 f"{directory} holds a run of another configuration ({'; '.join(different)}): "
@@ -99,6 +97,40 @@ def check_run(directory, config):
     elif directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is a file: name another output directory.")
     return directory
+
+
+def _differences(found, config):
+    """What differs between the configuration in a run.json and this one, in words."""
+    wanted, different = _plain(config), []
+    there = {**_defaults(config), **found}
+    for key in sorted({*there, *wanted} - {"output"}):
+        if key not in wanted:
+            different.append(f"{key} {there[key]!r} there, no such option in this version")
+        elif key not in there:
+            different.append(f"{key} is not there, {wanted[key]!r} here")
+        elif not _are_same(there[key], wanted[key]):
+            different.append(f"{key} {there[key]!r} there, {wanted[key]!r} here")
+    return different
+
+
+def _defaults(config):
+    """The default of each option that has one and that a run depends on."""
+    defaults = {}
+    for field in dataclasses.fields(config):
+        if field.name in DEVICES:
+            continue
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory()
+    return json.loads(json.dumps(defaults))
+
+
+def _are_same(one, other):
+    """Whether two values are equal, or two spellings of one path."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one == other or os.path.abspath(one) == os.path.abspath(other)
+    return one == other
 
 
 def open_run(directory, config):

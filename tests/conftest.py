@@ -17,7 +17,7 @@ REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 # These folders are about tf.data and SavedModel; the TensorFlow run of the tests covers them.
 TENSORFLOW_ONLY = ("preprocessing", "export", "notebooks")
 # Of the scripts, what depends on the backend.
-ON_EVERY_BACKEND = ("test_resumption.py",)
+ON_EVERY_BACKEND = ("test_resumption.py", "test_finetune_backends.py", "test_finetune_devices.py")
 
 collect_ignore = []
 if keras.backend.backend() != "tensorflow":

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from keras_bert_impl import distribution
+from keras_bert_impl.distribution.processes import _place_in_cluster
 
 BACKEND = keras.backend.backend()
 PROGRAM = pathlib.Path(__file__).with_name("distributed_training.py")
@@ -35,12 +36,16 @@ def free_ports(count):
     return ports
 
 
-def environments(processes):
-    """The environment of each of several processes of one training."""
+def environments(processes, with_chief=False):
+    """The environment of each of several processes of one training; TensorFlow may call the first one the chief."""
     ports = free_ports(processes)
     workers = [f"localhost:{port}" for port in ports]
     for index in range(processes):
-        task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+        cluster, task = {"worker": workers}, {"type": "worker", "index": index}
+        if with_chief:
+            cluster = {"chief": workers[:1], "worker": workers[1:]}
+            task = {"type": "worker", "index": index - 1} if index else {"type": "chief", "index": 0}
+        task = {"cluster": cluster, "task": task}
         of_backend = {
             "tensorflow": {"TF_CONFIG": json.dumps(task)},
             "jax": {
@@ -144,14 +149,71 @@ def test_a_kind_that_does_not_fit_says_what_would(kind, message, monkeypatch):
         pass
 
 
+def tf_config(kind=None, index=0, **cluster):
+    """TF_CONFIG of the process `kind` `index` in a cluster of so many processes of each kind."""
+    addresses = {name: [f"{name}{number}:1" for number in range(count)] for name, count in cluster.items()}
+    return json.dumps({"cluster": addresses, "task": {"type": kind, "index": index} if kind else {}})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("KERAS_DISTRIBUTION_NUM_PROCESSES", "2"), ("TF_CONFIG", '{"cluster": {"worker": ["one:1", "two:2"]}}')],
+    [
+        ("KERAS_DISTRIBUTION_NUM_PROCESSES", "2"),
+        ("TF_CONFIG", tf_config(worker=2)),
+        ("TF_CONFIG", tf_config("worker", chief=1, worker=1)),
+        ("TF_CONFIG", tf_config("evaluator", worker=1, evaluator=1)),
+    ],
 )
-def test_processes_that_would_each_train_alone_are_refused(name, value, monkeypatch):
+@pytest.mark.parametrize("kind", ["single", "mirrored", "data_parallel"])
+def test_processes_that_would_each_train_alone_are_refused(name, value, kind, monkeypatch):
+    if name != "TF_CONFIG" and kind == "data_parallel":
+        pytest.skip("JAX joins these processes")
     monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match="names 2 processes, each of which would train alone"):
+    with pytest.raises(ValueError, match=f"{name} names 2 processes, each of which would train alone with .* {kind}"):
+        distribution.distributed(distribution.Distribution(kind)).__enter__()
+
+
+@pytest.mark.parametrize("value", ["", " ", "{}", '{"cluster": {}}', tf_config("chief", chief=1)])
+def test_an_environment_that_names_no_other_process_changes_nothing(value, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", value)
+    monkeypatch.setenv("KERAS_DISTRIBUTION_NUM_PROCESSES", "")
+    with distribution.distributed(distribution.Distribution()):
+        assert (distribution.num_processes(), distribution.is_chief()) == (1, True)
+
+
+@pytest.mark.parametrize("value", ["worker", "[]", '{"cluster": ["one:1"]}'])
+def test_what_is_no_tf_config_is_named(value, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", value)
+    with pytest.raises(ValueError, match=r"TF_CONFIG is .*, expected .*cluster"):
         distribution.distributed(distribution.Distribution()).__enter__()
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="TF_CONFIG is TensorFlow's")
+@pytest.mark.parametrize(
+    ("cluster", "places"),
+    [
+        ({"chief": 1, "worker": 2}, {("chief", 0): 0, ("worker", 0): 1, ("worker", 1): 2}),
+        ({"worker": 3}, {("worker", 0): 0, ("worker", 1): 1, ("worker", 2): 2}),
+        ({"chief": 1, "worker": 1, "ps": 1, "evaluator": 1}, {("chief", 0): 0, ("worker", 0): 1}),
+        ({"chief": 1}, {("chief", 0): 0}),
+    ],
+)
+def test_processes_are_numbered_as_tensorflow_numbers_them(cluster, places, monkeypatch):
+    import tensorflow as tf
+    from tensorflow.python.distribute import multi_worker_util
+
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    for (kind, index), number in places.items():
+        monkeypatch.setenv("TF_CONFIG", tf_config(kind, index, **cluster))
+        assert _place_in_cluster(resolver) == (number, len(places))
+        assert number == multi_worker_util.id_in_cluster(resolver.cluster_spec(), kind, index)
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="TF_CONFIG is TensorFlow's")
+def test_a_process_that_does_not_train_is_refused(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", tf_config("evaluator", chief=1, worker=1, evaluator=1))
+    with pytest.raises(ValueError, match="calls this process 'evaluator'"):
+        distribution.distributed(distribution.Distribution("multi_worker")).__enter__()
 
 
 def test_one_device_changes_nothing():

@@ -25,19 +25,17 @@ import dataclasses
 import itertools
 import json
 import pathlib
-import runpy
 import shutil
 import statistics
 import typing
 
 from finetune_report import print_paper, write_glue_table
+from finetune_task import find_task, read_splits
 from finetune_trial import train
 from keras_bert_impl import distribution
 from keras_bert_impl.runs import check_run, main, open_run, say, write_json
-from keras_bert_impl.tasks import glue, hub_datasets, multiple_choice, named_entities, own_data, question_answering
-from keras_bert_impl.tasks.tables import BadRows
+from keras_bert_impl.tasks import glue, hub_datasets
 
-TASKS = {**glue.TASKS, **question_answering.TASKS, **multiple_choice.TASKS, **named_entities.TASKS}
 # The folders of the official distribution.
 GLUE_FOLDERS = {name: name.upper() for name in glue.TASKS} | {"cola": "CoLA"}
 
@@ -56,7 +54,7 @@ class FinetuneConfig:
         task_options: fields of the task to set, such as task_options.document_context=true or task_options.stride=64.
         text_column: own tables, the column of the text.
         pair_column: own tables, the column of a second text, if there is one.
-        label_column: own tables, the column of the label.
+        label_column: own tables, the column of the label; of a data set of tokens on the hub, that of the tags.
         bad_rows: malformed rows: stop at the first, or skip and count them; default is the task's, mostly stop.
         from_scratch: take only the checkpoint's shape and vocabulary, with random weights: what pre-training brought.
         epochs: passes over the training rows; default 3, or the task's in the paper, which tries 2 to 4.
@@ -138,7 +136,7 @@ def run_here(config):
     """`run`, on the devices that are set up."""
     if config.task == "glue":
         return run_glue(config)
-    with hub_datasets.as_directory(config.data) as data:
+    with hub_datasets.as_directory(config.data, config.label_column) as data:
         return run_task(config, data)
 
 
@@ -155,6 +153,8 @@ def run_task(config, data):
         say(f"  {directory} holds the finished run.")
         return json.loads((directory / "metrics.json").read_text())
     examples = read_splits(task, config, data)
+    if hasattr(task, "suited_to"):
+        task = task.suited_to(examples["train"])
     trials = plan_trials(config)
     if len(trials) == 1:
         figures = train(config, task, examples, directory)
@@ -173,50 +173,6 @@ def check_devices(config):
             "A SavedModel is written by one process: leave export out, then python training/export.py --model "
             f"{config.output}/model --output {config.output}/saved_model"
         )
-
-
-def find_task(config, data):
-    """The task of the configuration. Raises ValueError if there is none of that name, or an option is not its."""
-    if config.task in own_data.KINDS:
-        columns = (config.text_column, config.pair_column, config.label_column)
-        task = own_data.own_task(config.task, data, *columns)
-    elif config.task.endswith(".py"):
-        found = runpy.run_path(config.task)
-        if "TASK" not in found:
-            raise ValueError(f"{config.task} defines no TASK.")
-        task = found["TASK"]
-    elif config.task in TASKS:
-        task = TASKS[config.task]
-    else:
-        known = ", ".join([*own_data.KINDS, *TASKS, "glue"])
-        raise ValueError(f"There is no task {config.task!r}; known are {known}, and files ending in .py.")
-    fields = [field.name for field in dataclasses.fields(task)]
-    unknown = sorted(set(config.task_options) - set(fields))
-    if unknown:
-        raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.")
-    return dataclasses.replace(task, **config.task_options)
-
-
-def read_splits(task, config, data):
-    """The examples of each split by name; those of a test split that has no file are left out. Says bad rows."""
-    examples = {}
-    for split in ("train", *task.dev, *task.test):
-        # A row left out of a test set would shift the submission.
-        bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
-        if split in task.test and not has_file(task, split, data):
-            continue
-        examples[split] = task.read(data, split, bad_rows)
-        for message in bad_rows.messages[:5]:
-            say(f"  left out: {message}")
-        if bad_rows.messages:
-            say(f"  {split}: {len(bad_rows.messages):,} malformed rows left out")
-    return examples
-
-
-def has_file(task, split, data):
-    """Whether a split's file, a name or a tuple that begins with it, lies in the directory."""
-    place = task.splits[split]
-    return (pathlib.Path(data) / (place if isinstance(place, str) else place[0])).is_file()
 
 
 def plan_trials(config):

@@ -21,6 +21,9 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
     """
     whole.save_pretrained(directory / "model")
     outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
+    if hasattr(task, "tuned_on_dev"):
+        dev = task.dev[0]
+        task = task.tuned_on_dev(examples[dev], rows[dev], outputs[dev])
     labelled = [split for split in outputs if examples[split].labels is not None]
     splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
     reported = next((split for split in task.test if split in labelled), task.dev[0])
@@ -108,10 +111,12 @@ def draw_confusion(figures, path):
 
 
 def draw_f1_by_label(by_type, path):
-    """A bar a label, with how many entities it has."""
+    """A bar for each label, with how many entities, or words, it has."""
     names = sorted(by_type, key=lambda name: by_type[name]["f1"])
     figure, axis = plt.subplots(figsize=(6, 1 + 0.45 * len(names)), layout="constrained")
-    bars = axis.barh([f"{name} ({by_type[name]['entities']:,})" for name in names], [by_type[n]["f1"] for n in names])
+    counts = [by_type[name].get("entities", by_type[name].get("words")) for name in names]
+    labels = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=True)]
+    bars = axis.barh(labels, [by_type[name]["f1"] for name in names])
     axis.bar_label(bars, fmt="%.2f", padding=3)
     axis.set(xlim=(0, 1.1), xlabel="F1")
     figure.savefig(path, dpi=110)

@@ -207,7 +207,7 @@ class DevScores(keras.callbacks.Callback):
             )
             for split in self.task.dev
         }
-        value = figures[self.task.dev[0]][self.task.main_metric]
+        value = self.main_figure(figures[self.task.dev[0]])
         if value > max((row["value"] for row in self.history), default=-np.inf):
             self.best_weights = [distribution.to_numpy(weight) for weight in self.model.weights]
         self.history.append(
@@ -223,6 +223,13 @@ class DevScores(keras.callbacks.Callback):
         if self.is_over():
             say(f"\n  no better {self.task.main_metric} for {self.config.patience} epochs: stopping")
             self.model.stop_training = True
+
+    def main_figure(self, figures):
+        """That by which the best epoch is chosen. Raises ValueError if the task does not have it."""
+        if self.task.main_metric not in figures:
+            known = ", ".join(plain(figures))
+            raise ValueError(f"main_metric {self.task.main_metric!r} is no figure of {self.task.name}: it has {known}.")
+        return figures[self.task.main_metric]
 
     def best_epochs(self):
         """Epochs that the best weights were trained for."""

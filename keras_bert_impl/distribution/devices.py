@@ -10,10 +10,12 @@ import keras
 
 from keras_bert_impl import mended_keras
 from keras_bert_impl.distribution.processes import (
+    JAX_COUNT,
+    TF_CONFIG_EXAMPLE,
+    cluster_in_environment,
     ending_with_the_others,
     join_processes,
     processes_in_environment,
-    workers_of_tensorflow,
 )
 
 # What each needs; "single" runs on every backend.
@@ -24,6 +26,8 @@ BACKENDS = {
     "data_parallel": "jax",
     "model_parallel": "jax",
 }
+# The environment variable that names the processes which train together; the other kinds are of one process.
+JOINED_BY = {"multi_worker": "TF_CONFIG", "data_parallel": JAX_COUNT, "model_parallel": JAX_COUNT}
 Kind = typing.Literal["single", "mirrored", "multi_worker", "tpu", "data_parallel", "model_parallel"]
 
 
@@ -59,13 +63,8 @@ def distributed(options):
     Raises: ValueError for a kind that the backend or the machine cannot do, saying what could.
     """
     kind, backend = options.distribution, keras.backend.backend()
+    _check_processes(kind)
     if kind == "single":
-        count = processes_in_environment()
-        if count > 1:
-            raise ValueError(
-                f"The environment names {count} processes, each of which would train alone with --distribution single: "
-                "name another distribution, or unset KERAS_DISTRIBUTION_NUM_PROCESSES and TF_CONFIG."
-            )
         yield
         return
     if BACKENDS[kind] != backend:
@@ -89,18 +88,29 @@ def distributed(options):
         keras.distribution.set_distribution(before)
 
 
+def _check_processes(kind):
+    """Raises ValueError if the environment names several processes that this kind would not join."""
+    counts = processes_in_environment()
+    if kind in JOINED_BY and counts[JOINED_BY[kind]] > 1:
+        return
+    for variable, count in counts.items():
+        if count > 1:
+            raise ValueError(
+                f"{variable} names {count} processes, each of which would train alone with --distribution {kind}, and "
+                f"write over the others' files: name another distribution, or unset {variable}."
+            )
+
+
 def _strategy(options):
     """The `tf.distribute.Strategy` of the options."""
     import tensorflow as tf
 
+    if not os.environ.get("TF_CONFIG", "set").strip():
+        del os.environ["TF_CONFIG"]  # some launchers leave it blank, which TensorFlow takes for broken JSON
     if options.distribution == "tpu":
         return _tpu_strategy(options.tpu)
     if options.distribution == "multi_worker":
-        if not workers_of_tensorflow():
-            raise ValueError(
-                "--distribution multi_worker needs the environment variable TF_CONFIG, on every machine: "
-                '\'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}\'.'
-            )
+        _check_cluster()
         mended_keras.make_multi_worker_fit_work()
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
@@ -121,6 +131,24 @@ def _strategy(options):
             f"The CPU can be parted into {options.devices} only before TensorFlow computes: {error}."
         ) from None
     return tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(options.devices)])
+
+
+def _check_cluster():
+    """Raises ValueError if TF_CONFIG names no process that trains, or this is another one than those."""
+    import tensorflow as tf
+
+    trained_by = ("chief", "worker")
+    if not any(cluster_in_environment().get(kind) for kind in trained_by):
+        raise ValueError(
+            f"--distribution multi_worker needs the environment variable TF_CONFIG, on every machine: "
+            f"{TF_CONFIG_EXAMPLE}."
+        )
+    kind = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_type
+    if kind not in trained_by:
+        raise ValueError(
+            f"TF_CONFIG calls this process {kind!r}: with --distribution multi_worker a chief and workers train, and "
+            "no other kind of process is needed. Start none of it."
+        )
 
 
 def _tpu_strategy(name):

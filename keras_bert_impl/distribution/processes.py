@@ -11,6 +11,11 @@ import keras
 
 HEARTBEAT_SECONDS = 30  # a JAX process that is silent for so long is taken for lost; JAX itself waits 100
 
+JAX_COUNT = "KERAS_DISTRIBUTION_NUM_PROCESSES"
+TF_CONFIG_EXAMPLE = (
+    """'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'"""
+)
+
 # What TensorFlow and JAX say where another process does not answer.
 SIGNS_OF_LOSS = ("Collective ops is aborted", "Gloo", "heartbeat", "UNAVAILABLE", "Connection reset", "Socket closed")
 
@@ -31,8 +36,8 @@ def join_processes():
     """
     import jax
 
-    names = ("KERAS_DISTRIBUTION_JOB_ADDRESSES", "KERAS_DISTRIBUTION_NUM_PROCESSES", "KERAS_DISTRIBUTION_PROCESS_ID")
-    found = [name for name in names if name in os.environ]
+    names = ("KERAS_DISTRIBUTION_JOB_ADDRESSES", JAX_COUNT, "KERAS_DISTRIBUTION_PROCESS_ID")
+    found = [name for name in names if os.environ.get(name)]
     if jax.distributed.is_initialized():
         return
     if found:
@@ -47,13 +52,22 @@ def join_processes():
 
 
 def processes_in_environment():
-    """How many processes the environment variables of either backend name, 1 if none do."""
-    return max(1, int(os.environ.get("KERAS_DISTRIBUTION_NUM_PROCESSES", 1)), len(workers_of_tensorflow()))
+    """How many processes each backend's environment variable names: {"TF_CONFIG": 1, ...}, 1 if it names none."""
+    cluster = cluster_in_environment()
+    number = os.environ.get(JAX_COUNT) or "1"
+    if not number.isdecimal():
+        raise ValueError(f"{JAX_COUNT} is {number!r}, expected a number of processes.")
+    return {"TF_CONFIG": max(1, sum(map(len, cluster.values()))), JAX_COUNT: max(1, int(number))}
 
 
-def workers_of_tensorflow():
-    """The addresses of the workers that TF_CONFIG names."""
-    return json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {}).get("worker", [])
+def cluster_in_environment():
+    """The addresses of each kind of task that TF_CONFIG names: {"chief": [...], "worker": [...]}; {} if it is blank."""
+    text = os.environ.get("TF_CONFIG", "").strip()
+    try:
+        found = json.loads(text or "{}")
+        return {kind: list(addresses) for kind, addresses in (found.get("cluster") or {}).items()}
+    except (ValueError, AttributeError, TypeError):
+        raise ValueError(f"TF_CONFIG is {text[:80]!r}, expected {TF_CONFIG_EXAMPLE}.") from None
 
 
 def num_processes():
@@ -73,9 +87,23 @@ def process_number_and_count():
 
         return jax.process_index(), jax.process_count()
     strategy = active_strategy()
-    if strategy is not None and strategy.cluster_resolver is not None and "TF_CONFIG" in os.environ:
-        return json.loads(os.environ["TF_CONFIG"])["task"]["index"], len(workers_of_tensorflow())
-    return 0, 1
+    return (0, 1) if strategy is None else _place_in_cluster(strategy.cluster_resolver)
+
+
+def _place_in_cluster(resolver):
+    """(number of this process, how many there are) by TensorFlow's resolver, numbered as its strategies do.
+
+    A chief trains like a worker; it comes first, and worker 0 is then the second process.
+    """
+    import tensorflow as tf
+
+    if not isinstance(resolver, tf.distribute.cluster_resolver.TFConfigClusterResolver):
+        return 0, 1  # one process that has a TPU's hosts work for it
+    cluster = resolver.cluster_spec().as_dict()
+    chiefs, workers = (len(cluster.get(kind, ())) for kind in ("chief", "worker"))
+    if chiefs + workers < 2:
+        return 0, 1
+    return resolver.task_id + (chiefs if resolver.task_type == "worker" else 0), chiefs + workers
 
 
 @contextlib.contextmanager

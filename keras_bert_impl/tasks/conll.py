@@ -1,9 +1,12 @@
 """CoNLL-style files: a word and its label a line, a blank line between sentences; sentences as rows of pieces."""
 
+import collections
 import pathlib
 import typing
 
 import numpy as np
+
+from keras_bert_impl.tasks.labelled_texts import in_order
 
 IGNORED = -1  # the label of a position that is nobody's first piece
 
@@ -28,8 +31,9 @@ class Pieces(typing.NamedTuple):
 def read_conll(path, bad_rows):
     """The sentences of a file: the first column is the word, the last the label; -DOCSTART- begins a document.
 
-    Columns are parted by tabs if a line has one, else by blanks. A line of white space alone ends a sentence (WNUT-17
-    has some with a tab).
+    Columns are parted by tabs if a line has one, else by spaces; other white space, like U+00A0, belongs to a word.
+    A line of white space alone ends a sentence (WNUT-17 has some with a tab). Comments are left out: lines that begin
+    with #, stand before a sentence and are not built like the lines of words.
 
     Args:
         path: the file, UTF-8.
@@ -42,15 +46,18 @@ def read_conll(path, bad_rows):
     if not path.is_file():
         raise ValueError(f"{path} not found: expected a word and its label a line, blank lines between sentences.")
     with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = file.read().split("\n")
+        lines = [line.rstrip("\r") for line in file.read().split("\n")]
+    is_comment = _comment_test(lines)
     sentences, words, labels, document, is_sound = [], [], [], 0, True
     for number, line in enumerate([*lines, ""], start=1):
-        cells = line.rstrip("\r").split("\t") if "\t" in line else line.split()
+        cells = _cells(line)
         if not line.strip() or cells[0] == "-DOCSTART-":
             if words and is_sound:
                 sentences.append(Sentence(words, labels, document))
             words, labels, is_sound = [], [], True
             document += bool(line.strip())
+        elif not words and is_sound and is_comment(line):
+            continue
         elif len(cells) < 2 or not cells[0] or not cells[-1]:
             bad_rows.add(f"{path} line {number}", f"{len(cells)} columns, expected a word and its label", line)
             is_sound = False
@@ -60,6 +67,32 @@ def read_conll(path, bad_rows):
     if not sentences:
         raise ValueError(f"{path} has no sentence: expected a word and its label a line.")
     return sentences
+
+
+def _cells(line):
+    return line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]
+
+
+def _comment_test(lines):
+    """A function that tells whether a line before a sentence is a comment, by how the other lines are built.
+
+    "# id 7 domain=en" is one, and "#begin document" before rows of eleven columns; "#Obama B-PER" and the word # with a
+    label that other words have are none.
+    """
+    rows = [(("\t" in line), _cells(line)) for line in lines if line.strip() and not line.startswith("#")]
+    shapes = collections.Counter((has_tab, len(cells)) for has_tab, cells in rows)
+    usual = shapes.most_common(1)[0][0] if shapes else None
+    labels = {cells[-1] for _, cells in rows}
+
+    def is_comment(line):
+        if not line.startswith("#") or usual is None:
+            return False
+        cells, has_tab = _cells(line), "\t" in line
+        if (has_tab, len(cells)) != usual:
+            return True
+        return line.startswith("# ") and (has_tab or cells[-1] not in labels)
+
+    return is_comment
 
 
 def pieces_of(tokenizer, sentences, sequence_length, document_context=False):
@@ -120,6 +153,6 @@ def _context(sentences, cut, number, room):
 
 
 def label_names(sentences):
-    """The labels that occur, "O" first."""
+    """The labels that occur, "O" first, then as `in_order` sorts them."""
     found = {label for sentence in sentences for label in sentence.labels}
-    return [*(["O"] if "O" in found else []), *sorted(found - {"O"})]
+    return [*(["O"] if "O" in found else []), *in_order(found - {"O"})]

@@ -40,9 +40,12 @@ MNLI_SPLITS = {
     "dev_mismatched": Split("dev_mismatched.tsv", MNLI_COLUMNS),
     "test_matched": Split("test_matched.tsv", MNLI_TEST_COLUMNS),
     "test_mismatched": Split("test_mismatched.tsv", MNLI_TEST_COLUMNS),
-    "diagnostic": Split("diagnostic.tsv", MNLI_TEST_COLUMNS),
+    # download_glue_data.py puts it into a folder beside MNLI's.
+    "diagnostic": Split("diagnostic.tsv", MNLI_TEST_COLUMNS, elsewhere="../diagnostic/diagnostic.tsv"),
 }
 
+MRPC_SPLITS = splits_of("#1 String", "#2 String", "Quality")
+MRPC_SPLITS["test"] = MRPC_SPLITS["test"]._replace(elsewhere="msr_paraphrase_test.txt")
 MRPC_COLUMNS = {"id": "#1 ID", "id_pair": "#2 ID", "text": "#1 String", "text_pair": "#2 String", "label": "Quality"}
 
 
@@ -55,10 +58,8 @@ def read_mrpc(directory, splits, split, bad_rows):
     Raises: ValueError if neither lies there.
     """
     directory = pathlib.Path(directory)
-    if (directory / splits[split].file).is_file():
+    if split == "test" or (directory / splits[split].file).is_file():
         return read_split(directory, splits, split, bad_rows)
-    if split == "test":
-        return read_split(directory, {split: splits[split]._replace(file="msr_paraphrase_test.txt")}, split, bad_rows)
     source, ids_file = directory / "msr_paraphrase_train.txt", directory / "dev_ids.tsv"
     for path in (source, ids_file):
         if not path.is_file():
@@ -110,7 +111,7 @@ TASKS = {
     ),
     "mrpc": TextClassification(
         "mrpc",
-        splits_of("#1 String", "#2 String", "Quality"),
+        MRPC_SPLITS,
         main_metric="f1",
         class_names={"0": "not_equivalent", "1": "equivalent"},
         submissions={"test": "MRPC.tsv"},

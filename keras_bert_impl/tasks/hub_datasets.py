@@ -5,6 +5,11 @@ import importlib.util
 import json
 import pathlib
 import tempfile
+import typing
+
+import numpy as np
+
+from keras_bert_impl.runs import say
 
 PREFIX = "datasets:"
 # Our split -> theirs; the first that is there is taken.
@@ -14,22 +19,33 @@ SPLITS = {
     "test": ("test", "test_matched"),
 }
 TAG_COLUMNS = ("ner_tags", "tags", "labels", "pos_tags")
+UNLABELLED = (-1, -100, None)  # where a class has no name, as in GLUE's test sets, SNLI, and labels made for a loss
+DEV_SHARE = 0.1
 
 
 @contextlib.contextmanager
-def as_directory(data):
+def as_directory(data, label_column="label"):
     """Yields the directory of a task's files: `data` itself, or a temporary one for "datasets:owner/name/config".
 
     Questions with contexts and answers become SQuAD's files (task question_answering), tokens with tags CoNLL's (task
-    ner), all others train.jsonl, validation.jsonl and test.jsonl with their columns, classes by their names.
+    ner), all others train.jsonl, validation.jsonl and test.jsonl with their columns, classes by their names. Rows
+    without a label are left out and counted, and where there is no validation split a tenth of train becomes it.
 
-    Raises: ValueError if the library is missing, or it finds no such data set, with what it said.
+    Args:
+        data: a directory, or the data set.
+        label_column: of the label; of a data set of tokens that of the tags, where it has several.
+
+    Raises: ValueError if the library is missing, or it finds no such data set, with what it said; or if the data set
+        has no train split.
     """
     if not data.startswith(PREFIX):
         yield data
         return
     with tempfile.TemporaryDirectory() as directory:
-        write_files(_load(data.removeprefix(PREFIX)), pathlib.Path(directory))
+        dataset = _load(data.removeprefix(PREFIX))
+        if "train" not in dataset:
+            raise ValueError(f"{data} has no split train: it has {', '.join(dataset)}.")
+        write_files(dataset, pathlib.Path(directory), label_column)
         yield directory
 
 
@@ -47,33 +63,98 @@ def _load(name):
         raise ValueError(f"{PREFIX}{name} cannot be had, {type(error).__name__}: {error}") from error
 
 
-def write_files(dataset, directory):
+def write_files(dataset, directory, label_column="label"):
     """Writes the splits of a `datasets.DatasetDict` as `as_directory` says."""
-    for split, theirs in SPLITS.items():
-        found = next((dataset[name] for name in theirs if name in dataset), None)
-        if found is None:
-            continue
-        tags = next((name for name in TAG_COLUMNS if name in found.column_names), None)
-        if {"question", "context", "answers"} <= set(found.column_names):
-            (directory / f"{split}.json").write_text(json.dumps(_squad(found)), encoding="utf-8")
-        elif "tokens" in found.column_names and tags is not None:
-            (directory / f"{split}.txt").write_text(_conll(found, tags), encoding="utf-8")
-        else:
+    found = {ours: next((dataset[name] for name in names if name in dataset), None) for ours, names in SPLITS.items()}
+    layout = _layout_of(found["train"], label_column)
+    parts = {split: _labelled(split, rows, layout) for split, rows in found.items() if rows is not None}
+    if not parts["train"].has_labels:
+        raise ValueError(f"No row of the split train has a label in the column {layout.label!r}.")
+    if "dev" not in parts or not parts["dev"].has_labels:
+        parts["train"], parts["dev"] = _split_off(parts["train"], layout)
+    for split, part in parts.items():
+        if layout.kind == "questions":
+            (directory / f"{split}.json").write_text(json.dumps(_squad(*part)), encoding="utf-8")
+        elif layout.kind == "table":
             name = "validation" if split == "dev" else split
-            (directory / f"{name}.jsonl").write_text(_json_lines(found), encoding="utf-8")
+            (directory / f"{name}.jsonl").write_text(_json_lines(*part, layout.label), encoding="utf-8")
+        elif part.has_labels:  # words without labels have no place in a file of words and labels
+            (directory / f"{split}.txt").write_text(_conll(part.rows, layout.label), encoding="utf-8")
 
 
-def _squad(rows):
-    """A paragraph a question; one without answers is impossible, if any question of the split is."""
-    with_impossible = any(not row["answers"]["text"] for row in rows)
+class Layout(typing.NamedTuple):
+    """What a data set holds: "questions", "tokens" or a "table", and the column of its labels."""
+
+    kind: str
+    label: str
+
+
+class Part(typing.NamedTuple):
+    """The rows of a split that have labels; all of them if none has one."""
+
+    rows: typing.Any
+    has_labels: bool
+
+
+def _layout_of(rows, label_column):
+    if {"question", "context", "answers"} <= set(rows.column_names):
+        return Layout("questions", "answers")
+    if "tokens" not in rows.column_names:
+        return Layout("table", label_column)
+    wanted = TAG_COLUMNS if label_column == "label" else (label_column,)
+    tags = next((name for name in wanted if name in rows.column_names), None)
+    if tags is None and label_column != "label":
+        raise ValueError(f"There is no column {label_column!r}: the data set has {', '.join(rows.column_names)}.")
+    return Layout("table", label_column) if tags is None else Layout("tokens", tags)
+
+
+def _labelled(split, rows, layout):
+    """The Part of a split. Says how many rows have no label."""
+    if layout.label not in rows.column_names:
+        return Part(rows, False)
+    values = list(rows[layout.label])
+    if layout.kind == "questions":  # a question without answers is one that cannot be answered, if others have some
+        return Part(rows, any(value["text"] for value in values))
+    if layout.kind == "tokens":
+        places = [place for place, tags in enumerate(values) if not set(tags) & set(UNLABELLED)]
+    elif hasattr(rows.features[layout.label], "names") or set(values) <= set(UNLABELLED):
+        places = [place for place, value in enumerate(values) if value not in UNLABELLED]
+    else:  # -1 among other numbers is a number
+        places = [place for place, value in enumerate(values) if value is not None]
+    missing = len(values) - len(places)
+    if missing == len(values):
+        say(f"  {split}: none of the {len(values):,} rows has a label")
+        return Part(rows, False)
+    if missing:
+        say(f"  {split}: {missing:,} of {len(values):,} rows have no label and are left out")
+    return Part(rows.select(places) if missing else rows, True)
+
+
+def _split_off(train, layout):
+    """(train, dev): a tenth of the training rows, drawn at random, always the same; questions by whole contexts."""
+    rows = train.rows
+    groups = list(rows["context"]) if layout.kind == "questions" else list(range(len(rows)))
+    names = list(dict.fromkeys(groups))
+    if len(names) < 2:
+        raise ValueError(f"There is no validation split, and train, with {len(rows)} rows, is too small to split.")
+    count = max(1, round(DEV_SHARE * len(names)))
+    held_out = {names[place] for place in np.random.default_rng(0).permutation(len(names))[:count]}
+    places = {True: [], False: []}
+    for place, name in enumerate(groups):
+        places[name in held_out].append(place)
+    say(f"  no validation split with labels: {len(places[True]):,} of the {len(rows):,} training rows become dev")
+    return Part(rows.select(places[False]), True), Part(rows.select(places[True]), True)
+
+
+def _squad(rows, has_labels):
+    """A paragraph a question; one without answers is impossible, if any question of the split has some."""
+    with_impossible = has_labels and any(not row["answers"]["text"] for row in rows)
     paragraphs = []
     for number, row in enumerate(rows):
-        answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=True)
-        question = {
-            "id": str(row.get("id", number)),
-            "question": row["question"],
-            "answers": [{"text": text, "answer_start": start} for text, start in answers],
-        }
+        question = {"id": str(row.get("id", number)), "question": row["question"]}
+        if has_labels:
+            answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=True)
+            question["answers"] = [{"text": text, "answer_start": start} for text, start in answers]
         if with_impossible:
             question["is_impossible"] = not question["answers"]
         paragraphs.append({"context": row["context"], "qas": [question]})
@@ -89,14 +170,15 @@ def _conll(rows, tags):
     return "\n".join(lines) + "\n"
 
 
-def _json_lines(rows):
-    names = {name: _class_names(feature) for name, feature in rows.features.items()}
-    # The hub marks what has no label with class -1, as GLUE's test sets.
-    hidden = {name for name, classes in names.items() if classes is not None and -1 in rows[name]}
+def _json_lines(rows, has_labels, label_column):
+    names = {name: getattr(feature, "names", None) for name, feature in rows.features.items()}
     lines = []
     for row in rows:
-        cells = {name: cell for name, cell in row.items() if name not in hidden}
-        named = {name: cell if names[name] is None else names[name][cell] for name, cell in cells.items()}
+        named = {
+            name: cell if names[name] is None or cell in UNLABELLED else names[name][cell]
+            for name, cell in row.items()
+            if has_labels or name != label_column
+        }
         lines.append(json.dumps(named, ensure_ascii=False, default=str))
     return "\n".join(lines) + "\n"
 

@@ -1,11 +1,14 @@
 """Texts, or pairs of texts, with a label each: what classification and regression read."""
 
 import pathlib
+import re
 import typing
 
 import numpy as np
 
 from keras_bert_impl.tasks.tables import read_table
+
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
 class Examples(typing.NamedTuple):
@@ -30,17 +33,37 @@ class Examples(typing.NamedTuple):
 
 
 class Split(typing.NamedTuple):
-    """One file of a task: our column names -> the file's, or their numbers where it has no header."""
+    """One file of a task: our column names -> the file's, or their numbers where it has no header.
+
+    `elsewhere`: where it lies in another distribution, seen from the task's directory.
+    """
 
     file: str
     columns: dict
     optional: tuple = ()
+    elsewhere: str | None = None
+
+    def path(self, directory):
+        """The file's place; `elsewhere` if it lies there and not under its own name."""
+        path = pathlib.Path(directory) / self.file
+        if self.elsewhere is not None and not path.is_file():
+            other = pathlib.Path(directory) / self.elsewhere
+            return other if other.is_file() else path
+        return path
 
 
 def read_split(directory, splits, split, bad_rows):
     """The Examples of a split, labels as they stand there. Raises: ValueError as `read_table` does."""
-    file, columns, optional = splits[split]
-    return examples_of(read_table(pathlib.Path(directory) / file, columns, bad_rows, optional))
+    one = splits[split]
+    return examples_of(read_table(one.path(directory), one.columns, bad_rows, one.optional))
+
+
+def in_order(labels):
+    """The different labels, sorted: whole numbers by value (0, 1, 2, 10), others as text."""
+    names = set(labels)
+    if all(WHOLE_NUMBER.fullmatch(name) for name in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sorted(names)
 
 
 def examples_of(rows):

@@ -1,18 +1,17 @@
-"""Named entities: a label a word, in CoNLL-style files (Devlin et al. 2019, section 5.3)."""
+"""A label for every word, in CoNLL-style files: named entities (Devlin et al. 2019, section 5.3), parts of speech."""
 
 import dataclasses
 import pathlib
 import typing
-import warnings
 
 import numpy as np
-import seqeval.metrics
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import BertFeatureTagger, BertTokenClassifier
 from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
 from keras_bert_impl.tasks.scores import refuse_nan
+from keras_bert_impl.tasks.tag_scores import are_entities, entity_scores, word_scores
 
 
 class Examples(typing.NamedTuple):
@@ -33,12 +32,14 @@ class Examples(typing.NamedTuple):
 class NamedEntities:
     """A task of one label a word; `tasks/__init__.py` says what its parts are for.
 
+    Labels with prefixes (B-PER, I-PER, O) are scored by entities, labels without (DT, NN) by words.
+
     Args:
         name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a file name.
         document_context: whether rows are filled with the sentences around.
         features: None fine-tunes; a key of `models.feature_tagger.FEATURES` trains a BiLSTM over the frozen encoder.
         units: of that BiLSTM.
-        main_metric: a key of `entity_scores`.
+        main_metric: a key of `entity_scores`, or of `word_scores`; None takes "f1" of entities, "accuracy" of words.
     """
 
     name: str
@@ -48,7 +49,7 @@ class NamedEntities:
     document_context: bool = False
     features: str | None = None
     units: int = 768
-    main_metric: str = "f1"
+    main_metric: str | None = None
     paper: dict = dataclasses.field(default_factory=dict)
     defaults: dict = dataclasses.field(default_factory=dict)
     bad_rows: str = "stop"
@@ -62,6 +63,11 @@ class NamedEntities:
     def read(self, directory, split, bad_rows):
         """The Examples of a split. Raises ValueError as `read_conll`."""
         return Examples(read_conll(pathlib.Path(directory) / self.splits[split], bad_rows))
+
+    def suited_to(self, train):
+        """The task with the main figure of the training labels' kind. Raises ValueError as `are_entities`."""
+        usual = "f1" if are_entities(label_names(train.sentences)) else "accuracy"
+        return dataclasses.replace(self, main_metric=self.main_metric or usual)
 
     def find_class_names(self, train):
         """The labels of the training file, "O" first."""
@@ -82,7 +88,11 @@ class NamedEntities:
         return WeightedCrossEntropy()
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
-        """A row a sentence, labelled at the first piece of each word; a label training did not have weighs nothing."""
+        """A row a sentence, labelled at the first piece of each word; a label training did not have weighs nothing.
+
+        Raises: ValueError if a label has a prefix where those of the training file have none, or the other way round.
+        """
+        are_entities([*class_names, *label_names(examples.sentences)])
         pieces = pieces_of(tokenizer, examples.sentences, sequence_length, self.document_context)
         places = {name: place for place, name in enumerate(class_names)}
         labels = np.zeros((len(examples), sequence_length), "int32")
@@ -97,9 +107,10 @@ class NamedEntities:
         return Rows(pieces.ids, None, labels, weights, per_token=True, source=pieces, num_cut=num_cut)
 
     def score(self, examples, rows, outputs, class_names):
-        """Entity precision, recall and F1, together and by type, and the words lost to truncation."""
+        """The figures of entities or of words, together and by label, and the words lost to truncation."""
         predicted = word_labels(examples, rows, outputs, class_names)
-        return {**entity_scores(examples.labels, predicted), "words_lost": rows.source.lost}
+        scores = entity_scores if are_entities(class_names) else word_scores
+        return {**scores(examples.labels, predicted), "words_lost": rows.source.lost}
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.conll: word, label, prediction, parted by tabs, as conlleval reads them."""
@@ -130,36 +141,6 @@ def word_labels(examples, rows, outputs, class_names):
     return predicted
 
 
-def entity_scores(labels, predicted):
-    """Entity precision, recall and F1 over all entities, by type, and how many; seqeval's, which are conlleval's.
-
-    Args:
-        labels: a list of labels for each sentence, IOB1, IOB2 or IOBES.
-        predicted: the same.
-
-    Without any entity, labelled or predicted, the figures are 0. Raises: ValueError for sentences of another length.
-    """
-    for number, (wanted, found) in enumerate(zip(labels, predicted, strict=True)):
-        if len(wanted) != len(found):
-            raise ValueError(f"Sentence {number} has {len(wanted)} labels but {len(found)} predictions.")
-    with warnings.catch_warnings():
-        # A type that is never labelled, a label like "X": both are seen in the figures.
-        warnings.simplefilter("ignore")
-        report = (
-            seqeval.metrics.classification_report(labels, predicted, output_dict=True, zero_division=0)
-            if any(label != "O" for sentence in [*labels, *predicted] for label in sentence)
-            else {}
-        )
-    named = {"precision": "precision", "recall": "recall", "f1": "f1-score"}
-    nothing = dict.fromkeys(["precision", "recall", "f1-score", "support"], 0)
-
-    def figures_of(row):
-        return {**{ours: float(row[theirs]) for ours, theirs in named.items()}, "entities": int(row["support"])}
-
-    by_type = {name: figures_of(row) for name, row in report.items() if " avg" not in name}
-    return {**figures_of(report.get("micro avg", nothing)), "sentences": len(labels), "by_type": by_type}
-
-
 # Table 7: F1 of fine-tuning on dev and test; of the feature-based approach, from BERT-base, on dev.
 PAPER_CONLL = {
     "BERT-base": {"f1": 96.4, "test f1": 92.4},
@@ -174,11 +155,15 @@ PAPER_CONLL = {
 
 TASKS = {
     "conll2003": NamedEntities(
-        "conll2003", {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"}, paper=PAPER_CONLL
+        "conll2003",
+        {"train": "eng.train", "dev": "eng.testa", "test": "eng.testb"},
+        main_metric="f1",
+        paper=PAPER_CONLL,
     ),
     "wnut17": NamedEntities(
         "wnut17",
         {"train": "wnut17train.conll", "dev": "emerging.dev.conll", "test": "emerging.test.annotated"},
+        main_metric="f1",
     ),
     "ner": NamedEntities("ner", {"train": "train.txt", "dev": "dev.txt", "test": "test.txt"}),
 }

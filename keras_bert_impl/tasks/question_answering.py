@@ -23,6 +23,8 @@ class QuestionAnswering:
         main_metric: a key of `squad_metrics.evaluate`; "best_f1" is that with the threshold tuned on dev.
         stride, question_length: see `squad_files.make_windows`.
         n_best, longest_answer: see `squad_answers.best_answers`.
+        null_threshold: for SQuAD 2.0, questions with higher null odds are left unanswered. None: 0 while training, then
+            what gives the best F1 on dev, for all splits (section 4.3).
     """
 
     name: str
@@ -34,6 +36,7 @@ class QuestionAnswering:
     question_length: int = 64
     n_best: int = 20
     longest_answer: int = 30
+    null_threshold: float | None = None
     paper: dict = dataclasses.field(default_factory=dict)
     defaults: dict = dataclasses.field(default_factory=dict)
     bad_rows: str = "stop"
@@ -65,27 +68,38 @@ class QuestionAnswering:
         return Rows(windows.first, windows.second, labels, source=windows)
 
     def score(self, examples, rows, outputs, class_names):
-        """The official figures as shares, as all tasks' are; for 2.0 with the best thresholds on this set."""
+        """The official figures as shares, as all tasks' are.
+
+        For 2.0 `exact` and `f1` are those at `null_threshold`, and `best_*` those of the best thresholds on this set.
+        """
         answers, odds = self._answers(examples, rows, outputs)
-        # Answers and odds apart: which questions to leave unanswered is the threshold's to say.
-        keys = [question.id for question in examples.questions]
-        texts = choose(answers, odds, np.inf)
         if odds is None:
-            return _shares(squad_metrics.evaluate(examples.dataset, dict(zip(keys, texts, strict=True))))
-        odds_by_key = dict(zip(keys, odds, strict=True))
-        tuned = squad_metrics.evaluate(examples.dataset, dict(zip(keys, texts, strict=True)), odds_by_key, np.inf)
-        at_zero = squad_metrics.evaluate(examples.dataset, dict(zip(keys, choose(answers, odds), strict=True)))
-        best = {name: value for name, value in tuned.items() if name.startswith("best_")}
-        return _shares({**at_zero, **best})
+            return _shares(_official_figures(examples, choose(answers, None)))
+        threshold = self.null_threshold or 0.0
+        figures = _official_figures(examples, choose(answers, odds, threshold))
+        return _shares({**figures, **_best_thresholds(examples, answers, odds), "null_threshold": threshold})
+
+    def tuned_on_dev(self, examples, rows, outputs):
+        """The task with the null threshold that gives the best F1 on these, unless it was given one."""
+        if self.null_threshold is not None or not examples.with_impossible:
+            return self
+        answers, odds = self._answers(examples, rows, outputs)
+        best = _best_thresholds(examples, answers, odds)
+        threshold = best["best_f1_thresh"]
+        if _official_figures(examples, choose(answers, odds, threshold))["f1"] < best["best_f1"] - 1e-9:
+            # Nothing answered is best: the official script calls that threshold 0, where some would be answered.
+            threshold = min(odds) - 1.0
+        return dataclasses.replace(self, null_threshold=float(threshold))
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them.
 
-        predictions.json leaves a question unanswered where the null odds are above 0.
+        predictions.json leaves a question unanswered where the null odds are above `null_threshold`.
         """
         answers, odds = self._answers(examples, rows, outputs)
         keys = [question.id for question in examples.questions]
-        write_json(directory / f"predictions{suffix}.json", dict(zip(keys, choose(answers, odds), strict=True)))
+        texts = choose(answers, odds, self.null_threshold or 0.0)
+        write_json(directory / f"predictions{suffix}.json", dict(zip(keys, texts, strict=True)))
         n_best = [[found._asdict() for found in ranked] for ranked in answers]
         write_json(directory / f"nbest{suffix}.json", dict(zip(keys, n_best, strict=True)))
         if odds is not None:
@@ -94,9 +108,27 @@ class QuestionAnswering:
     def _answers(self, examples, rows, outputs):
         refuse_nan(outputs, "The logits of window")
         starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
+        # A test file without answers does not say whether there are unanswerable ones; a threshold says it.
+        with_impossible = examples.with_impossible or self.null_threshold is not None
         return best_answers(
-            examples.questions, rows.source, starts, ends, examples.with_impossible, self.n_best, self.longest_answer
+            examples.questions, rows.source, starts, ends, with_impossible, self.n_best, self.longest_answer
         )
+
+
+def _official_figures(examples, texts, odds=None):
+    """Those of `squad_metrics.evaluate`, of a text for each question; with null odds none counts as unanswered."""
+    by_key = {question.id: text for question, text in zip(examples.questions, texts, strict=True)}
+    if odds is None:
+        return squad_metrics.evaluate(examples.dataset, by_key)
+    odds_by_key = {question.id: value for question, value in zip(examples.questions, odds, strict=True)}
+    return squad_metrics.evaluate(examples.dataset, by_key, odds_by_key, np.inf)
+
+
+def _best_thresholds(examples, answers, odds):
+    """`best_exact`, `best_f1` and their thresholds, in percent."""
+    # Answers and odds apart: which questions to leave unanswered is the threshold's to say.
+    figures = _official_figures(examples, choose(answers, odds, np.inf), odds)
+    return {name: value for name, value in figures.items() if name.startswith("best_")}
 
 
 def _shares(figures):

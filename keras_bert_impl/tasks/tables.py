@@ -2,8 +2,11 @@
 
 import csv
 import io
+import itertools
 import json
 import pathlib
+
+END_OF_FILE = "\0end of file"  # after the last line of a CSV: a cell that was never closed has taken it in
 
 
 class BadRows:
@@ -85,9 +88,17 @@ def _tab_lines(path):
 
 
 def _csv_lines(path):
-    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    csv.field_size_limit(2**31 - 1)  # Python's own limit, 131,072 characters, is less than a long document has
+    reader = csv.reader(itertools.chain(io.StringIO(_text(path), newline=""), [END_OF_FILE]))
     number = 1
     for cells in reader:
+        if cells == [END_OF_FILE]:
+            return
+        if cells and cells[-1].endswith(END_OF_FILE):
+            raise ValueError(
+                f"{path} line {number}: a quotation mark opens a cell that is never closed, which would take in the "
+                "rest of the file. Close it; a quotation mark within a quoted cell is written twice."
+            )
         if cells:
             yield number, cells, ",".join(cells)
         number = reader.line_num + 1

@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import BertTextClassifier
-from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, read_split, write_submission
+from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, in_order, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import BadRows, read_table
 
@@ -50,8 +50,8 @@ class TextClassification:
         return examples._replace(labels=[self.class_names[label] for label in examples.labels])
 
     def find_class_names(self, train):
-        """The classes in order: the task's, or the sorted labels of the training file."""
-        names = list(self.class_names.values()) if self.class_names else sorted(set(train.labels))
+        """The classes in order: the task's, or the labels of the training file as `in_order` sorts them."""
+        names = list(self.class_names.values()) if self.class_names else in_order(train.labels)
         if len(names) < 2:
             raise ValueError(f"All training texts have the label {names[0]!r}: there is nothing to tell apart.")
         return names

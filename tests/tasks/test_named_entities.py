@@ -1,13 +1,11 @@
-import random
-import warnings
+import dataclasses
 
 import numpy as np
 import pytest
-import seqeval.metrics
 from tasks_data import DATA, needs_data
 
 from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
-from keras_bert_impl.tasks.named_entities import TASKS, Examples, entity_scores, word_labels
+from keras_bert_impl.tasks.named_entities import TASKS, Examples, word_labels
 from keras_bert_impl.tasks.tables import BadRows
 
 CONLL_2003 = """-DOCSTART- -X- -X- O
@@ -42,11 +40,34 @@ def test_conll_2003_has_four_columns_and_documents(tmp_path):
         sentence("BRUSSELS", "I-LOC", 2),
     ]
     assert label_names(sentences) == ["O", "I-LOC", "I-ORG", "I-PER"]
+    assert label_names([sentence("a b c", "10 9 O")]) == ["O", "9", "10"]
 
 
 def test_wnut_has_tabs_and_a_tab_between_sentences(tmp_path):
     sentences, _ = read(tmp_path, "Empire State\tB-location\r\nESB\tO\r\n\t\r\nPretty\tO\r\n")
     assert [s.words for s in sentences] == [["Empire State", "ESB"], ["Pretty"]]
+
+
+def test_words_are_parted_by_spaces_and_tabs_alone(tmp_path):
+    # U+00A0, U+3000 and U+2003 are white space to Python's split.
+    sentences, _ = read(tmp_path, "20\u00a0000 CD O\nab\u3000c  NN   B-X\n\n\u2003d\tO\n")
+    assert [s.words for s in sentences] == [["20\u00a0000", "ab\u3000c"], ["\u2003d"]]
+    assert sentences[0].labels == ["O", "B-X"]
+
+
+COMMENTED = {
+    "spaces": "# id 7 domain=en\n# text\n#Obama _ _ B-PER\n# _ _ O\n#1 _ _ O\n\n# _ _ O\nthe _ _ O\n",
+    "tabs": "# id 7\tdomain=en\n#Obama\tB-PER\n#\tO\n#1\tO\n\n#\tO\nthe\tO\n",
+    "ontonotes": "#begin document (a/b); part 000\n#Obama a b B-PER\n# a b O\n#1 a b O\n\n# a b O\nthe a b O\n"
+    "\n#end document\n",
+}
+
+
+@pytest.mark.parametrize("layout", COMMENTED)
+def test_comments_are_left_out_and_words_that_begin_with_their_sign_are_not(tmp_path, layout):
+    sentences, messages = read(tmp_path, COMMENTED[layout], policy="skip")
+    assert [s.words for s in sentences] == [["#Obama", "#", "#1"], ["#", "the"]] and not messages
+    assert sentences[0].labels == ["B-PER", "O", "O"]
 
 
 def test_a_sentence_with_a_malformed_line_is_left_out(tmp_path):
@@ -104,38 +125,29 @@ def test_predictions_are_read_at_first_pieces_and_lost_words_are_o(small_tokeniz
     assert TASKS["ner"].score(examples, rows, [logits], ["O", "B-A"])["words_lost"] == 1
 
 
-@pytest.mark.parametrize("labels", ["O B-A I-A B-B I-B", "O I-A I-B B-A"], ids=["IOB2", "IOB1"])
-def test_entity_figures_are_seqevals_on_random_labels(labels):
-    numbers = random.Random(3)
-    lengths = [numbers.randrange(9) for _ in range(200)]
-    wanted, found = ([numbers.choices(labels.split(), k=n) for n in lengths] for _ in range(2))
-    scores = entity_scores(wanted, found)
-    for ours, theirs in (("precision", "precision_score"), ("recall", "recall_score"), ("f1", "f1_score")):
-        assert scores[ours] == pytest.approx(getattr(seqeval.metrics, theirs)(wanted, found))
-    report = seqeval.metrics.classification_report(wanted, found, output_dict=True)
-    assert scores["by_type"]["A"]["f1"] == pytest.approx(report["A"]["f1-score"])
+def logits_of(labels, class_names, length):
+    """Logits (length, classes) that say these labels, one a word, from the second position on: [CLS] is before."""
+    logits = np.zeros((length, len(class_names)))
+    logits[range(1, len(labels) + 1), [class_names.index(label) for label in labels]] = 1.0
+    return logits
 
 
-def test_entities_by_hand():
-    wanted = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "O"]]
-    found = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "O"]]
-    scores = entity_scores(wanted, found)
-    # 3 found, 2 there, 1 right
-    assert (scores["precision"], scores["recall"], scores["f1"]) == (pytest.approx(1 / 3), 0.5, pytest.approx(0.4))
-    assert scores["by_type"]["PER"]["f1"] == 0.0 and scores["entities"] == 2
+def test_labels_without_prefixes_are_scored_by_words(small_tokenizer):
+    examples = Examples([sentence("the cat sat", "DT NN VB"), sentence("a dog ran", "DT NN VB")])
+    task = TASKS["ner"].suited_to(examples)
+    names = task.find_class_names(examples)
+    assert (task.main_metric, names) == ("accuracy", ["DT", "NN", "VB"])
+    rows = task.featurize(small_tokenizer, examples, names, 7)
+    outputs = [logits_of("NN VB DT".split(), names, 7), logits_of("DT NN NN".split(), names, 7)]
+    scores = task.score(examples, rows, outputs, names)
+    assert scores["accuracy"] == pytest.approx(2 / 6) and "f1" not in scores
+    assert dataclasses.replace(TASKS["ner"], main_metric="macro_f1").suited_to(examples).main_metric == "macro_f1"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [([["O", "O"]], [["O", "O"]]), ([["O"]], [["B-A"]]), ([["B-A"]], [["O"]]), ([[]], [[]])],
-)
-def test_figures_without_entities_are_zero_and_quiet(wanted, found):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        scores = entity_scores(wanted, found)
-    assert (scores["precision"], scores["recall"], scores["f1"]) == (0.0, 0.0, 0.0)
+def test_entities_are_chosen_by_their_f1():
+    assert TASKS["ner"].suited_to(Examples([sentence("a cat", "O B-A")])).main_metric == "f1"
 
 
-def test_sentences_of_another_length_are_refused():
-    with pytest.raises(ValueError, match="Sentence 0 has 2 labels but 1 predictions"):
-        entity_scores([["O", "O"]], [["O"]])
+def test_a_file_whose_labels_are_of_another_kind_than_trainings_is_refused(small_tokenizer):
+    with pytest.raises(ValueError, match="label 'DT' has no prefix"):
+        TASKS["ner"].featurize(small_tokenizer, Examples([sentence("a cat", "DT O")]), ["O", "B-A"], 7)

@@ -23,6 +23,18 @@ def test_a_csv_quotes_cells_and_breaks_lines_within_them(tmp_path):
     assert rows == [('one, "two"\nthree', "1"), ("four", "0")]
 
 
+def test_a_cell_of_a_csv_may_be_longer_than_pythons_limit(tmp_path):
+    longest = "long " * 30_000
+    rows, _ = cells(tmp_path / "a.csv", f'sentence,label\n{longest},1\n"{longest}",0\n')
+    assert rows == [(longest, "1"), (longest, "0")]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\nmore,0\n"])
+def test_a_cell_of_a_csv_that_is_never_closed_is_refused(tmp_path, end):
+    with pytest.raises(ValueError, match=r"a\.csv line 3: a quotation mark opens a cell that is never closed"):
+        cells(tmp_path / "a.csv", f'sentence,label\nfine,1\n"open,1{end}')
+
+
 def test_line_numbers_of_a_csv_count_lines_not_rows(tmp_path):
     _, messages = cells(tmp_path / "a.csv", 'sentence,label\n"a\nb",1\nlone\nc,1\n', policy="skip")
     assert messages == [f"{tmp_path}/a.csv line 4: 1 columns, expected 2: 'lone'"]

@@ -1,5 +1,6 @@
 """Fine-tuning on several devices and in several processes: the losses, weights and files of one device."""
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -15,6 +16,7 @@ from test_distribution import environments
 
 import finetune
 import keras_bert_impl as kbi
+from keras_bert_impl import distribution
 
 TRAINING = pathlib.Path(finetune.__file__).parent
 # Of two devices of this machine, and of two processes.
@@ -49,7 +51,7 @@ def run(begun, name, *options, processes=1):
         subprocess.Popen(
             command(begun, name, *options), env=one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        for one in environments(processes)
+        for one in environments(processes, with_chief=True)
     ]
     printed = [process.communicate(timeout=300) for process in running]
     assert all(process.returncode == 0 for process in running), printed
@@ -88,7 +90,11 @@ def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone
     assert f"{again} holds the finished run" in printed
 
 
-def test_what_devices_cannot_share_is_refused(begun):
-    five_rows = command(begun, "refused", "--distribution", DEVICES, "--devices", "2", "--batch_size", "5")
-    done = subprocess.run(five_rows, env=next(environments(1)), capture_output=True, text=True)
-    assert done.returncode != 0 and "batch_size 5 cannot be shared evenly by 2 devices" in done.stderr
+def test_what_devices_cannot_share_is_refused(monkeypatch):
+    monkeypatch.setattr(distribution.replicas, "num_replicas", lambda: 2)
+    config = finetune.FinetuneConfig("data", "model", "run", batch_size=5)
+    with pytest.raises(ValueError, match="batch_size 5 cannot be shared evenly by 2 devices"):
+        finetune.check_devices(config)
+    searched = dataclasses.replace(config, batch_size=4, search=True, search_batch_sizes=[4, 7])
+    with pytest.raises(ValueError, match="batch_size 7 cannot be shared"):
+        finetune.check_devices(searched)

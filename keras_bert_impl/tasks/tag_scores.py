@@ -1,0 +1,107 @@
+"""Figures of labelled words: of entities where the labels say where one begins, of single words where they do not."""
+
+import re
+import warnings
+
+import numpy as np
+import seqeval.metrics
+import sklearn.metrics
+
+# "B-PER": begin, inside, end, single (IOB1, IOB2, IOBES); last, unit (BILOU).
+PREFIXED = re.compile(r"[BIESLU]-.+")
+BARE_PREFIXES = {"B", "I", "E", "S", "L", "U"}  # of entities of one kind, which need no name
+BILOU_AS_IOBES = {"L": "E", "U": "S"}
+
+
+def are_entities(labels):
+    """Whether labels mark entities, like B-PER and I-PER beside O; False for labels of words, like DT and NN.
+
+    Args:
+        labels: the different labels, strings. "O" alone counts as entities: there is none.
+
+    Raises: ValueError if some have a prefix and others have none, for then no figure would be right.
+    """
+    named = {label for label in labels if label != "O"}
+    if named <= BARE_PREFIXES and (not named or named & {"B", "I"}):
+        return True
+    without = sorted(label for label in named if not PREFIXED.fullmatch(label))
+    if without and len(without) < len(named):
+        example = min(named - set(without))
+        raise ValueError(
+            f"The label {without[0]!r} has no prefix (B-, I-, E-, S-, L- or U-), but {example!r} has one: entities "
+            "cannot be told from words. Give a prefix to every label but O, or to none."
+        )
+    return not without
+
+
+def entity_scores(labels, predicted):
+    """Entity precision, recall and F1 over all entities, by type, and how many; seqeval's, which are conlleval's.
+
+    Args:
+        labels: a list of labels for each sentence, IOB1, IOB2, IOBES or BILOU.
+        predicted: the same.
+
+    Without any entity, labelled or predicted, the figures are 0. Raises: ValueError for sentences of another length,
+    or labels without prefixes, which seqeval would read by their first letter.
+    """
+    _check_lengths(labels, predicted)
+    found = {label for sentence in [*labels, *predicted] for label in sentence}
+    if not are_entities(found):
+        raise ValueError(f"The label {min(found - {'O'})!r} has no prefix like B- or I-: take word_scores.")
+    labels, predicted = ([[_as_iobes(label) for label in row] for row in rows] for rows in (labels, predicted))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a type that is never labelled is seen in the figures
+        report = (
+            seqeval.metrics.classification_report(labels, predicted, output_dict=True, zero_division=0)
+            if found - {"O"}
+            else {}
+        )
+    named = {"precision": "precision", "recall": "recall", "f1": "f1-score"}
+    nothing = dict.fromkeys(["precision", "recall", "f1-score", "support"], 0)
+
+    def figures_of(row):
+        return {**{ours: float(row[theirs]) for ours, theirs in named.items()}, "entities": int(row["support"])}
+
+    by_type = {name: figures_of(row) for name, row in report.items() if " avg" not in name}
+    return {**figures_of(report.get("micro avg", nothing)), "sentences": len(labels), "by_type": by_type}
+
+
+def word_scores(labels, predicted):
+    """The share of the words with the right label, and the mean F1 of the labels that occur.
+
+    Args:
+        labels: a list of labels for each sentence; any strings.
+        predicted: the same.
+
+    Returns: dict of `accuracy`, `macro_f1`, `words`, `sentences`, and `by_type`: precision, recall, F1 and number of
+        words of each label in `labels`.
+    Raises: ValueError for sentences of another length, or where there is no word.
+    """
+    _check_lengths(labels, predicted)
+    wanted, found = ([label for sentence in rows for label in sentence] for rows in (labels, predicted))
+    if not wanted:
+        raise ValueError("There is no word: the figures are undefined.")
+    names = sorted(set(wanted))
+    columns = sklearn.metrics.precision_recall_fscore_support(wanted, found, labels=names, zero_division=0)
+    by_type = {
+        name: {"precision": float(precision), "recall": float(recall), "f1": float(f1), "words": int(count)}
+        for name, precision, recall, f1, count in zip(names, *columns, strict=True)
+    }
+    return {
+        "accuracy": float(np.mean([one == other for one, other in zip(wanted, found, strict=True)])),
+        "macro_f1": float(np.mean(columns[2])),
+        "words": len(wanted),
+        "sentences": len(labels),
+        "by_type": by_type,
+    }
+
+
+def _check_lengths(labels, predicted):
+    for number, (wanted, found) in enumerate(zip(labels, predicted, strict=True)):
+        if len(wanted) != len(found):
+            raise ValueError(f"Sentence {number} has {len(wanted)} labels but {len(found)} predictions.")
+
+
+def _as_iobes(label):
+    prefix, dash, name = label.partition("-")
+    return BILOU_AS_IOBES.get(prefix, prefix) + dash + name

@@ -1,0 +1,91 @@
+"""What of fine-tuning depends on the backend most: its states, the weights in its loss, the rates of its optimizer."""
+
+import keras
+import numpy as np
+import pytest
+from made_runs import arrays_of, config_of, write_checkpoint
+from made_tasks import write_cola, write_mrpc, write_ner
+
+import finetune
+import finetune_trial
+import keras_bert_impl as kbi
+
+
+@pytest.fixture(autouse=True)
+def quick_steps():
+    """TensorFlow's steps as Python runs them: tracing a graph takes longer than the few steps here."""
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return write_checkpoint(tmp_path_factory.mktemp("checkpoint"))
+
+
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, monkeypatch):
+    write_mrpc(tmp_path / "data")
+    whole = finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="whole"))
+
+    class Interrupt(finetune_trial.DevScores):
+        def on_epoch_end(self, epoch, logs=None):
+            super().on_epoch_end(epoch, logs)
+            if epoch == 0:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finetune_trial, "DevScores", Interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
+    broken = finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
+    assert [row["loss"] for row in broken["history"]] == [row["loss"] for row in whole["history"]]
+    models = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "broken")]
+    assert models[0] == models[1]
+
+
+def loss_of(checkpoint, tmp_path, name, **options):
+    """Of one step over all sentences, from the same weights, at a rate that changes nothing."""
+    usual = {"epochs": 1, "batch_size": 10, "learning_rate": 1e-12, "dropout_rate": 0.0, "output": name}
+    figures = finetune.run(config_of(checkpoint, tmp_path, "ner", **usual, **options))
+    return figures["history"][0]["loss"]
+
+
+def test_a_class_weighs_in_the_loss_what_is_asked(checkpoint, tmp_path):
+    write_ner(tmp_path / "data")
+    others = loss_of(checkpoint, tmp_path, "others", class_weights={"B-ANIMAL": 0.0})
+    animals = loss_of(checkpoint, tmp_path, "animals", class_weights={"O": 0.0})
+    assert abs(others - animals) > 0.01
+    balanced = loss_of(checkpoint, tmp_path, "balanced", class_weights="balanced")
+    # Each class has half of the weight, though 34 of the 42 words are none.
+    assert balanced == pytest.approx((others + animals) / 2, abs=1e-5)
+
+
+def test_a_lower_block_learns_less_where_the_rate_decays(checkpoint, tmp_path):
+    write_cola(tmp_path / "data")
+    finetune.run(config_of(checkpoint, tmp_path, "cola", epochs=1, learning_rate=1e-2, layer_decay=1e-3))
+    before, after = arrays_of(checkpoint), arrays_of(tmp_path / "run" / "model")
+    moved = [np.abs(after[name] - before[name]).max() for name in ("block_0/output/kernel", "block_1/output/kernel")]
+    assert 0 < moved[0] < moved[1] / 100
+    assert moved[1] > 1e-3
+
+
+def test_layer_rates_fall_from_the_top_block_to_the_embeddings():
+    paths = ["token_embedding/embeddings", "block_0/output/kernel", "block_1/output/bias", "pooler/kernel", "x/kernel"]
+    assert kbi.optimization.layer_rates(paths, 0.5) == [0.25, 0.5, 1.0, 1.0, 1.0]
+
+
+def test_a_lower_layer_takes_smaller_steps():
+    inputs = keras.Input((1,))
+    layers = [keras.layers.Dense(1, kernel_initializer="zeros", name=name) for name in ("block_0", "block_1")]
+    model = keras.Model(inputs, layers[0](inputs) + layers[1](inputs))
+    optimizer = kbi.optimization.BertAdamW(0.1, weight_decay=0.0, layer_decay=0.25)
+    model.compile(optimizer=optimizer, loss="mse")
+    model.fit(np.ones((4, 1)), np.ones((4, 1)), verbose=0)
+    kernels = [float(keras.ops.convert_to_numpy(layer.kernel)[0, 0]) for layer in layers]
+    assert kernels == pytest.approx([0.025, 0.1], rel=1e-3)

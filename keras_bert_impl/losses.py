@@ -59,7 +59,9 @@ class WeightedCrossEntropy(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         labels = ops.cast(y_true, "int32")
-        weights = ops.ones(ops.shape(labels)) if sample_weight is None else ops.cast(sample_weight, "float32")
+        weights = (
+            ops.ones(ops.shape(labels), "float32") if sample_weight is None else ops.cast(sample_weight, "float32")
+        )
         if self.ignore_class is not None:
             is_label = ops.not_equal(labels, self.ignore_class)
             labels, weights = ops.where(is_label, labels, 0), weights * ops.cast(is_label, "float32")

@@ -67,11 +67,12 @@ def test_losses_are_float32_also_where_keras_default_is_half_precision(half_prec
     logits[..., 257] = np.log(300)
     weights = np.ones((7, 43), "int32")
     expected = {"masked_lm": np.log(2) * 301 / (301 + 1e-5), "next_sentence": np.log(2), "accuracy": 1.0}
-    expected |= {"unweighted": np.log(2), "ignoring": np.log(2)}
+    expected |= {"accuracy of 256": 0.0, "unweighted": np.log(2), "ignoring": np.log(2)}
     found = {
         "masked_lm": masked_lm_loss(labels, weights, logits),
         "next_sentence": next_sentence_loss(labels, logits, weights),
         "accuracy": accuracy(labels, logits, weights),
+        "accuracy of 256": accuracy(labels - 1, logits, weights),
         "unweighted": WeightedCrossEntropy()(labels, logits),
         "ignoring": WeightedCrossEntropy(ignore_class=-1)(labels, logits),
     }

@@ -18,7 +18,7 @@ def test_without_warmup_the_first_rate_is_the_peak():
 
 
 def test_warmup_as_long_as_the_run_is_refused():
-    for warmup_steps in (7, -1):
+    for warmup_steps in (7, 8, -1):
         with pytest.raises(
             ValueError, match=f"^warmup_steps {warmup_steps} must be at least 0 and below total_steps 7"
         ):

@@ -78,8 +78,10 @@ def test_by_default_an_answer_has_at_most_thirty_tokens_and_a_question_twenty_an
 
 
 def test_equally_good_starts_and_ends_are_taken_in_the_order_of_the_text():
-    answers, _ = answers_to_words(([0] * 40, [0] * 40))
-    assert [found.text for found in answers] == [" ".join(WORDS[:end]) for end in range(1, 21)]
+    # Every second word is as good as the others: first what begins with b, at most 30 words, then with d.
+    answers, _ = answers_to_words(([0, 1] * 20, [0, 1] * 20))
+    spans = [(1, end) for end in range(2, 32, 2)] + [(3, end) for end in range(4, 14, 2)]
+    assert [found.text for found in answers] == [" ".join(WORDS[begin:end]) for begin, end in spans]
 
 
 def test_a_token_that_another_window_shows_better_begins_no_answer_and_takes_no_place():

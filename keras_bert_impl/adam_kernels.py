@@ -38,8 +38,14 @@ class Update(typing.NamedTuple):
 
     def missing(self, beta):
         """1 - beta ** step, a scalar of the gradient's type."""
-        dtype = self.gradient.dtype
-        return 1 - ops.power(ops.cast(beta, dtype), ops.cast(self.step, dtype))
+        return missing(beta, self.step, self.gradient.dtype)
+
+
+def missing(beta, step, dtype):
+    """1 - beta ** step, a scalar of this type."""
+    # bfloat16 takes 0.999 for 1: a weight of that type would never move.
+    exact = keras.backend.result_type(dtype, "float32")
+    return ops.cast(1 - ops.power(ops.cast(beta, exact), ops.cast(step, exact)), dtype)
 
 
 def apply(update, assign):
@@ -62,6 +68,10 @@ def _by_ops(update, assign):
 def _by_tensorflow(update, assign):
     import tensorflow as tf
 
+    if keras.backend.standardize_dtype(update.variable.dtype) in ("float16", "bfloat16"):
+        # The kernel computes 1 - beta ** step in the type of the weight, see `missing`.
+        _by_ops(update, assign)
+        return
     variable, first, second = (
         each.value if isinstance(each, keras.Variable) else each
         for each in (update.variable, update.first, update.second)

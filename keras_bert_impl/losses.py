@@ -65,7 +65,9 @@ class WeightedCrossEntropy(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         labels = ops.cast(y_true, "int32")
-        weights = ops.ones(ops.shape(labels)) if sample_weight is None else sample_weight
+        weights = (
+            ops.ones(ops.shape(labels), "float32") if sample_weight is None else ops.cast(sample_weight, "float32")
+        )
         weights = weights_of_labels(weights, labels)
         if self.ignore_class is not None:
             counts = has_label(labels, self.ignore_class)

@@ -51,9 +51,8 @@ class ClipsToGlobalNorm:
 
     def _clip_gradients(self, gradients):
         # The norm of the whole batch's gradients, not of each replica's: Keras would clip first and sum afterwards.
-        present = [ops.convert_to_tensor(gradient) for gradient in gradients if gradient is not None]
-        summed = iter(clip_to_norm(sum_over_replicas(present), self.global_clipnorm, self.gradient_norm))
-        return [gradient if gradient is None else next(summed) for gradient in gradients]
+        summed = sum_over_replicas([ops.convert_to_tensor(gradient) for gradient in gradients])
+        return clip_to_norm(summed, self.global_clipnorm, self.gradient_norm)
 
     def _all_reduce_sum_gradients(self, gradients_and_variables):
         """Of Keras' TensorFlow optimizers: nothing is left to sum."""
@@ -104,7 +103,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     def build(self, variables):
         super().build(variables)
         self.layer_rates = layer_rates([variable.path for variable in variables], self.layer_decay)
-        self.decays = [self._use_weight_decay(variable) for variable in variables]
+        self.decays = [float(self._use_weight_decay(variable)) for variable in variables]
 
     def _apply_weight_decay(self, variables):
         """Nothing: decay is a part of the update, which spares a pass over the weights."""
@@ -163,13 +162,12 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
 
     def update_step(self, gradient, variable, learning_rate):
         rate, gradient = ops.cast(learning_rate, variable.dtype), ops.cast(gradient, variable.dtype)
-        step = ops.cast(self.iterations + 1, variable.dtype)
-        index = self._get_variable_index(variable)
+        step, index = self.iterations + 1, self._get_variable_index(variable)
         first, second = self._momentums[index], self._velocities[index]
         self.assign_add(first, (gradient - first) * (1 - self.beta_1))
         self.assign_add(second, (ops.square(gradient) - second) * (1 - self.beta_2))
-        corrected = second / (1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
-        update = first / (1 - ops.power(ops.cast(self.beta_1, variable.dtype), step))
+        corrected = second / adam_kernels.missing(self.beta_2, step, variable.dtype)
+        update = first / adam_kernels.missing(self.beta_1, step, variable.dtype)
         update = update / (ops.sqrt(corrected) + self.epsilon)
         if self.is_plain[index]:
             self.assign_sub(variable, rate * update)

@@ -1,11 +1,13 @@
 import keras
 import numpy as np
+import pytest
 from keras import ops
 
 from keras_bert_impl.losses import (
     NO_LABEL,
     LabelledAccuracy,
     WeightedCrossEntropy,
+    accuracy,
     cross_entropy,
     masked_lm_loss,
     next_sentence_loss,
@@ -24,8 +26,9 @@ def test_the_masked_lm_loss_counts_predictions_only():
     mask_ids = np.array([[0, 2]])
     both = masked_lm_loss(mask_ids, np.array([[1.0, 1.0]], "float32"), LOGITS)
     first = masked_lm_loss(mask_ids, np.array([[1.0, 0.0]], "float32"), LOGITS)
-    np.testing.assert_allclose(float(both), (np.log(2) + np.log(10 / 8)) / 2, rtol=2e-5)
-    np.testing.assert_allclose(float(first), np.log(2), rtol=2e-5)
+    # Google's 1e-5 beside the number of predictions.
+    np.testing.assert_allclose(float(both), (np.log(2) + np.log(10 / 8)) / (2 + 1e-5), rtol=1e-6)
+    np.testing.assert_allclose(float(first), np.log(2) / (1 + 1e-5), rtol=1e-6)
 
 
 def test_padding_does_not_shrink_the_masked_lm_loss():
@@ -42,6 +45,55 @@ def test_the_next_sentence_loss_is_a_mean_over_the_batch():
     logits = np.log(np.array([[3, 1], [1, 4], [1, 1]], "float32"))
     found = next_sentence_loss(np.array([0, 1, 1]), logits)
     np.testing.assert_allclose(float(found), (np.log(4 / 3) + np.log(5 / 4) + np.log(2)) / 3, rtol=1e-6)
+
+
+def test_the_next_sentence_loss_of_packed_rows_counts_their_sequences_alone():
+    logits = np.log(np.array([[[3, 1], [1, 4], [1, 99]], [[1, 1], [1, 99], [1, 99]]], "float32"))
+    found = next_sentence_loss(np.array([[0, 1, 0], [1, 0, 0]]), logits, np.array([[1, 1, 0], [1, 0, 0]]))
+    np.testing.assert_allclose(float(found), (np.log(4 / 3) + np.log(5 / 4) + np.log(2)) / 3, rtol=1e-6)
+
+
+def test_accuracy_is_the_weighted_share_of_labels_with_the_largest_logit():
+    # Of four labels the first, second and fourth are right; the weights are 2, 0, 3, 1.
+    logits = np.array([[[5, 1, 2], [1, 1, 2]], [[0, 7, 2], [0, 1, 0]]], "float32")
+    found = accuracy(np.array([[0, 2], [0, 1]]), logits, np.array([[2, 0], [3, 1]]))
+    np.testing.assert_allclose(float(found), (2 + 1) / 6, rtol=1e-6)
+
+
+@pytest.fixture
+def half_precision_by_default():
+    before = keras.config.floatx()
+    keras.config.set_floatx("bfloat16")
+    yield
+    keras.config.set_floatx(before)
+
+
+def test_losses_are_float32_also_where_keras_default_is_half_precision(half_precision_by_default):
+    # Each label has a probability of a half. bfloat16 knows neither class 257 nor a sum of 301 nor the weight 1/3.
+    labels = np.full((7, 43), 257)
+    logits = np.zeros((7, 43, 301), "float32")
+    logits[..., 257] = np.log(300)
+    weights = np.ones((7, 43), "int32")
+    expected = {"masked_lm": np.log(2) * 301 / (301 + 1e-5), "next_sentence": np.log(2), "accuracy": 1.0}
+    expected |= {"accuracy of 256": 0.0, "unweighted": np.log(2), "ignoring": np.log(2)}
+    found = {
+        "masked_lm": masked_lm_loss(labels, weights, logits),
+        "next_sentence": next_sentence_loss(labels, logits, weights),
+        "accuracy": accuracy(labels, logits, weights),
+        "accuracy of 256": accuracy(labels - 1, logits, weights),
+        "unweighted": WeightedCrossEntropy()(labels, logits),
+        "ignoring": WeightedCrossEntropy(ignore_class=-1)(labels, logits),
+    }
+    for name, value in found.items():
+        np.testing.assert_allclose(float(value), expected[name], rtol=1e-5, err_msg=name)
+    weighted = WeightedCrossEntropy()(np.array([0, 2]), LOGITS[0], np.array([1, 1 / 3], "float32"))
+    np.testing.assert_allclose(float(weighted), (np.log(2) + np.log(10 / 8) / 3) / (4 / 3), rtol=1e-6)
+
+
+def test_the_weighted_loss_tells_keras_its_name_reduction_and_type(half_precision_by_default):
+    loss = WeightedCrossEntropy(name="by_weight")
+    assert (loss.name, loss.reduction, loss.dtype) == ("by_weight", "sum", "float32")
+    assert WeightedCrossEntropy().name == "weighted_cross_entropy"
 
 
 def test_losses_of_half_precision_logits_are_float32():

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from keras_bert_impl import BertEncoder, BertPretrainer
-from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
+from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay, clip_to_norm, layer_rates
 
 
 def test_the_rate_rises_over_warmup_and_falls_to_zero_at_the_end():
@@ -18,8 +18,45 @@ def test_without_warmup_the_first_rate_is_the_peak():
 
 
 def test_warmup_as_long_as_the_run_is_refused():
-    with pytest.raises(ValueError, match="warmup_steps 7 must be at least 0 and below total_steps 7"):
-        WarmupLinearDecay(0.1, 7, 7)
+    for warmup_steps in (7, 8, -1):
+        with pytest.raises(
+            ValueError, match=f"^warmup_steps {warmup_steps} must be at least 0 and below total_steps 7"
+        ):
+            WarmupLinearDecay(0.1, warmup_steps, 7)
+
+
+def test_steps_are_counted_exactly_also_where_keras_default_is_half_precision():
+    before = keras.config.floatx()
+    keras.config.set_floatx("bfloat16")  # which does not know 257
+    try:
+        assert float(WarmupLinearDecay(1.0, 0, 1000)(257)) == pytest.approx(0.743)
+    finally:
+        keras.config.set_floatx(before)
+
+
+def test_the_defaults_are_those_of_the_papers():
+    shared = {"weight_decay": 0.01, "global_clipnorm": 1.0, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
+    adamw = {**shared, "learning_rate": 5e-5, "layer_decay": 1.0, "name": "bert_adamw"}
+    lamb = {**shared, "learning_rate": 1e-3, "name": "bert_lamb"}
+    for optimizer, expected in ((BertAdamW(), adamw), (BertLamb(), lamb)):
+        config = optimizer.get_config()
+        assert {key: config[key] for key in expected} == pytest.approx(expected)
+        assert optimizer.epsilon == 1e-6 and optimizer.beta_2 == 0.999
+
+
+def named(path, values, dtype="float32"):
+    """A variable of the path `scope/name`, or `name`."""
+    scope, _, name = path.rpartition("/")
+    with keras.name_scope(scope or "model"):
+        return keras.Variable(np.array(values, "float32"), dtype=dtype, name=name)
+
+
+def tensor(values, dtype="float32"):
+    return keras.ops.cast(np.array(values, "float32"), dtype)
+
+
+def numpy(values):
+    return keras.ops.convert_to_numpy(keras.ops.cast(values, "float32"))
 
 
 def test_the_first_update_is_adam_s():
@@ -30,12 +67,14 @@ def test_the_first_update_is_adam_s():
     np.testing.assert_allclose(keras.ops.convert_to_numpy(weight), [1.5, -2.5, 5.0], atol=1e-3)
 
 
-def test_updates_are_those_of_torch_also_of_gradients_near_epsilon():
+@pytest.mark.parametrize(("beta_1", "beta_2"), [(0.9, 0.999), (0.8, 0.97)])
+def test_updates_are_those_of_torch_also_of_gradients_near_epsilon(beta_1, beta_2):
     torch = pytest.importorskip("torch")
     gradients = np.random.default_rng(0).normal(size=(5, 7, 3)).astype("float32") * np.float32([1, 1e-4, 1e-6])
     start = np.random.default_rng(1).normal(size=(7, 3)).astype("float32")
     ours, theirs = keras.Variable(start, name="kernel"), torch.nn.Parameter(torch.from_numpy(start.copy()))
-    optimizer, reference = BertAdamW(0.01), torch.optim.AdamW([theirs], lr=0.01, weight_decay=0.01, eps=1e-6)
+    optimizer = BertAdamW(0.01, beta_1=beta_1, beta_2=beta_2)
+    reference = torch.optim.AdamW([theirs], lr=0.01, betas=(beta_1, beta_2), weight_decay=0.01, eps=1e-6)
     for gradient in gradients:
         optimizer.apply([keras.ops.convert_to_tensor(gradient)], [ours])
         theirs.grad = torch.from_numpy(gradient.copy())
@@ -53,6 +92,37 @@ def test_gradients_are_clipped_to_a_global_norm_of_one():
     moments = [float(variable[0]) for variable in optimizer.variables if "momentum" in variable.path]
     np.testing.assert_allclose(moments, [0.06, 0.08], rtol=1e-5)
     assert float(optimizer.gradient_norm.value) == pytest.approx(50)
+    assert optimizer.gradient_norm.name == "gradient_norm"
+
+
+def test_gradients_below_the_norm_stay_and_clipped_ones_keep_their_type():
+    norm = keras.Variable(0.0)
+    gradients = [tensor([3.0, 0.0]), tensor([0.0, 4.0], "bfloat16")]
+    for most, factor in ((5.0, 1.0), (6.0, 1.0), (2.5, 0.5), (None, 1.0)):
+        clipped = clip_to_norm(gradients, most, norm)
+        np.testing.assert_allclose([numpy(each) for each in clipped], [[3 * factor, 0], [0, 4 * factor]], rtol=1e-6)
+        assert [keras.backend.standardize_dtype(each.dtype) for each in clipped] == ["float32", "bfloat16"]
+        assert float(norm.value) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
+def test_a_weight_without_gradient_stays_and_does_not_count(optimizer_class):
+    weights = [named(name, [3.0, 4.0]) for name in ("first/kernel", "second/kernel")]
+    optimizer = optimizer_class(0.1, weight_decay=0.0)
+    optimizer.apply([None, tensor([0.3, 0.4])], weights)
+    np.testing.assert_array_equal(numpy(weights[0]), [3, 4])
+    assert (numpy(weights[1]) < [3, 4]).all()
+    assert float(optimizer.gradient_norm.value) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_weights_of_half_precision_move_as_others_do(optimizer_class, dtype):
+    # Both move a bias by rate * sign at first, and 1.5 and -2.5 are exact in half precision. 0.999 is not: it is 1.
+    weight = named("dense/bias", [2.0, -3.0], dtype)
+    optimizer_class(0.5).apply([tensor([0.25, -0.5])], [weight])
+    assert keras.backend.standardize_dtype(weight.dtype) == dtype
+    np.testing.assert_allclose(numpy(weight), [1.5, -2.5], rtol=0.01)
 
 
 def decayed(model):
@@ -99,6 +169,77 @@ def test_the_schedule_survives_a_keras_file(tmp_path):
     model.save(tmp_path / "model.keras")
     schedule = keras.saving.load_model(tmp_path / "model.keras").optimizer.get_config()["learning_rate"]["config"]
     assert schedule == {"peak": 0.6, "warmup_steps": 3, "total_steps": 7}
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+def test_the_first_updates_fall_with_the_layers_and_their_weight_decay_does_not(decay):
+    paths = ["token_embedding/embeddings", "block_0/kernel", "block_1/kernel", "pooler/kernel"]
+    weights = [named(path, [2.0]) for path in paths]
+    gradients = [tensor([0.3])] * 4
+    BertAdamW(0.1, weight_decay=decay, layer_decay=0.5, epsilon=1e-9).apply(gradients, weights)
+    kept = 2.0 * (1 - 0.1 * decay)
+    expected = [[kept - 0.1 * rate] for rate in (0.25, 0.5, 1.0, 1.0)]
+    np.testing.assert_allclose([numpy(weight) for weight in weights], expected, rtol=1e-5)
+
+
+def test_the_embeddings_of_bert_learn_slowest_pooler_and_top_block_fastest(small_config):
+    paths = [weight.path for weight in BertEncoder(small_config).trainable_variables]
+    rates = dict(zip([path.split("/")[0] for path in paths], layer_rates(paths, 0.5), strict=True))
+    below = dict.fromkeys(["token_embedding", "position_embedding", "segment_embedding", "embeddings_norm"], 0.25)
+    assert rates == {**below, "block_0": 0.5, "block_1": 1.0, "pooler": 1.0}
+    assert layer_rates(["block_10/kernel", "block_2/kernel", "head/kernel"], 0.5) == [1.0, 2.0**-8, 1.0]
+
+
+def test_without_blocks_every_weight_has_the_whole_rate():
+    assert layer_rates(["token_embedding/embeddings", "dense/kernel"], 0.5) == [1.0, 1.0]
+
+
+def lamb_by_the_paper(weight, gradients, rate, decay, beta_1, beta_2, epsilon, plain=False):
+    """Algorithm 2 of You et al. 2020 in double precision, with the identity for phi."""
+    first = second = np.zeros(len(weight))
+    for step, gradient in enumerate(gradients, start=1):
+        first = beta_1 * first + (1 - beta_1) * gradient
+        second = beta_2 * second + (1 - beta_2) * gradient**2
+        update = first / (1 - beta_1**step) / (np.sqrt(second / (1 - beta_2**step)) + epsilon)
+        if not plain:
+            update = update + decay * weight
+            update = update * np.linalg.norm(weight) / np.linalg.norm(update)
+        weight = weight - rate * update
+    return weight
+
+
+def test_lamb_is_the_papers_algorithm_and_adam_for_biases_and_norms():
+    gradients = np.random.default_rng(2).normal(size=(5, 3))
+    # Updates of a norm above 1, and with the large epsilon far below it.
+    for epsilon, start in ((1e-6, [3.0, 4.0, -2.0]), (9.0, [0.03, -0.2, 0.01])):
+        paths = [f"norm/{name}" for name in ("kernel", "bias", "output_bias", "gamma", "beta")]
+        weights = [named(path, start) for path in paths]
+        options = {"beta_1": 0.8, "beta_2": 0.97, "epsilon": epsilon}
+        optimizer = BertLamb(0.1, weight_decay=0.3, global_clipnorm=None, **options)
+        for gradient in gradients:
+            optimizer.apply([tensor(gradient)] * 5, weights)
+        moved = lamb_by_the_paper(np.array(start), gradients, 0.1, 0.3, **options)
+        plain = lamb_by_the_paper(np.array(start), gradients, 0.1, 0.3, **options, plain=True)
+        np.testing.assert_allclose([numpy(weight) for weight in weights], [moved] + [plain] * 4, rtol=1e-4)
+
+
+def test_lamb_clips_to_a_global_norm_of_one():
+    # With a large epsilon the size of the gradient matters: (3, 4) is clipped to (0.6, 0.8).
+    weight = named("dense/bias", [0.0, 0.0])
+    BertLamb(0.1, epsilon=1.0).apply([tensor([3.0, 4.0])], [weight])
+    np.testing.assert_allclose(numpy(weight), [-0.1 * 0.6 / 1.6, -0.1 * 0.8 / 1.8], rtol=1e-5)
+
+
+def test_lamb_moves_a_weight_that_is_zero_as_adam_does():
+    weight = named("dense/kernel", [0.0, 0.0])
+    BertLamb(0.1, epsilon=1e-9).apply([tensor([0.3, -0.4])], [weight])
+    np.testing.assert_allclose(numpy(weight), [-0.1, 0.1], rtol=1e-5)
+
+
+def test_lamb_leaves_a_weight_without_update_as_it_is():
+    weight = named("dense/kernel", [3.0, 4.0])
+    BertLamb(0.1, weight_decay=0.0).apply([tensor([0.0, 0.0])], [weight])
+    np.testing.assert_array_equal(numpy(weight), [3, 4])
 
 
 def test_lamb_moves_a_weight_by_a_share_of_its_norm():

@@ -32,7 +32,7 @@ def truncate_pairs(a, b, max_tokens, rule):
         a_length, b_length = _only_second_lengths(a.row_lengths(), b.row_lengths(), max_tokens)
     else:
         raise ValueError(f"Truncation rule {rule!r} is unknown. Use 'longest_first' or 'only_second'.")
-    return _slice_rows(a, 0, a_length), _slice_rows(b, 0, b_length)
+    return _first_tokens(a, a_length), _first_tokens(b, b_length)
 
 
 def longest_first_lengths(a_length, b_length, max_tokens):
@@ -62,7 +62,7 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first"):
     """
     if b is None:
         max_tokens = _room(sequence_length, 2, "[CLS] a [SEP]")
-        a = _slice_rows(a, 0, tf.minimum(a.row_lengths(), max_tokens))
+        a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
         return _lay_out([cls_id, a, sep_id], a.row_lengths() + 2, sequence_length, pad_id)
     max_tokens = _room(sequence_length, 3, "[CLS] a [SEP] b [SEP]")
     a, b = truncate_pairs(a, b, max_tokens, rule)
@@ -120,8 +120,8 @@ def _only_second_lengths(a_length, b_length, max_tokens):
     return a_length, tf.minimum(b_length, max_tokens - a_length)
 
 
-def _slice_rows(rows, start, length):
-    """Of each row the `length` (batch,) tokens from `start`, (batch,) or a scalar, on."""
-    first = rows.row_starts() + start
+def _first_tokens(rows, length):
+    """Of each row the first `length` (batch,) tokens."""
+    first = rows.row_starts()
     indices = tf.ragged.range(first, first + length)
     return indices.with_flat_values(tf.gather(rows.flat_values, indices.flat_values))

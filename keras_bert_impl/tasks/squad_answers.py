@@ -31,10 +31,10 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
     by_question = [[] for _ in questions]
     null_scores = np.full(len(questions), np.inf)
     for row, number in enumerate(windows.question):
-        scores = np.asarray(start_logits[row], "float64"), np.asarray(end_logits[row], "float64")
+        starts, ends = (np.asarray(logits[row], "float64") for logits in (start_logits, end_logits))
         # The window surest that there is an answer decides.
-        null_scores[number] = min(null_scores[number], scores[0][0] + scores[1][0])
-        by_question[number] += _spans(questions[number].context, windows, row, *scores, n_best, longest)
+        null_scores[number] = min(null_scores[number], starts[0] + ends[0])
+        by_question[number] += _spans(questions[number].context, windows, row, starts, ends, n_best, longest)
     answers, odds = [], []
     for number, spans in enumerate(by_question):
         ranked = _distinct(spans, n_best)

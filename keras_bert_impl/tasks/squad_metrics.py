@@ -2,7 +2,7 @@
 
 The figures are those of evaluate-v1.1.py and evaluate-v2.0.py; which of the two, the data set says. One thing differs:
 evaluate-v2.0.py leaves a question without prediction out of the mean, evaluate-v1.1.py counts it wrong. Here it is
-wrong in both, and named.
+wrong in both, whatever its null odds, and named.
 """
 
 import collections
@@ -115,17 +115,20 @@ def score_questions(answers, predictions, score):
 
 
 def _odds_of(answers, predictions, null_odds):
+    """The null odds of the predicted questions; a question without prediction is not answered by "" either."""
+    predicted = [key for key in answers if key in predictions]
     if null_odds is None:
-        return dict.fromkeys(answers, 0.0)
-    lacking = [key for key in answers if key in predictions and key not in null_odds]
+        return dict.fromkeys(predicted, 0.0)
+    lacking = [key for key in predicted if key not in null_odds]
     if lacking:
         raise ValueError(f"The null odds lack {len(lacking)} predicted questions, {lacking[0]} for one.")
-    return {key: null_odds.get(key, 0.0) for key in answers}
+    return {key: null_odds[key] for key in predicted}
 
 
 def apply_threshold(scores, odds, has_answer, threshold):
     """The scores when questions of odds above the threshold are taken as answered by ""."""
-    return {key: float(not has_answer[key]) if odds[key] > threshold else score for key, score in scores.items()}
+    above = {key for key, value in odds.items() if value > threshold}
+    return {key: float(not has_answer[key]) if key in above else score for key, score in scores.items()}
 
 
 def summary(exact, f1):
@@ -143,11 +146,9 @@ def best_threshold(predictions, scores, odds, has_answer):
 
     As evaluate-v2.0.py's: begin with nothing answered, then let questions be answered in the order of their odds.
     """
-    best = current = sum(1 for answered in has_answer.values() if not answered)
+    best = current = sum(1 for key in odds if not has_answer[key])
     threshold = 0.0
     for key in sorted(odds, key=odds.get):
-        if key not in predictions:
-            continue
         if has_answer[key]:
             current += scores[key]
         else:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.preprocessing.next_sentence import chunk_documents
+from keras_bert_impl.preprocessing.next_sentence import boundaries, chunk_documents, cut_chunks, target_lengths
 
 # Documents of 3, 1 and 2 sentences; every token is a number of its own, so that each can be traced.
 SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]
@@ -25,6 +25,15 @@ def random_block(num_documents, most_sentences=20, longest_sentence=30):
 
 def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, block_index=0):
     return chunk_documents(documents, target_length, short_sequence_probability, seed, block_index)
+
+
+def one_token_sentences(num_documents, num_sentences):
+    """A block of documents with as many sentences of one token each."""
+    tokens = tf.reshape(tf.range(num_documents * num_sentences), [num_documents, num_sentences, 1])
+    return tf.RaggedTensor.from_tensor(tokens, ragged_rank=2)
+
+
+SEEDS_AND_BLOCKS = ((1, 0), (2, 0), (1, 1))
 
 
 def document_ranges(documents):
@@ -112,7 +121,7 @@ def test_half_of_the_chunks_with_several_sentences_are_random():
 
 def test_a_chunk_is_split_after_any_sentence_but_the_last():
     # Documents of 6 sentences with one token; the whole document is the first chunk.
-    documents = tf.RaggedTensor.from_tensor(tf.reshape(tf.range(60_000), [10_000, 6, 1]), ragged_rank=2)
+    documents = one_token_sentences(10_000, 6)
     pairs = chunk(documents, target_length=6)
     first_chunks = np.unique(pairs.first_document, return_index=True)[1]
     counts = np.bincount(np.diff(pairs.first_range)[first_chunks].ravel(), minlength=7)
@@ -122,7 +131,7 @@ def test_a_chunk_is_split_after_any_sentence_but_the_last():
 
 def test_every_other_document_is_equally_likely():
     # 5 documents of 4000 sentences with one token each; with target 2 a chunk has two sentences.
-    documents = tf.RaggedTensor.from_tensor(tf.reshape(tf.range(20_000), [5, 4000, 1]), ragged_rank=2)
+    documents = one_token_sentences(5, 4000)
     pairs = chunk(documents, target_length=2)
     is_random = pairs.next_sentence_labels == 1
     counts = np.zeros([5, 5])
@@ -130,6 +139,16 @@ def test_every_other_document_is_equally_likely():
     assert not counts.diagonal().any()
     expected = counts.sum(axis=1, keepdims=True) / 4 * (1 - np.eye(5))
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected) + 1e-9).all()
+
+
+def test_every_sentence_of_the_other_document_is_equally_likely_to_begin_the_second_segment():
+    documents = one_token_sentences(5, 4000)
+    pairs = chunk(documents, target_length=2)
+    starts = pairs.second_range[pairs.next_sentence_labels == 1, 0] % 4000
+    counts = np.histogram(starts, bins=10, range=(0, 4000))[0]
+    assert len(starts) > 5000 and np.abs(counts - len(starts) / 10).max() < 5 * np.sqrt(len(starts) * 0.09)
+    # As many different ones as independent draws give: 4000 * (1 - exp(-draws / 4000)).
+    assert abs(len(np.unique(starts)) / (4000 * (1 - np.exp(-len(starts) / 4000))) - 1) < 0.03
 
 
 def test_single_sentence_is_always_paired_at_random():
@@ -148,7 +167,7 @@ def test_every_token_of_the_text_is_used():
 
 def test_share_of_short_documents_is_the_probability():
     # A document of 40 sentences of one token is one chunk of 40, unless it is short or its second is random.
-    documents = tf.RaggedTensor.from_tensor(tf.reshape(tf.range(200_000), [5000, 40, 1]), ragged_rank=2)
+    documents = one_token_sentences(5000, 40)
     pairs = chunk(documents, target_length=39, short_sequence_probability=0.25)
     first_chunks = np.unique(pairs.first_document, return_index=True)[1]
     follows = pairs.next_sentence_labels[first_chunks] == 0
@@ -157,6 +176,77 @@ def test_share_of_short_documents_is_the_probability():
     expected = 0.25 * 37 / 38
     assert abs((length < 39).mean() - expected) < 5 * np.sqrt(expected * (1 - expected) / len(length))
     assert length.min() == 2 and length.max() == 39
+
+
+def test_short_targets_are_all_lengths_from_two_to_the_target():
+    counts = np.bincount(target_lengths(3000, 4, 1.0, 1, 0), minlength=5)
+    assert counts[:2].tolist() == [0, 0] and len(counts) == 5
+    assert np.abs(counts[2:] - 1000).max() < 5 * np.sqrt(3000 * 1 / 3 * 2 / 3)
+    assert target_lengths(7, 2, 1.0, 1, 0).tolist() == [2] * 7
+
+
+def test_which_documents_are_short_and_how_short_is_another_draw_for_each_seed_and_block():
+    first, *others = (target_lengths(5000, 1000, 0.5, *at) for at in SEEDS_AND_BLOCKS)
+    for other in others:
+        # Independent coins agree in half of the documents, and one length in 998 is the same.
+        assert abs(((first < 1000) == (other < 1000)).mean() - 0.5) < 5 * 0.5 / np.sqrt(5000)
+        both = (first < 1000) & (other < 1000)
+        assert (first[both] == other[both]).mean() < 0.02
+
+
+def test_which_seconds_are_random_is_another_draw_for_each_seed_and_block():
+    offsets, first_sentences = boundaries(one_token_sentences(4000, 2))
+    coins = []
+    for at in SEEDS_AND_BLOCKS:
+        *numbers, is_random = cut_chunks(offsets, first_sentences, np.full(4000, 2), *at)
+        assert is_random.dtype == bool and all(array.dtype == np.int64 for array in numbers)
+        coins.append(is_random[numbers[1] % 2 == 0])  # of the chunk that is a whole document
+    for other in coins[1:]:
+        assert abs((coins[0] == other).mean() - 0.5) < 5 * 0.5 / np.sqrt(4000)
+
+
+def test_where_chunks_split_is_another_draw_for_each_seed_and_block():
+    offsets, first_sentences = boundaries(one_token_sentences(100, 1000))
+    first, *others = (
+        cut_chunks(offsets, first_sentences, np.full(100, 1000), *at, with_random=False)[2] for at in SEEDS_AND_BLOCKS
+    )
+    assert all((first == other).mean() < 0.1 for other in others)
+
+
+def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_block():
+    # Documents of one sentence are paired at random, so that nothing but the other document is drawn.
+    documents = one_token_sentences(1000, 1)
+    first, *others = (chunk(documents, seed=seed, block_index=index) for seed, index in SEEDS_AND_BLOCKS)
+    assert all((first.second_document == other.second_document).mean() < 0.02 for other in others)
+    # Two documents: the other one is certain, and its sentence alone is drawn.
+    documents, at_random = one_token_sentences(2, 1000), []
+    for seed, index in SEEDS_AND_BLOCKS:
+        pairs = chunk(documents, 2, seed=seed, block_index=index)
+        random = pairs.next_sentence_labels == 1
+        at_random.append(dict(zip(pairs.first_range[random, 0], pairs.second_range[random, 0], strict=True)))
+    for other in at_random[1:]:
+        both = at_random[0].keys() & other.keys()
+        assert len(both) > 150 and np.mean([at_random[0][start] == other[start] for start in both]) < 0.05
+
+
+def test_the_pairs_of_a_seed_are_the_same_in_every_version():
+    # Three documents of 10, 5 and 11 tokens in sentences of 2, 3, 1, 4 | 3, 2 | 5, 1, 2, 3; half of them cut short.
+    sentences = tf.RaggedTensor.from_row_lengths(tf.range(26), [2, 3, 1, 4, 3, 2, 5, 1, 2, 3])
+    documents = tf.RaggedTensor.from_row_lengths(sentences, [4, 2, 4])
+    pairs = chunk(documents, 7, 0.5, seed=1, block_index=3)
+    firsts = [[0, 2], [2, 5], [5, 6], [6, 10], [10, 13], [13, 15], [15, 20], [20, 23]]
+    seconds = [[13, 15], [21, 23], [15, 20], [23, 26], [6, 10], [5, 10], [5, 10], [23, 26]]
+    assert (pairs.first_range.tolist(), pairs.second_range.tolist()) == (firsts, seconds)
+    assert pairs.next_sentence_labels.tolist() == [1, 1, 1, 1, 1, 1, 1, 0]
+    assert pairs.next_sentence_labels.dtype == np.int32
+    pairs = chunk(documents, 7, 0.5, seed=5, block_index=3)
+    assert pairs.first_range.tolist() == [[0, 6], [10, 13], [15, 21], [21, 23]]
+    assert pairs.second_range.tolist() == [[6, 10], [13, 15], [2, 5], [23, 26]]
+
+
+def test_two_documents_are_enough():
+    pairs = chunk(block([[[0, 1]], [[2]]]))
+    assert pairs.first_range.tolist() == [[0, 2], [2, 3]] and pairs.second_range.tolist() == [[2, 3], [0, 2]]
 
 
 def test_empty_sentences_and_documents_are_skipped():

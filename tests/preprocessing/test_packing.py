@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,13 +43,15 @@ def test_only_second_keeps_the_first_whole():
 
 
 def test_only_second_refuses_a_first_segment_that_is_too_long():
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"longer than the 2 tokens .* Shorten it"):
+    complaint = "longer than the 2 tokens a pair has room for, and the rule 'only_second' does not cut it. Shorten it"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=complaint):
         pack(ragged([[1], [1, 2, 3]]), ragged([[6], [7]]), 5, CLS, SEP, PAD, rule="only_second")
 
 
-def test_unknown_rule_is_named():
-    with pytest.raises(ValueError, match="'shortest_first' is unknown"):
-        truncate_pairs(ragged([[1]]), ragged([[2]]), 5, "shortest_first")
+@pytest.mark.parametrize("rule", ["first", "only_first", "shortest_first"])
+def test_unknown_rule_is_named(rule):
+    with pytest.raises(ValueError, match=f"^Truncation rule '{rule}' is unknown. Use 'longest_first' or 'only_second'"):
+        truncate_pairs(ragged([[1]]), ragged([[2]]), 5, rule)
 
 
 def test_pair_is_laid_out_as_in_figure_2():
@@ -69,11 +73,27 @@ def test_single_segment_loses_its_end_and_is_padded_with_the_given_id():
     assert rows["padding_mask"].numpy().sum(axis=1).tolist() == [5, 2, 3]
 
 
-def test_rows_too_short_for_special_tokens_are_refused():
-    with pytest.raises(ValueError, match=r"sequence_length 1 does not hold .* at least 2"):
-        pack(ragged([[1]]), None, 1, CLS, SEP, PAD)
-    with pytest.raises(ValueError, match=r"sequence_length 2 does not hold .* at least 3"):
-        pack(ragged([[1]]), ragged([[1]]), 2, CLS, SEP, PAD)
+def test_rows_that_are_all_short_are_padded_to_the_length():
+    rows = pack(ragged([[1], []]), ragged([[2], [3]]), 7, CLS, SEP, 9)
+    assert rows["token_ids"].numpy().tolist() == [[CLS, 1, SEP, 2, SEP, 9, 9], [CLS, SEP, 3, SEP, 9, 9, 9]]
+    assert rows["padding_mask"].numpy().tolist() == [[1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0, 0]]
+
+
+def test_rows_may_have_room_for_special_tokens_alone():
+    assert pack(ragged([[1]]), None, 2, CLS, SEP, PAD)["token_ids"].numpy().tolist() == [[CLS, SEP]]
+    assert pack(ragged([[1]]), ragged([[2]]), 3, CLS, SEP, PAD)["token_ids"].numpy().tolist() == [[CLS, SEP, SEP]]
+
+
+@pytest.mark.parametrize(
+    ("second", "sequence_length", "complaint"),
+    [
+        (None, 1, "sequence_length 1 does not hold the special tokens of [CLS] a [SEP]. Use at least 2."),
+        ([[1]], 2, "sequence_length 2 does not hold the special tokens of [CLS] a [SEP] b [SEP]. Use at least 3."),
+    ],
+)
+def test_rows_too_short_for_special_tokens_are_refused(second, sequence_length, complaint):
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        pack(ragged([[1]]), second and ragged(second), sequence_length, CLS, SEP, PAD)
 
 
 def test_eager_and_dataset_map_agree():

@@ -28,7 +28,7 @@ def test_truncation_at_random_keeps_the_lengths_of_longest_first_and_contiguous_
     assert (kept[..., 0] >= ranges[..., 0]).all() and (kept[..., 1] <= ranges[..., 1]).all()
 
 
-@pytest.mark.parametrize("removed", [10, 500])  # a few coins, and several words of 64
+@pytest.mark.parametrize("removed", [1, 10, 65, 500])  # a few coins, and several words of 64
 def test_truncation_at_random_takes_front_and_back_with_equal_chance(removed):
     ranges = np.tile([[0, removed + 10]] * 2, [10_000, 1, 1])
     heads = truncate_at_random(ranges, 20, 1, 0, np.arange(10_000))[..., 0]
@@ -43,6 +43,25 @@ def test_truncation_at_random_of_a_pair_does_not_depend_on_its_batch():
     ranges = random_ranges(7)
     together = truncate_at_random(ranges, 5, 1, 0, np.arange(7))
     np.testing.assert_array_equal(truncate_at_random(ranges[3:4], 5, 1, 0, np.arange(3, 4)), together[3:4])
+
+
+def test_truncation_at_random_repeats_and_is_another_one_for_each_seed_and_epoch():
+    ranges, index = np.tile([[0, 40]] * 2, [7, 1, 1]), np.arange(7)
+    kept = truncate_at_random(ranges, 20, 1, 0, index)
+    np.testing.assert_array_equal(truncate_at_random(ranges, 20, 1, 0, index), kept)
+    for seed, epoch in ((2, 0), (1, 1)):
+        assert (truncate_at_random(ranges, 20, seed, epoch, index) != kept).any()
+
+
+def test_no_pairs_make_no_rows():
+    ranges = np.zeros([0, 2, 2], np.int64)
+    assert truncate_at_random(ranges, 5, 1, 0, np.arange(0)).shape == (0, 2, 2)
+    rows = pad_rows(lay_out(TOKENS, ranges, CLS, SEP), 24, PAD)
+    assert rows["token_ids"].shape == rows["segment_ids"].shape == (0, 24)
+
+
+def test_rows_are_of_the_type_of_the_tokens():
+    assert lay_out(TOKENS, random_ranges(3), CLS, SEP)["token_ids"].dtype == tf.int32
 
 
 @pytest.mark.parametrize("segments", [1, 2])

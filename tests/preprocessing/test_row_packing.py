@@ -4,7 +4,7 @@ import tensorflow as tf
 from made_text import TOKENIZER, tokens
 
 from keras_bert_impl.preprocessing.pretraining import read_training_data, write_rows
-from keras_bert_impl.preprocessing.row_packing import assign_rows, unpack_features
+from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences, unpack_features
 
 
 def test_every_pair_is_in_one_row_that_has_room_for_it():
@@ -13,6 +13,25 @@ def test_every_pair_is_in_one_row_that_has_room_for_it():
     assert sorted(place for row in rows for place in row) == list(range(500))
     assert all(lengths[row].sum() <= 64 and len(row) <= 8 for row in rows)
     assert lengths.sum() / (64 * len(rows)) > 0.97
+
+
+def test_the_longest_pairs_come_first_each_into_the_fullest_row_that_holds_it():
+    # 6 and 5 open rows with room for 2 and 3; 3 fits the second alone, the first 2 fits the first, the other 2 neither.
+    assert assign_rows([2, 5, 3, 6, 2], 8, 8) == [[3, 0], [1, 2], [4]]
+    assert assign_rows([1, 1, 1, 1], 3, 8) == [[0, 1, 2], [3]]
+
+
+def test_equally_long_pairs_keep_their_order():
+    assert assign_rows([5] * 40, 10, 8) == [[place, place + 1] for place in range(0, 40, 2)]
+
+
+def test_no_row_has_more_than_the_most_pairs():
+    assert assign_rows([1, 1, 1, 1, 1], 7, 2) == [[0, 1], [2, 3], [4]]
+
+
+def test_a_row_of_sixteen_tokens_or_more_has_a_place_for_each_sixteen():
+    lengths = [3, 15, 16, 31, 32, 48, 128]
+    assert [most_sequences(length) for length in lengths] == [1, 1, 1, 1, 2, 3, 8]
 
 
 def test_a_pair_that_fits_no_row_is_refused():
@@ -41,6 +60,28 @@ def test_arrays_of_a_row_by_hand():
     assert arrays["cls_positions"].numpy().tolist() == [[0, 5, 0]]
     assert arrays["next_sentence_labels"].numpy().tolist() == [[1, 0, 0]]
     assert arrays["next_sentence_weights"].numpy().tolist() == [[1, 1, 0]]
+
+
+def test_arrays_of_rows_with_one_pair_or_none_are_padded_with_the_given_id():
+    def ragged(rows):
+        return tf.ragged.constant(rows, dtype=tf.int64, ragged_rank=1)
+
+    for sequence_length, most in ((20, 1), (48, 3)):
+        arrays = unpack_features(
+            ragged([[2, 7, 3, 8, 3], []]), ragged([[5], []]), ragged([[3], []]), ragged([[1], []]), sequence_length, 9
+        )
+        rest, columns = sequence_length - 5, most - 1
+        assert arrays["token_ids"].numpy().tolist() == [[2, 7, 3, 8, 3] + [9] * rest, [9] * sequence_length]
+        assert arrays["segment_ids"].numpy().tolist() == [[0, 0, 0, 1, 1] + [0] * rest, [0] * sequence_length]
+        assert arrays["position_ids"].numpy().tolist() == [[0, 1, 2, 3, 4] + [0] * rest, [0] * sequence_length]
+        assert arrays["next_sentence_labels"].numpy().tolist() == [[1] + [0] * columns, [0] * most]
+        assert arrays["next_sentence_weights"].numpy().tolist() == [[1] + [0] * columns, [0] * most]
+
+
+def test_rows_without_any_pair_are_padding():
+    nothing = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int64), [0, 0])
+    arrays = unpack_features(nothing, nothing, nothing, nothing, sequence_length=20)
+    assert not any(array.numpy().any() for array in arrays.values())
 
 
 @pytest.fixture

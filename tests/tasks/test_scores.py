@@ -33,6 +33,25 @@ def test_f1_of_two_classes_is_that_of_the_second():
     assert found["confusion"] == [[1, 1], [1, 2]]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_class_that_nobody_has_or_predicts_counts_as_zero_without_a_warning():
+    # F1 of a is 0, of b 2 * 1/2 * 1 / (1/2 + 1) = 2/3, of c 0.
+    assert classification_scores([0, 1], [1, 1], ["a", "b", "c"]) == {
+        "examples": 2,
+        "accuracy": 0.5,
+        "macro_f1": pytest.approx(2 / 9),
+        "matthews_correlation": 0.0,
+        "class_names": ["a", "b", "c"],
+        "confusion": [[0, 1, 0], [0, 1, 0], [0, 0, 0]],
+    }
+
+
+@pytest.mark.filterwarnings("ignore:A single label")
+def test_a_single_class_has_no_second_one():
+    found = classification_scores([0, 0, 0], [0, 0, 0], ["only"])
+    assert "f1" not in found and (found["macro_f1"], found["confusion"]) == (1.0, [[3]])
+
+
 VALUES = {
     "random": (NUMBERS.normal(size=90), NUMBERS.normal(size=90)),
     "tied ranks": (NUMBERS.integers(0, 4, 90) / 2, NUMBERS.integers(0, 4, 90) / 2),
@@ -49,10 +68,14 @@ def test_correlations_are_scipys(case):
     ranks = (scipy.stats.rankdata(values), scipy.stats.rankdata(predicted))
     assert found["spearman"] == pytest.approx(np.corrcoef(*ranks)[0, 1])
     assert found["mean_squared_error"] == pytest.approx(np.mean((values - predicted) ** 2))
+    assert found["examples"] == len(values)
 
 
-def test_the_correlation_with_a_constant_is_zero():
-    found = regression_scores(np.array([1.0, 2.0, 3.0]), np.full(3, 2.0))
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_correlation_with_a_constant_is_zero(swapped):
+    values, predicted = np.array([1.0, 2.0, 3.0]), np.full(3, 2.0)
+    found = regression_scores(predicted, values) if swapped else regression_scores(values, predicted)
     assert (found["pearson"], found["spearman"]) == (0.0, 0.0)
 
 
@@ -62,7 +85,10 @@ def test_the_correlation_with_a_constant_is_zero():
         (regression_scores, [1.0, 2.0], [1.0, float("nan")], "Predictions 1 holds NaN"),
         (regression_scores, [1.0, float("inf")], [1.0, 2.0], "Labels 1 holds NaN or infinity"),
         (regression_scores, [1.0], [1.0], "at least two"),
-        (regression_scores, [1.0, 2.0], [1.0], "one length"),
+        (regression_scores, [1.0, 2.0], [1.0], r"Labels \(2,\) and predictions \(1,\) must be of one length"),
+        (regression_scores, [1.0], [1.0, 2.0], r"Labels \(1,\) and predictions \(2,\) must be of one length"),
+        (regression_scores, [[1.0], [2.0]], [[1.0], [2.0]], r"Labels \(2, 1\) and predictions \(2, 1\)"),
+        (regression_scores, 1.0, 1.0, r"Labels \(\) and predictions \(\) must be of one length"),
         (lambda a, b: classification_scores(a, b, ["x", "y"]), [0, 1], [0, 2], "from 0 to 1"),
         (lambda a, b: classification_scores(a, b, ["x", "y"]), [], [], "one length above 0"),
     ],

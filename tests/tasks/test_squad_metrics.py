@@ -49,6 +49,11 @@ def test_answers_are_compared_without_case_articles_and_punctuation():
     assert token_f1("cat cat dog", "cat bird cat cat") == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
 
 
+def test_an_answer_of_other_words_scores_nothing():
+    assert token_f1("red cat", "blue dog") == 0.0
+    assert (exact_match("a cat", "dog"), exact_match("dog", "a cat")) == (0.0, 0.0)
+
+
 def test_an_empty_answer_matches_only_an_empty_prediction():
     assert (token_f1("", ""), token_f1("", "cat"), token_f1("cat", "the")) == (1.0, 0.0, 0.0)
 
@@ -63,6 +68,55 @@ def test_a_question_without_prediction_is_wrong_and_named():
     assert (figures["exact"], figures["total"], figures["missing"]) == (50.0, 2, ["q2"])
     second = evaluate(dataset_of({"q1": ["cat"], "q2": []}, {"q2"}), {"q1": "cat"})
     assert (second["exact"], second["NoAns_exact"], second["missing"]) == (50.0, 0.0, ["q2"])
+
+
+def test_a_question_whose_file_has_no_answer_is_wrong():
+    found = evaluate(dataset_of({"q1": [], "q2": ["dog"]}), {"q1": "", "q2": "dog"})
+    assert (found["exact"], found["f1"]) == (50.0, 50.0)
+
+
+def test_a_question_without_prediction_is_wrong_whatever_its_null_odds():
+    # One unanswerable question of three has no prediction: at best the two others are right, unanswered or answered.
+    data = dataset_of({"q1": ["cat"], "q2": [], "q3": []}, {"q2", "q3"})
+    for odds in ({"q1": 0.5, "q2": 3.0, "q3": 3.0}, {"q1": 0.5, "q2": 3.0}):
+        found = evaluate(data, {"q1": "cat", "q2": "dog"}, odds, null_threshold=-1.0)
+        assert found["exact"] == pytest.approx(100 / 3)  # all odds are above -1: q2 alone is right unanswered
+        assert (found["HasAns_exact"], found["NoAns_exact"], found["missing"]) == (0.0, 50.0, ["q3"])
+        assert found["best_exact"] == pytest.approx(200 / 3)
+        assert (found["total"], found["HasAns_total"], found["NoAns_total"]) == (3, 1, 2)
+
+
+def test_a_question_without_prediction_does_not_end_the_search_for_the_threshold():
+    data = dataset_of({"q1": ["red"], "q2": ["cat"], "q3": []}, {"q3"})
+    found = evaluate(data, {"q2": "cat", "q3": ""}, {"q1": -1.0, "q2": 0.5, "q3": 3.0})
+    assert (found["best_exact"], found["best_exact_thresh"]) == (pytest.approx(200 / 3), 0.5)
+
+
+def test_without_null_odds_every_question_has_odds_of_zero():
+    data = dataset_of({"q1": ["cat"], "q2": []}, {"q2"})
+    answered, unanswered = (
+        evaluate(data, {"q1": "cat", "q2": "dog"}, null_threshold=threshold) for threshold in (0.0, -0.5)
+    )
+    assert (answered["HasAns_exact"], answered["NoAns_exact"]) == (100.0, 0.0)
+    assert (unanswered["HasAns_exact"], unanswered["NoAns_exact"]) == (0.0, 100.0)
+
+
+def test_the_best_threshold_weighs_what_is_won_against_what_is_lost():
+    # Answering in the order of the odds: nothing 3, q1 +1, q2 -1, q3 0 (it predicts nothing), q4 +1, q5 +1, q6 -1.
+    truth = {"q1": ["cat"], "q2": [], "q3": [], "q4": ["dog"], "q5": ["mat"], "q6": []}
+    predictions = {"q1": "cat", "q2": "dog", "q3": "", "q4": "dog", "q5": "mat", "q6": "cat"}
+    odds = {key: float(place) for place, key in enumerate(truth, start=1)}
+    found = evaluate(dataset_of(truth, {"q2", "q3", "q6"}), predictions, odds)
+    assert (found["best_exact"], found["best_exact_thresh"]) == (pytest.approx(500 / 6), 5.0)
+
+
+def test_of_equally_good_thresholds_the_lowest_is_taken():
+    # Right are 2 questions unanswered, 3 with q1 answered, 2 with q2 too, and 3 again with q3.
+    truth = {"q1": ["cat"], "q2": [], "q3": ["dog"], "q4": []}
+    predictions = {"q1": "cat", "q2": "dog", "q3": "dog", "q4": "cat"}
+    odds = {"q1": 1.0, "q2": 2.0, "q3": 3.0, "q4": 4.0}
+    found = evaluate(dataset_of(truth, {"q2", "q4"}), predictions, odds)
+    assert (found["best_exact"], found["best_exact_thresh"]) == (75.0, 1.0)
 
 
 def test_null_odds_above_the_threshold_count_as_no_answer():
@@ -126,7 +180,7 @@ def official_best_threshold(preds, scores, na_probs, qid_to_has_ans):
     ("dataset", "predictions", "complaint"),
     [
         ({"data": [{"paragraphs": [{}]}]}, {}, "not SQuAD's layout"),
-        ({"data": []}, {}, "no question"),
+        ({"data": []}, {}, "^The data set holds no question"),
         (dataset_of({"q": ["cat"]}), {"q": None}, "question q is None"),
     ],
 )
@@ -136,5 +190,5 @@ def test_what_is_no_squad_file_is_refused(dataset, predictions, complaint):
 
 
 def test_null_odds_that_lack_a_question_are_refused():
-    with pytest.raises(ValueError, match="lack 1 predicted questions, q"):
-        evaluate(dataset_of({"q": []}, {"q"}), {"q": ""}, {})
+    with pytest.raises(ValueError, match="lack 2 predicted questions, q1 for one"):
+        evaluate(dataset_of({"q1": [], "q2": [], "q3": []}, {"q1"}), {"q1": "", "q2": ""}, {})

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints.huggingface import check_saveable
 from keras_bert_impl.checkpoints.tables import FUSED, SAME, TRANSPOSED
 from keras_bert_impl.checkpoints.whole_directory import replaced_together
 from keras_bert_impl.config import BertConfig
@@ -143,8 +144,10 @@ def save(model, directory, tokenizer=None):
 
     The tokenizer is the model's, where it has one, unless given.
 
-    Raises: ValueError if the activation is exact GELU, which Google's code does not have; see `BertConfig.to_google`.
+    Raises: ValueError if the model is quantized, or the activation is exact GELU, which Google's code does not have; see
+        `BertConfig.to_google`.
     """
+    check_saveable(model)
     encoder = getattr(model, "encoder", model)
     config = encoder.config.to_google()  # first, since it may refuse
     tokenizer = tokenizer or getattr(model, "tokenizer", None)

@@ -101,7 +101,10 @@ def save(model, directory, tokenizer=None):
         model: a BertEncoder or one of the models over it.
         directory: made if missing. The checkpoint's files are replaced together, when all are written; others stay.
         tokenizer: goes along; default is the model's, where it has one.
+
+    Raises: ValueError if the model is quantized.
     """
+    check_saveable(model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     architecture = ARCHITECTURES[type(model).__name__]
@@ -121,6 +124,17 @@ def save(model, directory, tokenizer=None):
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         if tokenizer is not None:
             tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
+
+
+def check_saveable(model):
+    """Raises ValueError if the model has quantized weights: no checkpoint format here has a place for their scales."""
+    modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
+    if modes:
+        raise ValueError(
+            f"{type(model).__name__} {model.name!r} is quantized to {', '.join(sorted(modes))}, and a checkpoint has no "
+            "place for the scales of such weights: keep it with model.save('model.keras'), or save the checkpoint before "
+            "quantize()."
+        )
 
 
 def open_checkpoint(directory):

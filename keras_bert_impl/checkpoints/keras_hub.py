@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints.huggingface import check_saveable
 from keras_bert_impl.checkpoints.tables import SAME, Transform
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.tokenizers import WordPieceTokenizer
@@ -135,8 +136,10 @@ def save(model, directory, tokenizer=None):
 
     The tokenizer is the model's, where it has one, unless given.
 
-    Raises: ValueError if it computes exact GELU, which KerasHub's backbone does not, or the directory holds something.
+    Raises: ValueError if it is quantized, computes exact GELU, which KerasHub's backbone does not, or the directory holds
+        something.
     """
+    check_saveable(model)
     encoder = getattr(model, "encoder", model)
     config = encoder.config
     if config.activation != "gelu_tanh":

@@ -22,10 +22,11 @@ class BertNextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, **kwargs):
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):
         check_vocabulary(tokenizer, encoder)
         logits = head_dense(encoder, 2, "next_sentence_head")(encoder.output["pooled_output"])
-        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_next_sentence_predictor", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=logits, name=name)
+        self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)

@@ -6,6 +6,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.layers import Dropout
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
+from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 HEADS_NAMED_CLASSIFIER = (
@@ -31,12 +32,15 @@ class PretrainedMixin:
             "sequence_length": self.sequence_length,
             "name": self.name,
             **{name: getattr(self, name) for name in self.head_arguments},
+            **layer_states(self),
         }
 
     @classmethod
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder, "tokenizer": tokenizer_from_config(config["tokenizer"])})
+        tokenizer = tokenizer_from_config(config["tokenizer"])
+        arguments = {**without_layer_states(config), "encoder": encoder, "tokenizer": tokenizer}
+        return restore_layer_states(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):

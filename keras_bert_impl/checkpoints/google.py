@@ -144,8 +144,8 @@ def save(model, directory, tokenizer=None):
 
     The tokenizer is the model's, where it has one, unless given.
 
-    Raises: ValueError if the model is quantized, or the activation is exact GELU, which Google's code does not have; see
-        `BertConfig.to_google`.
+    Raises: ValueError if the model is quantized, or the activation is exact GELU, which Google's code does not have;
+        see `BertConfig.to_google`.
     """
     check_saveable(model)
     encoder = getattr(model, "encoder", model)

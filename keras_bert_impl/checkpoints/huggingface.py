@@ -107,7 +107,7 @@ def save(model, directory, tokenizer=None):
     check_saveable(model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
-    architecture = ARCHITECTURES[type(model).__name__]
+    architecture = ARCHITECTURES[kind_of(type(model))]
     if not getattr(model, "next_sentence", True):
         architecture = "BertForMaskedLM"
     # A bare BertModel has no prefix, and a pooler always, which a BertTextEmbedder does not use.
@@ -126,14 +126,27 @@ def save(model, directory, tokenizer=None):
             tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
 
 
+def kind_of(model_class):
+    """Which of the models of ARCHITECTURES a class is, or inherits from, by its name.
+
+    Raises: ValueError for a class that is none of them.
+    """
+    found = next((parent.__name__ for parent in model_class.__mro__ if parent.__name__ in ARCHITECTURES), None)
+    if found is None:
+        raise ValueError(
+            f"{model_class.__name__} is none of {', '.join(ARCHITECTURES)}: a checkpoint is of one of them."
+        )
+    return found
+
+
 def check_saveable(model):
     """Raises ValueError if the model has quantized weights: no checkpoint format here has a place for their scales."""
     modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
     if modes:
         raise ValueError(
-            f"{type(model).__name__} {model.name!r} is quantized to {', '.join(sorted(modes))}, and a checkpoint has no "
-            "place for the scales of such weights: keep it with model.save('model.keras'), or save the checkpoint before "
-            "quantize()."
+            f"{type(model).__name__} {model.name!r} is quantized to {', '.join(sorted(modes))}, and a checkpoint has "
+            "no place for the scales of such weights: keep it with model.save('model.keras'), or save the checkpoint "
+            "before quantize()."
         )
 
 
@@ -287,12 +300,12 @@ def _shards(index):
 def _head_config(model):
     """What config.json says of a model's head."""
     names = getattr(model, "class_names", None)
-    if type(model).__name__ == "BertTextRegressor":
+    if kind_of(type(model)) == "BertTextRegressor":
         names = ["LABEL_0"]
     fields = {name: getattr(model, name) for name in ("pooling", "normalize") if hasattr(model, name)}
     if hasattr(model, "dropout_rate"):
         fields["classifier_dropout"] = model.dropout_rate
-    if type(model).__name__ == "BertTextRegressor":
+    if kind_of(type(model)) == "BertTextRegressor":
         fields["problem_type"] = "regression"
     if names is not None:
         fields["id2label"] = {str(index): name for index, name in enumerate(names)}

@@ -136,8 +136,8 @@ def save(model, directory, tokenizer=None):
 
     The tokenizer is the model's, where it has one, unless given.
 
-    Raises: ValueError if it is quantized, computes exact GELU, which KerasHub's backbone does not, or the directory holds
-        something.
+    Raises: ValueError if it is quantized, computes exact GELU, which KerasHub's backbone does not, or the directory
+        holds something.
     """
     check_saveable(model)
     encoder = getattr(model, "encoder", model)

@@ -8,11 +8,12 @@ from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.layers import GatherPositions, MaskedLMHead
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
+from keras_bert_impl.models.keras_export import KerasExportMixin
 from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertPretrainer(keras.Model):
+class BertPretrainer(KerasExportMixin, keras.Model):
     """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
 
     Args:
@@ -96,10 +97,14 @@ class BertPretrainer(keras.Model):
         return restore_layer_states(cls(**{**without_layer_states(config), "encoder": encoder}), config)
 
     @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
+    def from_pretrained(cls, path, report=False, next_sentence=True, **arguments):
         """The pre-training model of a checkpoint, as `BertEncoder.from_pretrained`; keywords go to the encoder."""
         checkpoint = checkpoints.open_checkpoint(path)
-        return build_filled(lambda: cls(BertEncoder(checkpoint.config, **arguments)), checkpoint, report=report)
+
+        def build():
+            return cls(BertEncoder(checkpoint.config, **arguments), next_sentence=next_sentence)
+
+        return build_filled(build, checkpoint, report=report)
 
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM."""

@@ -1,5 +1,7 @@
 """Models after Keras' `quantize`: what they compute, and what their files hold."""
 
+import gc
+
 import keras
 import numpy as np
 import pytest
@@ -10,6 +12,14 @@ from keras_bert_impl.checkpoints import huggingface, keras_hub
 
 pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize")
 every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def little_garbage():
+    """Keras collects garbage for each layer that it quantizes, which takes seconds among all that is imported here."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

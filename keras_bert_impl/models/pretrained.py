@@ -21,7 +21,8 @@ class PretrainedMixin(KerasExportMixin):
     """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
 
     The model has the attributes `encoder`, `tokenizer` and `sequence_length`, takes them in its constructor, and names
-    in `head_arguments` the constructor's other arguments, each an attribute, too.
+    in `head_arguments` the constructor's other arguments, each an attribute, too. Its dtype policy is the encoder's: by
+    that of the model Keras decides in `compile` whether the loss is scaled, as mixed_float16 needs it.
     """
 
     head_arguments = ()

@@ -41,7 +41,7 @@ def step_of_block(model, batch):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "BertFeatureTagger"])  # which trains float32 alone
 def test_every_model_trains_with_a_scaled_loss(kind, encoder):
     model = MODELS[kind](encoder)
-    if model.optimizer is not None:  # it comes compiled
+    if getattr(model, "optimizer", None) is not None:  # it comes compiled
         assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
     model.compile(optimizer=BertAdamW(1e-3), loss="mse")
     assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)

@@ -1,6 +1,7 @@
 """Models after Keras' `quantize`: what they compute, and what their files hold."""
 
 import gc
+import json
 
 import keras
 import numpy as np
@@ -75,6 +76,16 @@ def test_a_quantized_model_survives_its_keras_file(mode, kind, make, batch, tmp_
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
     for found, expected in zip(outputs_of(reloaded, inputs), outputs_of(model, inputs), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_quantized_weights_pass_to_another_process(make, batch, tmp_path):
+    # As the export of JAX and torch hands a model over: its description and its weights.
+    model, inputs = make("BertMaskedLM"), inputs_of("BertMaskedLM", batch)
+    model.quantize("int8")
+    model.save_weights(tmp_path / "model.weights.h5")
+    again = type(model).from_config(json.loads(json.dumps(model.get_config())))
+    again.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(outputs_of(again, inputs), outputs_of(model, inputs))
 
 
 def test_layers_left_as_they_were_come_back_so(make, batch, tmp_path):

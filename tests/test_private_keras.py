@@ -2,9 +2,13 @@
 
 import ast
 import pathlib
+import re
+import tomllib
 
 import keras
 import pytest
+
+from keras_bert_impl import mended_keras
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -74,6 +78,15 @@ def test_keras_still_has_the_private_name_of_its_tensorflow_backend(name, conseq
     owners = (keras.optimizers.AdamW(), keras.Sequential([keras.Input((2,))]), trainer)
     message = f"Keras {keras.__version__} has no {name} in its TensorFlow backend, so that {consequence}."
     assert any(hasattr(owner, name) for owner in owners), message
+
+
+def test_the_keras_that_may_be_installed_is_the_one_that_was_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [bounds] = [line for line in project["dependencies"] if line.startswith("keras>")]
+    lowest, highest = (tuple(map(int, bound.split("."))) for bound in re.findall(r"[\d.]+", bounds))
+    tested = re.search(r"^keras==(\d+)\.(\d+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert lowest == tuple(map(int, tested.groups())) and highest == (lowest[0], lowest[1] + 1)
+    assert mended_keras.VERSIONS == (f"{lowest[0]}.{lowest[1]}",)
 
 
 def private_names(path):

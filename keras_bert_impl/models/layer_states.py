@@ -40,8 +40,9 @@ def restore_layer_states(model, config):
     # Parents come before their children here, and Keras' setter passes the value on to all children.
     for layer in model._flatten_layers():
         name = _name_of(layer, model)
-        if name is not None:
-            layer.trainable = name not in states["frozen_layers"]
+        is_frozen = name in states["frozen_layers"]
+        if name is not None and layer.trainable == is_frozen:
+            layer.trainable = not is_frozen
     for weight in model.weights:
         weight.trainable = weight.path not in states["frozen_weights"]
     return model
@@ -53,7 +54,7 @@ def without_layer_states(config):
 
 
 def _name_of(layer, model):
-    """What a layer is called here: its path; "" for the model itself, None for what has no lasting name."""
+    """What a layer is called here: its path; "" for the model; None for models in it, which tell it themselves."""
     if layer is model:
         return ""
     return None if isinstance(layer, keras.Model) else layer.path

@@ -56,6 +56,15 @@ def test_single_frozen_layers_and_weights_come_back_so(small_config, tmp_path):
     assert not reloaded.encoder.get_layer("block_1").attention.trainable
 
 
+def test_a_frozen_encoder_comes_back_frozen(small_config, tmp_path):
+    model = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3)
+    model.encoder.trainable = False
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert reloaded.trainable and not reloaded.encoder.trainable
+    assert trainable_paths(reloaded) == ["classifier/kernel", "classifier/bias"]
+
+
 def test_a_frozen_model_comes_back_frozen(small_config, tmp_path):
     model = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3)
     model.trainable = False

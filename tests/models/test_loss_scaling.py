@@ -62,6 +62,17 @@ def test_training_with_a_scaled_loss_learns(encoder, small_batch):
     assert int(inner.iterations) > 5 and float(inner.gradient_norm.value) < 100  # of the gradients without the scale
 
 
+def test_the_scale_survives_a_keras_file(encoder, small_batch, tmp_path):
+    model = kbi.BertTextClassifier(encoder, 3)
+    model.compile(optimizer=model.optimizer, loss=model.loss, **QUICK_STEPS)
+    model.train_on_batch(without(small_batch, "mask_positions"), LABELS)
+    model.optimizer.dynamic_scale.assign(96.0)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert float(reloaded.optimizer.dynamic_scale.value) == 96.0
+    assert int(reloaded.optimizer.iterations) == 1
+
+
 def test_a_model_of_a_user_s_own_that_loses_gradients_says_so_with_the_remedy(encoder, small_batch):
     model = functional(encoder)
     with pytest.warns(UserWarning, match=r"Set model\.dtype_policy = 'mixed_float16' before model\.compile\(\)"):

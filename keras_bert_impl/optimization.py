@@ -38,12 +38,27 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}
 
 
+NOT_TAKEN = {
+    "clipnorm": "it clips all gradients together, to the norm global_clipnorm",
+    "clipvalue": "it clips all gradients together, to the norm global_clipnorm",
+    "amsgrad": "its update keeps no maximum of the second moments; keras.optimizers.AdamW does",
+}
+
+
 class ClipsToGlobalNorm:
     """What BertAdamW and BertLamb share: the norm of all gradients together is limited, and kept to be looked at.
 
     Attributes:
         gradient_norm: variable, the norm in the last step, before the gradients were clipped.
+
+    Raises: ValueError for an argument of Keras' optimizer that this one's update does not have.
     """
+
+    def __init__(self, learning_rate, **arguments):
+        for name, remedy in NOT_TAKEN.items():
+            if arguments.get(name):  # Keras' own description of an optimizer holds them as None or False
+                raise ValueError(f"{type(self).__name__} does not take {name}={arguments[name]!r}: {remedy}.")
+        super().__init__(learning_rate, **arguments)
 
     def build(self, variables):
         super().build(variables)
@@ -159,6 +174,7 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
         super().build(variables)
         names = [variable.path.split("/")[-1] for variable in variables]
         self.is_plain = [name in ("bias", "output_bias", "gamma", "beta") for name in names]
+        self.decays = [self.decay * self._use_weight_decay(variable) for variable in variables]
 
     def update_step(self, gradient, variable, learning_rate):
         rate, gradient = ops.cast(learning_rate, variable.dtype), ops.cast(gradient, variable.dtype)
@@ -172,7 +188,7 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
         if self.is_plain[index]:
             self.assign_sub(variable, rate * update)
             return
-        update = update + self.decay * variable
+        update = update + self.decays[index] * variable
         norms = [ops.sqrt(ops.sum(ops.square(array))) for array in (variable, update)]
         # A weight that is still zero, or does not move, has no share.
         defined = ops.logical_and(norms[0] > 0, norms[1] > 0)

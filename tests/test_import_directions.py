@@ -20,14 +20,12 @@ ORDER = (
     "batching",
     "layers",
     "losses",
-    "metrics",
     "adam_kernels",
     "optimization",
     "runs",
     "checkpoints",
     "models",
     "tasks",
-    "example_files",
     "preprocessing",
     "export",
 )
@@ -64,6 +62,10 @@ def test_a_module_imports_only_what_stands_above_it(path):
         package, *rest = name.split(".")
         if package == "keras_bert_impl":
             assert ORDER.index(rest[0]) <= ORDER.index(place_of(path)), f"{path} imports {name}"
+
+
+def test_everything_in_the_order_is_there():
+    assert set(ORDER) == {place_of(path) for path in MODULES}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

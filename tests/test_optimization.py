@@ -260,3 +260,38 @@ def test_lamb_comes_back_from_its_description():
     optimizer = BertLamb(0.1, weight_decay=0.25, beta_2=0.98)
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert (type(again), again.decay, again.beta_2) == (BertLamb, 0.25, 0.98)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "remedy"),
+    [("clipnorm", 0.5, "global_clipnorm"), ("clipvalue", 0.5, "global_clipnorm"), ("amsgrad", True, "AdamW")],
+)
+def test_arguments_of_keras_that_the_update_does_not_have_are_refused(argument, value, remedy):
+    with pytest.raises(ValueError, match=rf"BertAdamW does not take {argument}={value}: .*{remedy}"):
+        BertAdamW(1e-3, global_clipnorm=None, **{argument: value})
+    if argument != "amsgrad":  # which Keras' Lamb does not know
+        with pytest.raises(ValueError, match=rf"BertLamb does not take {argument}={value}"):
+            BertLamb(1e-3, global_clipnorm=None, **{argument: value})
+
+
+@pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
+def test_weights_excluded_by_name_do_not_decay(optimizer_class):
+    weights = [keras.Variable(np.array([3.0, 4.0], "float32"), name=name) for name in ("kernel", "gate")]
+    optimizer = optimizer_class(0.1, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=["gate"])
+    optimizer.apply([keras.ops.zeros(2), keras.ops.zeros(2)], weights)
+    kernel, gate = (keras.ops.convert_to_numpy(weight) for weight in weights)
+    np.testing.assert_array_equal(gate, [3, 4])
+    assert (kernel < [3, 4]).all()
+
+
+@pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
+def test_accumulated_gradients_move_a_weight_by_their_mean(optimizer_class):
+    weights = [keras.Variable(np.array([3.0, 4.0], "float32"), name="kernel") for _ in range(2)]
+    gradients = [np.array(values, "float32") for values in ([0.2, 0.4], [0.6, -0.2])]
+    in_two = optimizer_class(0.1, gradient_accumulation_steps=2)
+    for gradient in gradients:
+        in_two.apply([keras.ops.convert_to_tensor(gradient)], weights[:1])
+    optimizer_class(0.1).apply([keras.ops.convert_to_tensor(np.mean(gradients, axis=0))], weights[1:])
+    found, expected = (keras.ops.convert_to_numpy(weight) for weight in weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

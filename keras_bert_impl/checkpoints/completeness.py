@@ -25,8 +25,9 @@ def check_weights(model, rows, form):
         rows: the format's table, as in `tables.Checkpoint`.
         form: the name of the format, for the message.
 
-    Raises: ValueError naming the weights.
+    Raises: ValueError naming the weights, or for a quantized model.
     """
+    check_not_quantized(model)
     places = {path for path, _, _ in rows} | _idle_updates(model.weights)
     seen, lost = set(), []
     for weight in model.weights:
@@ -65,6 +66,17 @@ def check_settings(model, tokenizer, open_written, form):
         raise ValueError(
             f"{form} cannot keep every setting of this {type(model).__name__}: {'; '.join(lost)}. Build the model with "
             "the value that would be read, where that is meant, or save it by model.save('model.keras')."
+        )
+
+
+def check_not_quantized(model):
+    """Raises ValueError if the model has quantized weights: no checkpoint format here has a place for their scales."""
+    modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
+    if modes:
+        raise ValueError(
+            f"{type(model).__name__} {model.name!r} is quantized to {', '.join(sorted(modes))}, and a checkpoint has "
+            "no place for the scales of such weights: keep it with model.save('model.keras'), or save the checkpoint "
+            "before quantize()."
         )
 
 

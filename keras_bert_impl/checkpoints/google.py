@@ -162,6 +162,7 @@ def save(model, directory, tokenizer=None):
     Raises: ValueError naming what would be lost: an activation or a norm's epsilon that Google's code does not compute,
         a head that it does not have, weights or settings that it has no place for.
     """
+    completeness.check_not_quantized(model)
     encoder = getattr(model, "encoder", model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     config, rows = encoder.config.to_google(), table(encoder.config.num_layers)  # first, since it may refuse

@@ -129,8 +129,21 @@ def save(model, directory, tokenizer=None):
 
 def architecture_of(model):
     """The name of a model's class in Hugging Face transformers."""
-    architecture = ARCHITECTURES[type(model).__name__]
+    architecture = ARCHITECTURES[kind_of(type(model))]
     return architecture if getattr(model, "next_sentence", True) else "BertForMaskedLM"
+
+
+def kind_of(model_class):
+    """Which of the models of ARCHITECTURES a class is, or inherits from, by its name.
+
+    Raises: ValueError for a class that is none of them.
+    """
+    found = next((parent.__name__ for parent in model_class.__mro__ if parent.__name__ in ARCHITECTURES), None)
+    if found is None:
+        raise ValueError(
+            f"{model_class.__name__} is none of {', '.join(ARCHITECTURES)}: a checkpoint is of one of them."
+        )
+    return found
 
 
 def open_checkpoint(directory):
@@ -282,7 +295,7 @@ def _shards(index):
 def _head_config(model):
     """What config.json says of a model's head."""
     names = getattr(model, "class_names", None)
-    if type(model).__name__ == "BertTextRegressor":
+    if kind_of(type(model)) == "BertTextRegressor":
         names = ["LABEL_0"]
     fields = {}
     if getattr(model, "pooling", None) == "last_four":
@@ -290,7 +303,7 @@ def _head_config(model):
         fields = {"pooling": model.pooling, "normalize": model.normalize}
     if hasattr(model, "dropout_rate"):
         fields["classifier_dropout"] = model.dropout_rate
-    if type(model).__name__ == "BertTextRegressor":
+    if kind_of(type(model)) == "BertTextRegressor":
         fields["problem_type"] = "regression"
     elif names is not None and len(names) == 1:
         fields["problem_type"] = "multi_label_classification"  # or it would be read as a regressor

@@ -139,6 +139,7 @@ def save(model, directory, tokenizer=None):
     Raises: ValueError naming what would be lost, for KerasHub's backbone has no head, one rate of dropout for both
         places and one epsilon of norms, and computes no exact GELU; or if the directory holds something.
     """
+    completeness.check_not_quantized(model)
     encoder = getattr(model, "encoder", model)
     config = encoder.config
     if config.activation != "gelu_tanh":

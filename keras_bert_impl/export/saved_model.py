@@ -66,8 +66,9 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
         sequence_length: longer texts are cut to so many tokens; None means the model's own, an encoder's max_length.
         overwrite: whether to replace a SavedModel that stands there.
 
-    Raises: ValueError if something stands there, or the model is of another kind, has no tokenizer or takes fewer
-        tokens; ImportError without TensorFlow; RuntimeError if the TensorFlow process fails, with what it said.
+    Raises: ValueError if something stands there, or the model is of another kind, has no tokenizer, takes fewer
+        tokens, or is of a class that the TensorFlow process cannot import; ImportError without TensorFlow;
+        RuntimeError if the TensorFlow process fails, with what it said.
     """
     _check_model(model)
     encoder = getattr(model, "encoder", model)
@@ -99,10 +100,11 @@ def _write_here(model, tokenizer, sequence_length, target):
 
 
 def _write_in_tensorflow_process(model, tokenizer, sequence_length, target):
+    described = class_for_another_process(model)
     with tempfile.TemporaryDirectory() as handover:
         # Not a .keras file: that holds the loss as well, which may be a function the other process cannot find.
         description = {
-            "kind": next(kind.__name__ for kind in MODELS if isinstance(model, kind)),
+            "class": (described.__module__, described.__name__),
             "config": model.get_config(),
             "tokenizer": tokenizer_to_config(tokenizer),
             "sequence_length": sequence_length,
@@ -115,9 +117,33 @@ def _write_in_tensorflow_process(model, tokenizer, sequence_length, target):
         raise RuntimeError(f"The TensorFlow process that writes the SavedModel failed:\n{process.stderr.strip()}")
 
 
+def kind_of(model):
+    """Which of MODELS a model is, or inherits from."""
+    return next(kind for kind in MODELS if isinstance(model, kind))
+
+
+def class_for_another_process(model):
+    """The class that another process is to build the model of: of a subclass that computes as its parent, the parent.
+
+    Raises: ValueError if a class of the user's own says what is computed and no other process can import it.
+    """
+    kind, own = kind_of(model), type(model)
+    between = own.__mro__[: own.__mro__.index(kind)]
+    if not any(name in vars(parent) for parent in between for name in ("__init__", "call", "get_config")):
+        return kind
+    if own.__module__ == "__main__" or "<locals>" in own.__qualname__:
+        raise ValueError(
+            f"{own.__name__} computes what its parent {kind.__name__} does not, and the TensorFlow process that "
+            f"writes the SavedModel cannot import it from {own.__module__}: define the class at the top level of a "
+            "module of its own."
+        )
+    return own
+
+
 def _tensorflow_environment():
     package_root = str(pathlib.Path(__file__).parents[2])
-    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    # What is imported here can be imported there: a user's class, too.
+    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")]), *filter(None, sys.path)]
     return {
         **os.environ,
         "KERAS_BACKEND": "tensorflow",

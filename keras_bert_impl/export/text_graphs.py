@@ -5,6 +5,7 @@ Runs on Keras' TensorFlow backend. Another backend's process starts this module,
     python -m keras_bert_impl.export.text_graphs HANDOVER TARGET
 """
 
+import importlib
 import json
 import pathlib
 import sys
@@ -14,7 +15,7 @@ import tensorflow as tf
 
 from keras_bert_impl import models
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
-from keras_bert_impl.export.saved_model import MODELS
+from keras_bert_impl.export.saved_model import kind_of
 from keras_bert_impl.models.pretrained import tokenizer_from_config
 from keras_bert_impl.preprocessing.packing import pack
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
@@ -35,7 +36,7 @@ def write(model, tokenizer, sequence_length, target):
 
 def signatures(model, tokenizer, sequence_length):
     """The functions to serve, by signature name, each with the specification of its inputs."""
-    return SIGNATURES[type(model)](model, tokenizer, sequence_length)
+    return SIGNATURES[kind_of(model)](model, tokenizer, sequence_length)
 
 
 def classifier_signatures(model, tokenizer, sequence_length):
@@ -212,8 +213,8 @@ SIGNATURES = {
 def main(handover, target):
     """Writes the model that `saved_model.export_saved_model` laid into the directory `handover`."""
     description = json.loads(pathlib.Path(handover, "model.json").read_text(encoding="utf-8"))
-    kinds = {kind.__name__: kind for kind in MODELS}
-    model = kinds[description["kind"]].from_config(description["config"])
+    module, name = description["class"]
+    model = getattr(importlib.import_module(module), name).from_config(description["config"])
     model.load_weights(pathlib.Path(handover, "model.weights.h5"))
     write(model, tokenizer_from_config(description["tokenizer"]), description["sequence_length"], target)
 

@@ -20,21 +20,25 @@ class Dropout(keras.layers.Dropout):
     Args:
         rate: share of the units to drop, from 0 to less than 1.
         seed: of the generator.
+        noise_shape: of the mask, 1 along the axes whose units are dropped together; None means that of the input. Then
+            Keras' own dropout computes.
 
     Input:  any shape. Output: the same, in training with units dropped and the others divided by 1 - rate.
     Raises: ValueError for another rate.
     """
 
-    def __init__(self, rate, seed=None, **kwargs):
+    def __init__(self, rate, seed=None, noise_shape=None, **kwargs):
         if not 0 <= rate < 1:
             raise ValueError(f"A dropout rate must be at least 0 and less than 1, not {rate}.")
-        super().__init__(rate, seed=seed, **kwargs)
+        super().__init__(rate, noise_shape=noise_shape, seed=seed, **kwargs)
 
     def call(self, inputs, training=False):
         if not training or self.rate == 0:
             return inputs
-        drop = DROP.get(keras.backend.backend(), keras.random.dropout)
-        return drop(inputs, self.rate, seed=SeedOfReplica(self.seed_generator))
+        seed = SeedOfReplica(self.seed_generator)
+        if self.noise_shape is not None:
+            return keras.random.dropout(inputs, self.rate, self.noise_shape, seed)
+        return DROP.get(keras.backend.backend(), keras.random.dropout)(inputs, self.rate, seed=seed)
 
 
 class SeedOfReplica(keras.random.SeedGenerator):

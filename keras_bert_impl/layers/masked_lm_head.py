@@ -39,6 +39,7 @@ class MaskedLMHead(keras.layers.Layer):
         if not self.token_embedding.built:
             self.token_embedding.build()
         self.gather = GatherPositions(dtype=policy, name="gather")
+        self.gather.build(sequence_output_shape)
         self.transform = keras.layers.Dense(
             width,
             activation=activation_function(self.activation),
@@ -56,12 +57,18 @@ class MaskedLMHead(keras.layers.Layer):
     def call(self, sequence_output, mask_positions):
         gathered = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
         hidden = self.norm(self.transform(gathered))  # (batch, predictions, width)
-        table = ops.cast(self.token_embedding.embeddings, self.compute_dtype)  # (vocabulary, width)
+        rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, width)
+        logits = ops.cast(self._products_with_words(rows), "float32") + self.output_bias
+        return ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
+
+    def _products_with_words(self, rows):
+        """(rows, width) to (rows, vocabulary)."""
+        if self.token_embedding.quantization_mode is not None:
+            return self.token_embedding(rows, reverse=True)  # which knows the scales of its integers
         # Row by row of the table, without its transpose, which TensorFlow would make, and that of its gradient: a tenth
         # of a training step of a small model.
-        rows = ops.reshape(hidden, (-1, table.shape[1]))  # (batch * predictions, width)
-        logits = ops.cast(ops.einsum("rw,vw->rv", rows, table), "float32") + self.output_bias
-        return ops.reshape(logits, (-1, ops.shape(mask_positions)[1], table.shape[0]))
+        table = ops.cast(self.token_embedding.embeddings, self.compute_dtype)  # (vocabulary, width)
+        return ops.einsum("rw,vw->rv", rows, table)
 
     def compute_output_spec(self, sequence_output, mask_positions):
         return keras.KerasTensor((*mask_positions.shape, self.token_embedding.input_dim), dtype="float32")

@@ -6,6 +6,7 @@ import keras
 
 from keras_bert_impl.layers.activations import activation_function
 from keras_bert_impl.layers.dropout import Dropout
+from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
 
 
@@ -82,6 +83,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.output_norm.build(inputs_shape)
 
     def call(self, inputs, attention_mask=None, training=False, return_probabilities=False):
+        if training:
+            warn_of_unscaled_loss(self)
         if training and self.rematerialize:
             return self._rematerialized(inputs, attention_mask)
         return self._transform(inputs, attention_mask, training, return_probabilities)

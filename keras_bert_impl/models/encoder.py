@@ -6,10 +6,12 @@ from keras_bert_impl import checkpoints, features
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
+from keras_bert_impl.models.keras_export import KerasExportMixin
+from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertEncoder(keras.Model):
+class BertEncoder(KerasExportMixin, keras.Model):
     """The transformer encoder of Devlin et al. 2019, as a functional model.
 
     Args:
@@ -36,7 +38,8 @@ class BertEncoder(keras.Model):
         return_attention=False,
         rematerialize=False,
         dtype=None,
-        **kwargs,
+        name="bert_encoder",
+        trainable=True,
     ):
         if rematerialize and return_attention:
             raise ValueError("return_attention keeps the probabilities that rematerialize does not: leave one out.")
@@ -95,7 +98,7 @@ class BertEncoder(keras.Model):
             outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
         if return_attention:
             outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
-        super().__init__(inputs=inputs, outputs=outputs, **{"name": "bert_encoder", **kwargs})
+        super().__init__(inputs=inputs, outputs=outputs, name=name, trainable=trainable)
 
         self.config = config
         self.packed = packed
@@ -119,11 +122,13 @@ class BertEncoder(keras.Model):
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "name": self.name,
             "trainable": self.trainable,
+            **layer_states(self),
         }
 
     @classmethod
     def from_config(cls, config):
-        return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
+        arguments = {**without_layer_states(config), "config": BertConfig.from_dict(config["config"])}
+        return restore_layer_states(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):

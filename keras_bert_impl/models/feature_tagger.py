@@ -53,7 +53,7 @@ class BertFeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
         tokenizer=None,
         sequence_length=None,
         class_names=None,
-        **kwargs,
+        name="bert_feature_tagger",
     ):
         if features not in FEATURES:
             raise ValueError(f"features {features!r} are unknown; known are {', '.join(FEATURES)}.")
@@ -75,7 +75,7 @@ class BertFeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
             lstm = keras.layers.LSTM(units, return_sequences=True, dtype="float32", name="lstm")
             hidden = keras.layers.Bidirectional(lstm, dtype="float32", name=f"bilstm_{number}")(hidden, mask=is_token)
         logits = keras.layers.Dense(num_classes, dtype="float32", name="tagger")(hidden)
-        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_feature_tagger", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.num_classes, self.features, self.units = num_classes, features, units

@@ -45,7 +45,7 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
 
     head_arguments = ("seed",)
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, **kwargs):
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, name="bert_masked_lm"):
         check_vocabulary(tokenizer, encoder)
         config = encoder.config
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
@@ -58,7 +58,8 @@ class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
             name="masked_lm_head",
         )(encoder.output["sequence_output"], mask_positions)
         inputs = {**encoder.input, "mask_positions": mask_positions}
-        super().__init__(inputs=inputs, outputs=logits, **{"name": "bert_masked_lm", **kwargs})
+        super().__init__(inputs=inputs, outputs=logits, name=name)
+        self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer: the graph above holds the encoder's layers, all but the pooler, which no output of
         # this model uses, so that it is not a weight of it and gets no gradient. Hugging Face leaves it out, too.
         object.__setattr__(self, "encoder", encoder)

@@ -37,14 +37,15 @@ class BertMultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
 
     head_arguments = ("dropout_rate",)
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, **kwargs):
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
         check_vocabulary(tokenizer, encoder)
         inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in ENCODER_INPUTS}
         rows = {name: FlattenChoices(name=f"flatten_{name}")(array) for name, array in inputs.items()}
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         scores = head_dense(encoder, 1, "classifier")(dropout(encoder(rows)["pooled_output"]))  # (batch * choices, 1)
         logits = UnflattenChoices(name="unflatten")(scores, inputs["token_ids"])
-        super().__init__(inputs=inputs, outputs=logits, **{"name": "bert_multiple_choice", **kwargs})
+        super().__init__(inputs=inputs, outputs=logits, name=name)
+        self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)

@@ -25,10 +25,11 @@ class BertNextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
 
     pair_columns = ("first_texts", "second_texts")
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, **kwargs):
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):
         check_vocabulary(tokenizer, encoder)
         logits = head_dense(encoder, 2, "next_sentence_head")(encoder.output["pooled_output"])
-        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_next_sentence_predictor", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=logits, name=name)
+        self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)

@@ -6,6 +6,8 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.layers import Dropout
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
+from keras_bert_impl.models.keras_export import KerasExportMixin
+from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 HEADS_NAMED_CLASSIFIER = (
@@ -16,11 +18,12 @@ HEADS_NAMED_CLASSIFIER = (
 SHORTEST_ROW = 3
 
 
-class PretrainedMixin:
+class PretrainedMixin(KerasExportMixin):
     """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
 
     The model has the attributes `encoder`, `tokenizer` and `sequence_length`, takes them in its constructor, and names
-    in `head_arguments` the constructor's other arguments, each an attribute, too.
+    in `head_arguments` the constructor's other arguments, each an attribute, too. Its dtype policy is the encoder's: by
+    that of the model Keras decides in `compile` whether the loss is scaled, as mixed_float16 needs it.
     """
 
     head_arguments = ()
@@ -32,12 +35,15 @@ class PretrainedMixin:
             "sequence_length": self.sequence_length,
             "name": self.name,
             **{name: getattr(self, name) for name in self.head_arguments},
+            **layer_states(self),
         }
 
     @classmethod
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder, "tokenizer": tokenizer_from_config(config["tokenizer"])})
+        tokenizer = tokenizer_from_config(config["tokenizer"])
+        arguments = {**without_layer_states(config), "encoder": encoder, "tokenizer": tokenizer}
+        return restore_layer_states(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
@@ -46,8 +52,9 @@ class PretrainedMixin:
         Args:
             path: a checkpoint directory, "hf://owner/name", or a published name.
             report: print which tensors were used, left over and newly initialised.
-            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. `dtype` is
-                the encoder's dtype policy, "mixed_bfloat16" to train faster, "bfloat16" to predict.
+            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. `dtype` and
+                `rematerialize` are the encoder's: its dtype policy, "mixed_bfloat16" to train faster, "bfloat16" to
+                predict; and whether training computes blocks twice to save memory.
 
         Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
         """
@@ -80,16 +87,18 @@ class ClassesMixin(PretrainedMixin):
         return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
 
 
-def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, **arguments):
+def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, rematerialize=False, **arguments):
     """Builds a model of the class over the checkpoint's encoder and fills in its weights, but those `except_for`."""
     if "tokenizer" not in arguments:
         arguments["tokenizer"] = checkpoint.tokenizer
     stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
     arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
-    return build_filled(
-        lambda: cls(BertEncoder(checkpoint.config, dtype=dtype), **arguments), checkpoint, except_for, report
-    )
+
+    def build():
+        return cls(BertEncoder(checkpoint.config, dtype=dtype, rematerialize=rematerialize), **arguments)
+
+    return build_filled(build, checkpoint, except_for, report)
 
 
 def is_for(cls, checkpoint):
@@ -97,7 +106,7 @@ def is_for(cls, checkpoint):
 
     Hugging Face calls the heads of four kinds of model `classifier`; transformers takes one for another.
     """
-    kind = checkpoints.huggingface.ARCHITECTURES[cls.__name__]
+    kind = checkpoints.huggingface.ARCHITECTURES[checkpoints.huggingface.kind_of(cls)]
     is_other = checkpoint.architecture in HEADS_NAMED_CLASSIFIER and checkpoint.architecture != kind
     return not is_other and (checkpoint.class_names is not None) == issubclass(cls, ClassesMixin)
 

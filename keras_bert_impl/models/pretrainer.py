@@ -8,10 +8,12 @@ from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.layers import GatherPositions, MaskedLMHead
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
+from keras_bert_impl.models.keras_export import KerasExportMixin
+from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertPretrainer(keras.Model):
+class BertPretrainer(KerasExportMixin, keras.Model):
     """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
 
     Args:
@@ -29,7 +31,7 @@ class BertPretrainer(keras.Model):
     no argument in `compile`.
     """
 
-    def __init__(self, encoder, next_sentence=True, **kwargs):
+    def __init__(self, encoder, next_sentence=True, name="bert_pretrainer"):
         config, policy = encoder.config, encoder.dtype_policy
         initializer = kernel_initializer(config)
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
@@ -55,7 +57,8 @@ class BertPretrainer(keras.Model):
             outputs["next_sentence_logits"] = keras.layers.Dense(
                 2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
             )(pooled)
-        super().__init__(inputs=inputs, outputs=outputs, **{"name": "bert_pretrainer", **kwargs})
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
+        self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer: without next sentences the pooler is no weight of this model.
         object.__setattr__(self, "encoder", encoder)
         self.next_sentence = next_sentence
@@ -85,17 +88,23 @@ class BertPretrainer(keras.Model):
 
     def get_config(self):
         encoder = keras.saving.serialize_keras_object(self.encoder)
-        return {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
+        arguments = {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
+        return {**arguments, **layer_states(self)}
 
     @classmethod
     def from_config(cls, config):
-        return cls(**{**config, "encoder": keras.saving.deserialize_keras_object(config["encoder"])})
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return restore_layer_states(cls(**{**without_layer_states(config), "encoder": encoder}), config)
 
     @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
+    def from_pretrained(cls, path, report=False, next_sentence=True, **arguments):
         """The pre-training model of a checkpoint, as `BertEncoder.from_pretrained`; keywords go to the encoder."""
         checkpoint = checkpoints.open_checkpoint(path)
-        return build_filled(lambda: cls(BertEncoder(checkpoint.config, **arguments)), checkpoint, report=report)
+
+        def build():
+            return cls(BertEncoder(checkpoint.config, **arguments), next_sentence=next_sentence)
+
+        return build_filled(build, checkpoint, report=report)
 
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM."""

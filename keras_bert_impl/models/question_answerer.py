@@ -30,10 +30,11 @@ class BertQuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
 
     pair_columns = ("questions", "contexts")
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, **kwargs):
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_question_answerer"):
         check_vocabulary(tokenizer, encoder)
         logits = head_dense(encoder, 2, "span_head")(encoder.output["sequence_output"])
-        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_question_answerer", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=logits, name=name)
+        self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer: the pooler, which no output here uses, is then no weight of this model.
         object.__setattr__(self, "encoder", encoder)
         self.tokenizer = tokenizer

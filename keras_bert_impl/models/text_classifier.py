@@ -44,13 +44,14 @@ class BertTextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         sequence_length=None,
         dropout_rate=None,
         class_names=None,
-        **kwargs,
+        name="bert_text_classifier",
     ):
         class_names = checked_class_names(class_names, num_classes)
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["pooled_output"]))
-        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_text_classifier", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=logits, name=name)
+        self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.num_classes = num_classes

@@ -38,7 +38,9 @@ class BertTextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
 
     head_arguments = ("pooling", "normalize")
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, pooling="mean", normalize=False, **kwargs):
+    def __init__(
+        self, encoder, tokenizer=None, sequence_length=None, pooling="mean", normalize=False, name="bert_text_embedder"
+    ):
         check_vocabulary(tokenizer, encoder)
         pooling = checked_pooling(pooling)
         if pooling == "last_four" and encoder.config.num_layers < 4:
@@ -50,7 +52,8 @@ class BertTextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )
-        super().__init__(inputs=encoder.input, outputs=vectors, **{"name": "bert_text_embedder", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=vectors, name=name)
+        self.dtype_policy = encoder.dtype_policy
         # With its pooler, which no output here uses but a checkpoint holds.
         self.encoder = encoder
         self.tokenizer = tokenizer

@@ -32,11 +32,12 @@ class BertTextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
 
     head_arguments = ("dropout_rate",)
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, **kwargs):
+    def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_text_regressor"):
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         value = head_dense(encoder, 1, "classifier")(dropout(encoder.output["pooled_output"]))
-        super().__init__(inputs=encoder.input, outputs=value, **{"name": "bert_text_regressor", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=value, name=name)
+        self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)

@@ -49,13 +49,14 @@ class BertTokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
         sequence_length=None,
         dropout_rate=None,
         class_names=None,
-        **kwargs,
+        name="bert_token_classifier",
     ):
         class_names = checked_class_names(class_names, num_classes)
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "token_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["sequence_output"]))
-        super().__init__(inputs=encoder.input, outputs=logits, **{"name": "bert_token_classifier", **kwargs})
+        super().__init__(inputs=encoder.input, outputs=logits, name=name)
+        self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer: the pooler, which no output here uses, is then no weight of this model.
         object.__setattr__(self, "encoder", encoder)
         self.tokenizer = tokenizer

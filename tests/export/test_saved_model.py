@@ -1,3 +1,4 @@
+import importlib
 import importlib.util
 import json
 import os
@@ -262,6 +263,63 @@ def test_model_of_another_backend_is_served_with_its_own_outputs(backend, tmp_pa
     served = serve(tmp_path / "served", text=TEXTS)
     np.testing.assert_allclose(served["logits"], np.load(tmp_path / "served" / "expected.npy"), atol=1e-5)
     assert set(served["label"].tolist()) <= {b"0", b"1", b"2"}
+
+
+class Renamed(kbi.BertTextClassifier):
+    """A class of a user's own that trains in another way and computes as its parent."""
+
+    def fit(self, *arguments, **named):
+        return super().fit(*arguments, **named)
+
+
+OWN_MODULE = """
+import keras
+import keras_bert_impl as kbi
+
+
+class Doubled(kbi.BertTextClassifier):
+    def call(self, inputs, training=None, mask=None):
+        return 2 * super().call(inputs, training=training, mask=mask)
+"""
+
+
+@pytest.fixture
+def doubled(tmp_path, monkeypatch):
+    """A class of a user's own, in a module beside the script, that computes otherwise than its parent."""
+    (tmp_path / "own_module.py").write_text(OWN_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return importlib.import_module("own_module").Doubled
+
+
+def test_a_class_of_the_user_s_own_is_served_with_its_own_outputs(doubled, tokenizer, tmp_path, monkeypatch):
+    model = with_large_weights(doubled(make_encoder(tokenizer), 3, tokenizer, sequence_length=9))
+    export_saved_model(model, tmp_path / "here")
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    export_saved_model(model, tmp_path / "by_another_process")
+    monkeypatch.undo()
+    for directory in ("here", "by_another_process"):
+        served = serve(tmp_path / directory, text=TEXTS)["logits"]
+        np.testing.assert_allclose(served, model.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+def test_another_process_is_given_the_class_that_computes(doubled, tokenizer):
+    parent = Renamed(make_encoder(tokenizer), 3)
+    assert saved_model.class_for_another_process(parent) is kbi.BertTextClassifier
+    assert saved_model.class_for_another_process(doubled(make_encoder(tokenizer), 3)) is doubled
+
+    class Hidden(doubled):
+        pass
+
+    with pytest.raises(ValueError, match=r"Hidden computes what its parent .* define the class at the top level of a"):
+        saved_model.class_for_another_process(Hidden(make_encoder(tokenizer), 3))
+
+
+def test_a_quantized_model_is_served_with_its_own_outputs(tokenizer, tmp_path):
+    model = with_large_weights(kbi.BertTextClassifier(make_encoder(tokenizer), 3, tokenizer, sequence_length=9))
+    model.quantize("int8")
+    export_saved_model(model, tmp_path / "served")
+    served = serve(tmp_path / "served", text=TEXTS)["logits"]
+    np.testing.assert_allclose(served, model.predict(TEXTS, verbose=0), atol=1e-5)
 
 
 def test_failure_of_the_other_process_is_shown(classifier, tokenizer, tmp_path, monkeypatch):

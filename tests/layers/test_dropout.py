@@ -51,3 +51,15 @@ def test_the_same_seed_drops_the_same_units():
 def test_a_rate_of_one_is_refused():
     with pytest.raises(ValueError, match=r"at least 0 and less than 1, not 1\.0"):
         Dropout(1.0)
+
+
+def test_units_that_share_a_place_in_the_noise_are_dropped_together():
+    kept = masks(Dropout(0.5, noise_shape=(7, 1, 11)), (7, 5, 11))[0]
+    np.testing.assert_array_equal(kept, np.broadcast_to(kept[:, :1], (7, 5, 11)))
+    assert 0.2 < kept.mean() < 0.8
+
+
+def test_the_noise_shape_survives_the_configuration():
+    layer = Dropout.from_config(Dropout(0.5, noise_shape=(None, 1, 3)).get_config())
+    assert layer.noise_shape == (None, 1, 3)
+    assert masks(layer, (2, 5, 3)).shape == (1, 2, 5, 3)

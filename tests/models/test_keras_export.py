@@ -1,0 +1,37 @@
+"""Keras' own `export`."""
+
+import keras
+import numpy as np
+import pytest
+from conftest import without
+
+import keras_bert_impl as kbi
+
+ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
+
+
+@pytest.mark.skipif(not ON_TENSORFLOW, reason="what Keras can export there")
+def test_keras_exports_a_graph_of_token_ids(small_config, small_batch, tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    model, rows = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3), without(small_batch, "mask_positions")
+    model.export(tmp_path / "served", verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path / "served"))
+    served = loaded.serve({name: tf.constant(array) for name, array in rows.items()})
+    np.testing.assert_allclose(served, model.predict_on_batch(rows), atol=1e-5)
+
+
+@pytest.mark.skipif(ON_TENSORFLOW, reason="what Keras cannot export there")
+@pytest.mark.parametrize("kind", ["BertEncoder", "BertPretrainer", "BertTextClassifier"])
+def test_where_keras_cannot_export_the_message_says_what_can(kind, small_config, tmp_path):
+    pytest.importorskip("tensorflow")
+    encoder = kbi.BertEncoder(small_config)
+    model = {"BertEncoder": encoder}.get(kind) or getattr(kbi, kind)(encoder, *([3] if "Text" in kind else []))
+    with pytest.raises(
+        ValueError, match=rf"Keras cannot export {kind} .*export_saved_model\(model, directory\) writes"
+    ):
+        model.export(tmp_path / "served")
+
+
+def test_an_unknown_format_is_named(small_config, tmp_path):
+    with pytest.raises(ValueError, match="as 'coreml' here"):
+        kbi.BertEncoder(small_config).export(tmp_path / "served", format="coreml")

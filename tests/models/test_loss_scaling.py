@@ -1,0 +1,90 @@
+"""mixed_float16: gradients too small for it are kept by a scaled loss."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS, without
+from every_model import KINDS, MODELS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.optimization import BertAdamW
+
+LABELS = np.array([0, 2], "int32")
+
+
+@pytest.fixture
+def encoder(small_config):
+    return kbi.BertEncoder(small_config, dtype="mixed_float16")
+
+
+def functional(encoder):
+    """A model of a user's own."""
+    return keras.Model(encoder.input, keras.layers.Dense(3, dtype="float32")(encoder.output["pooled_output"]))
+
+
+def tiny_loss(labels, logits):
+    """Gradients of about 1e-9, which are 0 in float16."""
+    return 1e-8 * keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+
+
+def step_of_block(model, batch):
+    """How far a step of gradient descent with a tiny loss moves a kernel of the first block."""
+    model.compile(optimizer=keras.optimizers.SGD(1e8), loss=tiny_loss, **QUICK_STEPS)
+    kernel = next(weight for weight in model.weights if weight.path == "block_0/output/kernel")
+    before = keras.ops.convert_to_numpy(kernel).copy()
+    model.train_on_batch(without(batch, "mask_positions"), LABELS)
+    return np.abs(keras.ops.convert_to_numpy(kernel) - before).max()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "BertFeatureTagger"])  # which trains float32 alone
+def test_every_model_trains_with_a_scaled_loss(kind, encoder):
+    model = MODELS[kind](encoder)
+    if getattr(model, "optimizer", None) is not None:  # it comes compiled
+        assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+    model.compile(optimizer=BertAdamW(1e-3), loss="mse")
+    assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+
+
+def test_gradients_too_small_for_float16_arrive(encoder, small_batch):
+    assert step_of_block(kbi.BertTextClassifier(encoder, 3), small_batch) > 1e-4
+
+
+def test_training_with_a_scaled_loss_learns(encoder, small_batch):
+    model = kbi.BertTextClassifier(encoder, 3, dropout_rate=0.0)
+    model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, **QUICK_STEPS)
+    losses = [
+        float(np.ravel(model.train_on_batch(without(small_batch, "mask_positions"), LABELS))[0]) for _ in range(9)
+    ]
+    assert losses[-1] < 0.5 * losses[0]
+    inner = model.optimizer.inner_optimizer
+    assert int(inner.iterations) > 5 and float(inner.gradient_norm.value) < 100  # of the gradients without the scale
+
+
+def test_the_scale_survives_a_keras_file(encoder, small_batch, tmp_path):
+    model = kbi.BertTextClassifier(encoder, 3)
+    model.compile(optimizer=model.optimizer, loss=model.loss, **QUICK_STEPS)
+    model.train_on_batch(without(small_batch, "mask_positions"), LABELS)
+    model.optimizer.dynamic_scale.assign(96.0)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert float(reloaded.optimizer.dynamic_scale.value) == 96.0
+    assert int(reloaded.optimizer.iterations) == 1
+
+
+def test_a_model_of_a_user_s_own_that_loses_gradients_says_so_with_the_remedy(encoder, small_batch):
+    model = functional(encoder)
+    with pytest.warns(UserWarning, match=r"Set model\.dtype_policy = 'mixed_float16' before model\.compile\(\)"):
+        assert step_of_block(model, small_batch) == 0
+    model.dtype_policy = "mixed_float16"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert step_of_block(model, small_batch) > 1e-4
+
+
+def test_other_precisions_are_trained_without_a_word(small_config, small_batch):
+    model = functional(kbi.BertEncoder(small_config, dtype="mixed_bfloat16"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert step_of_block(model, small_batch) > 1e-4

@@ -1,0 +1,111 @@
+"""Models after Keras' `quantize`: what they compute, and what their files hold."""
+
+import gc
+import json
+
+import keras
+import numpy as np
+import pytest
+from every_model import KINDS, MODELS, inputs_of
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import huggingface, keras_hub
+
+pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize")
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def little_garbage():
+    """Keras collects garbage for each layer that it quantizes, which takes seconds among all that is imported here."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture
+def batch():
+    random = np.random.default_rng(3)
+    return {
+        "token_ids": random.integers(5, 53, (32, 7)).astype("int32"),
+        "segment_ids": np.tile(np.array([0, 0, 0, 0, 1, 1, 1], "int32"), (32, 1)),
+        "padding_mask": np.ones((32, 7), "int32"),
+        "mask_positions": np.tile(np.array([1, 3, 6], "int32"), (32, 1)),
+    }
+
+
+@pytest.fixture
+def make():
+    """A model wide enough for the errors of rounding to average out, with outputs that differ from row to row."""
+
+    def make(kind):
+        config = kbi.BertConfig(
+            vocabulary_size=53, hidden_size=32, num_layers=1, num_heads=2, intermediate_size=48, max_length=11
+        )
+        model = MODELS[kind](kbi.BertEncoder(config))
+        random = np.random.default_rng(5)
+        for weight in model.weights:
+            scale = 0.5 if weight.path.endswith("embeddings") else 0.1
+            if weight.path.endswith(("kernel", "embeddings")):
+                weight.assign(random.normal(size=weight.shape, scale=scale))
+        return model
+
+    return make
+
+
+def outputs_of(model, inputs):
+    return [np.asarray(array) for array in keras.tree.flatten(model.predict_on_batch(inputs))]
+
+
+@every_kind
+def test_int8_stays_within_two_percent_of_the_range_of_the_outputs(kind, make, batch):
+    model, inputs = make(kind), inputs_of(kind, batch)
+    exact = outputs_of(model, inputs)
+    model.quantize("int8")
+    for rounded, expected in zip(outputs_of(model, inputs), exact, strict=True):
+        difference = np.abs(rounded - expected).max()
+        assert 0 < difference < 0.02 * np.ptp(expected)
+
+
+@every_kind
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+def test_a_quantized_model_survives_its_keras_file(mode, kind, make, batch, tmp_path):
+    model, inputs = make(kind), inputs_of(kind, batch)
+    model.quantize(mode)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    for found, expected in zip(outputs_of(reloaded, inputs), outputs_of(model, inputs), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_quantized_weights_pass_to_another_process(make, batch, tmp_path):
+    # As the export of JAX and torch hands a model over: its description and its weights.
+    model, inputs = make("BertMaskedLM"), inputs_of("BertMaskedLM", batch)
+    model.quantize("int8")
+    model.save_weights(tmp_path / "model.weights.h5")
+    again = type(model).from_config(json.loads(json.dumps(model.get_config())))
+    again.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(outputs_of(again, inputs), outputs_of(model, inputs))
+
+
+def test_layers_left_as_they_were_come_back_so(make, batch, tmp_path):
+    model, inputs = make("BertTextClassifier"), inputs_of("BertTextClassifier", batch)
+    model.quantize("int8", filters="classifier|pooler|intermediate")
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    dtypes = {weight.path: weight.dtype for weight in reloaded.weights}
+    assert dtypes == {weight.path: weight.dtype for weight in model.weights}
+    assert (dtypes["pooler/kernel"], dtypes["token_embedding/embeddings"]) == ("int8", "float32")
+    np.testing.assert_array_equal(outputs_of(reloaded, inputs), outputs_of(model, inputs))
+
+
+@pytest.mark.parametrize("save", [huggingface.save, keras_hub.save, pytest.param(None, id="google")])
+def test_a_checkpoint_of_a_quantized_model_is_refused_with_the_reason(save, make, tmp_path):
+    if save is None:
+        pytest.importorskip("tensorflow")
+        from keras_bert_impl.checkpoints.google import save
+    model = make("BertMaskedLM")
+    model.quantize("int8")
+    with pytest.raises(ValueError, match=r"BertMaskedLM .* is quantized to int8, .* model\.save\('model\.keras'\)"):
+        save(model, tmp_path / "checkpoint")
+    assert not (tmp_path / "checkpoint").exists()

@@ -1,0 +1,114 @@
+"""The private names of Keras that the library uses or overrides: a version that renames one fails here, by its name."""
+
+import ast
+import pathlib
+import re
+import tomllib
+
+import keras
+import pytest
+
+from keras_bert_impl import mended_keras
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def built(layer_or_optimizer):
+    """A layer or optimizer with its weights, which only then has all of its attributes."""
+    if isinstance(layer_or_optimizer, keras.Layer):
+        layer_or_optimizer.build((None, 2))
+    else:
+        layer_or_optimizer.build([keras.Variable([1.0])])
+    return layer_or_optimizer
+
+
+# Of what, the name, and what goes wrong without it.
+USED = (
+    (
+        lambda: keras.optimizers.AdamW(),
+        "_clip_gradients",
+        "BertAdamW and BertLamb no longer clip nor sum over replicas",
+    ),
+    (lambda: keras.optimizers.AdamW(), "_apply_weight_decay", "BertAdamW decays weights a second time"),
+    (lambda: keras.optimizers.AdamW(), "_use_weight_decay", "BertAdamW and BertLamb cannot tell what decays"),
+    (lambda: keras.optimizers.AdamW(), "_get_variable_index", "BertAdamW and BertLamb do not find their moments"),
+    (lambda: built(keras.optimizers.AdamW()), "_momentums", "BertAdamW has no first moments"),
+    (lambda: built(keras.optimizers.AdamW()), "_velocities", "BertAdamW has no second moments"),
+    (lambda: built(keras.optimizers.Lamb()), "_momentums", "BertLamb has no first moments"),
+    (lambda: built(keras.optimizers.Lamb()), "_velocities", "BertLamb has no second moments"),
+    (lambda: built(keras.layers.Dense(3)), "_kernel", "merge_lora and layer_states do not find the weight below LoRA"),
+    (lambda: keras.layers.Dense(3), "_flatten_layers", "LoRA, layer_states and check_not_quantized see no sublayers"),
+    (lambda: keras.layers.Dense(3), "_get_call_context", "a loss of float16 that is not scaled is not reported"),
+    (lambda: keras.layers.Dropout(0.1), "seed_generator", "Dropout and rematerialized blocks draw other masks"),
+    (lambda: keras.random.SeedGenerator(), "_initial_seed", "Dropout cannot tell on torch whether a seed was given"),
+    (lambda: keras.Model, "_symbolic_build", "tpu/plan.py makes no metrics"),
+)
+# Of the TensorFlow backend alone, whose module others cannot import.
+USED_OF_TENSORFLOW = (
+    ("_all_reduce_sum_gradients", "gradients are summed over replicas twice"),
+    ("_maybe_symbolic_build", "fit of several processes fails on its first batch"),
+    ("_distribute_strategy", "fit of several processes fails on its first batch"),
+    ("reduce_per_replica", "fit of several processes fails on its metrics"),
+)
+
+
+@pytest.mark.parametrize(("owner", "name", "consequence"), USED, ids=[f"{name}-{what}" for _, name, what in USED])
+def test_keras_still_has_the_private_name(owner, name, consequence):
+    assert hasattr(owner(), name), f"Keras {keras.__version__} has no {name}, so that {consequence}."
+
+
+def test_a_layer_still_finds_the_outermost_layer_of_its_call():
+    found = []
+
+    class AsksWhoCalled(keras.layers.Layer):
+        def call(self, inputs):
+            found.append(self._get_call_context().entry_layer)
+            return inputs
+
+    model = keras.Sequential([keras.Input((2,)), AsksWhoCalled()])
+    model(keras.ops.ones((1, 2)))
+    assert found[-1] is model, f"Keras {keras.__version__}: an unscaled loss of float16 is not reported."
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="about Keras' TensorFlow backend")
+@pytest.mark.parametrize(("name", "consequence"), USED_OF_TENSORFLOW)
+def test_keras_still_has_the_private_name_of_its_tensorflow_backend(name, consequence):
+    from keras.src.backend.tensorflow import trainer
+
+    owners = (keras.optimizers.AdamW(), keras.Sequential([keras.Input((2,))]), trainer)
+    message = f"Keras {keras.__version__} has no {name} in its TensorFlow backend, so that {consequence}."
+    assert any(hasattr(owner, name) for owner in owners), message
+
+
+def test_the_keras_that_may_be_installed_is_the_one_that_was_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [bounds] = [line for line in project["dependencies"] if line.startswith("keras>")]
+    lowest, highest = (tuple(map(int, bound.split("."))) for bound in re.findall(r"[\d.]+", bounds))
+    tested = re.search(r"^keras==(\d+)\.(\d+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert lowest == tuple(map(int, tested.groups())) and highest == (lowest[0], lowest[1] + 1)
+    assert mended_keras.VERSIONS == (f"{lowest[0]}.{lowest[1]}",)
+
+
+def private_names(path):
+    """Private attributes that a file reads or sets, and private methods that it defines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        name = getattr(node, "attr", None) or getattr(node, "name", None)
+        if isinstance(node, ast.Attribute | ast.FunctionDef) and name.startswith("_") and not name.startswith("__"):
+            yield name
+
+
+def test_every_private_name_of_keras_that_is_used_is_held_above():
+    of_keras = {
+        *dir(keras.Sequential([keras.Input((2,)), keras.layers.Dense(3), keras.layers.Dropout(0.1)])),
+        *dir(built(keras.layers.Dense(3))),
+        *dir(built(keras.optimizers.AdamW())),
+        *dir(keras.random.SeedGenerator()),
+        *dir(keras.utils.PyDataset()),
+        *dir(keras.metrics.Mean()),
+        *dir(keras.losses.MeanSquaredError()),
+    }
+    files = [path for folder in ("keras_bert_impl", "training", "tpu") for path in (ROOT / folder).rglob("*.py")]
+    used = {name: path for path in files for name in private_names(path)}
+    held = {name for _, name, _ in USED} | {name for name, _ in USED_OF_TENSORFLOW}
+    missing = {name: str(used[name]) for name in of_keras & used.keys() - held}
+    assert not missing, f"these names are Keras' own: {missing}"

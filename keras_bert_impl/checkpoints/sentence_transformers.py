@@ -54,7 +54,7 @@ def read(directory, config, tokenizer):
     Returns: dict of pooling, normalize and, where it is said, sequence_length.
     Raises: ValueError naming the file and the module or setting that an embedder does not have.
     """
-    paths = _modules(directory / MODULES)
+    paths = _read_modules(directory / MODULES)
     settings = _checked(directory / paths["Transformer"] / TRANSFORMER_CONFIG, TRANSFORMER_SETTINGS)
     if settings.get("do_lower_case") and tokenizer() is not None and not tokenizer().lowercase:
         raise _refusal(directory / TRANSFORMER_CONFIG, "do_lower_case is true for a cased vocabulary")
@@ -99,7 +99,7 @@ def modes_of(pooling):
     return (pooling,) if isinstance(pooling, str) else tuple(pooling)
 
 
-def _modules(path):
+def _read_modules(path):
     """The folder of each module by its kind. Raises ValueError unless they are those of a BertTextEmbedder."""
     try:
         steps = [(str(step["type"]), str(step["path"]), step.get("kwargs")) for step in json.loads(path.read_bytes())]

@@ -225,6 +225,9 @@ def _refuse_behind_the_text(labels, counts, sizes):
 
 def _rows_of_numbers(values, name, sizes, padding):
     """Lists of numbers, one a text, as an array (texts, longest)."""
+    if isinstance(values, np.ndarray) and values.ndim == 2 and len(values) == len(sizes.tokens):
+        if values.shape[1] >= sizes.tokens.max(initial=0):
+            return to_array(values, name)
     rows = [to_array(row, f"{name}[{place}]") for place, row in enumerate(values)]
     if len(rows) != len(sizes.tokens):
         raise ValueError(f"{len(sizes.tokens):,} examples but {len(rows):,} {name}: each example needs its own.")

@@ -147,6 +147,25 @@ def test_arguments_by_place_are_those_of_keras(classifier):
     assert classifier.predict(TEXTS, 2, 0).shape == (5, 3)
 
 
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_batches_of_ones_own_are_shuffled_where_asked(classifier, shuffle):
+    class Batches(keras.utils.PyDataset):
+        def __init__(self, rows):
+            super().__init__()
+            self.rows, self.seen = rows, []
+
+        num_batches = 20
+
+        def __getitem__(self, index):
+            self.seen.append(index)
+            return self.rows, LABELS
+
+    batches = Batches(classifier.rows(TEXTS))
+    classifier.fit(batches, shuffle=shuffle, verbose=0)
+    in_order = str(list(range(20)))[1:-1]
+    assert (in_order in str(batches.seen)) is not shuffle and set(batches.seen) == set(range(20))
+
+
 def test_fit_learns_from_texts(classifier):
     classifier.compile(optimizer=BertAdamW(1e-2), loss=classifier.loss)
     classifier.fit(TEXTS, LABELS, epochs=60, verbose=0)

@@ -97,7 +97,8 @@ def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_pa
     losses = [row["loss"] for row in figures["history"]]
     assert len(losses) == 2 and losses[1] < losses[0]
     name, value = figures_of_files(task, run, tmp_path / "data")
-    assert figures[name] == pytest.approx(value, abs=1e-4)
+    # A file holds four decimals of a number of up to 5: its square is off by 2 * 5 * 0.00005 at most.
+    assert figures[name] == pytest.approx(value, abs=5e-4)
     for name in ("run.json", "metrics.json", "model/model.safetensors", "model/vocab.txt", *files):
         assert (run / name).is_file(), name
     assert not (run / "training_state").exists()

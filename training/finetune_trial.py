@@ -73,7 +73,8 @@ def trim(config, task, examples, class_names, checkpoint):
     length = min(config.sequence_length, checkpoint.config.max_length)
     parts = [task.featurize(checkpoint.tokenizer, part, class_names, length) for part in examples.values()]
     texts = [ids for part in parts for texts in (part.first, part.second or ()) for ids in texts]
-    return checkpoints.keep_words(checkpoint, np.unique(np.concatenate([np.zeros(0, int), *texts])))
+    # A list without ids, of an empty text, would make all of them floats.
+    return checkpoints.keep_words(checkpoint, np.unique(np.concatenate([np.array(ids, int) for ids in texts])))
 
 
 def untrim(config, task, class_names, model, checkpoint, kept, rates):

@@ -60,7 +60,7 @@ class PretrainConfig:
             number wait for the last of them. 20 or more where a step takes some milliseconds; 1 on torch.
         steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
             twentieth of all, at most 1,000.
-        validation_batches: batches of the validation split in each round.
+        validation_batches: batches of the validation split in each round, with rows of all its files.
         streams: deal the files out to so many streams, of which a batch takes equal shares and each of several JAX
             processes reads its own: for more than some 150 chips, where reading all of them is the bound. The batches
             are the same for any number of processes that divides it.
@@ -185,7 +185,7 @@ def fit(model, data, rounds, plan, directory):
             steps_per_epoch=steps,
             initial_epoch=first,
             epochs=whole_rounds if steps == size else first + 1,
-            validation_data=data.for_fit("validation").take(data.validation_batches),
+            validation_data=data.validation(),
             verbose=verbosity(),
             shuffle=False,  # the data set has shuffled
             callbacks=callbacks,

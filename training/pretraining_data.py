@@ -86,8 +86,8 @@ class PretrainingData:
         is_shared, part = distribution.is_shared(), distribution.part_of_batch()
         return distribution.shared(self.batches(split, whole_batches=is_shared, part=part, **options))
 
-    def batches(self, split, start_step=0, repeat=False, whole_batches=False, part=(0, 1)):
-        """A tf.data.Dataset of (inputs, labels)."""
+    def batches(self, split, start_step=0, repeat=False, whole_batches=False, part=(0, 1), most_rows=None):
+        """A tf.data.Dataset of (inputs, labels), see `read_training_data`."""
         shards = self._shards_of(split)
         return read_training_data(
             [f"{self.directory}/{shard['path']}" for shard in shards],
@@ -105,15 +105,20 @@ class PretrainingData:
             part=part,
             streams=self.streams,
             num_examples=[shard["examples"] for shard in shards],
+            most_rows=most_rows,
         )
+
+    def validation(self):
+        """`for_fit`: `validation_batches` with rows of all validation files."""
+        return self.for_fit("validation", most_rows=self.validation_batches * self.batch_size)
 
     def batch_at(self, step):
         """The training batch of a step, as NumPy arrays."""
         return next(self.batches("train", start_step=step, repeat=True).take(1).as_numpy_iterator())
 
-    def unmasked_rows(self, split):
+    def unmasked_rows(self, split, most_rows=None):
         """The `token_ids` of a split as they were before masking, (batch, length) at a time."""
-        for inputs, labels in self.batches(split).as_numpy_iterator():
+        for inputs, labels in self.batches(split, most_rows=most_rows).as_numpy_iterator():
             token_ids = inputs["token_ids"].copy()
             row, column = np.nonzero(labels["mask_weights"])
             token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]

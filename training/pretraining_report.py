@@ -60,8 +60,8 @@ class MoreOnTensorBoard(keras.callbacks.Callback):
 
     @functools.cached_property
     def batch(self):
-        """The first of the validation split: the same rows in every round."""
-        return next(self.data.batches("validation").take(1).as_numpy_iterator())
+        """A batch of the validation split, the same rows in every round."""
+        return next(self.data.batches("validation", most_rows=self.data.batch_size).as_numpy_iterator())
 
     def on_epoch_end(self, epoch, logs=None):
         with self.writer.as_default():

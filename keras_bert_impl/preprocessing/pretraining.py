@@ -1,7 +1,7 @@
 """The chain of pre-training data: documents to examples on disk, and examples to batches.
 
 documents -> WordPiece -> sentence pairs -> truncate -> lay out -> TFRecord   `shards`, `write_rows`
-TFRecord  -> shuffle -> batch -> parse -> mask                                `read_training_data`
+TFRecord  -> interleave and shuffle -> batch -> parse -> mask                 `read_training_data`
 """
 
 import numpy as np
@@ -22,6 +22,7 @@ from keras_bert_impl.preprocessing.packing import pad_rows
 from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
 from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
+from keras_bert_impl.preprocessing.shuffling import OPEN_FILES, WINDOW, shuffled_batches
 
 ROWS_AT_ONCE = 4096
 
@@ -120,6 +121,7 @@ def read_training_data(
     part=(0, 1),
     streams=1,
     num_examples=None,
+    most_rows=None,
 ):
     """Batches for `BertPretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
 
@@ -134,14 +136,15 @@ def read_training_data(
         static_masks: whether the files were written with static masks.
         packed: whether their rows hold several pairs.
         masking_unit: "token", "whole_word" or "span", see `masking.mask_tokens`.
-        repeat: epochs without end, each in an order of its own; otherwise one epoch in file order.
+        repeat: epochs without end, each in an order of its own, see `shuffling`; otherwise one epoch in file order.
         whole_batches: leave out a last, smaller batch also where there is no repeating: devices share a batch evenly.
         part: (number, of how many): the rows of each batch to read; of whole batches, for one of several processes.
             Of the others' rows nothing is parsed or masked.
-        streams: while repeating, the files are dealt out to so many streams, each shuffled on its own, and a batch
+        streams: while repeating, the files are dealt out to so many streams, each shuffled by itself, and a batch
             takes as many rows of each. A part of the batch then reads its own streams alone, and any number of parts
             that divides `streams` makes the same batches.
         num_examples: in each file; None counts them.
+        most_rows: where there is no repeating, read no more than that, of every file its share; None reads all.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.
@@ -176,9 +179,12 @@ def read_training_data(
     if repeat:
         batches = _repeated(paths, num_examples, batch_size, seed, start_step, streams, part)
         return batches.map(rows_of, tf.data.AUTOTUNE).prefetch(4)
-    total = sum(num_examples)
+    counts = _shares(num_examples, most_rows)
+    total = sum(counts)
     _check_fills(total, batch_size if whole_batches else 0)
-    batches = tf.data.TFRecordDataset(paths).batch(batch_size, drop_remainder=whole_batches)
+    files = tf.data.Dataset.from_tensor_slices((paths, np.int64(counts)))
+    records = files.flat_map(lambda path, count: tf.data.TFRecordDataset(path).take(count))
+    batches = records.batch(batch_size, drop_remainder=whole_batches)
     batches = batches.map(lambda records: (_cut(records, part), 0)).map(rows_of, tf.data.AUTOTUNE)
     # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
     size = total // batch_size if whole_batches else -(-total // batch_size)
@@ -189,8 +195,8 @@ def _repeated(paths, num_examples, batch_size, seed, start_step, streams, part):
     """Records of a part of each batch and the epoch they are in, of all or of each, without end."""
 
     def stream(number):
-        files, count = paths[number::streams], sum(num_examples[number::streams])
-        return _endless_batches(files, count, batch_size // streams, seed, start_step, streams)
+        files, counts = paths[number::streams], num_examples[number::streams]
+        return _endless_batches(files, counts, batch_size // streams, seed, start_step, number, streams)
 
     if streams == 1:
         return stream(0).map(lambda records, epoch: (_cut(records, part), epoch))
@@ -208,27 +214,28 @@ def check_streams(streams, batch_size, parts, num_files):
         )
 
 
-def _endless_batches(paths, num_examples, batch_size, seed, start_step, streams):
-    """Batches of records and the epoch they are in, each epoch in an order of its own, from a step on."""
-    _check_fills(num_examples, batch_size)
-    records = tf.data.TFRecordDataset(paths)
-
-    def shuffled(epoch):
-        # The seed of flat_map's graph alone: `shuffle` mixes it with its own, and the order is to depend on `seed`
-        # only, not on the program's global seed. (Where that is 0, `shuffle` even fails on a seed that is a tensor.)
-        tf.random.set_seed(1)
-        # A buffer of a hundred thousand rows, as they are on disk: the whole of a small corpus, a good mix of a large
-        # one.
-        return records.shuffle(-(-100_000 // streams), seed=seed + epoch)
+def _endless_batches(paths, num_examples, batch_size, seed, start_step, stream, streams):
+    """Batches of records of a stream, and the epoch they are in, each epoch in an order of its own, from a step on."""
+    count = sum(num_examples)
+    _check_fills(count, batch_size)
+    # All streams together, not each, have so many rows in memory and so many files open.
+    limits = {"window": -(-WINDOW // streams), "open_files": -(-OPEN_FILES // streams)}
 
     def batches_of(epoch):
-        batches = shuffled(epoch).skip(tf.where(epoch == first, rows_done, 0)).batch(batch_size, drop_remainder=True)
-        return batches.map(lambda batch: (batch, epoch))
+        batches = shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream, **limits)
+        return batches.skip(tf.where(epoch == first, done, 0)).map(lambda batch: (batch, epoch))
 
-    # Epochs that are over are not read again, and rows of this one that are not masked.
-    first, done = divmod(start_step, num_examples // batch_size)
-    rows_done = tf.constant(done * batch_size, tf.int64)
+    # Epochs that are over are not read again, and rows of this one that are over are neither parsed nor masked.
+    first, done = (tf.constant(number, tf.int64) for number in divmod(start_step, count // batch_size))
     return tf.data.Dataset.range(first, np.iinfo("int64").max).flat_map(batches_of)
+
+
+def _shares(num_examples, most_rows):
+    """How many rows of each file make up `most_rows` together, as many of each as it has for its size."""
+    if most_rows is None or most_rows >= sum(num_examples):
+        return num_examples
+    ends = np.cumsum(num_examples, dtype=np.int64) * most_rows // sum(num_examples)
+    return np.diff(ends, prepend=0).tolist()
 
 
 def _check_fills(num_examples, batch_size):

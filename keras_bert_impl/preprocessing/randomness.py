@@ -32,6 +32,8 @@ class Stream(enum.IntEnum):
     OTHER_SENTENCE = 11
     SENTENCE_ORDER = 12
     SPAN_LENGTH = 13
+    FILE_ORDER = 14
+    ROW_ORDER = 15
 
 
 def random_keys(stream, seed, *counters):

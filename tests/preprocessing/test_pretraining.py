@@ -30,21 +30,56 @@ def assert_equal(ours, others):
         tf.nest.map_structure(np.testing.assert_array_equal, one, other)
 
 
-def differ(one, other):
-    return not np.array_equal(one[0]["token_ids"], other[0]["token_ids"])
+def unmasked(found):
+    """The rows of batches as they were before masking, in their order: whatever the masks, equal rows are equal."""
+    rows = []
+    for inputs, labels in found:
+        for row, token_ids in enumerate(inputs["token_ids"].copy()):
+            chosen = labels["mask_weights"][row] > 0
+            token_ids[inputs["mask_positions"][row][chosen]] = labels["mask_ids"][row][chosen]
+            rows.append(token_ids.tobytes())
+    return rows
 
 
-def test_batches_depend_on_the_seed_alone(paths):
-    # A global seed of 0 made tf.data refuse a seed that is a tensor.
+FORMATS = {"dynamic": {}, "static": {"static_masks": True}, "packed": {"packed": True}}
+
+
+@pytest.fixture(params=FORMATS)
+def written(request, tmp_path):
+    """Files of one of the formats, and what `batches` has to be told of it."""
+    paths = [tmp_path / "1", tmp_path / "2"]
+    for number, path in enumerate(paths):
+        write_rows(path, tokens(20), TOKENIZER, number=number, **SHAPE, **FORMATS[request.param])
+    return paths, FORMATS[request.param]
+
+
+def test_batches_depend_on_the_seed_alone(written):
+    paths, options = written
     tf.random.set_seed(0)
-    ours = batches(paths, 12, seed=5)
+    ours = batches(paths, 6, seed=5, **options)
     tf.random.set_seed(3)
-    assert_equal(ours, batches(paths, 12, seed=5))
-    assert any(map(differ, ours, batches(paths, 12, seed=6)))
+    assert_equal(ours, batches(paths, 6, seed=5, **options))
+    assert unmasked(ours) != unmasked(batches(paths, 6, seed=6, **options))
 
 
-def test_a_run_that_goes_on_sees_what_it_would_have_seen(paths):
-    assert_equal(batches(paths, 20)[13:], batches(paths, 7, start_step=13))
+def test_every_epoch_has_its_own_order_of_rows_in_which_files_mix(written):
+    paths, options = written
+    of_file = [set(unmasked(batches([path], repeat=False, **options))) for path in paths]
+    steps = len(unmasked(batches(paths, repeat=False, **options))) // ROWS_OF_A_BATCH
+    found = batches(paths, 2 * steps, **options)
+    first, second = unmasked(found[:steps]), unmasked(found[steps:])
+    assert first != second
+    for rows in first, second:
+        half = rows[: len(rows) // 2]
+        assert all(0.25 < sum(row in of_one for row in half) / len(half) for of_one in of_file)
+
+
+def test_a_run_that_goes_on_sees_what_it_would_have_seen(written):
+    paths, options = written
+    steps = len(unmasked(batches(paths, repeat=False, **options))) // ROWS_OF_A_BATCH
+    found = batches(paths, steps + 3, **options)
+    for start in (2, steps, steps + 1):  # in the first epoch, at the end of it, in the second
+        assert_equal(found[start:], batches(paths, steps + 3 - start, start_step=start, **options))
 
 
 def joined(parts):
@@ -68,7 +103,7 @@ def test_streams_make_the_same_batches_in_any_number_of_processes(paths):
     steps = sum(1 for _ in tf.data.TFRecordDataset(str(paths[1]))) // 2
     of_file = {row.tobytes() for inputs, _ in batches(paths[1:], repeat=False) for row in inputs["segment_ids"]}
     assert {row.tobytes() for inputs, _ in parts[1][:steps] for row in inputs["segment_ids"]} <= of_file
-    assert any(map(differ, parts[1][:steps], parts[1][steps : 2 * steps]))
+    assert unmasked(parts[1][:steps]) != unmasked(parts[1][steps : 2 * steps])
 
 
 @pytest.mark.parametrize(("streams", "part"), [(3, (0, 1)), (4, (0, 1)), (2, (0, 4))])
@@ -83,10 +118,33 @@ def test_shapes_of_whole_batches_are_static(paths):
         assert all(each.shape.is_fully_defined() for each in tf.nest.flatten(spec)), spec
 
 
-def test_every_epoch_has_its_own_order_and_masks(paths):
+def test_every_epoch_has_its_own_masks(paths):
+    def masks(found):
+        """Where the masks of each row are."""
+        positions = np.concatenate([inputs["mask_positions"] for inputs, _ in found])
+        return dict(zip(unmasked(found), positions.tolist(), strict=True))
+
     steps = len(batches(paths, repeat=False))
-    first, second = batches(paths, 2 * steps)[:steps], batches(paths, 2 * steps)[steps:]
-    assert any(map(differ, first, second))
+    found = batches(paths, 2 * steps)
+    first, second = masks(found[:steps]), masks(found[steps:])
+    assert any(first[row] != second[row] for row in first.keys() & second.keys())
+
+
+@pytest.mark.parametrize("most_rows", [2, 7, 12])
+def test_a_part_of_the_rows_has_rows_of_every_file(tmp_path, most_rows):
+    """Of three files, with twice and three times the text of the first."""
+    paths = [tmp_path / str(number) for number in range(3)]
+    counts = [write_rows(path, tokens(9 * (n + 1)), TOKENIZER, number=n, **SHAPE)[0] for n, path in enumerate(paths)]
+    found = batches(paths, repeat=False, most_rows=most_rows)
+    rows = unmasked(found)
+    assert len(rows) == most_rows and len(found) == -(-most_rows // ROWS_OF_A_BATCH)
+    expected = [row for path in paths for row in unmasked(batches([path], repeat=False))]
+    starts = np.cumsum([0, *counts[:-1]])
+    ends = [0, *(np.cumsum(counts) * most_rows // sum(counts))]
+    shares = np.diff(ends)
+    assert rows == [row for start, share in zip(starts, shares, strict=True) for row in expected[start : start + share]]
+    assert most_rows < 7 or (shares > 0).all()
+    assert_equal(batches(paths, repeat=False, most_rows=10**6), batches(paths, repeat=False))
 
 
 def test_evaluation_reads_every_row_once_and_says_how_many_batches(paths):

@@ -1,0 +1,101 @@
+"""In what order training rows come. Of each row, the tests know the file and the place in it."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert_impl.preprocessing.shuffling import shuffled_batches
+
+BATCH, WINDOW = 20, 3000
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes files of so many rows each, "file place"; gives the arguments of `shuffled_batches` for them."""
+
+    def call(counts):
+        paths = [str(tmp_path / f"{number:04d}") for number in range(len(counts))]
+        for number, (path, count) in enumerate(zip(paths, counts, strict=True)):
+            with tf.io.TFRecordWriter(path) as writer:
+                for place in range(count):
+                    writer.write(f"{number} {place}")
+        return paths, list(counts)
+
+    return call
+
+
+def rows_of_epoch(files, epoch=0, seed=3, open_files=128, window=WINDOW):
+    """Files and places, (rows, 2), in the order in which they come."""
+    batches = shuffled_batches(*files, BATCH, seed, epoch, window=window, open_files=open_files)
+    return np.array([record.split() for batch in batches.as_numpy_iterator() for record in batch]).astype(int)
+
+
+def correlation(values):
+    return np.corrcoef(np.arange(len(values)), values)[0, 1]
+
+
+EQUAL = [500] * 60
+# Very uneven, and in the order that tells most: long ones last.
+UNEVEN = np.linspace(10, 990, 60).astype(int).tolist()
+
+
+@pytest.mark.parametrize("counts", [EQUAL, UNEVEN], ids=["equal", "uneven"])
+@pytest.mark.parametrize("open_files", [128, 15], ids=["all_open", "some_open"])
+def test_when_a_row_comes_says_nothing_of_its_file(write, counts, open_files):
+    """Ten windows of rows, in each of two epochs. File by file the correlation would be 0.9."""
+    files = write(counts)
+    for epoch in range(2):
+        assert abs(correlation(rows_of_epoch(files, epoch, open_files=open_files)[:, 0])) < 0.05
+
+
+@pytest.mark.parametrize("counts", [EQUAL, UNEVEN], ids=["equal", "uneven"])
+def test_every_tenth_of_an_epoch_has_the_share_of_every_file(write, counts):
+    tenths = np.split(rows_of_epoch(write(counts))[:, 0], 10)
+    shares = np.array([np.bincount(tenth, minlength=len(counts)) for tenth in tenths])
+    expected = np.array(counts) / 10
+    assert (np.abs(shares - expected) <= 0.12 * expected + 2).all()
+
+
+def test_rows_of_a_file_that_follow_one_another_on_disk_do_not_when_they_come(write):
+    """Taken in turn and not shuffled, the places in a file would rise all the time."""
+    found = rows_of_epoch(write([400] * 25), window=10_000)
+    of_one = found[found[:, 0] == 11, 1]
+    assert abs(correlation(of_one)) < 0.15 and abs(correlation(found[:, 1])) < 0.02
+
+
+def test_an_epoch_has_every_row_once(write):
+    """All but what fills no batch."""
+    counts = [2, 301, 57, 0, 5, 400, 333]
+    for open_files in (128, 3):
+        found = [tuple(row) for row in rows_of_epoch(write(counts), open_files=open_files, window=90)]
+        assert len(found) == len(set(found)) == sum(counts) // BATCH * BATCH
+
+
+def test_of_more_files_than_are_open_each_epoch_begins_with_others(write):
+    """Groups of five files: which of them comes first is drawn for each epoch and seed."""
+    files = write([120] * 25)
+
+    def firsts(epoch, seed):
+        return set(rows_of_epoch(files, epoch, seed, open_files=5, window=300)[:300, 0])
+
+    found = [firsts(0, 3), firsts(1, 3), firsts(2, 3), firsts(0, 4)]
+    assert len(set(map(frozenset, found))) == 4
+    for files_of_one in found:
+        assert {file // 5 for file in files_of_one} == set(range(5)), "the start has files from the whole of the list"
+
+
+def test_an_order_depends_on_seed_epoch_and_stream_alone(write):
+    files = write([70] * 3)
+    tf.random.set_seed(0)
+    first = rows_of_epoch(files)
+    tf.random.set_seed(5)
+    np.testing.assert_array_equal(first, rows_of_epoch(files))
+    orders = [first, rows_of_epoch(files, epoch=1), rows_of_epoch(files, seed=4)]
+    orders += [rows_of_epoch(files, epoch=1, seed=2)]  # as many as seed 3 and epoch 0 together
+    assert len({order.tobytes() for order in orders}) == 4
+
+
+def test_an_epoch_does_not_end_with_a_short_window(write):
+    """A row more than a window: those at the ends of the files would come last in every epoch."""
+    found = rows_of_epoch(write([505] * 2), window=1000)
+    assert (found[-10:, 1] < 400).any()

@@ -43,7 +43,8 @@ def shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream=0, win
     Returns: tf.data.Dataset of strings (batch_size,).
     """
     # Of no rows no turns can be made.
-    paths, num_examples = zip(*((path, count) for path, count in zip(paths, num_examples, strict=True) if count))
+    with_rows = [(path, count) for path, count in zip(paths, num_examples, strict=True) if count]
+    paths, num_examples = zip(*with_rows, strict=True)
     total = sum(num_examples)
     windows = max(1, round(total / window))  # of equal size: no short one in which an epoch would always end
     turns = windows * TURNS_IN_WINDOW

@@ -6,14 +6,16 @@ import keras
 
 
 def warn_of_unscaled_loss(layer):
-    """Warns if a model that trains a layer of mixed_float16 leaves its loss as it is.
+    """Warns if the model that calls a layer of mixed_float16 was compiled to train and leaves its loss as it is.
 
     Keras scales the loss of a model whose own dtype policy is mixed_float16. That of the models here is their
     encoder's; that of a model somebody else builds on an encoder is Keras' global one, whatever its layers compute in.
     """
     if layer.dtype_policy.name != "mixed_float16":
         return
-    model = layer._get_call_context().entry_layer  # the outermost layer of this call
+    # The outermost layer of this call; in a training step of JAX, which calls no model as such, the layer itself. There
+    # it is found before the first step, when Keras asks for the shapes of all outputs.
+    model = layer._get_call_context().entry_layer
     optimizer = getattr(model, "optimizer", None)
     is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
     if optimizer is None or is_scaled or optimizer.loss_scale_factor:

@@ -112,6 +112,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         return (outputs, probabilities) if return_probabilities else outputs
 
     def compute_output_spec(self, inputs, attention_mask=None, training=False, return_probabilities=False):
+        warn_of_unscaled_loss(self)
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_probabilities:
             return outputs

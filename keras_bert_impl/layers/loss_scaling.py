@@ -13,15 +13,15 @@ def warn_of_unscaled_loss(layer):
     """
     if layer.dtype_policy.name != "mixed_float16":
         return
-    # The outermost layer of this call; in a training step of JAX, which calls no model as such, the layer itself. There
-    # it is found before the first step, when Keras asks for the shapes of all outputs.
+    # The outermost layer of this call. A training step of JAX calls no model as such, and it is then the layer itself;
+    # but before the first step Keras calls the model to see its shapes, as if to predict.
     model = layer._get_call_context().entry_layer
     optimizer = getattr(model, "optimizer", None)
     is_scaled = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
     if optimizer is None or is_scaled or optimizer.loss_scale_factor:
         return
     warnings.warn(
-        f"The model {model.name!r} trains layers of mixed_float16, but its optimizer does not scale the loss: "
+        f"The model {model.name!r} has layers of mixed_float16, but its optimizer does not scale the loss: in training "
         "gradients below 6e-8 become 0. Set model.dtype_policy = 'mixed_float16' before model.compile(), or compile "
         "with keras.optimizers.LossScaleOptimizer(optimizer).",
         stacklevel=2,

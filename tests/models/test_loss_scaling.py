@@ -53,11 +53,12 @@ def test_gradients_too_small_for_float16_arrive(encoder, small_batch):
 
 
 def test_training_with_a_scaled_loss_learns(small_config, small_batch):
-    config = dataclasses.replace(small_config, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
+    # With dropout of attention: JAX has no fused attention in float16 on a CPU.
+    config = dataclasses.replace(small_config, hidden_dropout_rate=0.0)
     model = kbi.BertTextClassifier(kbi.BertEncoder(config, dtype="mixed_float16"), 3)
     model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, **QUICK_STEPS)
     losses = [
-        float(np.ravel(model.train_on_batch(without(small_batch, "mask_positions"), LABELS))[0]) for _ in range(9)
+        float(np.ravel(model.train_on_batch(without(small_batch, "mask_positions"), LABELS))[0]) for _ in range(15)
     ]
     assert losses[-1] < 0.5 * losses[0]
     inner = model.optimizer.inner_optimizer

@@ -83,8 +83,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.output_norm.build(inputs_shape)
 
     def call(self, inputs, attention_mask=None, training=False, return_probabilities=False):
-        if training:
-            warn_of_unscaled_loss(self)
+        warn_of_unscaled_loss(self)
         if training and self.rematerialize:
             return self._rematerialized(inputs, attention_mask)
         return self._transform(inputs, attention_mask, training, return_probabilities)

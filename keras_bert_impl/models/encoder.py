@@ -6,12 +6,12 @@ from keras_bert_impl import checkpoints, features
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
-from keras_bert_impl.models.keras_export import KerasExportMixin
+from keras_bert_impl.models.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertEncoder(KerasExportMixin, keras.Model):
+class BertEncoder(KerasMethodsMixin, keras.Model):
     """The transformer encoder of Devlin et al. 2019, as a functional model.
 
     Args:

@@ -30,7 +30,8 @@ def restore_layer_states(model, config):
     if states is None:
         return model
     for group in states["quantized"]:
-        model.quantize(
+        keras.Model.quantize(  # as it is recorded, whatever a model's own method makes of a mode
+            model,
             group["mode"],
             config=keras.saving.deserialize_keras_object(group["config"]),
             filters=lambda layer, paths=frozenset(group["paths"]): (

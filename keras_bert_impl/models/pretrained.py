@@ -6,7 +6,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.layers import Dropout
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.models.initialization import build_filled, kernel_initializer
-from keras_bert_impl.models.keras_export import KerasExportMixin
+from keras_bert_impl.models.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -18,7 +18,7 @@ HEADS_NAMED_CLASSIFIER = (
 SHORTEST_ROW = 3
 
 
-class PretrainedMixin(KerasExportMixin):
+class PretrainedMixin(KerasMethodsMixin):
     """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
 
     The model has the attributes `encoder`, `tokenizer` and `sequence_length`, takes them in its constructor, and names

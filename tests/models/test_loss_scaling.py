@@ -1,5 +1,6 @@
 """mixed_float16: gradients too small for it are kept by a scaled loss."""
 
+import dataclasses
 import warnings
 
 import keras
@@ -51,11 +52,13 @@ def test_gradients_too_small_for_float16_arrive(encoder, small_batch):
     assert step_of_block(kbi.BertTextClassifier(encoder, 3), small_batch) > 1e-4
 
 
-def test_training_with_a_scaled_loss_learns(encoder, small_batch):
-    model = kbi.BertTextClassifier(encoder, 3, dropout_rate=0.0)
+def test_training_with_a_scaled_loss_learns(small_config, small_batch):
+    # With dropout of attention: JAX has no fused attention in float16 on a CPU.
+    config = dataclasses.replace(small_config, hidden_dropout_rate=0.0)
+    model = kbi.BertTextClassifier(kbi.BertEncoder(config, dtype="mixed_float16"), 3)
     model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, **QUICK_STEPS)
     losses = [
-        float(np.ravel(model.train_on_batch(without(small_batch, "mask_positions"), LABELS))[0]) for _ in range(9)
+        float(np.ravel(model.train_on_batch(without(small_batch, "mask_positions"), LABELS))[0]) for _ in range(15)
     ]
     assert losses[-1] < 0.5 * losses[0]
     inner = model.optimizer.inner_optimizer

@@ -12,6 +12,8 @@ import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import huggingface, keras_hub
 
 pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize")
+# As Keras' own default: activations in eight bits, too, a scale for each token.
+ALL_ROUNDED = keras.quantizers.Int8QuantizationConfig(activation_quantizer=keras.quantizers.AbsMaxQuantizer(axis=-1))
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -67,11 +69,24 @@ def test_int8_stays_within_two_percent_of_the_range_of_the_outputs(kind, make, b
         assert 0 < difference < 0.02 * np.ptp(expected)
 
 
+@pytest.mark.parametrize("kind", ["BertMaskedLM", "BertTextClassifier"])
+def test_activations_are_rounded_when_a_configuration_says_so(kind, make, batch):
+    inputs, errors = inputs_of(kind, batch), []
+    for arguments in ({"mode": "int8"}, {"config": ALL_ROUNDED}):
+        model = make(kind)
+        exact = model.predict_on_batch(inputs)
+        model.quantize(**arguments)
+        errors.append(np.abs(model.predict_on_batch(inputs) - exact).max() / np.ptp(exact))
+    assert 0 < errors[0] < errors[1] < 0.02
+
+
 @every_kind
-@pytest.mark.parametrize("mode", ["int8", "int4"])
-def test_a_quantized_model_survives_its_keras_file(mode, kind, make, batch, tmp_path):
+@pytest.mark.parametrize(
+    "how", [{"mode": "int8"}, {"mode": "int4"}, {"config": ALL_ROUNDED}], ids=["int8", "int4", "all"]
+)
+def test_a_quantized_model_survives_its_keras_file(how, kind, make, batch, tmp_path):
     model, inputs = make(kind), inputs_of(kind, batch)
-    model.quantize(mode)
+    model.quantize(**how)
     model.save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
     for found, expected in zip(outputs_of(reloaded, inputs), outputs_of(model, inputs), strict=True):
@@ -86,6 +101,14 @@ def test_quantized_weights_pass_to_another_process(make, batch, tmp_path):
     again = type(model).from_config(json.loads(json.dumps(model.get_config())))
     again.load_weights(tmp_path / "model.weights.h5")
     np.testing.assert_array_equal(outputs_of(again, inputs), outputs_of(model, inputs))
+
+
+def test_a_layer_quantized_by_itself_comes_back_as_it_was(make, batch, tmp_path):
+    model, inputs = make("BertTextClassifier"), inputs_of("BertTextClassifier", batch)
+    model.get_layer("pooler").quantize("int8")
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(outputs_of(reloaded, inputs), outputs_of(model, inputs))
 
 
 def test_layers_left_as_they_were_come_back_so(make, batch, tmp_path):

@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_impl.preprocessing.masking import mask_tokens
+from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
 PAD, CLS, SEP, MASK = 0, 1, 2, 3
 VOCABULARY_SIZE = 1000
@@ -26,12 +27,12 @@ def rows_of(num_tokens, length):
     }
 
 
-def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, **rates):
+def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL_IDS, **rates):
     return mask_tokens(
         rows,
         vocabulary_size=VOCABULARY_SIZE,
         mask_id=MASK,
-        special_ids=SPECIAL_IDS,
+        special_ids=special_ids,
         seed=seed,
         epoch=epoch,
         predictions_per_sequence=predictions_per_sequence,
@@ -113,6 +114,18 @@ def test_special_tokens_are_never_masked():
     assert not np.isin(labels, SPECIAL_IDS).any()
 
 
+def test_neither_special_ids_of_any_number_nor_padding_of_any_id_are_masked():
+    rows = {
+        "token_ids": tf.constant([[400, 500, 600, 500, 4, 999, 7]], tf.int32),
+        "padding_mask": tf.constant([[1, 1, 1, 1, 1, 1, 0]], tf.int32),
+        "example_index": tf.constant([0], tf.int64),
+    }
+    rates = {"masking_rate": 1.0, "mask_token_rate": 1.0}
+    masked = mask(rows, predictions_per_sequence=7, special_ids=np.array([500, 700]), **rates)
+    assert masked["token_ids"].numpy().tolist() == [[MASK, 500, MASK, 500, MASK, MASK, 7]]
+    assert masked["mask_positions"].numpy().tolist() == [[0, 2, 4, 5, 0, 0, 0]]
+
+
 def test_row_of_special_tokens_predicts_nothing():
     rows = rows_of([2, 2, 2], 5)
     masked = mask(rows, predictions_per_sequence=3)
@@ -158,9 +171,11 @@ def test_epoch_may_be_a_tensor():
         np.testing.assert_array_equal(positions, mask(rows, epoch=epoch)["mask_positions"])
 
 
-def test_more_predictions_than_tokens_are_refused():
-    with pytest.raises(ValueError, match=r"predictions_per_sequence 20 exceeds the 7 tokens .* use 1"):
-        mask(rows_of([7], 7))
+@pytest.mark.parametrize(("length", "advised"), [(2, 1), (7, 1), (17, 3)])
+def test_more_predictions_than_tokens_are_refused(length, advised):
+    complaint = rf"predictions_per_sequence 20 exceeds the {length} tokens of a row\. .* 15% of them: use {advised}\.$"
+    with pytest.raises(ValueError, match=complaint):
+        mask(rows_of([length], length))
 
 
 # Of the made-up vocabulary every third id goes on a word.
@@ -239,3 +254,61 @@ def test_words_and_spans_are_the_same_in_any_batch_and_in_a_data_set(unit):
     for name in ("token_ids", "mask_positions", "mask_ids", "mask_weights"):
         np.testing.assert_array_equal(together[name], np.concatenate([one[name] for one in apart]))
         np.testing.assert_array_equal(together[name], mapped[name])
+
+
+def rows_of_text(rows):
+    """A batch of rows of ids, [CLS] and [SEP] wherever one likes, filled up with padding."""
+    lengths = [len(row) for row in rows]
+    return {
+        "token_ids": tf.ragged.constant(rows, tf.int32, ragged_rank=1).to_tensor(PAD),
+        "padding_mask": tf.sequence_mask(lengths, dtype=tf.int32),
+        "example_index": tf.range(len(rows), dtype=tf.int64),
+    }
+
+
+def hostile_rows():
+    """Rows where spans meet ends and each other: several segments, nothing but text, nothing of it, single words."""
+    text = np.random.default_rng(5).integers(4, VOCABULARY_SIZE, (40, 23)).tolist()
+    rows = [[CLS, *row[:9], SEP, *row[9:], SEP] for row in text[:20]] + [row + row[:3] for row in text[20:30]]
+    rows += [[CLS, SEP], [4], [CLS, 4, SEP, 4, SEP, 5, SEP, 7, SEP, 8, SEP, 10], [CLS, 4, 6, 9, 12, SEP]]
+    return rows_of_text(rows + [[CLS, *row[:length], SEP] for length, row in enumerate(text[30:], start=1)])
+
+
+def draws_of(stream, row, count):
+    return uniforms(random_keys(stream, 1, 0, row), tf.range(count)).numpy()
+
+
+def words_by_loop(words, room, row):
+    """The positions that whole-word masking chooses, by the draws of the row: word i has the draw i, from 1."""
+    draws, chosen = draws_of(Stream.MASK_POSITION, row, len(words) + 1), set()
+    for number in sorted(range(1, len(words) + 1), key=lambda number: -draws[number]):
+        if len(words[number - 1]) <= room - len(chosen):
+            chosen.update(words[number - 1])
+    return chosen
+
+
+def spans_by_loop(words, room, row):
+    """Likewise for spans: up to so many words of one segment, those chosen before skipped, the last span cut."""
+    draws, chosen = draws_of(Stream.MASK_POSITION, row, len(words) + 1), set()
+    shares = np.cumsum([0.8**length for length in range(10)])
+    lengths = 1 + np.searchsorted(shares / shares[-1], draws_of(Stream.SPAN_LENGTH, row, len(words) + 1))
+    for number in sorted(range(1, len(words) + 1), key=lambda number: -draws[number]):
+        span = words[number - 1 : number - 1 + lengths[number]]
+        if span[0][0] in chosen:
+            continue
+        for before, word in zip([None, *span], span, strict=False):
+            if before and before[-1] + 1 != word[0]:
+                break  # a special token between: the segment ends
+            chosen.update(position for position in word if position not in chosen and len(chosen) < room)
+    return chosen
+
+
+@pytest.mark.parametrize(("unit", "by_loop"), [("whole_word", words_by_loop), ("span", spans_by_loop)])
+@pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
+def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, masking_rate):
+    rows = hostile_rows()
+    masked = mask(rows, predictions_per_sequence=26, masking_rate=masking_rate, **UNITS[unit])
+    num_tokens = rows["padding_mask"].numpy().sum(axis=1)
+    for row, (ids, chosen) in enumerate(zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True)):
+        room = max(1, round(num_tokens[row] * masking_rate))
+        assert chosen == by_loop(words_of(ids), room, row), row

@@ -16,6 +16,8 @@ import pytest
 REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 # These folders are about tf.data and SavedModel; the TensorFlow run of the tests covers them.
 TENSORFLOW_ONLY = ("preprocessing", "export", "notebooks")
+# These compute nothing on a backend: text, files and figures in NumPy. They run once, with TensorFlow.
+WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "checkpoints/test_hub.py", "test_config.py", "test_runs.py")
 # Of the scripts, what depends on the backend.
 ON_EVERY_BACKEND = ("test_resumption.py", "test_finetune_backends.py", "test_finetune_devices.py")
 
@@ -24,6 +26,7 @@ if keras.backend.backend() != "tensorflow":
     scripts = pathlib.Path(__file__).with_name("training").glob("test_*.py")
     collect_ignore = [
         *TENSORFLOW_ONLY,
+        *WITHOUT_BACKEND,
         *(f"training/{path.name}" for path in scripts if path.name not in ON_EVERY_BACKEND),
     ]
 

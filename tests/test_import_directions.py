@@ -55,6 +55,7 @@ def imported_names(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of the source alone: once is enough")
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_imports_only_what_stands_above_it(path):
     assert place_of(path) in ORDER, f"{place_of(path)} has no place in the order yet"
@@ -68,6 +69,7 @@ def test_everything_in_the_order_is_there():
     assert set(ORDER) == {place_of(path) for path in MODULES}
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of the source alone: once is enough")
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_module_names_a_backend_where_all_three_run(path):
     if place_of(path) not in MAY_IMPORT_TENSORFLOW and path not in (TF1_READER, *OF_BACKENDS):

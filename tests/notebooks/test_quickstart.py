@@ -32,8 +32,8 @@ def code_cells(notebook):
 
 
 def printed(cell):
-    """The lines that a cell has printed."""
-    return "".join(output.get("text", "") for output in cell.outputs).splitlines()
+    """The lines that a cell has printed; warnings, which depend on the text, go to another stream."""
+    return "".join(output.text for output in cell.outputs if output.get("name") == "stdout").splitlines()
 
 
 def settings_of(notebook):

@@ -7,6 +7,7 @@ import pathlib
 import keras
 import numpy as np
 import pytest
+import scipy.special
 import seqeval.metrics
 import sklearn.metrics
 import tensorflow as tf
@@ -173,6 +174,9 @@ def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path
     lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
     logits = model.predict(([row["text"] for row in lines], [row["text_pair"] for row in lines]), verbose=0)
     assert [model.class_names[place] for place in logits.argmax(-1)] == [row["predicted"] for row in lines]
+    written = [list(row["probabilities"].values()) for row in lines]
+    np.testing.assert_allclose(written, scipy.special.softmax(logits, axis=-1), atol=1e-5)
+    assert np.ptp(written, axis=0).max() > 1e-3  # in another order they would differ
     assert figures["examples"] == len(lines)
 
 

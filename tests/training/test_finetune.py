@@ -176,7 +176,7 @@ def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path
     assert [model.class_names[place] for place in logits.argmax(-1)] == [row["predicted"] for row in lines]
     written = [list(row["probabilities"].values()) for row in lines]
     np.testing.assert_allclose(written, scipy.special.softmax(logits, axis=-1), atol=1e-5)
-    assert np.ptp(written, axis=0).max() > 1e-3  # in another order they would differ
+    assert np.ptp(written, axis=0).max() > 1e-4  # in another order they would differ
     assert figures["examples"] == len(lines)
 
 

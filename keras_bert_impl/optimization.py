@@ -38,6 +38,37 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class MovableDecay(WarmupLinearDecay):
+    """`WarmupLinearDecay` whose end can be moved while training, for a run that ends at a certain time.
+
+    Each step goes on along the same curve, by more than a step of it where the end has come nearer, by less where it
+    is further away; so the rate never jumps, and is 0 at the end in any case. A schedule over the time there is, rather
+    than over steps, is from Geiping and Goldstein 2022.
+
+    Args: as of WarmupLinearDecay; total_steps is the first plan.
+
+    Attributes:
+        pace: variable (3,) that the optimizer keeps with its own: a step, where on the curve it is, and how far each
+            step from there goes.
+    """
+
+    def __init__(self, peak, warmup_steps, total_steps):
+        super().__init__(peak, warmup_steps, total_steps)
+        self.pace = keras.Variable([0.0, 0.0, 1.0], trainable=False, dtype="float32", name="pace")
+
+    def __call__(self, step):
+        first, place, pace = self.pace[0], self.pace[1], self.pace[2]
+        return super().__call__(place + (ops.cast(step, "float32") - first) * pace)
+
+    def move_end(self, step, total_steps):
+        """From `step` on, the rate falls so that it is 0 at `total_steps`. To be called between two calls of the
+        compiled step."""
+        first, place, pace = ops.convert_to_numpy(self.pace).astype("float64")
+        place += (step - first) * pace
+        self.pace.assign([step, place, (self.total_steps - place) / (total_steps - step)])
+
+
 NOT_TAKEN = {
     "clipnorm": "it clips all gradients together, to the norm global_clipnorm",
     "clipvalue": "it clips all gradients together, to the norm global_clipnorm",
@@ -63,6 +94,8 @@ class ClipsToGlobalNorm:
     def build(self, variables):
         super().build(variables)
         self.gradient_norm = self.add_variable((), name="gradient_norm")
+        if isinstance(self._learning_rate, MovableDecay):  # saved and restored with the moments
+            self._track_variable(self._learning_rate.pace)
 
     def _clip_gradients(self, gradients):
         # The norm of the whole batch's gradients, not of each replica's: Keras would clip first and sum afterwards.

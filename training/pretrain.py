@@ -23,7 +23,7 @@ import keras
 import pretraining_report
 from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, checkpoints, distribution
 from keras_bert_impl.distribution import Kind
-from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay
+from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
 from keras_bert_impl.runs import check_run, main, open_run, say, verbosity, write_json
 from pretraining_data import PretrainingData
 from pretraining_rounds import Rounds
@@ -43,7 +43,7 @@ class PretrainConfig:
         sequence_length: of the rows to train on, of those prepared; default is the shorter.
         init: checkpoint directory to start from, such as the encoder of a run on shorter rows; default is random
             weights.
-        steps: batches to train on; default is as many as `max_minutes` have room for, measured at the start.
+        steps: batches to train on; default is as many as `max_minutes` have room for.
         batch_size: rows of a batch.
         learning_rate: peak, reached after the warm-up; then linear decay to 0.
         warmup_share: part of the steps in which the learning rate rises; 1 % in the paper.
@@ -64,7 +64,9 @@ class PretrainConfig:
         streams: deal the files out to so many streams, of which a batch takes equal shares and each of several JAX
             processes reads its own: for more than some 150 chips, where reading all of them is the bound. The batches
             are the same for any number of processes that divides it.
-        max_minutes: stop after so many minutes, at the end of a round; default is no limit.
+        max_minutes: train for so many minutes, or `steps` where they are less; default is no limit. How many steps they
+            have room for is measured at the start and again after each round, and the learning rate falls so that it is
+            0 when the time is up.
         seed: of weights, order and masks.
         distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine), multi_worker (of
             the machines in TF_CONFIG) or tpu; on JAX data_parallel (all devices, of all processes) or model_parallel
@@ -153,38 +155,38 @@ def train(config, data, directory):
     """Plans, trains, evaluates and saves; returns the held-out figures."""
     plan = make_plan(config, data, directory)
     keras.utils.set_random_seed(config.seed)
-    model = build(config, data, plan["jit_compile"], plan["steps"])
-    rounds = Rounds(directory, config, plan["steps_per_round"], data)
+    schedule = schedule_of(config, plan["steps"])
+    model = build(config, data, plan["jit_compile"], schedule)
+    rounds = Rounds(directory, config, plan, data, schedule)
     if not rounds.restore(model) and config.init is not None:
         checkpoints.load(model, checkpoints.open_checkpoint(config.init))
     say(
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
-        f"steps {rounds.step:,} to {plan['steps']:,} of {config.batch_size} rows of {data.sequence_length} tokens"
+        f"steps {rounds.step:,} to {rounds.total_steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
     )
     say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
-    fit(model, data, rounds, plan, directory)
+    fit(model, data, rounds, directory)
     model.save_pretrained(directory / "encoder")
     if distribution.is_chief():
         data.tokenizer.save_pretrained(directory / "encoder")
     return pretraining_report.write(model, data, rounds.history, directory)
 
 
-def fit(model, data, rounds, plan, directory):
-    """Trains from the step of `rounds` to the end of the plan. The end of a round that was broken off, and a last,
-    shorter round, are fitted on their own."""
-    size, whole_rounds = plan["steps_per_round"], plan["steps"] // plan["steps_per_round"]
+def fit(model, data, rounds, directory):
+    """Trains from the step of `rounds` to their end. Rounds of equal size that follow one another are one `fit`, for
+    which the data is opened once."""
     callbacks = [rounds]
     if distribution.is_chief():
         callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
         callbacks.append(keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False))
-    while rounds.step < plan["steps"] and not model.stop_training:
-        first, done = divmod(rounds.step, size)
-        steps = min(size - done, plan["steps"] - rounds.step)
+    while rounds.step < rounds.total_steps:
+        steps = rounds.steps_to_go()
         model.fit(
             data.for_fit("train", start_step=rounds.step, repeat=True),
             steps_per_epoch=steps,
-            initial_epoch=first,
-            epochs=whole_rounds if steps == size else first + 1,
+            initial_epoch=len(rounds.history),
+            # `rounds` ends it when the next round is of another size.
+            epochs=len(rounds.history) + (rounds.total_steps - rounds.step) // steps,
             validation_data=data.validation(),
             verbose=verbosity(),
             shuffle=False,  # the data set has shuffled
@@ -193,24 +195,26 @@ def fit(model, data, rounds, plan, directory):
 
 
 def make_plan(config, data, directory):
-    """Compiled or not, how many steps, in rounds of how many: made once a run, kept in plan.json."""
+    """Compiled or not, how many steps, in rounds of how many, and how many minutes of training: made once a run, kept
+    in plan.json. Where the time is limited, `Rounds` goes on planning."""
     path = directory / "plan.json"
     if path.is_file():
         return json.loads(path.read_text())
     start = time.monotonic()
     choices = jit_choices(config.jit_compile)
     measured = {}
-    if len(choices) > 1 or config.steps is None:
+    if len(choices) > 1 or config.max_minutes is not None:
         measured = {choice: measure_step(config, data, choice) for choice in choices}
         for choice, seconds in measured.items():
             say(f"  {seconds * 1000:.0f} ms a step {'with' if choice else 'without'} compilation")
     jit_compile = min(choices, key=measured.get) if measured else choices[0]
-    steps = config.steps
-    if steps is None:
+    steps, minutes = config.steps, config.max_minutes
+    if minutes is not None:
+        minutes -= (time.monotonic() - start) / 60
         # A twentieth of the time for validation and saving.
-        room = 0.95 * (config.max_minutes * 60 - (time.monotonic() - start))
-        steps = max(config.steps_per_execution, int(room / measured[jit_compile]))
-        say(f"  {config.max_minutes:g} minutes have room for {steps:,} steps")
+        room = max(config.steps_per_execution, int(0.95 * minutes * 60 / measured[jit_compile]))
+        say(f"  {config.max_minutes:g} minutes have room for {room:,} steps")
+        steps = room if steps is None else min(steps, room)
     steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
     together = config.steps_per_execution
     if steps % together:
@@ -220,6 +224,7 @@ def make_plan(config, data, directory):
         "seconds_per_step": measured.get(jit_compile),
         "steps_per_round": -(-steps_per_round // together) * together,  # of few the more
         "steps": steps - steps % together,
+        "minutes": minutes,
     }
     write_json(path, plan)
     return plan
@@ -241,7 +246,7 @@ def jit_choices(jit_compile):
 def measure_step(config, data, jit_compile, steps=40):
     """Mean seconds of a training step within `fit`, of a model that is thrown away."""
     config = dataclasses.replace(config, steps_per_execution=1)
-    model = build(config, data, jit_compile, steps=1000)
+    model = build(config, data, jit_compile, schedule_of(config, 1000))
     clock = StepClock()
     model.fit(data.for_fit("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
     # The first ones compile. Until the end, where all results are there: JAX goes on before a step is computed.
@@ -262,8 +267,14 @@ class StepClock(keras.callbacks.Callback):
         self.end = time.monotonic()
 
 
-def build(config, data, jit_compile, steps):
-    """A new model, compiled for a run of so many steps."""
+def schedule_of(config, steps):
+    """The learning rate of a run that is planned to have so many steps."""
+    kind = WarmupLinearDecay if config.max_minutes is None else MovableDecay
+    return kind(config.learning_rate, int(config.warmup_share * steps), steps)
+
+
+def build(config, data, jit_compile, schedule):
+    """A new model, compiled to be trained with this learning rate."""
     encoder = BertEncoder(
         model_config(config, data),
         packed=data.packed,
@@ -271,7 +282,6 @@ def build(config, data, jit_compile, steps):
         dtype=keras.dtype_policies.get(config.precision),
     )
     model = BertPretrainer(encoder, next_sentence=data.has_pairs)
-    schedule = WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
     averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
     optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](
         schedule,

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import keras
 import numpy as np
@@ -16,6 +17,7 @@ from test_distribution import environments
 
 import prepare_data
 import pretrain
+import pretraining_rounds
 import training_state
 from keras_bert_impl.optimization import BertAdamW
 
@@ -305,3 +307,77 @@ def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
     assert found.keys() == expected.keys()
     for name, array in expected.items():
         np.testing.assert_allclose(found[name], array, atol=2e-5, err_msg=name)
+
+
+class Clock:
+    """A clock that training sets: `seconds(step)` for each step, and a second for each validation."""
+
+    def __init__(self, patch, seconds):
+        self.now = 0.0
+        clock = types.SimpleNamespace(monotonic=lambda: self.now)
+        patch.setattr(pretrain, "time", clock)
+        patch.setattr(pretraining_rounds, "time", clock)
+        patch.setattr(pretrain, "measure_step", lambda *_: 2.0)
+
+        class Timed(pretraining_rounds.Rounds):
+            def on_train_batch_end(rounds, batch, logs=None):
+                self.now += seconds(rounds.step)
+                super().on_train_batch_end(batch, logs)
+
+            def on_test_end(rounds, logs=None):
+                self.now += 1.0
+
+        patch.setattr(pretrain, "Rounds", Timed)
+
+
+def history(output):
+    return json.loads((output / "history.json").read_text())
+
+
+MINUTE = {"steps": None, "max_minutes": 1.0, "steps_per_round": 6, "learning_rate": 1e-3}
+# Seconds of a step: two where it is planned.
+SPEEDS = {
+    "slower": lambda step: 2.0 if step <= 12 else 4.3,
+    "faster": lambda step: 2.0 if step <= 12 else 0.7,
+    "slower_near_the_end": lambda step: 2.0 if step <= 22 else 4.3,
+    "one_long_step": lambda step: 15.0 if step == 13 else 2.0,
+}
+
+
+@pytest.mark.parametrize("speed", SPEEDS)
+def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tmp_path, monkeypatch, speed):
+    """28 steps are planned from the speed at the start, and as many done as there is time for."""
+    Clock(monkeypatch, SPEEDS[speed])
+    pretrain.run(config_of(prepared, tmp_path / "run", **MINUTE))
+    rows = history(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "plan.json").read_text())["steps"] == 28
+    steps, rates = [row["step"] for row in rows], [row["learning_rate"] for row in rows]
+    print(f"\n{speed}: {60 * rows[-1]['minutes']:.0f} s, steps {steps}, rates {rates}")
+    assert rates[-1] == pytest.approx(0.0, abs=1e-9) and steps[-1] == rows[-1]["planned_steps"]
+    assert rates == sorted(rates, reverse=True), "after the warm-up it falls all the time"
+    # Within the last round it falls evenly: so much is left for the last update.
+    assert rates[-2] / (steps[-1] - steps[-2]) < 0.2 * MINUTE["learning_rate"]
+    assert 0.9 < rows[-1]["minutes"] < 1.1
+
+
+@pytest.mark.parametrize("at_step", [15, 18], ids=["within_a_round", "in_the_last_round"])
+def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch, at_step):
+    """The time of a round that was broken off does not count: with the same speeds, all plans are the same."""
+    for name in ("whole", "broken"):
+        config = config_of(prepared, tmp_path / name, **MINUTE)
+        with monkeypatch.context() as patch:
+            if name == "broken":
+                Clock(patch, SPEEDS["slower"])
+                interrupted(config, patch, at_step)
+            Clock(patch, SPEEDS["slower"])
+            pretrain.run(config)
+    rows = [
+        [(row["step"], row["planned_steps"], row["learning_rate"]) for row in history(tmp_path / name)]
+        for name in ("whole", "broken")
+    ]
+    assert rows[0] == rows[1]
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    # As if it had been ended after the last step, before the figures were written: the time is up, nothing is trained.
+    (tmp_path / "whole" / "evaluation.json").unlink()
+    pretrain.run(config_of(prepared, tmp_path / "whole", **MINUTE))
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))

@@ -1,0 +1,79 @@
+import itertools
+import types
+
+import numpy as np
+import pytest
+
+import pretraining_report
+
+PAD, CLS, SEP, MASK, CAT, DOG, RUN = range(7)
+ROWS = [[CLS, CAT, RUN, SEP, PAD], [CLS, DOG, RUN, CAT, SEP], [CLS, CAT, CAT, RUN, SEP]]
+# Left and right, [CLS] on the left too, [SEP] and [PAD] never on the right.
+BIGRAMS = {(CLS, CAT): 2, (CAT, RUN): 2, (CLS, DOG): 1, (DOG, RUN): 1, (RUN, CAT): 1, (CAT, CAT): 1}
+
+
+class Data:
+    """PretrainingData of these rows, as often as wanted; counts how many it gave."""
+
+    tokenizer = types.SimpleNamespace(vocabulary_size=7, pad_id=PAD, cls_id=CLS, sep_id=SEP, mask_id=MASK)
+    sequence_length, given = 5, 0
+
+    def unmasked_rows(self, split, most_rows=None):
+        assert split == "train"
+        for _ in range(most_rows // len(ROWS)):
+            self.given += len(ROWS)
+            yield np.array(ROWS, "int32")
+
+    def batches(self, split):
+        """[CLS] cat [MASK] [SEP], and [CLS] [MASK] [MASK] [SEP]."""
+        token_ids = np.array([[CLS, CAT, MASK, SEP, PAD], [CLS, MASK, MASK, SEP, PAD]])
+        inputs = {"token_ids": token_ids, "mask_positions": np.array([[2, 0], [1, 2]])}
+        labels = {"mask_ids": np.array([[RUN, 0], [DOG, CAT]]), "mask_weights": np.array([[1.0, 0], [1, 1]])}
+        labels["next_sentence_labels"] = np.array([0, 1])
+        return types.SimpleNamespace(as_numpy_iterator=lambda: iter([(inputs, labels)]))
+
+
+@pytest.mark.parametrize("at_once", [1, 9, 10**6])
+def test_pairs_are_counted_alike_in_any_number_of_parts(monkeypatch, at_once):
+    monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 4 * 15)
+    monkeypatch.setattr(pretraining_report, "COUNTED_AT_ONCE", at_once)
+    pairs, counts = pretraining_report.training_bigrams(Data())
+    expected = {left * 7 + right: 4 * count for (left, right), count in sorted(BIGRAMS.items())}
+    assert dict(zip(pairs.tolist(), counts.tolist(), strict=True)) == expected and sorted(pairs) == pairs.tolist()
+
+
+def test_the_baselines_read_no_more_of_the_training_split_than_they_need(monkeypatch):
+    monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 100 * 15)
+    data = Data()
+    report = pretraining_report.baselines(data)
+    assert data.given == 300 and report["baseline_tokens"] == 100 * sum(BIGRAMS.values())
+
+
+def test_baselines_by_hand(monkeypatch):
+    """Of words there are 4 cats, 3 runs, 1 dog; with one added to each of the 7 tokens, 15 in all."""
+    monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 15)
+    report = pretraining_report.baselines(Data())
+    # The most frequent word is cat; after cat comes run, after [CLS] cat, after [MASK], never seen, the most frequent.
+    assert report["unigram_masked_lm_accuracy"] == pytest.approx(1 / 3)
+    assert report["bigram_masked_lm_accuracy"] == pytest.approx(2 / 3)
+    unigram = {RUN: 4 / 15, DOG: 2 / 15, CAT: 5 / 15}
+    assert report["unigram_masked_lm_perplexity"] == pytest.approx(np.prod(list(unigram.values())) ** (-1 / 3))
+    seen = [(2 + 10 * unigram[RUN]) / 13, (1 + 10 * unigram[DOG]) / 13, unigram[CAT]]
+    assert report["bigram_masked_lm_perplexity"] == pytest.approx(np.prod(seen) ** (-1 / 3))
+    assert report["next_sentence_majority"] == 0.5
+
+
+def test_memory_does_not_grow_with_the_tokens_counted(monkeypatch):
+    """A merge holds the distinct pairs and what waits, however much was counted before."""
+    held = []
+    original = pretraining_report.counted
+
+    def watched(pairs, counts, more):
+        held.append(len(pairs) + sum(map(len, more)))
+        return original(pairs, counts, more)
+
+    monkeypatch.setattr(pretraining_report, "counted", watched)
+    monkeypatch.setattr(pretraining_report, "COUNTED_AT_ONCE", 50)
+    monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 200 * 15)
+    pretraining_report.training_bigrams(Data())
+    assert len(held) > 20 and max(held) <= 50 + len(BIGRAMS) + max(map(len, itertools.chain(ROWS))) * len(ROWS)

@@ -3,7 +3,14 @@ import numpy as np
 import pytest
 
 from keras_bert_impl import BertEncoder, BertPretrainer
-from keras_bert_impl.optimization import BertAdamW, BertLamb, WarmupLinearDecay, clip_to_norm, layer_rates
+from keras_bert_impl.optimization import (
+    BertAdamW,
+    BertLamb,
+    MovableDecay,
+    WarmupLinearDecay,
+    clip_to_norm,
+    layer_rates,
+)
 
 
 def test_the_rate_rises_over_warmup_and_falls_to_zero_at_the_end():
@@ -57,6 +64,32 @@ def tensor(values, dtype="float32"):
 
 def numpy(values):
     return keras.ops.convert_to_numpy(keras.ops.cast(values, "float32"))
+
+
+def test_an_end_that_is_moved_lets_the_rate_go_on_from_where_it_is_to_zero_there():
+    """Of 7 steps, the last 4 fall by 0.15 each. Half-way down, 1 step is left, or 4."""
+    for total, expected in (6, [0.3, 0, 0]), (9, [0.3, 0.225, 0.15, 0.075, 0, 0]):
+        schedule = MovableDecay(peak=0.6, warmup_steps=3, total_steps=7)
+        assert [float(schedule(step)) for step in range(3)] == [
+            float(WarmupLinearDecay(0.6, 3, 7)(step)) for step in range(3)
+        ]
+        schedule.move_end(5, total)
+        np.testing.assert_allclose([float(schedule(step)) for step in range(5, total + 2)], expected, atol=1e-6)
+    # Moved a second time, and while the rate still rises: there a step goes half as far, or twice.
+    schedule = MovableDecay(peak=0.6, warmup_steps=4, total_steps=8)
+    schedule.move_end(2, 14)
+    np.testing.assert_allclose([float(schedule(step)) for step in (2, 3, 4, 14)], [0.45, 0.525, 0.6, 0], atol=1e-6)
+    schedule.move_end(10, 11)
+    np.testing.assert_allclose([float(schedule(step)) for step in (10, 11)], [0.3, 0], atol=1e-6)
+
+
+def test_a_moved_end_is_a_part_of_the_optimizer_s_state():
+    schedules = [MovableDecay(0.6, 3, 7) for _ in range(2)]
+    optimizers = [optimizer(schedule) for optimizer, schedule in zip((BertAdamW, BertLamb), schedules, strict=True)]
+    for optimizer, schedule in zip(optimizers, schedules, strict=True):
+        optimizer.build([keras.Variable(np.zeros(2, "float32"), name="kernel")])
+        assert any(variable is schedule.pace for variable in optimizer.variables)
+    assert MovableDecay.from_config(schedules[0].get_config()).get_config() == schedules[0].get_config()
 
 
 def test_the_first_update_is_adam_s():

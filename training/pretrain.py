@@ -175,7 +175,7 @@ def train(config, data, directory):
 def fit(model, data, rounds, directory):
     """Trains from the step of `rounds` to their end. Rounds of equal size that follow one another are one `fit`, for
     which the data is opened once."""
-    callbacks = [rounds]
+    callbacks, validation = [rounds], data.validation()
     if distribution.is_chief():
         callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
         callbacks.append(keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False))
@@ -187,7 +187,7 @@ def fit(model, data, rounds, directory):
             initial_epoch=len(rounds.history),
             # `rounds` ends it when the next round is of another size.
             epochs=len(rounds.history) + (rounds.total_steps - rounds.step) // steps,
-            validation_data=data.validation(),
+            validation_data=validation,
             verbose=verbosity(),
             shuffle=False,  # the data set has shuffled
             callbacks=callbacks,

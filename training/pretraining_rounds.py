@@ -137,7 +137,8 @@ class Rounds(keras.callbacks.Callback):
         besides = time.monotonic() - self.last_step_end + self.seconds_to_save  # validation and saving, once a round
         seconds = self.seconds_per_step() + besides / self.plan["steps_per_round"]
         together, most = self.config.steps_per_execution, self.config.steps
-        room = (self.plan["minutes"] - self.minutes()) * 60 / seconds
+        # The last rounds are shorter and therefore more, by about two.
+        room = ((self.plan["minutes"] - self.minutes()) * 60 - 2 * besides) / seconds
         total = self.step + max(1, int(room / together)) * together
         total = total if most is None else min(total, most - most % together)
         if abs(total - self.total_steps) > 0.1 * (self.total_steps - self.step):

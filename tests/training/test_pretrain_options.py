@@ -11,8 +11,10 @@ from transformers import AutoModelForMaskedLM
 
 import prepare_data
 import pretrain
+import pretraining_data
 import pretraining_report
 from keras_bert_impl import BertPretrainer
+from keras_bert_impl.preprocessing import shards
 from keras_bert_impl.runs import parse
 
 RECIPES = pathlib.Path(pretrain.__file__).parent / "recipes"
@@ -59,6 +61,26 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepare, tmp_path):
     second = BertPretrainer.from_pretrained(tmp_path / "long" / "encoder").get_weights()
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_validation_has_rows_of_all_files_and_is_the_same_each_time(prepare, tmp_path, monkeypatch):
+    """A file of examples for each thousand tokens or more: every one has more rows than are taken."""
+    monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
+    monkeypatch.setattr(shards, "BLOCK_BYTES", 5000)
+    data = prepare(workers=1)
+    config = pretrain.PretrainConfig(data, str(tmp_path / "run"), batch_size=4, validation_batches=3)
+    data = pretraining_data.PretrainingData(config)
+    rows_of_files = [shard["examples"] for shard in data.shards if "/validation/" in shard["path"]]
+    assert len(rows_of_files) > 1 and rows_of_files[0] > 12, "the first batches would all be of the first file"
+    every, taken = (
+        [labels["mask_ids"].tobytes() for _, labels in batches.unbatch().as_numpy_iterator()]
+        for batches in (data.batches("validation"), data.validation())
+    )
+    starts = np.cumsum([0, *rows_of_files])
+    file_of_row = {row: np.searchsorted(starts, place, "right") - 1 for place, row in enumerate(every)}
+    assert len(taken) == 12 and {file_of_row[row] for row in taken} == set(range(len(rows_of_files)))
+    again = [labels["mask_ids"].tobytes() for _, labels in data.validation().unbatch().as_numpy_iterator()]
+    assert again == taken
 
 
 def test_all_steps_are_done_whatever_the_rounds(prepare, tmp_path):

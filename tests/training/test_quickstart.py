@@ -107,9 +107,18 @@ def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeyp
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=1.0, steps_per_round=None)
     monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
     plan = pretrain.make_plan(config, None, pretrain.open_run(config.output, config))
+    minutes = plan.pop("minutes")  # less what planning took
     assert plan == {"jit_compile": False, "seconds_per_step": 0.5, "steps_per_round": 6, "steps": 113}
+    assert 0.98 < minutes < 1.0
     monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.1)
-    assert pretrain.make_plan(config, None, tmp_path / "run") == plan
+    assert pretrain.make_plan(config, None, tmp_path / "run") == {**plan, "minutes": minutes}
+
+
+def test_of_steps_and_minutes_the_less_is_planned(prepared, tmp_path, monkeypatch):
+    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
+    for steps, expected in (50, 50), (5000, 113):
+        config = pretrain_config(prepared, tmp_path / str(steps), steps=steps, max_minutes=1.0)
+        assert pretrain.make_plan(config, None, pretrain.open_run(config.output, config))["steps"] == expected
 
 
 def test_few_minutes_are_one_execution(prepared, tmp_path, monkeypatch):

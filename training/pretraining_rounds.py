@@ -41,6 +41,7 @@ class Rounds(keras.callbacks.Callback):
         self.round_start, self.first_step, self.last_step_end, self.ceiling = 0.0, 0, 0.0, None
         self.round_begun, self.is_compiled, self.round_ends_all = 0, False, False
         self.start, self.minutes_at_round, self.seconds_to_save = time.monotonic(), 0.0, 0.0
+        self.validation_start, self.is_validated = 0.0, False
 
     def restore(self, model):
         """Puts the last saved state into the model; whether there was one."""
@@ -114,6 +115,13 @@ class Rounds(keras.callbacks.Callback):
         left = self.plan["minutes"] - self.minutes_at_round
         return self.minutes() - self.minutes_at_round > MOST_OF_TIME_LEFT * left
 
+    def on_test_begin(self, logs=None):
+        self.is_validated = False
+
+    def on_test_batch_end(self, batch, logs=None):
+        if not self.is_validated:  # the first batch compiles
+            self.validation_start, self.is_validated = time.monotonic(), True
+
     def on_epoch_end(self, epoch, logs=None):
         self.figures = {
             **self.speed(),
@@ -134,11 +142,12 @@ class Rounds(keras.callbacks.Callback):
 
     def _plan_anew(self):
         """Moves the end to the step that the time left has room for."""
-        besides = time.monotonic() - self.last_step_end + self.seconds_to_save  # validation and saving, once a round
+        besides = time.monotonic() - self.validation_start + self.seconds_to_save  # once a round
         seconds = self.seconds_per_step() + besides / self.plan["steps_per_round"]
         together, most = self.config.steps_per_execution, self.config.steps
-        # The last rounds are shorter and therefore more, by about two.
-        room = ((self.plan["minutes"] - self.minutes()) * 60 - 2 * besides) / seconds
+        left = (self.plan["minutes"] - self.minutes()) * 60
+        # Before the last round there are some shorter ones, which makes about two more.
+        room = max((left - 2 * besides) / seconds, min(left / seconds, self.plan["steps_per_round"] / 4))
         total = self.step + max(1, int(room / together)) * together
         total = total if most is None else min(total, most - most % together)
         if abs(total - self.total_steps) > 0.1 * (self.total_steps - self.step):

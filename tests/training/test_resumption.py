@@ -340,7 +340,8 @@ SPEEDS = {
     "slower": lambda step: 2.0 if step <= 12 else 4.3,
     "faster": lambda step: 2.0 if step <= 12 else 0.7,
     "slower_near_the_end": lambda step: 2.0 if step <= 22 else 4.3,
-    "one_long_step": lambda step: 15.0 if step == 13 else 2.0,
+    # The round from step 12 ends where it has taken three quarters of the time that was left.
+    "much_slower": lambda step: 2.0 if step <= 12 else 7.0,
 }
 
 
@@ -355,12 +356,12 @@ def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tm
     print(f"\n{speed}: {60 * rows[-1]['minutes']:.0f} s, steps {steps}, rates {rates}")
     assert rates[-1] == pytest.approx(0.0, abs=1e-9) and steps[-1] == rows[-1]["planned_steps"]
     assert rates == sorted(rates, reverse=True), "after the warm-up it falls all the time"
-    # Within the last round it falls evenly: so much is left for the last update.
-    assert rates[-2] / (steps[-1] - steps[-2]) < 0.2 * MINUTE["learning_rate"]
+    # Within the last round, one step of these twenty at least, it falls evenly: so much is left for the last update.
+    assert rates[-2] / (steps[-1] - steps[-2]) < 0.4 * MINUTE["learning_rate"]
     assert 0.9 < rows[-1]["minutes"] < 1.1
 
 
-@pytest.mark.parametrize("at_step", [15, 18], ids=["within_a_round", "in_the_last_round"])
+@pytest.mark.parametrize("at_step", [15, 19], ids=["within_a_round", "in_the_last_round"])
 def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch, at_step):
     """The time of a round that was broken off does not count: with the same speeds, all plans are the same."""
     for name in ("whole", "broken"):

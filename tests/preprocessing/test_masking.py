@@ -267,11 +267,12 @@ def rows_of_text(rows):
 
 
 def hostile_rows():
-    """Rows where spans meet ends and each other: several segments, nothing but text, nothing of it, single words."""
+    """Rows where spans meet ends and each other: several segments, nothing but text, nothing of it, short words."""
     text = np.random.default_rng(5).integers(4, VOCABULARY_SIZE, (40, 23)).tolist()
     rows = [[CLS, *row[:9], SEP, *row[9:], SEP] for row in text[:20]] + [row + row[:3] for row in text[20:30]]
     rows += [[CLS, SEP], [4], [CLS, 4, SEP, 4, SEP, 5, SEP, 7, SEP, 8, SEP, 10], [CLS, 4, 6, 9, 12, SEP]]
-    return rows_of_text(rows + [[CLS, *row[:length], SEP] for length, row in enumerate(text[30:], start=1)])
+    rows += [[CLS, *row[:length], SEP] for length, row in enumerate(text[30:], start=1)]
+    return rows_of_text(rows + [[4] * 26] * 20)  # the last are as many words as tokens
 
 
 def draws_of(stream, row, count):

@@ -230,6 +230,7 @@ def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_bloc
 
 
 def test_the_pairs_of_a_seed_are_the_same_in_every_version():
+    assert target_lengths(12, 9, 0.5, seed=1, block_index=3).tolist() == [3, 9, 9, 9, 6, 4, 7, 2, 2, 9, 2, 3]
     # Three documents of 10, 5 and 11 tokens in sentences of 2, 3, 1, 4 | 3, 2 | 5, 1, 2, 3; half of them cut short.
     sentences = tf.RaggedTensor.from_row_lengths(tf.range(26), [2, 3, 1, 4, 3, 2, 5, 1, 2, 3])
     documents = tf.RaggedTensor.from_row_lengths(sentences, [4, 2, 4])

@@ -22,7 +22,8 @@ def test_the_longest_pairs_come_first_each_into_the_fullest_row_that_holds_it():
 
 
 def test_equally_long_pairs_keep_their_order():
-    assert assign_rows([5] * 40, 10, 8) == [[place, place + 1] for place in range(0, 40, 2)]
+    fives, threes = ([[place, place + 2] for place in range(first, 40, 4)] for first in (0, 1))
+    assert assign_rows([5, 3] * 20, 10, 2) == fives + threes
 
 
 def test_no_row_has_more_than_the_most_pairs():

@@ -1,17 +1,13 @@
-"""`keras-bert pretrain` on TPUs with JAX, on all chips of a TPU VM or of a slice.
+"""Pre-trains on TPUs with JAX: training/pretrain.py, on all chips of a TPU VM or of a slice.
 
-    python tpu/pretrain_jax_tpu.py --config bert_base/phase_128 --data data --output runs/base_128
+    python tpu/pretrain_jax_tpu.py --config training/recipes/bert_base/phase_128.yaml --data data --output runs/base_128
 
-On a slice the same command is given on every host; see tpu/README.md. Where a model is too large for one chip,
-`--distribution model_parallel --model_devices 4` takes the place of data_parallel.
+On a slice the same command is given on every host; see tpu/README.md. Options are those of training/pretrain.py, whose
+`--distribution model_parallel --model_devices 4` takes the place of data_parallel where a model is too large for one
+chip.
 """
 
-import os
-import sys
-
-os.environ["KERAS_BACKEND"] = "jax"
-
-from keras_bert_impl.cli import main
+from on_tpu import pretrain
 
 if __name__ == "__main__":
-    main(["pretrain", "--distribution", "data_parallel", *sys.argv[1:]])
+    pretrain("jax", "data_parallel")

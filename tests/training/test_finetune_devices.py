@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -13,11 +14,11 @@ from conftest import WORDS
 from made_tasks import write_ner
 from test_distribution import environments
 
+import finetune
 import keras_bert_impl as kbi
 from keras_bert_impl import distribution
-from keras_bert_impl.training import finetuning
 
-FINETUNE = [sys.executable, "-m", "keras_bert_impl", "finetune"]
+TRAINING = pathlib.Path(finetune.__file__).parent
 # Of two devices of this machine, and of two processes.
 KINDS = {"tensorflow": ("mirrored", "multi_worker"), "jax": ("data_parallel", "data_parallel")}
 DEVICES, PROCESSES = KINDS.get(keras.backend.backend(), (None, None))
@@ -30,7 +31,7 @@ def begun(tmp_path_factory):
     path = tmp_path_factory.mktemp("begun")
     write_ner(path / "data")
     config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=1, num_heads=3, intermediate_size=21, max_length=64)
-    kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(path / "checkpoint")
+    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(path / "checkpoint")
     kbi.WordPieceTokenizer(WORDS).save_pretrained(path / "checkpoint")
     return path
 
@@ -41,7 +42,7 @@ def command(begun, name, *options):
     usual = "--task ner --epochs 3 --batch_size 4 --learning_rate 1e-2 --dropout_rate 0 --sequence_length 40"
     # What is compiled decides how batches are cut, and TensorFlow compiles nothing for several devices.
     jit_compile = ["--jit_compile", "on" if keras.backend.backend() == "jax" else "off"]
-    return [*FINETUNE, *files, *usual.split(), *jit_compile, *options]
+    return [sys.executable, TRAINING / "finetune.py", *files, *usual.split(), *jit_compile, *options]
 
 
 def run(begun, name, *options, processes=1):
@@ -91,9 +92,9 @@ def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone
 
 def test_what_devices_cannot_share_is_refused(monkeypatch):
     monkeypatch.setattr(distribution.replicas, "num_replicas", lambda: 2)
-    config = finetuning.FinetuneConfig("data", "model", "run", batch_size=5)
+    config = finetune.FinetuneConfig("data", "model", "run", batch_size=5)
     with pytest.raises(ValueError, match="batch_size 5 cannot be shared evenly by 2 devices"):
-        finetuning.check_devices(config)
+        finetune.check_devices(config)
     searched = dataclasses.replace(config, batch_size=4, search=True, search_batch_sizes=[4, 7])
     with pytest.raises(ValueError, match="batch_size 7 cannot be shared"):
-        finetuning.check_devices(searched)
+        finetune.check_devices(searched)

@@ -1,1 +1,0 @@
-"""The commands of `keras-bert` that are no training: one a file."""

@@ -1,1 +1,0 @@
-"""Encoders, one family a file."""

@@ -1,1 +1,0 @@
-"""Pre-training, fine-tuning and data preparation as a library; recipes."""

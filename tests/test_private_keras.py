@@ -31,6 +31,8 @@ USED = (
     ),
     (lambda: keras.optimizers.AdamW(), "_apply_weight_decay", "BertAdamW decays weights a second time"),
     (lambda: keras.optimizers.AdamW(), "_use_weight_decay", "BertAdamW and BertLamb cannot tell what decays"),
+    (lambda: keras.optimizers.AdamW(), "_learning_rate", "the pace of a moved schedule is not found, nor saved"),
+    (lambda: keras.optimizers.AdamW(), "_track_variable", "the pace of a moved schedule is not saved"),
     (lambda: keras.optimizers.AdamW(), "_get_variable_index", "BertAdamW and BertLamb do not find their moments"),
     (lambda: built(keras.optimizers.AdamW()), "_momentums", "BertAdamW has no first moments"),
     (lambda: built(keras.optimizers.AdamW()), "_velocities", "BertAdamW has no second moments"),

@@ -23,7 +23,7 @@ endif
 
 # TensorFlow always: it reads the data and writes the SavedModel, whichever backend trains.
 quickstart: .venv/installed-quickstart-$(BACKEND)
-	@KERAS_BACKEND=$(BACKEND) $(BIN)/python training/quickstart.py $(if $(CORPUS),--corpus '$(CORPUS)')
+	@KERAS_BACKEND=$(BACKEND) $(BIN)/keras-bert quickstart $(if $(CORPUS),--corpus '$(CORPUS)')
 
 test: .venv/installed-tests lint
 	@for backend in tensorflow jax torch; do \

@@ -23,8 +23,6 @@ import time
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "training"))
-
 # Task: folder, training rows taken, epochs, longest row, learning rate. None: all rows.
 CASES = {
     "mrpc": ("glue/MRPC", 800, 3, 128, 1e-4),
@@ -43,10 +41,10 @@ def prepare(task_name, data, model, seed):
     """Task, model of ours, examples and LengthBatches of a sample of training rows and of the whole dev set."""
     import keras
 
-    from finetune import FinetuneConfig
-    from finetune_task import TASKS, read_splits
-    from finetune_trial import batches_of, build, trim
     from keras_bert_impl import checkpoints
+    from keras_bert_impl.training.finetuning import FinetuneConfig
+    from keras_bert_impl.training.finetuning_task import TASKS, read_splits
+    from keras_bert_impl.training.finetuning_trial import batches_of, build, trim
 
     folder, sample, epochs, length, rate = CASES[task_name]
     task = dataclasses.replace(TASKS[task_name], test=())
@@ -101,8 +99,8 @@ def sampled(rows, count):
 def train_here(task_name, data, model, seed):
     import keras
 
-    from finetune_trial import compile_for
     from keras_bert_impl.batching import predict_rows
+    from keras_bert_impl.training.finetuning_trial import compile_for
 
     config, task, ours, examples, rows, batches, class_names = prepare(task_name, data, model, seed)
     compile_for(ours, config, task, config.epochs * batches["train"].num_batches)

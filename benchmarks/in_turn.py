@@ -114,7 +114,7 @@ def measure_apart(script, setting):
 def ceilings():
     """Operations a second of the machine's best matrix product, by type, of the backends that are installed."""
     code = (
-        "from keras_bert_impl.flops import matrix_product_ceiling as c; import json;"
+        "from keras_bert_impl.training.flops import matrix_product_ceiling as c; import json;"
         "print(json.dumps({d: c(d) for d in ('float32', 'bfloat16')}))"
     )
     found = []

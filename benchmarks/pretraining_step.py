@@ -44,11 +44,11 @@ def our_config():
 def our_model(config, precision, jit, next_sentence=False, **options):
     import keras
 
-    from keras_bert_impl import BertEncoder, BertPretrainer
+    from keras_bert_impl import BertEncoder, Pretrainer
     from keras_bert_impl.optimization import BertAdamW
 
     encoder = BertEncoder(config, dtype=keras.dtype_policies.get(precision), **options)
-    model = BertPretrainer(encoder, next_sentence=next_sentence)
+    model = Pretrainer(encoder, next_sentence=next_sentence)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=jit)
     return model
 
@@ -66,7 +66,7 @@ def keras_hub_model(precision, jit):
         VOCABULARY, num_layers=LAYERS, num_heads=HEADS, hidden_dim=WIDTH, intermediate_dim=INNER, dropout=0.1,
         max_sequence_length=512, dtype=precision,
     )  # fmt: skip
-    model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
+    model = keras_hub.models.MaskedLM(backbone, preprocessor=None)
     # As its own compile() has it, with decay and clipping as BERT is trained.
     model.compile(
         optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
@@ -131,7 +131,7 @@ def measure(setting, warm=4, steps=12):
 
 
 def case():
-    from keras_bert_impl.flops import training_flops
+    from keras_bert_impl.training.flops import training_flops
 
     # JAX always compiles; on torch "compiled" is torch.compile, which Keras' trainer does not survive.
     ways = [("tensorflow", False), ("tensorflow", True), ("jax", True), ("torch", False)]

@@ -42,7 +42,7 @@ def texts():
 def our_vectors(setting):
     import keras_bert_impl as kbi
 
-    model = kbi.BertTextEmbedder.from_pretrained(
+    model = kbi.TextEmbedder.from_pretrained(
         checkpoint(), sequence_length=LENGTH, normalize=True, dtype=setting.precision
     )
     model.jit_compile = setting.compiled
@@ -71,8 +71,8 @@ def measure(setting, repeats=4):
 def flops_per_text(setting):
     """Forward, of the tokens that are there."""
     from keras_bert_impl import BertConfig, WordPieceTokenizer
-    from keras_bert_impl.flops import training_flops
     from keras_bert_impl.tokenizers.rows import ids_from_texts
+    from keras_bert_impl.training.flops import training_flops
 
     config = BertConfig.from_huggingface(f"{checkpoint()}/config.json")
     ids, _, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(checkpoint()), texts(), sequence_length=LENGTH)

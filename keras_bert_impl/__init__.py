@@ -1,35 +1,37 @@
 """BERT in Keras 3: pre-training, fine-tuning and export on TensorFlow, JAX and PyTorch."""
 
+import keras_bert_impl.startup  # noqa: F401  before Keras is imported
+
 from keras_bert_impl import checkpoints, corpora, export, layers, losses, models, optimization, tokenizers
-from keras_bert_impl.config import BertConfig
+from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.encoders.bert import BertEncoder
 from keras_bert_impl.models import (
-    BertEncoder,
-    BertFeatureTagger,
-    BertMaskedLM,
-    BertMultipleChoice,
-    BertNextSentencePredictor,
-    BertPretrainer,
-    BertQuestionAnswerer,
-    BertTextClassifier,
-    BertTextEmbedder,
-    BertTextRegressor,
-    BertTokenClassifier,
+    FeatureTagger,
+    MaskedLM,
+    MultipleChoice,
+    NextSentencePredictor,
+    Pretrainer,
+    QuestionAnswerer,
+    TextClassifier,
+    TextEmbedder,
+    TextRegressor,
+    TokenClassifier,
 )
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 __all__ = [
     "BertConfig",
     "BertEncoder",
-    "BertFeatureTagger",
-    "BertMaskedLM",
-    "BertMultipleChoice",
-    "BertNextSentencePredictor",
-    "BertPretrainer",
-    "BertQuestionAnswerer",
-    "BertTextClassifier",
-    "BertTextEmbedder",
-    "BertTextRegressor",
-    "BertTokenClassifier",
+    "FeatureTagger",
+    "MaskedLM",
+    "MultipleChoice",
+    "NextSentencePredictor",
+    "Pretrainer",
+    "QuestionAnswerer",
+    "TextClassifier",
+    "TextEmbedder",
+    "TextRegressor",
+    "TokenClassifier",
     "WordPieceTokenizer",
     "checkpoints",
     "corpora",

@@ -5,8 +5,8 @@ import re
 import keras
 from keras import ops
 
-from keras_bert_impl import adam_kernels
 from keras_bert_impl.distribution import sum_over_replicas
+from keras_bert_impl.kernels import adamw
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -159,7 +159,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     def update_step(self, gradient, variable, learning_rate):
         index, dtype = self._get_variable_index(variable), variable.dtype
         learning_rate = ops.cast(learning_rate, dtype)
-        update = adam_kernels.Update(
+        update = adamw.Update(
             variable,
             self._momentums[index],
             self._velocities[index],
@@ -171,7 +171,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
             beta_2=self.beta_2,
             epsilon=self.epsilon,
         )
-        adam_kernels.apply(update, self.assign)
+        adamw.apply(update, self.assign)
 
     def get_config(self):
         return {**super().get_config(), "layer_decay": self.layer_decay}
@@ -215,8 +215,8 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
         first, second = self._momentums[index], self._velocities[index]
         self.assign_add(first, (gradient - first) * (1 - self.beta_1))
         self.assign_add(second, (ops.square(gradient) - second) * (1 - self.beta_2))
-        corrected = second / adam_kernels.missing(self.beta_2, step, variable.dtype)
-        update = first / adam_kernels.missing(self.beta_1, step, variable.dtype)
+        corrected = second / adamw.missing(self.beta_2, step, variable.dtype)
+        update = first / adamw.missing(self.beta_1, step, variable.dtype)
         update = update / (ops.sqrt(corrected) + self.epsilon)
         if self.is_plain[index]:
             self.assign_sub(variable, rate * update)

@@ -17,7 +17,7 @@ REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 # These folders are about tf.data and SavedModel; the TensorFlow run of the tests covers them.
 TENSORFLOW_ONLY = ("preprocessing", "export", "notebooks")
 # These compute nothing on a backend: text, files and figures in NumPy. They run once, with TensorFlow.
-WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "checkpoints/test_hub.py", "test_config.py", "test_runs.py")
+WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "configurations", "checkpoints/test_hub.py")
 # Of the scripts, what depends on the backend.
 ON_EVERY_BACKEND = ("test_resumption.py", "test_finetune_backends.py", "test_finetune_devices.py")
 
@@ -78,7 +78,7 @@ def text_folder(tmp_path_factory):
 @pytest.fixture
 def command(monkeypatch):
     """Calls a script's main as the shell does, with these arguments; gives the message it ends with, or None."""
-    from keras_bert_impl.runs import main
+    from keras_bert_impl.training.runs import main
 
     def call(config_class, run, *arguments):
         monkeypatch.setattr("sys.argv", ["script.py", *map(str, arguments)])

@@ -1,4 +1,4 @@
-"""Trains a small BertPretrainer on batches with very uneven masks; a program of its own, since devices are set up once.
+"""Trains a small Pretrainer on batches with very uneven masks; a program of its own, since devices are set up once.
 
     KERAS_BACKEND=jax python tests/distributed_training.py '{"distribution": "data_parallel", "devices": 8}' losses.json
 
@@ -20,7 +20,7 @@ import tensorflow as tf
 if keras.backend.backend() != "tensorflow":
     tf.config.set_visible_devices([], "GPU")
 
-from keras_bert_impl import BertConfig, BertEncoder, BertPretrainer, distribution
+from keras_bert_impl import BertConfig, BertEncoder, Pretrainer, distribution
 from keras_bert_impl.optimization import BertAdamW
 
 STEPS, ROWS, LENGTH, PREDICTIONS, VOCABULARY = 50, 8, 16, 4, 64
@@ -56,7 +56,7 @@ def main():
             VOCABULARY, hidden_size=16, num_layers=2, num_heads=4, intermediate_size=32, max_length=LENGTH,
             hidden_dropout_rate=dropout, attention_dropout_rate=dropout,
         )  # fmt: skip
-        model = BertPretrainer(BertEncoder(config))
+        model = Pretrainer(BertEncoder(config))
         model.compile(optimizer=BertAdamW(learning_rate), jit_compile=keras.backend.backend() == "jax")
         all_batches = list(batches())
         stacked = tf.nest.map_structure(lambda *parts: np.stack(parts), *all_batches)

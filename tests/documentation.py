@@ -19,7 +19,7 @@ def indented_blocks(page):
     return [re.sub(r"^    ", "", block, flags=re.MULTILINE).strip("\n") for block in found]
 
 
-def commands(block, program="python"):
+def commands(block, program):
     """The commands of a block that call `program`, each a list of words without the program and comments.
 
     A backslash at the end of a line joins it with the next; variables before the program are left out.

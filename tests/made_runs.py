@@ -3,14 +3,14 @@
 import keras
 from conftest import WORDS
 
-import finetune
 import keras_bert_impl as kbi
+from keras_bert_impl.training import finetuning
 
 
 def write_checkpoint(path):
     """A checkpoint of 64 positions with its tokenizer; gives the path."""
     config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=2, num_heads=3, intermediate_size=21, max_length=64)
-    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(path)
+    kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(path)
     kbi.WordPieceTokenizer(WORDS).save_pretrained(path)
     return path
 
@@ -19,7 +19,7 @@ def config_of(checkpoint, tmp_path, task, data="data", output="run", **options):
     # JAX is the only one that needs to compile: it would compile each operation by itself.
     jit_compile = "on" if keras.backend.backend() == "jax" else "off"
     usual = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3, "sequence_length": 40, "jit_compile": jit_compile}
-    return finetune.FinetuneConfig(
+    return finetuning.FinetuneConfig(
         str(tmp_path / data), str(checkpoint), str(tmp_path / output), task, **{**usual, **options}
     )
 

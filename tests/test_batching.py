@@ -99,7 +99,7 @@ def test_labels_of_another_number_are_refused(small_tokenizer, rows):
 
 def test_predictions_come_back_in_the_order_of_the_rows(small_tokenizer, rows):
     config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=72)
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)
     model.compile(loss=model.loss, **QUICK_STEPS)
     alone = [predict_rows(model, batches_of(small_tokenizer, [row]))[0] for row in rows]
     np.testing.assert_allclose(predict_rows(model, batches_of(small_tokenizer, rows)), alone, atol=1e-5)
@@ -107,7 +107,7 @@ def test_predictions_come_back_in_the_order_of_the_rows(small_tokenizer, rows):
 
 def test_fit_takes_batches_of_different_lengths(small_tokenizer, rows):
     config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=72)
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)
     model.compile(loss=model.loss, optimizer="sgd", **QUICK_STEPS)
     batches = batches_of(small_tokenizer, rows, labels=np.arange(11) % 3)
     seen = []

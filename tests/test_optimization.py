@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert_impl import BertEncoder, BertPretrainer
+from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.optimization import (
     BertAdamW,
     BertLamb,
@@ -189,7 +189,7 @@ def test_weight_decay_skips_biases_and_norms_after_reloading(tmp_path):
 
 
 def test_weight_decay_reaches_every_kernel_and_table_of_bert(small_config):
-    pretrainer = BertPretrainer(BertEncoder(small_config))
+    pretrainer = Pretrainer(BertEncoder(small_config))
     pretrainer.set_weights([np.ones(weight.shape) for weight in pretrainer.weights])
     pretrainer.compile(optimizer=BertAdamW(0.1, weight_decay=0.5))
     ends = {path.rsplit("/", 1)[1] for path in decayed(pretrainer)}

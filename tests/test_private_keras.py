@@ -8,7 +8,7 @@ import tomllib
 import keras
 import pytest
 
-from keras_bert_impl import mended_keras
+from keras_bert_impl.distribution import keras_patches
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -43,7 +43,7 @@ USED = (
     (lambda: keras.layers.Dense(3), "_get_call_context", "a loss of float16 that is not scaled is not reported"),
     (lambda: keras.layers.Dropout(0.1), "seed_generator", "Dropout and rematerialized blocks draw other masks"),
     (lambda: keras.random.SeedGenerator(), "_initial_seed", "Dropout cannot tell on torch whether a seed was given"),
-    (lambda: keras.Model, "_symbolic_build", "tpu/plan.py makes no metrics"),
+    (lambda: keras.Model, "_symbolic_build", "keras-bert plan-tpu makes no metrics"),
 )
 # Of the TensorFlow backend alone, whose module others cannot import.
 USED_OF_TENSORFLOW = (
@@ -88,7 +88,7 @@ def test_the_keras_that_may_be_installed_is_the_one_that_was_tested():
     lowest, highest = (tuple(map(int, bound.split("."))) for bound in re.findall(r"[\d.]+", bounds))
     tested = re.search(r"^keras==(\d+)\.(\d+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert lowest == tuple(map(int, tested.groups())) and highest == (lowest[0], lowest[1] + 1)
-    assert mended_keras.VERSIONS == (f"{lowest[0]}.{lowest[1]}",)
+    assert keras_patches.VERSIONS == (f"{lowest[0]}.{lowest[1]}",)
 
 
 def private_names(path):
@@ -109,7 +109,7 @@ def test_every_private_name_of_keras_that_is_used_is_held_above():
         *dir(keras.metrics.Mean()),
         *dir(keras.losses.MeanSquaredError()),
     }
-    files = [path for folder in ("keras_bert_impl", "training", "tpu") for path in (ROOT / folder).rglob("*.py")]
+    files = [path for path in (ROOT / "keras_bert_impl").rglob("*.py")]
     used = {name: path for path in files for name in private_names(path)}
     held = {name for _, name, _ in USED} | {name for name, _ in USED_OF_TENSORFLOW}
     missing = {name: str(used[name]) for name in of_keras & used.keys() - held}

@@ -1,16 +1,14 @@
-"""The README's commands and its Python example, run from the README's own text.
+"""The commands of the README and of the pages in docs/, and the Python example, run from their own text.
 
-Commands that take days are run with the options of SMALL added; the data have the names and places that the README
-gives them, and are small.
+Commands that take days are run with the options of SMALL added; the data have the names and places that the pages
+give them, and are small.
 """
 
 import gzip
 import json
 import os
 import pathlib
-import runpy
 import subprocess
-import sys
 
 import keras
 import pytest
@@ -19,28 +17,31 @@ from documentation import ROOT, commands, indented_blocks, python_blocks, shape_
 from made_tasks import SENTENCES, write_lines
 
 import keras_bert_impl as kbi
+from keras_bert_impl.cli import main
 
 PAGE = "README.md"
+PAGES = (PAGE, "docs/quickstart.md", "docs/pretraining.md", "docs/finetuning.md")
 ENCODER = "runs/quickstart/python_docs/tensorflow/pretrain/encoder"
 QUICK_PRETRAINING = ["--size=bert_tiny", "--steps=2", "--batch_size=2", "--validation_batches=1", "--jit_compile=off"]
 QUICK_FINETUNING = ["--epochs=3", "--batch_size=8", "--sequence_length=32", "--jit_compile=off"]
 SMALL_SEARCH = ["--search_learning_rates=[5e-5,2e-5]", "--search_batch_sizes=[8]", "--search_epochs=[1]"]
 SMALL = {
-    "training/pretrain.py": QUICK_PRETRAINING,
-    "training/finetune.py": [*QUICK_FINETUNING, *SMALL_SEARCH],
+    "pretrain": QUICK_PRETRAINING,
+    "finetune": [*QUICK_FINETUNING, *SMALL_SEARCH],
 }
 HEAVY = ("make", "pip install")
 
 
 def block_with(word):
-    """The only block of the README whose commands hold `word`."""
-    (block,) = [block for block in indented_blocks(PAGE) if word in block and not block.startswith(HEAVY)]
+    """The only block of the pages whose commands hold `word`."""
+    blocks = [block for page in PAGES for block in indented_blocks(page)]
+    (block,) = [block for block in blocks if word in block and not block.startswith(HEAVY)]
     return block
 
 
 def write_checkpoint(path, vocabulary):
     config = kbi.BertConfig(len(vocabulary), hidden_size=12, num_layers=2, num_heads=3, intermediate_size=21)
-    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(path)
+    kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(path)
     kbi.WordPieceTokenizer(vocabulary).save_pretrained(path)
 
 
@@ -69,8 +70,6 @@ def write_squad(folder):
 def clone(tmp_path_factory, text_folder):
     """A folder that looks like a clone in which the quickstart has run, with the data that the README names."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("training", "tpu"):
-        (folder / name).symlink_to(ROOT / name)
     (folder / "corpus" / "deep").mkdir(parents=True)
     for path in text_folder.glob("*.txt"):
         with gzip.open(folder / "corpus" / "deep" / f"{path.name}.gz", "wb") as file:
@@ -92,14 +91,8 @@ def shell(clone, monkeypatch, capfd):
     monkeypatch.chdir(clone)
 
     def run(block):
-        for script, *arguments in commands(block):
-            monkeypatch.setattr(sys, "argv", [script, *arguments, *SMALL.get(script, [])])
-            loaded = dict(sys.modules)
-            runpy.run_path(str(ROOT / script), run_name="__main__")
-            # prepare_data.py keeps its process from importing what it does not use; the next script imports it.
-            for name in [name for name, module in sys.modules.items() if module is None]:
-                sys.modules.pop(name)
-                sys.modules |= {name: loaded[name]} if name in loaded else {}
+        for name, *options in commands(block, "keras-bert"):
+            main([name, *options, *SMALL.get(name, [])])
         return capfd.readouterr().out
 
     return run
@@ -130,7 +123,7 @@ def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
     if not (clone / "data").is_dir():
         shell(block_with("--verify").split("\n    --output data\n")[0] + " --output data")
-    printed = shell(block_with("training/fill_mask.py").split("Next:")[1])
+    printed = shell(block_with("keras-bert fill-mask").split("Next:")[1])
     assert "It returns a [MASK] of integers." in printed
     assert (clone / "runs/bert_small/encoder/model.safetensors").is_file()
 

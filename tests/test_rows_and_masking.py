@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.tokenizers.masking import mask_rows
+from keras_bert_impl.tokenizers.masked_rows import mask_rows
 from keras_bert_impl.tokenizers.rows import rows_from_texts, truncate_longest_first
 
 

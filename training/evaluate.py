@@ -1,66 +1,8 @@
-"""Scores a file of predictions as the official scripts do; prints one JSON object, in percent.
+"""`keras-bert evaluate`, for a clone: python training/evaluate.py --help"""
 
-    python training/evaluate.py squad --dataset dev-v2.0.json --predictions predictions.json --null-odds null_odds.json
-
-SQuAD 1.1 or 2.0, as the data set says. Questions without a prediction count as wrong and are named on stderr.
-"""
-
-import quiet_start  # noqa: F401
-
-import dataclasses
-import json
-import pathlib
 import sys
-import typing
 
-from keras_bert_impl.runs import main, say
-from keras_bert_impl.tasks import squad_metrics
-
-
-@dataclasses.dataclass
-class EvaluateConfig:
-    """Scores a file of predictions as the official scripts do.
-
-    Args:
-        task: squad.
-        dataset: a SQuAD file with answers.
-        predictions: JSON, question id to answer text.
-        null_odds: JSON, question id to a number, higher for no answer: finds the best thresholds on it.
-        null_threshold: answers of questions with higher null odds count as none; 1.0 in the official script.
-    """
-
-    task: typing.Literal["squad"]
-    dataset: str
-    predictions: str
-    null_odds: str | None = None
-    null_threshold: float = 1.0
-
-
-def run(config):
-    """Prints the figures; returns them."""
-    null_odds = None if config.null_odds is None else read_object(config.null_odds)
-    figures = squad_metrics.evaluate(
-        read_object(config.dataset), read_object(config.predictions), null_odds, config.null_threshold
-    )
-    missing = figures.pop("missing")
-    if missing:
-        print(f"{len(missing)} questions have no prediction and count as wrong: {', '.join(missing)}", file=sys.stderr)
-    say(json.dumps(figures, indent=2))
-    return figures
-
-
-def read_object(path):
-    """The JSON object of a file. Raises ValueError naming the file if it holds none."""
-    try:
-        found = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} line {error.lineno}: not valid JSON ({error.msg}).") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path}: expected a JSON object, found {type(found).__name__}.")
-    return found
-
+from keras_bert_impl.cli import main
 
 if __name__ == "__main__":
-    # The task may stand first as a word by itself.
-    sys.argv[1:2] = [f"--task={word}" if word in ("squad",) else word for word in sys.argv[1:2]]
-    main(EvaluateConfig, run)
+    main(["evaluate", *sys.argv[1:]])

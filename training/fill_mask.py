@@ -1,46 +1,8 @@
-"""Fills in masks with a pre-trained model.
+"""`keras-bert fill-mask`, for a clone: python training/fill_mask.py --help"""
 
-python training/fill_mask.py --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
-"""
+import sys
 
-import quiet_start  # noqa: F401
-
-import dataclasses
-
-from keras_bert_impl import BertMaskedLM
-from keras_bert_impl.runs import main, say
-
-
-@dataclasses.dataclass
-class FillMaskConfig:
-    """Fills in masks with a pre-trained model.
-
-    Args:
-        model: checkpoint directory.
-        text: a sentence with [MASK] for each word to guess; or several, as a YAML list.
-        k: guesses for each mask.
-    """
-
-    model: str
-    text: str | list[str]
-    k: int = 5
-
-
-def run(config):
-    """Prints the guesses with their probabilities, and returns them."""
-    model = BertMaskedLM.from_pretrained(config.model)
-    texts = [config.text] if isinstance(config.text, str) else config.text
-    return [fill_and_print(model, text, config.k) for text in texts]
-
-
-def fill_and_print(model, text, k):
-    """Prints a text and, for each of its masks, the k likeliest words with their probabilities; returns these."""
-    guesses = model.fill_mask(text, k)
-    say(f"  {text}")
-    for words in guesses:
-        say("    " + "   ".join(f"{word.token} {word.probability:.1%}" for word in words))
-    return guesses
-
+from keras_bert_impl.cli import main
 
 if __name__ == "__main__":
-    main(FillMaskConfig, run)
+    main(["fill-mask", *sys.argv[1:]])

@@ -1,10 +1,10 @@
 """Checkpoints of every format, told apart by their files: what `from_pretrained` and `save_pretrained` call."""
 
 from keras_bert_impl.checkpoints import huggingface, keras_hub
+from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
 from keras_bert_impl.checkpoints.growing import grow, keep_words
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
-from keras_bert_impl.checkpoints.tables import Checkpoint, check_encoder, load
-from keras_bert_impl.checkpoints.whole_directory import open_unchanged
+from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, check_encoder, load
 
 __all__ = [
     "format_of",

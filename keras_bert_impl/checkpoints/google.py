@@ -10,10 +10,11 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.checkpoints import completeness, huggingface, tables
-from keras_bert_impl.checkpoints.tables import FUSED, SAME, TRANSPOSED
-from keras_bert_impl.checkpoints.whole_directory import replaced_together
-from keras_bert_impl.config import BertConfig, read_json
+from keras_bert_impl.checkpoints import completeness, huggingface, tensor_tables
+from keras_bert_impl.checkpoints.atomic_directory import replaced_together
+from keras_bert_impl.checkpoints.tensor_tables import FUSED, SAME, TRANSPOSED
+from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 CHECKPOINT = "bert_model.ckpt"
@@ -74,7 +75,7 @@ ARCHITECTURES = (
 
 def table(num_layers):
     """Rows (path of our weight, names of their variables, Transform) for every weight a BERT of this depth can have."""
-    blocks = tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert/encoder/layer_{}/")
+    blocks = tensor_tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert/encoder/layer_{}/")
     return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
 
 
@@ -97,7 +98,7 @@ def open_checkpoint(directory):
         "bert/embeddings/position_embeddings": (config.max_length, width),
         "bert/embeddings/token_type_embeddings": (config.num_segments, width),
     }
-    tables.check_shapes(source, expected, "bert_config.json")
+    tensor_tables.check_shapes(source, expected, "bert_config.json")
     blocks = {name.split("/")[2] for name in source.shapes if name.startswith("bert/encoder/layer_")}
     if len(blocks) != config.num_layers:
         raise ValueError(f"{source.path} has {len(blocks)} layers, bert_config.json asks for {config.num_layers}.")
@@ -106,12 +107,12 @@ def open_checkpoint(directory):
         said = (directory / "tokenizer_config.json").is_file()
         lowercase = None if said else is_lowercase(directory.resolve().name)
         tokenizer = WordPieceTokenizer.from_pretrained(directory, lowercase)
-        tables.check_vocabulary(tokenizer, config, source)
+        tensor_tables.check_vocabulary(tokenizer, config, source)
     names = None
     if "output_weights" in source.shapes:
         names = huggingface.class_names(content, source.shapes["output_weights"][0])
     length = huggingface.sequence_length(directory, config)
-    return tables.Checkpoint(config, table(config.num_layers), source, lambda: tokenizer, length, names)
+    return tensor_tables.Checkpoint(config, table(config.num_layers), source, lambda: tokenizer, length, names)
 
 
 def is_lowercase(name):
@@ -145,7 +146,7 @@ def open_source(directory):
         except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
             raise ValueError(f"{prefix}: {kept[name]} cannot be read: {error}") from error
 
-    return tables.Source(prefix, {name: shapes[stored] for name, stored in kept.items()}, read)
+    return tensor_tables.Source(prefix, {name: shapes[stored] for name, stored in kept.items()}, read)
 
 
 def standard_name(name):
@@ -174,7 +175,7 @@ def save(model, directory, tokenizer=None):
     completeness.check_weights(model, rows, FORM)
     if getattr(model, "class_names", None) is not None:
         config["id2label"] = {str(index): str(name) for index, name in enumerate(model.class_names)}
-    arrays = tables.tensors(model, rows)
+    arrays = tensor_tables.tensors(model, rows)
     names = sorted(arrays)
     with replaced_together(directory, lambda new: ()) as target:
         tf.raw_ops.SaveV2(

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from keras_bert_impl.checkpoints.tables import Checkpoint
+from keras_bert_impl.checkpoints.tensor_tables import Checkpoint
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 # Weights with a row for each word.

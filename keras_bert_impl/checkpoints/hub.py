@@ -5,7 +5,7 @@ import typing
 
 import huggingface_hub
 
-from keras_bert_impl.config import BertConfig
+from keras_bert_impl.configurations.bert import BertConfig
 
 SCHEME = "hf://"
 # Weights as safetensors where a repository has them; the pickles only where it has not.

@@ -10,13 +10,14 @@ import pathlib
 
 import safetensors.numpy
 
-from keras_bert_impl.checkpoints import completeness, sentence_transformers, tables
+from keras_bert_impl.checkpoints import completeness, sentence_transformers, tensor_tables
+from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
-from keras_bert_impl.checkpoints.tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED
+from keras_bert_impl.checkpoints.tensor_tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
-from keras_bert_impl.checkpoints.whole_directory import replaced_together
-from keras_bert_impl.config import BertConfig, read_json
+from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 EMBEDDING_ROWS = (
@@ -62,15 +63,15 @@ HEAD_ROWS = (
 )
 ARCHITECTURES = {
     "BertEncoder": "BertModel",
-    "BertPretrainer": "BertForPreTraining",
-    "BertMaskedLM": "BertForMaskedLM",
-    "BertNextSentencePredictor": "BertForNextSentencePrediction",
-    "BertTextClassifier": "BertForSequenceClassification",
-    "BertTextRegressor": "BertForSequenceClassification",
-    "BertTokenClassifier": "BertForTokenClassification",
-    "BertQuestionAnswerer": "BertForQuestionAnswering",
-    "BertMultipleChoice": "BertForMultipleChoice",
-    "BertTextEmbedder": "BertModel",
+    "Pretrainer": "BertForPreTraining",
+    "MaskedLM": "BertForMaskedLM",
+    "NextSentencePredictor": "BertForNextSentencePrediction",
+    "TextClassifier": "BertForSequenceClassification",
+    "TextRegressor": "BertForSequenceClassification",
+    "TokenClassifier": "BertForTokenClassification",
+    "QuestionAnswerer": "BertForQuestionAnswering",
+    "MultipleChoice": "BertForMultipleChoice",
+    "TextEmbedder": "BertModel",
 }
 FORM = "Hugging Face's format"
 # Architectures whose `classifier` scores named classes.
@@ -91,7 +92,7 @@ REDUNDANT = (
 
 def table(num_layers):
     """Rows (path of our weight, names of their tensors, Transform) for every weight a BERT of this depth can have."""
-    blocks = tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert.encoder.layer.{}.")
+    blocks = tensor_tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert.encoder.layer.{}.")
     return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
 
 
@@ -110,9 +111,9 @@ def save(model, directory, tokenizer=None):
     encoder = getattr(model, "encoder", model)
     architecture, rows = architecture_of(model), table(encoder.config.num_layers)
     completeness.check_weights(model, rows, FORM)
-    # A bare BertModel has no prefix, and a pooler always, which a BertTextEmbedder does not use.
+    # A bare BertModel has no prefix, and a pooler always, which a TextEmbedder does not use.
     prefix, holder = ("", encoder) if architecture == "BertModel" else ("bert.", model)
-    tensors = {name.replace("bert.", prefix): array for name, array in tables.tensors(holder, rows).items()}
+    tensors = {name.replace("bert.", prefix): array for name, array in tensor_tables.tensors(holder, rows).items()}
     if not is_chief():
         return  # of several processes all have given their parts of the weights; one writes
     config = {"architectures": [architecture], **encoder.config.to_huggingface(), **_head_config(model)}
@@ -162,7 +163,7 @@ def open_checkpoint(directory):
     architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
     dropout_rate = content.get("classifier_dropout")
-    return tables.Checkpoint(
+    return tensor_tables.Checkpoint(
         config,
         table(config.num_layers),
         source,
@@ -182,7 +183,7 @@ def _check_agreement(source, config):
         "bert.embeddings.position_embeddings.weight": (config.max_length, width),
         "bert.embeddings.token_type_embeddings.weight": (config.num_segments, width),
     }
-    tables.check_shapes(source, expected, "config.json")
+    tensor_tables.check_shapes(source, expected, "config.json")
     blocks = {name.split(".")[3] for name in source.shapes if name.startswith("bert.encoder.layer.")}
     if len(blocks) != config.num_layers:
         raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
@@ -208,7 +209,7 @@ def class_names(content, num_classes):
 
 
 def _read_pooling(directory, content, config, read_tokenizer):
-    """What the checkpoint says of a BertTextEmbedder's arguments; see `tables.Checkpoint`."""
+    """What the checkpoint says of a TextEmbedder's arguments; see `tables.Checkpoint`."""
     if (directory / sentence_transformers.MODULES).is_file():
         return sentence_transformers.read(directory, config, read_tokenizer)
     return {name: content[name] for name in ("pooling", "normalize") if content.get(name) is not None}
@@ -222,7 +223,7 @@ def _read_tokenizer(directory, config, source):
         tokenizer = WordPieceTokenizer.from_pretrained(directory)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise ValueError(f"{directory}: the vocabulary cannot be read, {type(error).__name__}: {error}.") from error
-    tables.check_vocabulary(tokenizer, config, source)
+    tensor_tables.check_vocabulary(tokenizer, config, source)
     return tokenizer
 
 
@@ -276,7 +277,7 @@ def _merge(path, sources):
         read_from, stored = readers[name]
         return read_from(stored)
 
-    return tables.Source(str(path), shapes, read, kinds)
+    return tensor_tables.Source(str(path), shapes, read, kinds)
 
 
 def _shards(index):
@@ -295,7 +296,7 @@ def _shards(index):
 def _head_config(model):
     """What config.json says of a model's head."""
     names = getattr(model, "class_names", None)
-    if kind_of(type(model)) == "BertTextRegressor":
+    if kind_of(type(model)) == "TextRegressor":
         names = ["LABEL_0"]
     fields = {}
     if getattr(model, "pooling", None) == "last_four":
@@ -303,7 +304,7 @@ def _head_config(model):
         fields = {"pooling": model.pooling, "normalize": model.normalize}
     if hasattr(model, "dropout_rate"):
         fields["classifier_dropout"] = model.dropout_rate
-    if kind_of(type(model)) == "BertTextRegressor":
+    if kind_of(type(model)) == "TextRegressor":
         fields["problem_type"] = "regression"
     elif names is not None and len(names) == 1:
         fields["problem_type"] = "multi_label_classification"  # or it would be read as a regressor

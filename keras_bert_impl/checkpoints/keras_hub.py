@@ -11,9 +11,9 @@ import shutil
 import h5py
 import numpy as np
 
-from keras_bert_impl.checkpoints import completeness, tables
-from keras_bert_impl.checkpoints.tables import SAME, Transform
-from keras_bert_impl.config import BertConfig
+from keras_bert_impl.checkpoints import completeness, tensor_tables
+from keras_bert_impl.checkpoints.tensor_tables import SAME, Transform
+from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
 
@@ -80,7 +80,7 @@ def table(config):
     for index in range(config.num_layers):
         # Keras numbers layers of one class from the second on.
         theirs = "layers/transformer_encoder" + (f"_{index}" if index else "") + "/"
-        rows += tables.in_blocks(block_rows(config.num_heads), 1, f"block_{index}/", theirs)
+        rows += tensor_tables.in_blocks(block_rows(config.num_heads), 1, f"block_{index}/", theirs)
     return rows
 
 
@@ -107,12 +107,12 @@ def open_checkpoint(directory):
         "layers/position_embedding/vars/0": (config.max_length, width),
         "layers/embedding/vars/0": (config.num_segments, width),
     }
-    tables.check_shapes(source, expected, "config.json")
+    tensor_tables.check_shapes(source, expected, "config.json")
     blocks = {name.split("/")[1] for name in source.shapes if name.startswith("layers/transformer_encoder")}
     if len(blocks) != config.num_layers:
         raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
     tokenizer = _read_tokenizer(directory, config, source)
-    return tables.Checkpoint(config, table(config), source, lambda: tokenizer)
+    return tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer)
 
 
 def open_source(path):
@@ -128,7 +128,7 @@ def open_source(path):
         with h5py.File(path) as file:
             return np.asarray(file[name], "float32")
 
-    return tables.Source(str(path), shapes, read)
+    return tensor_tables.Source(str(path), shapes, read)
 
 
 def save(model, directory, tokenizer=None):
@@ -167,7 +167,7 @@ def _write(encoder, tokenizer, directory):
     config = encoder.config
     (directory / VOCABULARY).parent.mkdir(parents=True)
     with h5py.File(directory / WEIGHTS, "w") as file:
-        for name, array in tables.tensors(encoder, table(config)).items():
+        for name, array in tensor_tables.tensors(encoder, table(config)).items():
             file.create_dataset(name, data=array)
     fields = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS}
     _write_object(directory / "config.json", "bert_backbone", "BertBackbone", fields)
@@ -196,5 +196,5 @@ def _read_tokenizer(directory, config, source):
     path = directory / "tokenizer.json"
     found = json.loads(path.read_text(encoding="utf-8"))["config"] if path.is_file() else {}
     tokenizer = WordPieceTokenizer(directory / VOCABULARY, lowercase=found.get("lowercase", True))
-    tables.check_vocabulary(tokenizer, config, source)
+    tensor_tables.check_vocabulary(tokenizer, config, source)
     return tokenizer

@@ -11,7 +11,7 @@ import pathlib
 
 import numpy as np
 
-from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints import tensor_tables
 
 # Their names of types; the bytes of a number. Others can stand in a file, but not in a BERT.
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
@@ -42,7 +42,7 @@ def open_safetensors(path):
 
     shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
     kinds = {name: entry["dtype"] for name, entry in entries.items()}
-    return tables.Source(str(path), shapes, read, kinds)
+    return tensor_tables.Source(str(path), shapes, read, kinds)
 
 
 def to_float32(numbers, is_bfloat16=False):

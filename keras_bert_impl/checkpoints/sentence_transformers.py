@@ -1,13 +1,13 @@
 """What a directory of sentence-transformers says beyond Hugging Face's files: how a text becomes one vector.
 
-modules.json names the steps in order. A BertTextEmbedder computes Transformer, Pooling and Normalize; any other step,
+modules.json names the steps in order. A TextEmbedder computes Transformer, Pooling and Normalize; any other step,
 and any setting that would give other vectors, is refused by name. The files and their keys are those of the library's
 versions 2 to 6: one flag for each way of pooling, or since version 6 their names.
 """
 
 import json
 
-from keras_bert_impl.config import read_json
+from keras_bert_impl.json_files import read_json
 
 MODULES, POOLING_CONFIG, TRANSFORMER_CONFIG = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
 # Their flags, in the order in which they join the vectors, and the names of these ways, theirs and ours.
@@ -44,7 +44,7 @@ MODEL_SETTINGS = {"__version__": None, "model_type": None, "prompts": None, "sim
 
 
 def read(directory, config, tokenizer):
-    """The arguments of a BertTextEmbedder that a directory with modules.json says.
+    """The arguments of a TextEmbedder that a directory with modules.json says.
 
     Args:
         directory: of the checkpoint.
@@ -71,7 +71,7 @@ def read(directory, config, tokenizer):
 
 
 def write(embedder, directory):
-    """Writes how a BertTextEmbedder makes a vector of a text, as sentence-transformers reads it.
+    """Writes how a TextEmbedder makes a vector of a text, as sentence-transformers reads it.
 
     Pooling "last_four" is not written: the library has no such way.
     """
@@ -100,7 +100,7 @@ def modes_of(pooling):
 
 
 def _read_modules(path):
-    """The folder of each module by its kind. Raises ValueError unless they are those of a BertTextEmbedder."""
+    """The folder of each module by its kind. Raises ValueError unless they are those of a TextEmbedder."""
     try:
         steps = [(str(step["type"]), str(step["path"]), step.get("kwargs")) for step in json.loads(path.read_bytes())]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -147,6 +147,6 @@ def _checked(path, known):
 
 def _refusal(path, what):
     return ValueError(
-        f"{path}: {what}, which BertTextEmbedder does not compute: its vectors would not be the checkpoint's. For "
+        f"{path}: {what}, which TextEmbedder does not compute: its vectors would not be the checkpoint's. For "
         "vectors of its encoder alone give all of pooling, normalize and sequence_length."
     )

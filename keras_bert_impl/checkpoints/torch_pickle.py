@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from keras_bert_impl.checkpoints import tables
+from keras_bert_impl.checkpoints import tensor_tables
 from keras_bert_impl.checkpoints.safetensors_file import BYTES, FLOATS, to_float32
 
 # torch's kinds of storage, as safetensors names their types.
@@ -93,7 +93,7 @@ def open_torch_file(path):
 
     shapes = {name: tensor.shape for name, tensor in content.items()}
     kinds = {name: tensor.storage.kind for name, tensor in content.items()}
-    return tables.Source(str(path), shapes, read, kinds)
+    return tensor_tables.Source(str(path), shapes, read, kinds)
 
 
 def _open_zip(path):

@@ -150,7 +150,7 @@ class TextCorpus:
     def _report(self, place, reason):
         if self.on_error == "raise":
             raise ValueError(
-                f'{place}: {reason} (on_error="skip", in training/prepare_data.py --skip_unreadable true, goes on '
+                f'{place}: {reason} (on_error="skip", in keras-bert prepare-data --skip_unreadable true, goes on '
                 "without it.)"
             )
         self.problems.append(Problem(place, reason))

@@ -8,7 +8,7 @@ import typing
 
 import keras
 
-from keras_bert_impl import mended_keras
+from keras_bert_impl.distribution import keras_patches
 from keras_bert_impl.distribution.processes import (
     JAX_COUNT,
     TF_CONFIG_EXAMPLE,
@@ -111,7 +111,7 @@ def _strategy(options):
         return _tpu_strategy(options.tpu)
     if options.distribution == "multi_worker":
         _check_cluster()
-        mended_keras.make_multi_worker_fit_work()
+        keras_patches.make_multi_worker_fit_work()
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
     if gpus:

@@ -15,18 +15,19 @@ import tempfile
 import keras
 
 from keras_bert_impl import models
+from keras_bert_impl.encoders.bert import BertEncoder
 from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_config
 
 MODELS = (
-    models.BertQuestionAnswerer,
-    models.BertTextClassifier,
-    models.BertTextRegressor,
-    models.BertTokenClassifier,
-    models.BertMultipleChoice,
-    models.BertNextSentencePredictor,
-    models.BertMaskedLM,
-    models.BertTextEmbedder,
-    models.BertEncoder,
+    models.QuestionAnswerer,
+    models.TextClassifier,
+    models.TextRegressor,
+    models.TokenClassifier,
+    models.MultipleChoice,
+    models.NextSentencePredictor,
+    models.MaskedLM,
+    models.TextEmbedder,
+    BertEncoder,
 )
 
 
@@ -36,22 +37,22 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
     Unless said, a signature takes `text`, (batch,) strings. Any string is accepted, the empty one and invalid UTF-8 as
     well.
 
-    BertTextClassifier, `serving_default`, and `pairs` which also takes `text_pair`:
+    TextClassifier, `serving_default`, and `pairs` which also takes `text_pair`:
         `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,) the class's name
-    BertMaskedLM, `serving_default`; a text without [MASK] has no guesses:
+    MaskedLM, `serving_default`; a text without [MASK] has no guesses:
         `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the likeliest first, masks being the largest number
         in a text; padded with "", the id of [PAD], 0
-    BertTextRegressor, `serving_default`, and `pairs` which also takes `text_pair`:
+    TextRegressor, `serving_default`, and `pairs` which also takes `text_pair`:
         `value` (batch,)
-    BertTokenClassifier, `serving_default`; words are parted by blanks:
+    TokenClassifier, `serving_default`; words are parted by blanks:
         `words`, `labels`, `probabilities` (batch, words), padded with ""; a word cut off has the label ""
-    BertMultipleChoice, `serving_default`, which also takes `endings`, (batch, choices) strings:
+    MultipleChoice, `serving_default`, which also takes `endings`, (batch, choices) strings:
         `logits`, `probabilities` (batch, choices), `class_id` (batch,) the number of the likeliest
-    BertNextSentencePredictor, `serving_default`, which also takes `text_pair`:
+    NextSentencePredictor, `serving_default`, which also takes `text_pair`:
         `logits` (batch, 2), `probability` (batch,) that text_pair follows text
-    BertQuestionAnswerer, `serving_default`, which takes `question` and `context`, of any length:
+    QuestionAnswerer, `serving_default`, which takes `question` and `context`, of any length:
         `answer` (batch,), `begin`, `end` its bytes in the context, `score`, `null_odds` higher for no answer
-    BertTextEmbedder, `serving_default`:
+    TextEmbedder, `serving_default`:
         `vector` (batch, width)
     BertEncoder, `serving_default`:
         `pooled_output` and `mean_pooled` (batch, hidden_size), the latter the mean over all tokens of the text,
@@ -158,7 +159,7 @@ def _check_model(model):
         names = [kind.__name__ for kind in MODELS]
         raise ValueError(
             f"A SavedModel is made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
-            "Of a BertPretrainer, save_pretrained and BertMaskedLM.from_pretrained make a BertMaskedLM."
+            "Of a Pretrainer, save_pretrained and MaskedLM.from_pretrained make a MaskedLM."
         )
     if getattr(model, "encoder", model).packed:
         raise ValueError(

@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert_impl import models
+from keras_bert_impl.encoders.bert import BertEncoder
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.saved_model import kind_of
 from keras_bert_impl.models.pretrained import tokenizer_from_config
@@ -198,15 +199,15 @@ def mask_positions(token_ids, mask_id):
 
 
 SIGNATURES = {
-    models.BertTextClassifier: classifier_signatures,
-    models.BertTextRegressor: regressor_signatures,
-    models.BertTokenClassifier: token_classifier_signatures,
-    models.BertMultipleChoice: multiple_choice_signatures,
-    models.BertQuestionAnswerer: question_answerer_signatures,
-    models.BertNextSentencePredictor: next_sentence_signatures,
-    models.BertMaskedLM: masked_lm_signatures,
-    models.BertTextEmbedder: embedder_signatures,
-    models.BertEncoder: encoder_signatures,
+    models.TextClassifier: classifier_signatures,
+    models.TextRegressor: regressor_signatures,
+    models.TokenClassifier: token_classifier_signatures,
+    models.MultipleChoice: multiple_choice_signatures,
+    models.QuestionAnswerer: question_answerer_signatures,
+    models.NextSentencePredictor: next_sentence_signatures,
+    models.MaskedLM: masked_lm_signatures,
+    models.TextEmbedder: embedder_signatures,
+    BertEncoder: encoder_signatures,
 }
 
 

@@ -4,8 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import replica_number
-
-CHOICES = 1 << 16  # of a unit: sixteen random bits; the share that is dropped is the rate to 1 / 131,072
+from keras_bert_impl.kernels.dropout import drop
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -38,7 +37,7 @@ class Dropout(keras.layers.Dropout):
         seed = SeedOfReplica(self.seed_generator)
         if self.noise_shape is not None:
             return keras.random.dropout(inputs, self.rate, self.noise_shape, seed)
-        return DROP.get(keras.backend.backend(), keras.random.dropout)(inputs, self.rate, seed=seed)
+        return drop(inputs, self.rate, seed)
 
 
 class SeedOfReplica(keras.random.SeedGenerator):
@@ -52,30 +51,3 @@ class SeedOfReplica(keras.random.SeedGenerator):
     def next(self, ordered=True):
         seed = self.generator.next(ordered)
         return seed + ops.cast([replica_number(), 0], seed.dtype)
-
-
-def dropped_choices(rate):
-    """Of the CHOICES how many drop a unit; never all."""
-    return min(round(rate * CHOICES), CHOICES - 1)
-
-
-def _drop_in_jax(inputs, rate, seed):
-    import jax
-
-    bits = jax.random.bits(ops.cast(seed.next(), "uint32"), inputs.shape, "uint16")
-    return ops.where(bits >= dropped_choices(rate), inputs / (1 - rate), ops.zeros_like(inputs))
-
-
-def _drop_in_torch(inputs, rate, seed):
-    import torch
-
-    if inputs.device.type != "cpu" or seed._initial_seed is not None:
-        return keras.random.dropout(inputs, rate, seed=seed)  # one kernel; or numbers of the generator's own
-    count = inputs.numel()
-    words = torch.randint(-(1 << 63), (1 << 63) - 1, ((count + 3) // 4,), dtype=torch.int64)  # four units a word
-    bits = words.view(torch.int16)[:count].view(inputs.shape)
-    kept = bits >= dropped_choices(rate) - CHOICES // 2
-    return inputs * kept.to(inputs.dtype).mul_(1 / (1 - rate))
-
-
-DROP = {"jax": _drop_in_jax, "torch": _drop_in_torch}

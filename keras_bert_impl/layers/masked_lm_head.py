@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert_impl.layers.activations import activation_function
+from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers.gather_positions import GatherPositions
 
 

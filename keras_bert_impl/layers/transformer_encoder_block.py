@@ -4,7 +4,7 @@ import contextlib
 
 import keras
 
-from keras_bert_impl.layers.activations import activation_function
+from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention

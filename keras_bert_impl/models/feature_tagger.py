@@ -27,7 +27,7 @@ FEATURES = {
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertFeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
+class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
     """Vectors of a frozen encoder into a two-layer BiLSTM before the classifier (Devlin et al. 2019, section 5.3).
 
     Args:
@@ -35,11 +35,11 @@ class BertFeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
         num_classes: columns of the output.
         features: a key of FEATURES. Weights of a sum are learnt, as in ELMo, and start equal.
         units: of each direction of each LSTM; 768 in the paper.
-        tokenizer, sequence_length, class_names: as of BertTokenClassifier.
+        tokenizer, sequence_length, class_names: as of TokenClassifier.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: logits (batch, length, num_classes), float32; labels as of BertTokenClassifier.
-    Raises: ValueError for unknown features, or as BertTokenClassifier.
+    Output: logits (batch, length, num_classes), float32; labels as of TokenClassifier.
+    Raises: ValueError for unknown features, or as TokenClassifier.
     """
 
     head_arguments = ("num_classes", "features", "units", "class_names")

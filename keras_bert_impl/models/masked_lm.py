@@ -5,15 +5,15 @@ import typing
 import keras
 import numpy as np
 
+from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
-from keras_bert_impl.models.initialization import kernel_initializer
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.text_inputs import is_texts, to_strings
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers.masking import mask_rows
+from keras_bert_impl.tokenizers.masked_rows import mask_rows
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
 
 
@@ -26,7 +26,7 @@ class FilledMask(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertMaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
+class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled as it comes,
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 

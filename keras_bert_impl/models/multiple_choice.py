@@ -19,7 +19,7 @@ from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertMultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
+class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
     """A score for each choice, one vector over the pooled first token of text and choice, as for SWAG (Devlin et al.
     2019, section 4.4). Compiled as it comes, with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
 

@@ -9,7 +9,7 @@ from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertNextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
+class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
     """The next-sentence head of pre-training alone (Devlin et al. 2019, section 3.1, task 2). Compiled as it comes,
     with AdamW at 5e-5, cross-entropy and accuracy.
 

@@ -3,11 +3,11 @@
 import keras
 
 from keras_bert_impl import checkpoints
+from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.layers import Dropout
-from keras_bert_impl.models.encoder import BertEncoder
-from keras_bert_impl.models.initialization import build_filled, kernel_initializer
-from keras_bert_impl.models.keras_methods import KerasMethodsMixin
-from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 HEADS_NAMED_CLASSIFIER = (

@@ -5,15 +5,15 @@ from keras import ops
 
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.distribution import sum_over_replicas
+from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.layers import GatherPositions, MaskedLMHead
-from keras_bert_impl.models.encoder import BertEncoder
-from keras_bert_impl.models.initialization import build_filled, kernel_initializer
-from keras_bert_impl.models.keras_methods import KerasMethodsMixin
-from keras_bert_impl.models.layer_states import layer_states, restore_layer_states, without_layer_states
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertPretrainer(KerasMethodsMixin, keras.Model):
+class Pretrainer(KerasMethodsMixin, keras.Model):
     """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
 
     Args:

@@ -11,7 +11,7 @@ from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertQuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
+class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled as it comes, with AdamW at
     5e-5 and the mean of the two cross-entropies.
 

@@ -12,7 +12,7 @@ POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weighted
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertTextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
+class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
     """One vector a text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
@@ -82,7 +82,7 @@ def checked_pooling(pooling):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TokenPooling(keras.layers.Layer):
-    """Vectors of tokens to one of the text; see BertTextEmbedder.
+    """Vectors of tokens to one of the text; see TextEmbedder.
 
     Input:  list of (batch, length, width), one a layer; padding_mask (batch, length).
     Output: (batch, width times layers times poolings), float32.

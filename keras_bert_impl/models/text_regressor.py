@@ -15,7 +15,7 @@ from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertTextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
+class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
     """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
     Compiled as it comes, with AdamW at 5e-5 and the mean squared error.
 

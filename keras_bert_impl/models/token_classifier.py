@@ -17,7 +17,7 @@ from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertTokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
+class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
     """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled as it comes, with
     AdamW at 5e-5, the mean cross-entropy over labelled tokens, and accuracy.
 

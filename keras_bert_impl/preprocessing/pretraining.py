@@ -123,7 +123,7 @@ def read_training_data(
     num_examples=None,
     most_rows=None,
 ):
-    """Batches for `BertPretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
+    """Batches for `Pretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
 
     Args:
         paths: files of `write_examples`.

@@ -24,10 +24,10 @@ import tensorflow as tf
 
 from keras_bert_impl.corpora import split_of
 from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
+from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
-from keras_bert_impl.runs import write_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 SPLITS = ("train", "validation", "test")

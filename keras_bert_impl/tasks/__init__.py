@@ -1,6 +1,6 @@
 """Fine-tuning tasks, one family a file: how its files are read, become rows, are scored and written, on any backend.
 
-A task is any object with these parts; `training/finetune.py` calls nothing else.
+A task is any object with these parts; `keras-bert finetune` calls nothing else.
 
 | part                                          | what it is                                                        |
 | ---                                           | ---                                                               |

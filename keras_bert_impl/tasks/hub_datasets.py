@@ -9,7 +9,7 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.runs import say
+from keras_bert_impl.console import say
 
 PREFIX = "datasets:"
 # Our split -> theirs; the first that is there is taken.

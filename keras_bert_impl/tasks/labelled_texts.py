@@ -20,7 +20,7 @@ class Examples(typing.NamedTuple):
 
     @property
     def inputs(self):
-        """What `BertTextClassifier.fit` takes: texts, or a pair of lists."""
+        """What `TextClassifier.fit` takes: texts, or a pair of lists."""
         return self.texts if self.pairs is None else (self.texts, self.pairs)
 
     def class_ids(self, class_names):

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
-from keras_bert_impl.models import BertFeatureTagger, BertTokenClassifier
+from keras_bert_impl.models import FeatureTagger, TokenClassifier
 from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
 from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.tag_scores import are_entities, entity_scores, word_scores
@@ -76,10 +76,10 @@ class NamedEntities:
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: a classifier over every token, or over a BiLSTM of the frozen encoder's features."""
         if self.features is not None:
-            return BertFeatureTagger(
+            return FeatureTagger(
                 encoder, len(class_names), self.features, self.units, tokenizer, sequence_length, class_names
             )
-        return BertTokenClassifier(
+        return TokenClassifier(
             encoder, len(class_names), tokenizer=tokenizer, sequence_length=sequence_length, class_names=class_names
         )
 

@@ -6,8 +6,8 @@ import pathlib
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.models.question_answerer import BertQuestionAnswerer, span_loss
-from keras_bert_impl.runs import write_json
+from keras_bert_impl.json_files import write_json
+from keras_bert_impl.models.question_answerer import QuestionAnswerer, span_loss
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.squad_answers import best_answers, choose
@@ -52,7 +52,7 @@ class QuestionAnswering:
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: a start and an end score for every token."""
-        return BertQuestionAnswerer(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
+        return QuestionAnswerer(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
 
     def loss(self):
         """Cross-entropy over the positions, the mean of start's and end's, as in the original code."""

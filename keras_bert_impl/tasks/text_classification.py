@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
-from keras_bert_impl.models import BertTextClassifier
+from keras_bert_impl.models import TextClassifier
 from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, in_order, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import BadRows, read_table
@@ -58,7 +58,7 @@ class TextClassification:
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: a classifier over the encoder."""
-        return BertTextClassifier(
+        return TextClassifier(
             encoder, len(class_names), tokenizer=tokenizer, sequence_length=sequence_length, class_names=class_names
         )
 

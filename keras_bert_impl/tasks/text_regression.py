@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.models import BertTextRegressor
+from keras_bert_impl.models import TextRegressor
 from keras_bert_impl.tasks.labelled_texts import read_split, write_submission
 from keras_bert_impl.tasks.scores import refuse_nan, regression_scores
 
@@ -57,7 +57,7 @@ class TextRegression:
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: one linear unit over the encoder."""
-        return BertTextRegressor(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
+        return TextRegressor(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
 
     def loss(self):
         """Mean squared error, as in the original code for STS-B."""

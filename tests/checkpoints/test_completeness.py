@@ -99,14 +99,14 @@ def test_two_rates_of_dropout_are_not_made_one(config, tmp_path):
 @pytest.mark.parametrize(
     "kind, arguments",
     [
-        (kbi.BertTextClassifier, {"num_classes": 3, "class_names": ["a", "b", "c"], "dropout_rate": 0.3}),
-        (kbi.BertTextClassifier, {"num_classes": 1}),
-        (kbi.BertTextRegressor, {"dropout_rate": 0.2}),
-        (kbi.BertTokenClassifier, {"num_classes": 1}),
-        (kbi.BertTokenClassifier, {"num_classes": 3}),
-        (kbi.BertQuestionAnswerer, {}),
-        (kbi.BertNextSentencePredictor, {}),
-        (kbi.BertTextEmbedder, {"pooling": ["mean", "cls"]}),
+        (kbi.TextClassifier, {"num_classes": 3, "class_names": ["a", "b", "c"], "dropout_rate": 0.3}),
+        (kbi.TextClassifier, {"num_classes": 1}),
+        (kbi.TextRegressor, {"dropout_rate": 0.2}),
+        (kbi.TokenClassifier, {"num_classes": 1}),
+        (kbi.TokenClassifier, {"num_classes": 3}),
+        (kbi.QuestionAnswerer, {}),
+        (kbi.NextSentencePredictor, {}),
+        (kbi.TextEmbedder, {"pooling": ["mean", "cls"]}),
     ],
 )
 def test_every_head_comes_back_from_save_pretrained(kind, arguments, config, batch, small_tokenizer, tmp_path):
@@ -122,9 +122,9 @@ def test_every_head_comes_back_from_save_pretrained(kind, arguments, config, bat
 @pytest.mark.parametrize(
     "kind, arguments",
     [
-        (kbi.BertTextClassifier, {"num_classes": 3, "class_names": ["a", "b", "c"]}),
-        (kbi.BertQuestionAnswerer, {}),
-        (kbi.BertNextSentencePredictor, {}),
+        (kbi.TextClassifier, {"num_classes": 3, "class_names": ["a", "b", "c"]}),
+        (kbi.QuestionAnswerer, {}),
+        (kbi.NextSentencePredictor, {}),
     ],
 )
 def test_heads_of_googles_code_come_back_from_its_format(kind, arguments, config, batch, small_tokenizer, tmp_path):
@@ -140,7 +140,7 @@ def test_heads_of_googles_code_come_back_from_its_format(kind, arguments, config
 
 def test_an_answerers_head_has_the_names_of_run_squad(config, tmp_path):
     google = format_named("google")
-    model = with_random_weights(kbi.BertQuestionAnswerer(kbi.BertEncoder(config)))
+    model = with_random_weights(kbi.QuestionAnswerer(kbi.BertEncoder(config)))
     google.save(model, tmp_path)
     source = google.open_source(tmp_path)
     assert source.shapes["cls/squad/output_weights"] == (2, 15)
@@ -152,11 +152,11 @@ def test_an_answerers_head_has_the_names_of_run_squad(config, tmp_path):
 @pytest.mark.parametrize(
     "kind, arguments, message",
     [
-        (kbi.BertTokenClassifier, {"num_classes": 3}, r"no model with the head of a BertTokenClassifier"),
-        (kbi.BertMultipleChoice, {}, r"no model with the head of a BertMultipleChoice"),
-        (kbi.BertTextRegressor, {}, r"class_names is None and would be read as \['0'\]"),
-        (kbi.BertTextEmbedder, {"pooling": "max"}, r"pooling is 'max' and would be read as 'mean'"),
-        (kbi.BertTextClassifier, {"num_classes": 2, "dropout_rate": 0.4}, r"dropout_rate is 0.4 and would be read as"),
+        (kbi.TokenClassifier, {"num_classes": 3}, r"no model with the head of a TokenClassifier"),
+        (kbi.MultipleChoice, {}, r"no model with the head of a MultipleChoice"),
+        (kbi.TextRegressor, {}, r"class_names is None and would be read as \['0'\]"),
+        (kbi.TextEmbedder, {"pooling": "max"}, r"pooling is 'max' and would be read as 'mean'"),
+        (kbi.TextClassifier, {"num_classes": 2, "dropout_rate": 0.4}, r"dropout_rate is 0.4 and would be read as"),
     ],
 )
 def test_heads_that_googles_code_lacks_are_refused(kind, arguments, message, config, tmp_path):
@@ -167,7 +167,7 @@ def test_heads_that_googles_code_lacks_are_refused(kind, arguments, message, con
 
 
 def test_keras_hub_refuses_a_head_and_says_how_to_leave_it_out(config, tmp_path):
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3)
     with pytest.raises(ValueError, match=r"has no place for classifier/kernel, classifier/bias .* save model.encoder"):
         keras_hub.save(model, tmp_path / "new")
     keras_hub.save(model.encoder, tmp_path / "new")
@@ -182,7 +182,7 @@ LORA = {
 
 @pytest.mark.parametrize("where", LORA)
 def test_trained_updates_of_lora_are_refused_until_they_are_merged(where, config, batch, tmp_path):
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3)
     LORA[where](model)
     with_random_weights(model)
     expected = outputs(model, batch)
@@ -191,7 +191,7 @@ def test_trained_updates_of_lora_are_refused_until_they_are_merged(where, config
     assert not (tmp_path / "new").exists()
     merge_lora(model)
     model.save_pretrained(tmp_path / "new")
-    found = outputs(kbi.BertTextClassifier.from_pretrained(tmp_path / "new"), batch)
+    found = outputs(kbi.TextClassifier.from_pretrained(tmp_path / "new"), batch)
     np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
 
 
@@ -215,9 +215,9 @@ def test_scales_of_integer_kernels_have_no_place(config):
 
 
 def test_an_argument_of_a_head_that_no_file_has_is_refused(config, tmp_path, monkeypatch):
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3)
     model.save_pretrained(tmp_path)
-    monkeypatch.setattr(kbi.BertTextClassifier, "head_arguments", ("num_classes", "temperature"))
+    monkeypatch.setattr(kbi.TextClassifier, "head_arguments", ("num_classes", "temperature"))
     model.temperature = 2.5
     before = sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
     with pytest.raises(ValueError, match=r"temperature is 2.5 and would be read as None"):

@@ -30,7 +30,7 @@ def config():
 
 @pytest.fixture
 def pretrainer(config):
-    model = kbi.BertPretrainer(kbi.BertEncoder(config))
+    model = kbi.Pretrainer(kbi.BertEncoder(config))
     random = np.random.default_rng(0)
     model.set_weights([random.normal(size=weight.shape) for weight in model.weights])
     return model
@@ -43,7 +43,7 @@ def assert_equal_weights(one, other):
 
 @needs_data
 def test_a_checkpoint_of_googles_code_is_read_whole(capsys):
-    model = kbi.BertPretrainer.from_pretrained(REAL, report=True)
+    model = kbi.Pretrainer.from_pretrained(REAL, report=True)
     assert "0 left over" in capsys.readouterr().out
     reader = tf.train.load_checkpoint(str(REAL / "bert_model.ckpt"))
     block = model.encoder.get_layer("block_1")
@@ -59,7 +59,7 @@ def test_a_checkpoint_of_googles_code_is_read_whole(capsys):
 
 @needs_data
 def test_a_checkpoint_of_googles_code_fills_masks():
-    model = kbi.BertMaskedLM.from_pretrained(REAL)
+    model = kbi.MaskedLM.from_pretrained(REAL)
     (guesses,) = model.fill_mask("a [MASK] b", k=3)
     assert len(guesses) == 3
 
@@ -71,7 +71,7 @@ def test_weights_come_back_from_googles_format(pretrainer, tmp_path):
         "bert_model.ckpt.data-00000-of-00001",
         "bert_model.ckpt.index",
     ]
-    assert_equal_weights(kbi.BertPretrainer.from_pretrained(tmp_path), pretrainer)
+    assert_equal_weights(kbi.Pretrainer.from_pretrained(tmp_path), pretrainer)
 
 
 def test_a_cased_vocabulary_stays_cased_whatever_the_directory_is_called(pretrainer, tmp_path):
@@ -92,9 +92,9 @@ def test_variables_have_googles_names_and_shapes(pretrainer, tmp_path):
 
 
 def test_a_classifier_of_run_classifier_is_read(config, tmp_path):
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3)
     google.save(model, tmp_path)
-    loaded = kbi.BertTextClassifier.from_pretrained(tmp_path)
+    loaded = kbi.TextClassifier.from_pretrained(tmp_path)
     assert loaded.num_classes == 3
     assert_equal_weights(loaded, model)
 

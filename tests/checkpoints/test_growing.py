@@ -17,7 +17,7 @@ def model(small_tokenizer):
         intermediate_size=21,
         max_length=11,
     )
-    model = kbi.BertMaskedLM(kbi.BertEncoder(config), tokenizer=small_tokenizer)
+    model = kbi.MaskedLM(kbi.BertEncoder(config), tokenizer=small_tokenizer)
     random = np.random.default_rng(0)
     model.set_weights([random.normal(size=weight.shape) for weight in model.weights])
     return model
@@ -34,7 +34,7 @@ def table(model, name):
 
 
 def test_more_positions_repeat_the_first_and_change_nothing_before_them(model, checkpoint, capsys):
-    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, max_length=25), sequence_length=25)
+    grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, max_length=25), sequence_length=25)
     assert "positions 11 to 24 repeat those from 0 on" in capsys.readouterr().out
     old, new = table(model, "position_embedding"), table(grown, "position_embedding")
     np.testing.assert_array_equal(new, np.concatenate([old, old, old[:3]]))
@@ -46,7 +46,7 @@ def test_a_model_of_some_words_gives_what_the_whole_one_gives(model, checkpoint)
     texts = ["the [MASK] sat on a mat", "[MASK] dogs ran"]
     ids = np.unique(np.concatenate([model.tokenizer.encode(text).ids for text in texts]))
     smaller, kept = keep_words(checkpoint, ids)
-    trimmed = kbi.BertMaskedLM.from_pretrained(smaller)
+    trimmed = kbi.MaskedLM.from_pretrained(smaller)
     assert len(kept) < 20 and trimmed.tokenizer.vocabulary == [WORDS[index] for index in kept]
     for text in texts:
         rows, whole_rows = trimmed.rows([text]), model.rows([text])
@@ -56,7 +56,7 @@ def test_a_model_of_some_words_gives_what_the_whole_one_gives(model, checkpoint)
 
 
 def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint, capsys):
-    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, new_words=["covid", "gpu"]))
+    grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, new_words=["covid", "gpu"]))
     assert "words added, each the mean of the" in capsys.readouterr().out
     assert grown.tokenizer.encode("the covid gpu").tokens == ["[CLS]", "the", "covid", "gpu", "[SEP]"]
     old, new = table(model, "token_embedding"), table(grown, "token_embedding")
@@ -68,7 +68,7 @@ def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint, capsys):
 
 
 def test_fewer_layers_are_the_first(model, checkpoint, capsys):
-    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, num_layers=2))
+    grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, num_layers=2))
     assert "layers 2 to 2 are left out" in capsys.readouterr().out
     assert grown.encoder.config.num_layers == 2
     for name in ("block_0", "block_1"):
@@ -77,9 +77,9 @@ def test_fewer_layers_are_the_first(model, checkpoint, capsys):
 
 
 def test_what_grew_is_saved_and_read_again(checkpoint, tmp_path):
-    grown = kbi.BertMaskedLM.from_pretrained(grow(checkpoint, max_length=13, new_words=["covid"], num_layers=1))
+    grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, max_length=13, new_words=["covid"], num_layers=1))
     grown.save_pretrained(tmp_path / "grown")
-    again = kbi.BertMaskedLM.from_pretrained(tmp_path / "grown")
+    again = kbi.MaskedLM.from_pretrained(tmp_path / "grown")
     assert again.tokenizer == grown.tokenizer
     rows = grown.rows(["covid [MASK] the cat"])
     np.testing.assert_array_equal(again.predict_on_batch(rows), grown.predict_on_batch(rows))

@@ -7,7 +7,7 @@ import safetensors.numpy
 from conftest import without
 from reference_models import random_model
 
-from keras_bert_impl import BertEncoder, BertMaskedLM, BertPretrainer, checkpoints
+from keras_bert_impl import BertEncoder, MaskedLM, Pretrainer, checkpoints
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.tokenizers import write_vocabulary
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
@@ -71,7 +71,7 @@ def test_the_old_names_of_norms_are_understood(encoder, checkpoint):
 
 
 def test_the_tensors_of_a_larger_model_carry_a_prefix(encoder, tmp_path):
-    BertPretrainer(encoder).save_pretrained(tmp_path)
+    Pretrainer(encoder).save_pretrained(tmp_path)
     stored = safetensors.numpy.load((tmp_path / "model.safetensors").read_bytes())
     assert {name.split(".")[0] for name in stored} == {"bert", "cls"}
     assert_equal_encoders(BertEncoder.from_pretrained(tmp_path), encoder)
@@ -79,7 +79,7 @@ def test_the_tensors_of_a_larger_model_carry_a_prefix(encoder, tmp_path):
 
 def test_a_bare_encoder_lends_its_weights_and_the_heads_are_named_as_new(encoder, checkpoint):
     with pytest.warns(UserWarning) as caught:
-        pretrainer = BertPretrainer.from_pretrained(checkpoint)
+        pretrainer = Pretrainer.from_pretrained(checkpoint)
     assert_equal_encoders(pretrainer.encoder, encoder)
     kernel, bias = pretrainer.get_layer("next_sentence_head").get_weights()
     assert 0.005 < kernel.std() < 0.04 and not bias.any()  # random, as BERT starts
@@ -115,10 +115,10 @@ def test_a_missing_tensor_is_named_with_the_shape_expected(name, shape, checkpoi
 
 
 def test_half_of_a_head_is_named(encoder, tmp_path):
-    BertPretrainer(encoder).save_pretrained(tmp_path)
+    Pretrainer(encoder).save_pretrained(tmp_path)
     rewrite(tmp_path, lambda tensors: without(tensors, "cls.seq_relationship.bias"))
     with pytest.raises(ValueError, match=r"has no tensor cls.seq_relationship.bias, expected of shape \(2,\)"):
-        BertPretrainer.from_pretrained(tmp_path)
+        Pretrainer.from_pretrained(tmp_path)
 
 
 def test_surplus_tensors_are_listed_in_the_report(encoder, checkpoint, capsys):
@@ -226,7 +226,7 @@ def test_half_precision_is_read_exactly(dtype, small_config, tmp_path):
 def test_the_masked_lm_bias_of_transformers_is_found(small_config, tmp_path):
     # It is tied to cls.predictions.decoder.bias; transformers stores one of the two.
     model = random_model("BertForMaskedLM", small_config, tmp_path)
-    head = BertMaskedLM(BertEncoder(small_config))
+    head = MaskedLM(BertEncoder(small_config))
     checkpoints.load(head, checkpoints.open_checkpoint(tmp_path))
     bias = head.get_layer("masked_lm_head").output_bias
     np.testing.assert_array_equal(np.array(bias), model.cls.predictions.bias.detach().numpy())
@@ -236,7 +236,7 @@ def test_a_vocabulary_longer_than_the_embedding_is_refused(encoder, checkpoint):
     words = [*SPECIAL_TOKENS, *(f"word{index}" for index in range(49))]
     write_vocabulary(checkpoint / "vocab.txt", words)
     with pytest.raises(ValueError, match=r"model.safetensors: the token embedding has 53 rows, .* 54 words"):
-        BertMaskedLM.from_pretrained(checkpoint)
+        MaskedLM.from_pretrained(checkpoint)
 
 
 def test_a_vocabulary_that_lost_words_is_noticed(encoder, checkpoint):
@@ -252,7 +252,7 @@ def test_an_encoder_opens_whatever_its_vocabulary(encoder, checkpoint):
 
 def test_a_masked_lm_keeps_the_pooler_of_its_checkpoint(encoder, checkpoint):
     with pytest.warns(UserWarning, match="masked_lm_head"):
-        model = BertMaskedLM.from_pretrained(checkpoint, tokenizer=None)
+        model = MaskedLM.from_pretrained(checkpoint, tokenizer=None)
     assert_equal_encoders(model.encoder, encoder)
 
 

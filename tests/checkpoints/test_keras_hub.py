@@ -10,7 +10,7 @@ SHAPE = {"vocabulary_size": len(WORDS), "num_layers": 2, "num_heads": 3}
 
 @pytest.fixture
 def rows(small_tokenizer):
-    classifier = kbi.BertTextClassifier(encoder(), 2, tokenizer=small_tokenizer)
+    classifier = kbi.TextClassifier(encoder(), 2, tokenizer=small_tokenizer)
     return classifier.rows(["the cat sat on a mat", "rain"])
 
 
@@ -33,7 +33,7 @@ def test_an_encoder_comes_back_weight_for_weight(tmp_path):
 
 def test_the_tokenizer_goes_along(small_tokenizer, tmp_path):
     keras_hub.save(encoder(), tmp_path, small_tokenizer)
-    assert kbi.BertTextClassifier.from_pretrained(tmp_path, num_classes=3).tokenizer == small_tokenizer
+    assert kbi.TextClassifier.from_pretrained(tmp_path, num_classes=3).tokenizer == small_tokenizer
 
 
 def test_their_preset_gives_their_outputs(rows, tmp_path):
@@ -60,7 +60,7 @@ def test_our_preset_opens_there_with_our_outputs(rows, small_tokenizer, tmp_path
 
 def test_our_hugging_face_directory_opens_there(rows, small_tokenizer, tmp_path):
     models = pytest.importorskip("keras_hub").models
-    model = kbi.BertTextClassifier(encoder("gelu_tanh"), 2, tokenizer=small_tokenizer)
+    model = kbi.TextClassifier(encoder("gelu_tanh"), 2, tokenizer=small_tokenizer)
     model.save_pretrained(tmp_path)
     theirs = models.BertBackbone.from_preset(str(tmp_path)).predict_on_batch(rows)
     # They compute the tanh approximation, whatever config.json says; so does this model.

@@ -37,7 +37,7 @@ def theirs():
 
 @pytest.fixture(scope="module")
 def embedder():
-    return kbi.BertTextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128)
+    return kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128)
 
 
 def batches(embedder, sentences, size=20):
@@ -80,7 +80,7 @@ def their_vectors(embedder, sentences, theirs):
 
 
 def test_sentence_vectors_are_those_of_sentence_transformers(embedder, sentences, theirs):
-    model = kbi.BertTextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128, pooling="mean", normalize=True)
+    model = kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128, pooling="mean", normalize=True)
     np.testing.assert_allclose(
         model.predict(sentences, verbose=0), their_vectors(embedder, sentences, theirs), atol=1e-5
     )
@@ -90,7 +90,7 @@ def test_bfloat16_keeps_the_direction_of_every_vector(embedder, sentences, their
     previous = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        model = kbi.BertTextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128, normalize=True)
+        model = kbi.TextEmbedder.from_pretrained(CHECKPOINT, sequence_length=128, normalize=True)
     finally:
         keras.config.set_dtype_policy(previous)
     assert model.encoder.compute_dtype == "bfloat16"

@@ -60,15 +60,15 @@ def test_every_way_of_pooling_is_the_formula_and_forgets_padding(small_config, s
         )
         for vectors in (tokens[0], tokens[1, :5])
     ]
-    found = kbi.BertTextEmbedder(encoder, pooling=list(FLAGS.values())).predict_on_batch(rows)
+    found = kbi.TextEmbedder(encoder, pooling=list(FLAGS.values())).predict_on_batch(rows)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    last = kbi.BertTextEmbedder(encoder, pooling="lasttoken").predict_on_batch(rows)
+    last = kbi.TextEmbedder(encoder, pooling="lasttoken").predict_on_batch(rows)
     np.testing.assert_allclose(last, [tokens[0, -1], tokens[1, 4]], atol=1e-5)
 
 
 def test_a_row_of_padding_gives_numbers(small_config):
     rows = {name: np.zeros((1, 5), "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
-    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling=list(FLAGS.values()))
+    model = kbi.TextEmbedder(kbi.BertEncoder(small_config), pooling=list(FLAGS.values()))
     assert np.isfinite(model.predict_on_batch(rows)).all()
 
 
@@ -98,12 +98,12 @@ def test_normalize_is_read_under_every_name_of_the_library(prefix, directory):
 
 def test_texts_are_cut_at_max_seq_length(directory):
     describe(directory, flags("mean"), sentence_bert_config={"max_seq_length": 5, "do_lower_case": False})
-    model = kbi.BertTextEmbedder.from_pretrained(directory)
+    model = kbi.TextEmbedder.from_pretrained(directory)
     assert model.sequence_length == 5
     long, cut = model.predict(["the cat sat on a mat", "the cat sat"], verbose=0)
     np.testing.assert_allclose(long, cut, atol=1e-6)
-    assert kbi.BertTextClassifier.from_pretrained(directory, num_classes=2).sequence_length == 11
-    assert kbi.BertTextEmbedder.from_pretrained(directory, sequence_length=7).sequence_length == 7
+    assert kbi.TextClassifier.from_pretrained(directory, num_classes=2).sequence_length == 11
+    assert kbi.TextEmbedder.from_pretrained(directory, sequence_length=7).sequence_length == 7
 
 
 MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_config", "2_Normalize/config"
@@ -112,7 +112,7 @@ MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_c
 @pytest.mark.parametrize(
     "pooling, more, files, message",
     [
-        (flags("mean"), ["Dense"], {}, r"modules.json: there is a module sentence_transformers.models.Dense, which Be"),
+        (flags("mean"), ["Dense"], {}, r"modules.json: there is a module sentence_transformers.models.Dense, which Te"),
         (flags("mean"), ["Dense", "Normalize"], {}, r"there is a module sentence_transformers.models.Dense"),
         (flags("mean"), ["modeling_mine.Normalize"], {}, r"there is a module modeling_mine.Normalize"),
         (flags("mean"), ["Normalize", "Normalize"], {}, r"modules are Transformer, Pooling, Normalize, Normalize"),
@@ -135,9 +135,9 @@ def test_what_an_embedder_does_not_compute_is_refused_by_name(pooling, more, fil
 def test_what_is_refused_for_an_embedder_opens_for_who_needs_the_encoder_alone(directory):
     describe(directory, flags("mean"), "Dense")
     with pytest.raises(ValueError, match=r"give all of pooling, normalize and sequence_length"):
-        kbi.BertTextEmbedder.from_pretrained(directory, pooling="max", normalize=False)
+        kbi.TextEmbedder.from_pretrained(directory, pooling="max", normalize=False)
     kbi.BertEncoder.from_pretrained(directory)
-    kbi.BertTextEmbedder.from_pretrained(directory, pooling="max", normalize=False, sequence_length=7)
+    kbi.TextEmbedder.from_pretrained(directory, pooling="max", normalize=False, sequence_length=7)
 
 
 def test_normalizing_something_else_is_refused(directory):
@@ -181,18 +181,18 @@ def test_a_saved_embedder_comes_back_and_leaves_nothing_of_the_one_before(
     encoder = kbi.BertEncoder(config)
     arguments = {"tokenizer": small_tokenizer, "sequence_length": 7}
     for before in ("weightedmean", "last_four"):
-        kbi.BertTextEmbedder(encoder, pooling=before, normalize=not normalize, **arguments).save_pretrained(tmp_path)
-    model = kbi.BertTextEmbedder(encoder, pooling=pooling, normalize=normalize, **arguments)
+        kbi.TextEmbedder(encoder, pooling=before, normalize=not normalize, **arguments).save_pretrained(tmp_path)
+    model = kbi.TextEmbedder(encoder, pooling=pooling, normalize=normalize, **arguments)
     model.save_pretrained(tmp_path)
     assert (tmp_path / "modules.json").is_file() == (pooling != "last_four")
-    again = kbi.BertTextEmbedder.from_pretrained(tmp_path)
+    again = kbi.TextEmbedder.from_pretrained(tmp_path)
     assert (again.pooling, again.normalize, again.sequence_length) == (pooling, normalize, 7)
     texts = ["the cat sat on a mat in rain", "dog"]
     np.testing.assert_allclose(again.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
 
 
 def test_what_is_written_has_the_keys_of_the_library(small_config, tmp_path):
-    kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling="max", normalize=True).save_pretrained(tmp_path)
+    kbi.TextEmbedder(kbi.BertEncoder(small_config), pooling="max", normalize=True).save_pretrained(tmp_path)
     modules = json.loads((tmp_path / "modules.json").read_text())
     assert [(module["path"], module["type"]) for module in modules] == [
         ("", "sentence_transformers.models.Transformer"),
@@ -207,4 +207,4 @@ def test_what_is_written_has_the_keys_of_the_library(small_config, tmp_path):
 @pytest.mark.parametrize("pooling", ["mean,cls", ("mean", "last_four"), ()])
 def test_poolings_that_cannot_be_joined_are_refused(pooling, small_config):
     with pytest.raises(ValueError, match=r"pooling"):
-        kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling=pooling)
+        kbi.TextEmbedder(kbi.BertEncoder(small_config), pooling=pooling)

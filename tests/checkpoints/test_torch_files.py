@@ -29,7 +29,7 @@ def test_a_torch_file_gives_its_tensors(theirs, tmp_path):
 
 
 def test_a_model_loads_from_a_torch_file(theirs, tmp_path):
-    model = kbi.BertMaskedLM.from_pretrained(tmp_path)
+    model = kbi.MaskedLM.from_pretrained(tmp_path)
     found = model.encoder.token_embedding.get_weights()[0]
     np.testing.assert_array_equal(found, theirs.bert.embeddings.word_embeddings.weight.detach().numpy())
 
@@ -124,7 +124,7 @@ def test_integers_where_floats_are_wanted_are_named(theirs, tmp_path):
     tensors["bert.encoder.layer.1.output.dense.bias"] = torch.arange(15)
     torch.save(tensors, tmp_path / "pytorch_model.bin")
     with pytest.raises(ValueError, match=r"layer.1.output.dense.bias is of type I64, expected F32"):
-        kbi.BertMaskedLM.from_pretrained(tmp_path)
+        kbi.MaskedLM.from_pretrained(tmp_path)
 
 
 def test_a_truncated_description_is_named(theirs, tmp_path):

@@ -51,7 +51,7 @@ def test_windows_are_those_of_the_task(count, room, stride):
 @pytest.mark.parametrize("sequence_length", [20, 48])
 def test_answers_are_those_of_the_task(tokenizer, sequence_length, tmp_path):
     config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=2, num_heads=3, intermediate_size=21, max_length=48)
-    model = kbi.BertQuestionAnswerer(kbi.BertEncoder(config), tokenizer, sequence_length)
+    model = kbi.QuestionAnswerer(kbi.BertEncoder(config), tokenizer, sequence_length)
     random = np.random.default_rng(5)
     for weight in model.weights:
         weight.assign(random.normal(size=weight.shape, scale=0.4))

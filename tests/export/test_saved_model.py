@@ -61,7 +61,7 @@ def tokenizer():
 def classifier(tokenizer):
     names = ["news", "café", "prose"]
     return with_large_weights(
-        kbi.BertTextClassifier(make_encoder(tokenizer), 3, tokenizer, sequence_length=9, class_names=names)
+        kbi.TextClassifier(make_encoder(tokenizer), 3, tokenizer, sequence_length=9, class_names=names)
     )
 
 
@@ -74,7 +74,7 @@ def classifier_directory(classifier, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def masked_lm(tokenizer):
-    return with_large_weights(kbi.BertMaskedLM(make_encoder(tokenizer), tokenizer))
+    return with_large_weights(kbi.MaskedLM(make_encoder(tokenizer), tokenizer))
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_mixed_bfloat16_answers_in_float32(tokenizer, tmp_path):
 
 
 def test_regressor_gives_the_models_numbers(tokenizer, tmp_path):
-    model = with_large_weights(kbi.BertTextRegressor(make_encoder(tokenizer), tokenizer, sequence_length=9))
+    model = with_large_weights(kbi.TextRegressor(make_encoder(tokenizer), tokenizer, sequence_length=9))
     export_saved_model(model, tmp_path / "served")
     np.testing.assert_allclose(serve(tmp_path / "served", text=TEXTS)["value"], model.predict(TEXTS)[:, 0], atol=1e-5)
     served = serve(tmp_path / "served", "pairs", text=TEXTS, text_pair=PAIRS)
@@ -179,7 +179,7 @@ def test_regressor_gives_the_models_numbers(tokenizer, tmp_path):
 
 def test_words_get_the_labels_of_the_task(tokenizer, tmp_path):
     names = ["O", "B-cat", "I-cat"]
-    model = with_large_weights(kbi.BertTokenClassifier(make_encoder(tokenizer), 3, tokenizer, 9, class_names=names))
+    model = with_large_weights(kbi.TokenClassifier(make_encoder(tokenizer), 3, tokenizer, 9, class_names=names))
     export_saved_model(model, tmp_path / "served")
     texts = ["the cats sat \u200d on mat.", "", "dogs, cats, dogs, cats, dogs", "red"]
     served = serve(tmp_path / "served", text=texts)
@@ -195,7 +195,7 @@ def test_words_get_the_labels_of_the_task(tokenizer, tmp_path):
 
 
 def test_endings_get_the_models_scores(tokenizer, tmp_path):
-    model = with_large_weights(kbi.BertMultipleChoice(make_encoder(tokenizer), tokenizer, sequence_length=9))
+    model = with_large_weights(kbi.MultipleChoice(make_encoder(tokenizer), tokenizer, sequence_length=9))
     export_saved_model(model, tmp_path / "served")
     endings = [["a dog", "the cat sat on a mat", ""], ["it ran", "rain", "red red"]]
     served = serve(tmp_path / "served", text=TEXTS[:2], endings=endings)
@@ -205,11 +205,11 @@ def test_endings_get_the_models_scores(tokenizer, tmp_path):
 
 
 def test_next_sentences_and_vectors_are_the_models(tokenizer, tmp_path):
-    model = with_large_weights(kbi.BertNextSentencePredictor(make_encoder(tokenizer), tokenizer, sequence_length=9))
+    model = with_large_weights(kbi.NextSentencePredictor(make_encoder(tokenizer), tokenizer, sequence_length=9))
     export_saved_model(model, tmp_path / "next")
     served = serve(tmp_path / "next", text=TEXTS, text_pair=PAIRS)
     np.testing.assert_allclose(served["logits"], model.predict((TEXTS, PAIRS)), atol=1e-5)
-    embedder = with_large_weights(kbi.BertTextEmbedder(make_encoder(tokenizer), tokenizer, 9, normalize=True))
+    embedder = with_large_weights(kbi.TextEmbedder(make_encoder(tokenizer), tokenizer, 9, normalize=True))
     export_saved_model(embedder, tmp_path / "vectors")
     np.testing.assert_allclose(serve(tmp_path / "vectors", text=TEXTS)["vector"], embedder.predict(TEXTS), atol=1e-5)
 
@@ -240,7 +240,7 @@ from keras_bert_impl.export import export_saved_model
 
 tokenizer, directory, texts = kbi.WordPieceTokenizer(sys.argv[1].split()), sys.argv[2], sys.argv[3].split("|")
 config = kbi.BertConfig(24, hidden_size=15, num_layers=2, num_heads=3, intermediate_size=21, max_length=11)
-classifier = kbi.BertTextClassifier(kbi.BertEncoder(config), 3, tokenizer, sequence_length=9)
+classifier = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer, sequence_length=9)
 random = np.random.default_rng(5)
 for weight in classifier.weights:
     weight.assign(random.normal(size=weight.shape, scale=0.4))
@@ -265,7 +265,7 @@ def test_model_of_another_backend_is_served_with_its_own_outputs(backend, tmp_pa
     assert set(served["label"].tolist()) <= {b"0", b"1", b"2"}
 
 
-class Renamed(kbi.BertTextClassifier):
+class Renamed(kbi.TextClassifier):
     """A class of a user's own that trains in another way and computes as its parent."""
 
     def fit(self, *arguments, **named):
@@ -277,7 +277,7 @@ import keras
 import keras_bert_impl as kbi
 
 
-class Doubled(kbi.BertTextClassifier):
+class Doubled(kbi.TextClassifier):
     def call(self, inputs, training=None, mask=None):
         return 2 * super().call(inputs, training=training, mask=mask)
 """
@@ -304,7 +304,7 @@ def test_a_class_of_the_user_s_own_is_served_with_its_own_outputs(doubled, token
 
 def test_another_process_is_given_the_class_that_computes(doubled, tokenizer):
     parent = Renamed(make_encoder(tokenizer), 3)
-    assert saved_model.class_for_another_process(parent) is kbi.BertTextClassifier
+    assert saved_model.class_for_another_process(parent) is kbi.TextClassifier
     assert saved_model.class_for_another_process(doubled(make_encoder(tokenizer), 3)) is doubled
 
     class Hidden(doubled):
@@ -315,7 +315,7 @@ def test_another_process_is_given_the_class_that_computes(doubled, tokenizer):
 
 
 def test_a_quantized_model_is_served_with_its_own_outputs(tokenizer, tmp_path):
-    model = with_large_weights(kbi.BertTextClassifier(make_encoder(tokenizer), 3, tokenizer, sequence_length=9))
+    model = with_large_weights(kbi.TextClassifier(make_encoder(tokenizer), 3, tokenizer, sequence_length=9))
     model.quantize("int8")
     export_saved_model(model, tmp_path / "served")
     served = serve(tmp_path / "served", text=TEXTS)["logits"]
@@ -393,8 +393,8 @@ def test_model_without_tokenizer_or_of_another_kind_is_refused(tokenizer, tmp_pa
     encoder = make_encoder(tokenizer)
     with pytest.raises(ValueError, match="BertEncoder has none: pass tokenizer="):
         export_saved_model(encoder, tmp_path / "served")
-    with pytest.raises(ValueError, match="not of a BertPretrainer"):
-        export_saved_model(kbi.BertPretrainer(encoder), tmp_path / "served", tokenizer)
+    with pytest.raises(ValueError, match="not of a Pretrainer"):
+        export_saved_model(kbi.Pretrainer(encoder), tmp_path / "served", tokenizer)
     with pytest.raises(ValueError, match="sequence_length 12 exceeds the encoder's max_length 11"):
         export_saved_model(encoder, tmp_path / "served", tokenizer, sequence_length=12)
     assert list(tmp_path.iterdir()) == []

@@ -16,17 +16,17 @@ def test_an_unknown_argument_of_a_model_is_refused_by_name(kind, small_config):
 
 @pytest.fixture
 def directory(small_config, tmp_path):
-    kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3).save_pretrained(tmp_path)
+    kbi.TextClassifier(kbi.BertEncoder(small_config), 3).save_pretrained(tmp_path)
     return tmp_path
 
 
 def test_from_pretrained_passes_rematerialize_to_the_encoder(directory):
-    model = kbi.BertTextClassifier.from_pretrained(directory, rematerialize=True)
+    model = kbi.TextClassifier.from_pretrained(directory, rematerialize=True)
     assert model.encoder.rematerialize and model.encoder.get_layer("block_1").rematerialize
-    assert not kbi.BertTextClassifier.from_pretrained(directory).encoder.rematerialize
+    assert not kbi.TextClassifier.from_pretrained(directory).encoder.rematerialize
 
 
-@pytest.mark.parametrize("model_class", [kbi.BertTextClassifier, kbi.BertTextRegressor, kbi.BertEncoder])
+@pytest.mark.parametrize("model_class", [kbi.TextClassifier, kbi.TextRegressor, kbi.BertEncoder])
 def test_from_pretrained_refuses_what_no_model_takes(model_class, directory):
     with pytest.raises(TypeError, match="unexpected keyword argument 'rematerialise'"):
         model_class.from_pretrained(directory, rematerialise=True)
@@ -34,6 +34,6 @@ def test_from_pretrained_refuses_what_no_model_takes(model_class, directory):
 
 @pytest.mark.filterwarnings("ignore:.* has no values for masked_lm_head")
 def test_a_pretrainer_can_be_loaded_without_next_sentences(directory):
-    model = kbi.BertPretrainer.from_pretrained(directory, next_sentence=False, rematerialize=True)
+    model = kbi.Pretrainer.from_pretrained(directory, next_sentence=False, rematerialize=True)
     assert not model.next_sentence and model.encoder.rematerialize
     assert not any("next_sentence" in weight.path for weight in model.weights)

@@ -45,7 +45,7 @@ def test_features_are_the_layers_of_the_papers_table():
     assert expected.keys() == FEATURES.keys()
     real = rows["padding_mask"] == 1
     for name, array in expected.items():
-        found = features_of(kbi.BertFeatureTagger(make_like(encoder), 3, name, units=5), rows)
+        found = features_of(kbi.FeatureTagger(make_like(encoder), 3, name, units=5), rows)
         np.testing.assert_allclose(found[real], array[real], atol=1e-5, err_msg=name)
 
 
@@ -60,7 +60,7 @@ def make_like(encoder):
 
 
 def test_only_what_stands_over_the_encoder_learns_and_nothing_is_dropped():
-    tagger = kbi.BertFeatureTagger(make_encoder(), 3, "weighted_sum_all", units=5)
+    tagger = kbi.FeatureTagger(make_encoder(), 3, "weighted_sum_all", units=5)
     names = {weight.path.split("/")[0] for weight in tagger.trainable_weights}
     assert names == {"layer_weights", "bilstm_0", "bilstm_1", "tagger"}
     one, other = (outputs_of(tagger, training=True) for _ in range(2))
@@ -68,23 +68,23 @@ def test_only_what_stands_over_the_encoder_learns_and_nothing_is_dropped():
 
 
 def test_padding_does_not_change_the_other_outputs():
-    tagger = kbi.BertFeatureTagger(make_encoder(), 3, units=5)
+    tagger = kbi.FeatureTagger(make_encoder(), 3, units=5)
     rows = make_rows()
     short = {name: array[1:2, :4] for name, array in rows.items()}
     np.testing.assert_allclose(tagger.predict_on_batch(rows)[1:2, :4], tagger.predict_on_batch(short), atol=1e-5)
 
 
 def test_saved_and_loaded_it_gives_the_same(tmp_path):
-    tagger = kbi.BertFeatureTagger(make_encoder(), 3, units=5, class_names=["O", "B", "I"])
+    tagger = kbi.FeatureTagger(make_encoder(), 3, units=5, class_names=["O", "B", "I"])
     tagger.save_pretrained(tmp_path)
-    again = kbi.BertFeatureTagger.from_pretrained(tmp_path)
+    again = kbi.FeatureTagger.from_pretrained(tmp_path)
     assert again.class_names == ["O", "B", "I"]
     np.testing.assert_allclose(again.predict_on_batch(make_rows()), tagger.predict_on_batch(make_rows()), atol=1e-6)
 
 
 def test_unknown_features_and_too_few_layers_are_refused():
     with pytest.raises(ValueError, match=r"features 'top' are unknown; known are embeddings, .*weighted_sum_all"):
-        kbi.BertFeatureTagger(make_encoder(), 3, "top")
+        kbi.FeatureTagger(make_encoder(), 3, "top")
     shallow = kbi.BertEncoder(kbi.BertConfig(29, hidden_size=6, num_layers=2, num_heads=2, intermediate_size=7))
     with pytest.raises(ValueError, match="take more layers than the encoder's 2"):
-        kbi.BertFeatureTagger(shallow, 3, "concat_last_four")
+        kbi.FeatureTagger(shallow, 3, "concat_last_four")

@@ -16,17 +16,17 @@ TOKEN_LABELS = np.array([[-1, 2, 0, 1, -1, 3, -1], [-1, 0, 0, 2, -1, -1, -1]])
 # Their class, ours, arguments for ours from a checkpoint, further fields of their configuration, labels, how theirs
 # are called, and how their logits are arranged as ours.
 HEADS = {
-    "text_classifier": ("BertForSequenceClassification", kbi.BertTextClassifier, {"num_labels": 3}, np.array([2, 0])),
-    "token_classifier": ("BertForTokenClassification", kbi.BertTokenClassifier, {"num_labels": 4}, TOKEN_LABELS),
-    "question_answerer": ("BertForQuestionAnswering", kbi.BertQuestionAnswerer, {}, SPANS),
-    "next_sentence": ("BertForNextSentencePrediction", kbi.BertNextSentencePredictor, {}, np.array([1, 0])),
+    "text_classifier": ("BertForSequenceClassification", kbi.TextClassifier, {"num_labels": 3}, np.array([2, 0])),
+    "token_classifier": ("BertForTokenClassification", kbi.TokenClassifier, {"num_labels": 4}, TOKEN_LABELS),
+    "question_answerer": ("BertForQuestionAnswering", kbi.QuestionAnswerer, {}, SPANS),
+    "next_sentence": ("BertForNextSentencePrediction", kbi.NextSentencePredictor, {}, np.array([1, 0])),
     "text_regressor": (
         "BertForSequenceClassification",
-        kbi.BertTextRegressor,
+        kbi.TextRegressor,
         {"num_labels": 1, "problem_type": "regression"},
         np.array([0.5, 3.0], "float32"),
     ),
-    "multiple_choice": ("BertForMultipleChoice", kbi.BertMultipleChoice, {}, np.array([1, 0])),
+    "multiple_choice": ("BertForMultipleChoice", kbi.MultipleChoice, {}, np.array([1, 0])),
 }
 head = pytest.mark.parametrize("kind", HEADS)
 
@@ -120,7 +120,7 @@ def test_gradients_reach_every_weight_of_a_head(kind, small_config, rows):
 
 
 def test_multiple_choice_takes_texts_and_their_choices(small_config, small_tokenizer):
-    model = kbi.BertMultipleChoice(kbi.BertEncoder(small_config), tokenizer=small_tokenizer)
+    model = kbi.MultipleChoice(kbi.BertEncoder(small_config), tokenizer=small_tokenizer)
     rows = model.rows((["the cat", "a dog"], [["sat", "ran on", "is good"], ["is bad", "sat", "in rain"]]))
     assert rows["token_ids"].shape == (2, 3, 11)
     assert small_tokenizer.decode(rows["token_ids"][1, 2]) == "a dog in rain"
@@ -142,37 +142,37 @@ def test_pooling_is_the_formula_and_forgets_padding(pooling, small_config, rows)
         "max": np.where(real, states[:, -1], -np.inf).max(axis=1),
         "last_four": np.concatenate([states[:, layer, 0] for layer in (1, 2, 3, 4)], axis=-1),
     }[pooling]
-    found = kbi.BertTextEmbedder(encoder, pooling=pooling).predict_on_batch(rows)
+    found = kbi.TextEmbedder(encoder, pooling=pooling).predict_on_batch(rows)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    normalized = kbi.BertTextEmbedder(encoder, pooling=pooling, normalize=True).predict_on_batch(rows)
+    normalized = kbi.TextEmbedder(encoder, pooling=pooling, normalize=True).predict_on_batch(rows)
     np.testing.assert_allclose(np.linalg.norm(normalized, axis=1), 1, atol=1e-5)
 
 
 def test_an_unknown_pooling_is_refused(small_config):
     with pytest.raises(ValueError, match="pooling 'median' is unknown; known are cls, mean, max, last_four"):
-        kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling="median")
+        kbi.TextEmbedder(kbi.BertEncoder(small_config), pooling="median")
 
 
 def test_an_embedder_comes_back_with_its_pooling_and_opens_in_transformers(small_config, rows, tmp_path):
-    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config), pooling="max", normalize=True)
+    model = kbi.TextEmbedder(kbi.BertEncoder(small_config), pooling="max", normalize=True)
     model.save_pretrained(tmp_path)
     open_in_transformers("BertModel", tmp_path)
-    reloaded = kbi.BertTextEmbedder.from_pretrained(tmp_path)
+    reloaded = kbi.TextEmbedder.from_pretrained(tmp_path)
     assert (reloaded.pooling, reloaded.normalize) == ("max", True)
     np.testing.assert_allclose(reloaded.predict_on_batch(rows), model.predict_on_batch(rows), atol=1e-6)
 
 
 def test_a_checkpoint_opens_in_the_precision_asked_for(small_config, rows, tmp_path):
-    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config))
+    model = kbi.TextEmbedder(kbi.BertEncoder(small_config))
     model.save_pretrained(tmp_path)
-    rough = kbi.BertTextEmbedder.from_pretrained(tmp_path, dtype="mixed_bfloat16")
+    rough = kbi.TextEmbedder.from_pretrained(tmp_path, dtype="mixed_bfloat16")
     assert rough.encoder.get_layer("block_0").compute_dtype == "bfloat16"
     difference = np.abs(rough.predict_on_batch(rows) - model.predict_on_batch(rows)).max()
     assert 1e-5 < difference < 0.05
 
 
 def test_an_embedder_survives_its_keras_file(small_config, small_tokenizer, tmp_path):
-    model = kbi.BertTextEmbedder(kbi.BertEncoder(small_config), tokenizer=small_tokenizer, normalize=True)
+    model = kbi.TextEmbedder(kbi.BertEncoder(small_config), tokenizer=small_tokenizer, normalize=True)
     model.save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
     texts = ["the cat sat", "rain"]
@@ -182,20 +182,20 @@ def test_an_embedder_survives_its_keras_file(small_config, small_tokenizer, tmp_
 
 
 def test_dropout_of_a_head_is_kept(small_config, tmp_path):
-    kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3, dropout_rate=0.37).save_pretrained(tmp_path)
+    kbi.TextClassifier(kbi.BertEncoder(small_config), 3, dropout_rate=0.37).save_pretrained(tmp_path)
     assert open_in_transformers("BertForSequenceClassification", tmp_path).dropout.p == 0.37
-    assert kbi.BertTextClassifier.from_pretrained(tmp_path).dropout_rate == 0.37
+    assert kbi.TextClassifier.from_pretrained(tmp_path).dropout_rate == 0.37
 
 
 @pytest.mark.parametrize(
     ("class_name", "fields", "ours", "arguments"),
     [
-        ("BertForTokenClassification", {"num_labels": 3}, kbi.BertTextClassifier, {"num_classes": 3}),
-        ("BertForSequenceClassification", {"num_labels": 3}, kbi.BertTokenClassifier, {"num_classes": 3}),
-        ("BertForSequenceClassification", {"num_labels": 3}, kbi.BertTextRegressor, {}),
-        ("BertForSequenceClassification", {"num_labels": 1}, kbi.BertTextClassifier, {"num_classes": 1}),
-        ("BertForSequenceClassification", {"num_labels": 1}, kbi.BertMultipleChoice, {}),
-        ("BertForMultipleChoice", {}, kbi.BertTextRegressor, {}),
+        ("BertForTokenClassification", {"num_labels": 3}, kbi.TextClassifier, {"num_classes": 3}),
+        ("BertForSequenceClassification", {"num_labels": 3}, kbi.TokenClassifier, {"num_classes": 3}),
+        ("BertForSequenceClassification", {"num_labels": 3}, kbi.TextRegressor, {}),
+        ("BertForSequenceClassification", {"num_labels": 1}, kbi.TextClassifier, {"num_classes": 1}),
+        ("BertForSequenceClassification", {"num_labels": 1}, kbi.MultipleChoice, {}),
+        ("BertForMultipleChoice", {}, kbi.TextRegressor, {}),
     ],
 )
 def test_a_classifier_of_another_kind_is_not_taken_for_ones_own(
@@ -215,10 +215,10 @@ def test_a_regressor_opens_without_being_told(small_config, tmp_path):
     random_model("BertForSequenceClassification", small_config, tmp_path, num_labels=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        kbi.BertTextRegressor.from_pretrained(tmp_path)
+        kbi.TextRegressor.from_pretrained(tmp_path)
 
 
 def test_the_table_of_heads_knows_every_model():
     # The tagger over frozen features has no counterpart there, and a file of its own.
-    models = {name for name in kbi.models.__all__ if name.startswith("Bert")} - {"BertFeatureTagger"}
+    models = {"BertEncoder", *kbi.models.__all__} - {"FeatureTagger"}
     assert models == set(huggingface.ARCHITECTURES)

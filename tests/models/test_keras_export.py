@@ -13,7 +13,7 @@ ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 @pytest.mark.skipif(not ON_TENSORFLOW, reason="what Keras can export there")
 def test_keras_exports_a_graph_of_token_ids(small_config, small_batch, tmp_path):
     tf = pytest.importorskip("tensorflow")
-    model, rows = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3), without(small_batch, "mask_positions")
+    model, rows = kbi.TextClassifier(kbi.BertEncoder(small_config), 3), without(small_batch, "mask_positions")
     model.export(tmp_path / "served", verbose=False)
     loaded = tf.saved_model.load(str(tmp_path / "served"))
     served = loaded.serve({name: tf.constant(array) for name, array in rows.items()})
@@ -21,7 +21,7 @@ def test_keras_exports_a_graph_of_token_ids(small_config, small_batch, tmp_path)
 
 
 @pytest.mark.skipif(ON_TENSORFLOW, reason="what Keras cannot export there")
-@pytest.mark.parametrize("kind", ["BertEncoder", "BertPretrainer", "BertTextClassifier"])
+@pytest.mark.parametrize("kind", ["BertEncoder", "Pretrainer", "TextClassifier"])
 def test_where_keras_cannot_export_the_message_says_what_can(kind, small_config, tmp_path):
     pytest.importorskip("tensorflow")
     encoder = kbi.BertEncoder(small_config)

@@ -34,7 +34,7 @@ def test_frozen_layers_come_back_frozen(kind, small_config, tmp_path):
 
 
 def test_training_goes_on_with_the_optimizer_s_state_after_freezing(small_config, small_batch, tmp_path):
-    model = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
     freeze_layers(model, 1)
     trained(model, small_batch).save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -44,7 +44,7 @@ def test_training_goes_on_with_the_optimizer_s_state_after_freezing(small_config
 
 
 def test_single_frozen_layers_and_weights_come_back_so(small_config, tmp_path):
-    model = kbi.BertTokenClassifier(kbi.BertEncoder(small_config), 3)
+    model = kbi.TokenClassifier(kbi.BertEncoder(small_config), 3)
     model.encoder.get_layer("block_1").attention.trainable = False
     model.encoder.get_layer("pooler").trainable = False  # no weight of this model, but of its encoder
     model.get_layer("classifier").bias.trainable = False
@@ -57,7 +57,7 @@ def test_single_frozen_layers_and_weights_come_back_so(small_config, tmp_path):
 
 
 def test_a_frozen_encoder_comes_back_frozen(small_config, tmp_path):
-    model = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
     model.encoder.trainable = False
     model.save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -66,7 +66,7 @@ def test_a_frozen_encoder_comes_back_frozen(small_config, tmp_path):
 
 
 def test_a_frozen_model_comes_back_frozen(small_config, tmp_path):
-    model = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
     model.trainable = False
     model.save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -75,7 +75,7 @@ def test_a_frozen_model_comes_back_frozen(small_config, tmp_path):
 
 def test_a_model_with_lora_comes_back_merged(small_config, small_batch, tmp_path):
     # As Keras saves it: the update is in the kernel, which learns whole from then on.
-    model = kbi.BertTextClassifier(kbi.BertEncoder(small_config), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
     enable_lora(model, 2)
     trained(model, small_batch).save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras", compile=False)
@@ -85,7 +85,7 @@ def test_a_model_with_lora_comes_back_merged(small_config, small_batch, tmp_path
     assert "block_0/output/kernel" in trainable_paths(reloaded)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("BertEncoder", "BertFeatureTagger")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("BertEncoder", "FeatureTagger")])
 def test_a_class_of_the_user_s_own_is_saved_as_the_one_it_inherits_from(kind, small_config, small_batch, tmp_path):
     own = type("Mine", (getattr(kbi, kind),), {})
     model = own(kbi.BertEncoder(small_config), *([3] if kind.endswith("Classifier") else []))

@@ -16,9 +16,9 @@ CHOICES = (TEXTS, [["sat", "ran on"], ["is bad", "in rain"], ["sat", "the"]])
 TOKEN_LABELS = [[-1, 0, 1, 2, 3, -100], [-1, 0, 1, 2, 3, -1], [-1, 1, 2, 3, -1]]
 # The model, texts, their labels, and labels that are wrong with what is said of them.
 HEADS = {
-    "text_classifier": (kbi.BertTextClassifier, {"num_classes": 3}, TEXTS, [1, 0, 2], [1, 0, 3], "labels[2] is 3"),
+    "text_classifier": (kbi.TextClassifier, {"num_classes": 3}, TEXTS, [1, 0, 2], [1, 0, 3], "labels[2] is 3"),
     "token_classifier": (
-        kbi.BertTokenClassifier,
+        kbi.TokenClassifier,
         {"num_classes": 4},
         TEXTS,
         TOKEN_LABELS,
@@ -26,7 +26,7 @@ HEADS = {
         "labels[0][4] is 4",
     ),
     "feature_tagger": (
-        kbi.BertFeatureTagger,
+        kbi.FeatureTagger,
         {"num_classes": 4, "features": "last", "units": 3},
         TEXTS,
         TOKEN_LABELS,
@@ -35,16 +35,16 @@ HEADS = {
     ),
     # The second row is [CLS] is it [SEP] a dog sat [SEP], "it" being [UNK]: 8 tokens.
     "question_answerer": (
-        kbi.BertQuestionAnswerer,
+        kbi.QuestionAnswerer,
         {},
         PAIRS,
         [[5, 6], (0, 0), [4, 4]],
         [[5, 6], [0, 8], [4, 4]],
         "labels[1][1] is 8",
     ),
-    "next_sentence": (kbi.BertNextSentencePredictor, {}, PAIRS, [1, 0, 1], [1, 0, 2], "labels[2] is 2"),
-    "multiple_choice": (kbi.BertMultipleChoice, {}, CHOICES, [1, 0, 1], [2, 0, 1], "labels[0] is 2"),
-    "text_regressor": (kbi.BertTextRegressor, {}, TEXTS, [0.5, -1, 2], [0.5, float("nan"), 2], "labels[1] is nan"),
+    "next_sentence": (kbi.NextSentencePredictor, {}, PAIRS, [1, 0, 1], [1, 0, 2], "labels[2] is 2"),
+    "multiple_choice": (kbi.MultipleChoice, {}, CHOICES, [1, 0, 1], [2, 0, 1], "labels[0] is 2"),
+    "text_regressor": (kbi.TextRegressor, {}, TEXTS, [0.5, -1, 2], [0.5, float("nan"), 2], "labels[1] is nan"),
 }
 head = pytest.mark.parametrize("kind", HEADS)
 

@@ -39,7 +39,7 @@ def step_of_block(model, batch):
     return np.abs(keras.ops.convert_to_numpy(kernel) - before).max()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "BertFeatureTagger"])  # which trains float32 alone
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "FeatureTagger"])  # which trains float32 alone
 def test_every_model_trains_with_a_scaled_loss(kind, encoder):
     model = MODELS[kind](encoder)
     if getattr(model, "optimizer", None) is not None:  # it comes compiled
@@ -49,13 +49,13 @@ def test_every_model_trains_with_a_scaled_loss(kind, encoder):
 
 
 def test_gradients_too_small_for_float16_arrive(encoder, small_batch):
-    assert step_of_block(kbi.BertTextClassifier(encoder, 3), small_batch) > 1e-4
+    assert step_of_block(kbi.TextClassifier(encoder, 3), small_batch) > 1e-4
 
 
 def test_training_with_a_scaled_loss_learns(small_config, small_batch):
     # With dropout of attention: JAX has no fused attention in float16 on a CPU.
     config = dataclasses.replace(small_config, hidden_dropout_rate=0.0)
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config, dtype="mixed_float16"), 3)
+    model = kbi.TextClassifier(kbi.BertEncoder(config, dtype="mixed_float16"), 3)
     model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, **QUICK_STEPS)
     losses = [
         float(np.ravel(model.train_on_batch(without(small_batch, "mask_positions"), LABELS))[0]) for _ in range(15)
@@ -66,7 +66,7 @@ def test_training_with_a_scaled_loss_learns(small_config, small_batch):
 
 
 def test_the_scale_survives_a_keras_file(encoder, small_batch, tmp_path):
-    model = kbi.BertTextClassifier(encoder, 3)
+    model = kbi.TextClassifier(encoder, 3)
     model.compile(optimizer=model.optimizer, loss=model.loss, **QUICK_STEPS)
     model.train_on_batch(without(small_batch, "mask_positions"), LABELS)
     model.optimizer.dynamic_scale.assign(96.0)

@@ -6,7 +6,7 @@ import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
 
-from keras_bert_impl import BertConfig, BertEncoder, BertMaskedLM, BertPretrainer
+from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer
 
 TEXTS = ["the cat sat on a mat", "the dog ran in rain", "a red cat is good", "blue rain is bad", "the mat"]
 MASKED = ["the [MASK] sat on a [MASK]", "red [MASK] is good"]
@@ -29,7 +29,7 @@ def config():
 
 @pytest.fixture
 def model(config, small_tokenizer):
-    model = BertMaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
+    model = MaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
     model.compile(optimizer=model.optimizer, loss=model.loss, weighted_metrics=["accuracy"], **QUICK_STEPS)
     return model
 
@@ -37,7 +37,7 @@ def model(config, small_tokenizer):
 def test_filled_masks_have_the_probabilities_of_transformers(config, small_tokenizer, tmp_path):
     theirs = random_model("BertForMaskedLM", config, tmp_path)
     small_tokenizer.save_pretrained(tmp_path)
-    ours = BertMaskedLM.from_pretrained(tmp_path)
+    ours = MaskedLM.from_pretrained(tmp_path)
     rows = ours.rows(MASKED[:1])
     logits = outputs_of(theirs, rows)["logits"][0, [2, 6]]
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
@@ -82,7 +82,7 @@ def test_the_text_of_a_mask_is_the_token_and_that_of_others_is_not(model):
 
 
 def test_fit_learns_from_texts(config, small_tokenizer):
-    model = BertMaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
+    model = MaskedLM(BertEncoder(config), tokenizer=small_tokenizer)
     model.optimizer.learning_rate = 1e-2  # the masks of five texts are too noisy to see 5e-5 at work
     history = model.fit(TEXTS * 6, batch_size=10, epochs=12, verbose=0).history
     assert np.mean(history["loss"][-3:]) < 0.8 * np.mean(history["loss"][:3])
@@ -90,7 +90,7 @@ def test_fit_learns_from_texts(config, small_tokenizer):
 
 def test_texts_without_a_tokenizer_are_refused(config):
     with pytest.raises(ValueError, match="was given text but has no tokenizer"):
-        BertMaskedLM(BertEncoder(config)).fit(TEXTS)
+        MaskedLM(BertEncoder(config)).fit(TEXTS)
 
 
 def test_pairs_of_texts_are_refused(model):
@@ -192,10 +192,10 @@ def test_save_pretrained_opens_in_transformers_with_equal_logits(model, tmp_path
 
 
 def test_a_pretraining_checkpoint_fills_masks(config, small_tokenizer, tmp_path):
-    pretrainer = BertPretrainer(BertEncoder(config))
+    pretrainer = Pretrainer(BertEncoder(config))
     pretrainer.save_pretrained(tmp_path)
     small_tokenizer.save_pretrained(tmp_path)
-    model = BertMaskedLM.from_pretrained(tmp_path)
+    model = MaskedLM.from_pretrained(tmp_path)
     rows = model.rows(MASKED)
     expected = pretrainer.predict_on_batch(rows)["masked_lm_logits"]
     np.testing.assert_allclose(model.predict_on_batch(rows), expected, atol=1e-5)
@@ -204,4 +204,4 @@ def test_a_pretraining_checkpoint_fills_masks(config, small_tokenizer, tmp_path)
 def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small_tokenizer):
     encoder = BertEncoder(dataclasses.replace(config, vocabulary_size=13))
     with pytest.raises(ValueError, match=r"tokenizer has \d+ words, the encoder's embedding 13"):
-        BertMaskedLM(encoder, tokenizer=small_tokenizer)
+        MaskedLM(encoder, tokenizer=small_tokenizer)

@@ -44,7 +44,7 @@ def batch():
 
 
 def make(config, packed):
-    model = kbi.BertPretrainer(kbi.BertEncoder(config, packed=packed))
+    model = kbi.Pretrainer(kbi.BertEncoder(config, packed=packed))
     random = np.random.default_rng(1)
     for weight in model.weights:
         weight.assign(random.normal(size=weight.shape, scale=0.3))

@@ -10,7 +10,7 @@ import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
 
-from keras_bert_impl import BertEncoder, BertPretrainer
+from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.optimization import BertAdamW
 
 LABELS = {
@@ -30,7 +30,7 @@ def one_layer(config):
 
 
 def compiled(config, learning_rate=1e-2):
-    pretrainer = BertPretrainer(BertEncoder(config))
+    pretrainer = Pretrainer(BertEncoder(config))
     pretrainer.compile(optimizer=BertAdamW(learning_rate), **QUICK_STEPS)
     return pretrainer
 
@@ -57,7 +57,7 @@ def labels_of_every_token(batch):
 
 def test_logits_equal_those_of_transformers(small_config, small_batch, tmp_path):
     theirs = outputs_of(random_model("BertForPreTraining", small_config, tmp_path), small_batch)
-    ours = BertPretrainer.from_pretrained(tmp_path).predict_on_batch(small_batch)
+    ours = Pretrainer.from_pretrained(tmp_path).predict_on_batch(small_batch)
     expected = np.take_along_axis(theirs["prediction_logits"], small_batch["mask_positions"][:, :, None], 1)
     np.testing.assert_allclose(ours["masked_lm_logits"], expected, atol=1e-5)
     np.testing.assert_allclose(ours["next_sentence_logits"], theirs["seq_relationship_logits"], atol=1e-5)
@@ -67,7 +67,7 @@ def test_the_loss_equals_that_of_transformers(small_config, small_batch, tmp_pat
     model = random_model("BertForPreTraining", small_config, tmp_path)
     labels = {"labels": labels_of_every_token(small_batch), "next_sentence_label": LABELS["next_sentence_labels"]}
     expected = outputs_of(model, small_batch, **labels)["loss"]
-    pretrainer = BertPretrainer.from_pretrained(tmp_path)
+    pretrainer = Pretrainer.from_pretrained(tmp_path)
     pretrainer.compile(**QUICK_STEPS)
     losses = pretrainer.test_on_batch(small_batch, LABELS, return_dict=True)
     # Google's 1e-5 in the denominator, of 5 predictions: 2e-6 of the loss.
@@ -76,7 +76,7 @@ def test_the_loss_equals_that_of_transformers(small_config, small_batch, tmp_pat
 
 
 def test_the_masked_lm_loss_is_a_mean_over_predicted_tokens(small_config, small_batch):
-    pretrainer = BertPretrainer(BertEncoder(small_config))
+    pretrainer = Pretrainer(BertEncoder(small_config))
     pretrainer.set_weights([np.zeros(weight.shape) for weight in pretrainer.weights])
     # With every kernel 0 the logits are this bias: token 17 has probability 1/2, the 52 others 1/104 each.
     pretrainer.get_layer("masked_lm_head").output_bias.assign(np.log(np.where(np.arange(53) == 17, 1 / 2, 1 / 104)))
@@ -93,7 +93,7 @@ def test_the_masked_lm_loss_is_a_mean_over_predicted_tokens(small_config, small_
 
 
 def test_the_loss_of_an_epoch_weighs_batches_by_their_predictions(small_config, small_batch):
-    pretrainer = BertPretrainer(BertEncoder(one_layer(small_config)))
+    pretrainer = Pretrainer(BertEncoder(one_layer(small_config)))
     pretrainer.compile(**QUICK_STEPS)
     halves = [pretrainer.evaluate(*rows(small_batch, row), verbose=0, return_dict=True) for row in (0, 1)]
     both = pretrainer.evaluate(small_batch, LABELS, batch_size=1, verbose=0, return_dict=True)
@@ -106,7 +106,7 @@ def rows(batch, row):
 
 
 def test_gradients_reach_every_weight(small_config, small_batch):
-    pretrainer = BertPretrainer(BertEncoder(without_dropout(small_config)))
+    pretrainer = Pretrainer(BertEncoder(without_dropout(small_config)))
     pretrainer.compile(optimizer=keras.optimizers.SGD(1.0), **QUICK_STEPS)
     before = pretrainer.get_weights()
     train(pretrainer, small_batch, 1)
@@ -115,7 +115,7 @@ def test_gradients_reach_every_weight(small_config, small_batch):
 
 
 def test_one_repeated_batch_is_learnt_by_heart(small_config, small_batch):
-    pretrainer = BertPretrainer(BertEncoder(without_dropout(one_layer(small_config))))
+    pretrainer = Pretrainer(BertEncoder(without_dropout(one_layer(small_config))))
     pretrainer.compile(optimizer=BertAdamW(1e-2))
     train(pretrainer, small_batch, 150)
     assert pretrainer.test_on_batch(small_batch, LABELS, return_dict=True)["loss"] < 0.05
@@ -165,7 +165,7 @@ def test_a_keras_file_gives_equal_outputs_on_another_backend(backend, small_conf
 
 
 def test_save_pretrained_opens_in_transformers_with_equal_logits(small_config, small_batch, tmp_path):
-    pretrainer = BertPretrainer(BertEncoder(small_config))
+    pretrainer = Pretrainer(BertEncoder(small_config))
     pretrainer.save_pretrained(tmp_path)
     theirs = outputs_of(open_in_transformers("BertForPreTraining", tmp_path), small_batch)
     ours = pretrainer.predict_on_batch(small_batch)

@@ -69,7 +69,7 @@ def test_int8_stays_within_two_percent_of_the_range_of_the_outputs(kind, make, b
         assert 0 < difference < 0.02 * np.ptp(expected)
 
 
-@pytest.mark.parametrize("kind", ["BertMaskedLM", "BertTextClassifier"])
+@pytest.mark.parametrize("kind", ["MaskedLM", "TextClassifier"])
 def test_activations_are_rounded_when_a_configuration_says_so(kind, make, batch):
     inputs, errors = inputs_of(kind, batch), []
     for arguments in ({"mode": "int8"}, {"config": ALL_ROUNDED}):
@@ -95,7 +95,7 @@ def test_a_quantized_model_survives_its_keras_file(how, kind, make, batch, tmp_p
 
 def test_quantized_weights_pass_to_another_process(make, batch, tmp_path):
     # As the export of JAX and torch hands a model over: its description and its weights.
-    model, inputs = make("BertMaskedLM"), inputs_of("BertMaskedLM", batch)
+    model, inputs = make("MaskedLM"), inputs_of("MaskedLM", batch)
     model.quantize("int8")
     model.save_weights(tmp_path / "model.weights.h5")
     again = type(model).from_config(json.loads(json.dumps(model.get_config())))
@@ -104,7 +104,7 @@ def test_quantized_weights_pass_to_another_process(make, batch, tmp_path):
 
 
 def test_a_layer_quantized_by_itself_comes_back_as_it_was(make, batch, tmp_path):
-    model, inputs = make("BertTextClassifier"), inputs_of("BertTextClassifier", batch)
+    model, inputs = make("TextClassifier"), inputs_of("TextClassifier", batch)
     model.get_layer("pooler").quantize("int8")
     model.save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -112,7 +112,7 @@ def test_a_layer_quantized_by_itself_comes_back_as_it_was(make, batch, tmp_path)
 
 
 def test_layers_left_as_they_were_come_back_so(make, batch, tmp_path):
-    model, inputs = make("BertTextClassifier"), inputs_of("BertTextClassifier", batch)
+    model, inputs = make("TextClassifier"), inputs_of("TextClassifier", batch)
     model.quantize("int8", filters="classifier|pooler|intermediate")
     model.save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -127,8 +127,8 @@ def test_a_checkpoint_of_a_quantized_model_is_refused_with_the_reason(save, make
     if save is None:
         pytest.importorskip("tensorflow")
         from keras_bert_impl.checkpoints.google import save
-    model = make("BertMaskedLM")
+    model = make("MaskedLM")
     model.quantize("int8")
-    with pytest.raises(ValueError, match=r"BertMaskedLM .* is quantized to int8, .* model\.save\('model\.keras'\)"):
+    with pytest.raises(ValueError, match=r"MaskedLM .* is quantized to int8, .* model\.save\('model\.keras'\)"):
         save(model, tmp_path / "checkpoint")
     assert not (tmp_path / "checkpoint").exists()

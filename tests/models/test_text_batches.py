@@ -30,7 +30,7 @@ def generated(count):
 @pytest.fixture
 def model(small_tokenizer):
     config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=11)
-    model = kbi.BertTextClassifier(kbi.BertEncoder(config), 7, tokenizer=small_tokenizer)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 7, tokenizer=small_tokenizer)
     model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
     return model
 

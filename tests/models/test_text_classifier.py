@@ -8,7 +8,7 @@ import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
 
-from keras_bert_impl import BertConfig, BertEncoder, BertTextClassifier, batching
+from keras_bert_impl import BertConfig, BertEncoder, TextClassifier, batching
 from keras_bert_impl.optimization import BertAdamW
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
@@ -48,7 +48,7 @@ def classifier(config, small_tokenizer):
 
 def make_classifier(config, tokenizer):
     names = ["bad", "good", "neither"]
-    model = BertTextClassifier(BertEncoder(config), 3, tokenizer=tokenizer, class_names=names)
+    model = TextClassifier(BertEncoder(config), 3, tokenizer=tokenizer, class_names=names)
     model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, metrics=["accuracy"], **QUICK_STEPS)
     return model
 
@@ -227,7 +227,7 @@ def test_a_dataset_that_is_not_batched_is_refused(classifier):
 
 
 def test_texts_longer_than_the_sequence_are_cut_to_it(config, small_tokenizer):
-    model = BertTextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=5)
+    model = TextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=5)
     long, short = "the cat sat on a mat in rain", "the cat sat"
     np.testing.assert_array_equal(model.rows([long])["token_ids"], model.rows([short])["token_ids"])
     np.testing.assert_allclose(model.predict([long], verbose=0), model.predict([short], verbose=0), atol=1e-6)
@@ -262,16 +262,16 @@ def test_pairs_that_are_cut_are_counted(classifier):
 @pytest.mark.parametrize("sequence_length", [-3, 0, 2, 4.5])
 def test_a_sequence_without_room_for_a_token_is_refused(sequence_length, config, small_tokenizer):
     with pytest.raises(ValueError, match=f"sequence_length must be .* at least 3, .* not {sequence_length}"):
-        BertTextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=sequence_length)
+        TextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=sequence_length)
 
 
 def test_a_sequence_longer_than_the_position_table_is_refused(config, small_tokenizer):
     with pytest.raises(ValueError, match=r"sequence_length 12 .* max_length 11"):
-        BertTextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=12)
+        TextClassifier(BertEncoder(config), 3, tokenizer=small_tokenizer, sequence_length=12)
 
 
 def test_texts_without_a_tokenizer_are_refused(config):
-    model = BertTextClassifier(BertEncoder(config), 3)
+    model = TextClassifier(BertEncoder(config), 3)
     with pytest.raises(ValueError, match="was given text but has no tokenizer"):
         model.predict(TEXTS)
 
@@ -290,20 +290,20 @@ def test_a_missing_text_is_named(texts, classifier):
 def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small_tokenizer):
     encoder = BertEncoder(dataclasses.replace(config, vocabulary_size=13))
     with pytest.raises(ValueError, match=r"tokenizer has \d+ words, the encoder's embedding 13"):
-        BertTextClassifier(encoder, 3, tokenizer=small_tokenizer)
+        TextClassifier(encoder, 3, tokenizer=small_tokenizer)
 
 
 def test_class_names_of_another_number_are_refused(config):
     with pytest.raises(ValueError, match="2 class_names for num_classes 3"):
-        BertTextClassifier(BertEncoder(config), 3, class_names=["bad", "good"])
+        TextClassifier(BertEncoder(config), 3, class_names=["bad", "good"])
 
 
 @pytest.mark.parametrize("names", [np.array(["a", "b", "c"]), np.arange(3), ("a", "b", "c")])
 def test_class_names_may_be_an_array(names, config, tmp_path):
-    model = BertTextClassifier(BertEncoder(config), 3, class_names=names)
+    model = TextClassifier(BertEncoder(config), 3, class_names=names)
     assert model.class_names == [str(name) for name in names]
     model.save_pretrained(tmp_path)
-    assert BertTextClassifier.from_pretrained(tmp_path).class_names == model.class_names
+    assert TextClassifier.from_pretrained(tmp_path).class_names == model.class_names
 
 
 def test_a_keras_file_keeps_texts_names_and_predictions(classifier, tmp_path):
@@ -344,7 +344,7 @@ def test_the_saved_tokenizer_gives_transformers_the_same_ids(classifier, tmp_pat
 
 def test_save_pretrained_comes_back_as_it_was(classifier, tmp_path):
     classifier.save_pretrained(tmp_path)
-    reloaded = BertTextClassifier.from_pretrained(tmp_path)
+    reloaded = TextClassifier.from_pretrained(tmp_path)
     assert reloaded.class_names == ["bad", "good", "neither"]
     np.testing.assert_allclose(reloaded.predict(TEXTS, verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6)
 
@@ -352,7 +352,7 @@ def test_save_pretrained_comes_back_as_it_was(classifier, tmp_path):
 def test_a_classifier_of_transformers_gives_its_logits_here(config, small_tokenizer, tmp_path):
     model = random_model("BertForSequenceClassification", config, tmp_path, num_labels=3)
     small_tokenizer.save_pretrained(tmp_path)
-    ours = BertTextClassifier.from_pretrained(tmp_path)
+    ours = TextClassifier.from_pretrained(tmp_path)
     theirs = outputs_of(model, ours.rows(TEXTS))["logits"]
     np.testing.assert_allclose(ours.predict(TEXTS, verbose=0), theirs, atol=1e-5)
 
@@ -360,7 +360,7 @@ def test_a_classifier_of_transformers_gives_its_logits_here(config, small_tokeni
 def test_another_number_of_classes_gets_a_new_head_and_a_warning(classifier, tmp_path):
     classifier.save_pretrained(tmp_path)
     with pytest.warns(UserWarning, match="classifier/kernel, classifier/bias: newly initialised"):
-        model = BertTextClassifier.from_pretrained(tmp_path, num_classes=5)
+        model = TextClassifier.from_pretrained(tmp_path, num_classes=5)
     assert model.class_names == ["0", "1", "2", "3", "4"]
     assert model.predict(TEXTS, verbose=0).shape == (5, 5)
 
@@ -369,7 +369,7 @@ def test_a_checkpoint_without_a_classifier_asks_for_the_number_of_classes(config
     BertEncoder(config).save_pretrained(tmp_path)
     small_tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="num_classes=2"):
-        BertTextClassifier.from_pretrained(tmp_path)
+        TextClassifier.from_pretrained(tmp_path)
 
 
 def test_class_names_are_written_in_order(classifier, tmp_path):

@@ -25,7 +25,7 @@ def quick(model):
 
 @pytest.mark.parametrize("kind", ["list", "dataset"])
 def test_masked_lm_fits_texts_of_uneven_length(kind, encoder, small_tokenizer):
-    model = quick(kbi.BertMaskedLM(encoder, tokenizer=small_tokenizer))
+    model = quick(kbi.MaskedLM(encoder, tokenizer=small_tokenizer))
     if kind == "dataset":
         texts, size = pytest.importorskip("tensorflow").data.Dataset.from_tensor_slices(TEXTS).batch(2), None
     else:
@@ -37,7 +37,7 @@ def test_masked_lm_fits_texts_of_uneven_length(kind, encoder, small_tokenizer):
 
 def test_classifier_fits_a_dataset_of_uneven_length(encoder, small_tokenizer):
     tf = pytest.importorskip("tensorflow")
-    model = quick(kbi.BertTextClassifier(encoder, 2, tokenizer=small_tokenizer))
+    model = quick(kbi.TextClassifier(encoder, 2, tokenizer=small_tokenizer))
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(2)
     assert np.isfinite(model.fit(dataset, verbose=0).history["loss"]).all()
     expected = model.predict(TEXTS, verbose=0)

@@ -3,11 +3,11 @@ import shutil
 import pytest
 from tasks_data import DATA, needs_data
 
-import finetune_task
 from keras_bert_impl.tasks import glue
 from keras_bert_impl.tasks.labelled_texts import Examples, in_order
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tasks.text_classification import TextClassification
+from keras_bert_impl.training import finetuning_task
 
 # Rows in train, dev and test: Wang et al. 2019, and for MNLI's kin the official files.
 SIZES = {
@@ -66,10 +66,10 @@ def test_the_diagnostic_file_is_found_where_the_download_script_puts_it(tmp_path
     header, row = ["index", "sentence1", "sentence2"], [0, "a", "b"]
     task = glue.TASKS["mnli"]
     (tmp_path / "MNLI").mkdir()
-    assert not finetune_task.has_file(task, "diagnostic", tmp_path / "MNLI")
+    assert not finetuning_task.has_file(task, "diagnostic", tmp_path / "MNLI")
     (tmp_path / "diagnostic").mkdir()
     write(tmp_path / "diagnostic" / "diagnostic.tsv", header, [row])
-    assert finetune_task.has_file(task, "diagnostic", tmp_path / "MNLI")
+    assert finetuning_task.has_file(task, "diagnostic", tmp_path / "MNLI")
     assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == Examples(["a"], ["b"], None)
     write(tmp_path / "MNLI" / "diagnostic.tsv", header, [[0, "c", "d"]])  # its own folder comes first
     assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == Examples(["c"], ["d"], None)
@@ -79,7 +79,7 @@ def test_mrpc_has_a_test_split_in_either_distribution(tmp_path):
     header = ["Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"]
     write(tmp_path / "msr_paraphrase_test.txt", header, [[1, 2, 3, "a", "b"]])
     task = glue.TASKS["mrpc"]
-    assert finetune_task.has_file(task, "test", tmp_path)
+    assert finetuning_task.has_file(task, "test", tmp_path)
     assert task.read(tmp_path, "test", BadRows()) == Examples(["a"], ["b"], None)
 
 

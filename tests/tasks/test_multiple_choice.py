@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tasks_data import DATA, needs_data
 
-from keras_bert_impl.tasks.multiple_choice import SWAG_COLUMNS, TASKS, Examples, read_choices
+from keras_bert_impl.tasks.endings import SWAG_COLUMNS, TASKS, Examples, read_choices
 from keras_bert_impl.tasks.tables import BadRows
 
 SWAG = """,video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label

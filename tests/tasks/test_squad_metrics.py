@@ -4,7 +4,7 @@ import random
 import pytest
 from tasks_data import DATA, needs_data
 
-import evaluate as script
+from keras_bert_impl.commands import evaluate as script
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.squad_metrics import evaluate, exact_match, normalize_answer, token_f1
 

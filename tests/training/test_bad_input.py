@@ -3,25 +3,22 @@
 import pytest
 from conftest import WORDS
 
-import export
-import fill_mask
-import finetune
 import keras_bert_impl as kbi
-import prepare_data
-import pretrain
+from keras_bert_impl.commands import export, fill_mask
+from keras_bert_impl.training import data_preparation, finetuning, pretraining
 
 
 @pytest.fixture
 def checkpoint(tmp_path):
     """A checkpoint of eleven positions with its tokenizer."""
     config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=1, num_heads=3, intermediate_size=21, max_length=11)
-    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(tmp_path / "checkpoint")
+    kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(tmp_path / "checkpoint")
     kbi.WordPieceTokenizer(WORDS).save_pretrained(tmp_path / "checkpoint")
     return tmp_path / "checkpoint"
 
 
 def prepare(command, *arguments):
-    return command(prepare_data.PrepareConfig, prepare_data.run, *arguments)
+    return command(data_preparation.PrepareConfig, data_preparation.run, *arguments)
 
 
 def test_an_empty_corpus(command, tmp_path):
@@ -64,7 +61,7 @@ def test_a_run_directory_of_another_configuration(command, tmp_path, text_folder
 
 def test_pretraining_without_prepared_data(command, tmp_path):
     arguments = ("--data", tmp_path, "--output", tmp_path / "run", "--steps", "10")
-    assert "prepare_data.py" in command(pretrain.PretrainConfig, pretrain.run, *arguments)
+    assert "keras-bert prepare-data" in command(pretraining.PretrainConfig, pretraining.run, *arguments)
     assert not (tmp_path / "run").exists()
 
 
@@ -101,7 +98,7 @@ def test_a_saved_model_that_exists(command, tmp_path, checkpoint):
 def test_a_malformed_line_of_labelled_text(command, tmp_path, checkpoint, line, complaint):
     (tmp_path / "train.jsonl").write_text('{"text": "a dog", "label": "x"}\n' + line + "\n")
     arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
-    assert complaint in command(finetune.FinetuneConfig, finetune.run, *arguments)
+    assert complaint in command(finetuning.FinetuneConfig, finetuning.run, *arguments)
     assert not (tmp_path / "run").exists()
 
 
@@ -110,5 +107,5 @@ def test_a_label_that_training_did_not_have(command, tmp_path, checkpoint):
         lines = (f'{{"text": "a dog", "label": "{name}"}}\n' for name in (label, "x"))
         (tmp_path / f"{split}.jsonl").write_text("".join(lines))
     arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
-    assert "Label 'y' is none of w, x" in command(finetune.FinetuneConfig, finetune.run, *arguments)
+    assert "Label 'y' is none of w, x" in command(finetuning.FinetuneConfig, finetuning.run, *arguments)
     assert not (tmp_path / "run").exists()

@@ -4,8 +4,8 @@ import pytest
 from conftest import WORDS
 
 import keras_bert_impl as kbi
-from export import ExportConfig, choose_task, run
-from keras_bert_impl.runs import parse
+from keras_bert_impl.commands.export import ExportConfig, choose_task, run
+from keras_bert_impl.training.runs import parse
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def checkpoint(tmp_path):
 
 
 def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path, capsys):
-    path, output = checkpoint(kbi.BertPretrainer), str(tmp_path / "served")
+    path, output = checkpoint(kbi.Pretrainer), str(tmp_path / "served")
     run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))
     printed = capsys.readouterr().out
     assert "    in   text            string   (None,)\n" in printed
@@ -35,7 +35,7 @@ def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path,
     assert sum(guesses.count(f"b'{word}'") for word in WORDS) == 5
 
 
-@pytest.mark.parametrize("kind", [kbi.BertTextRegressor, kbi.BertQuestionAnswerer, kbi.BertMultipleChoice])
+@pytest.mark.parametrize("kind", [kbi.TextRegressor, kbi.QuestionAnswerer, kbi.MultipleChoice])
 def test_examples_of_other_heads_run(checkpoint, tmp_path, capsys, kind):
     path, output = checkpoint(kind), str(tmp_path / "served")
     run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))
@@ -57,11 +57,11 @@ def test_examples_of_other_heads_run(checkpoint, tmp_path, capsys, kind):
     ],
 )
 def test_task_is_told_from_the_architecture(checkpoint, architecture, asked, task):
-    assert choose_task(ExportConfig(_renamed(checkpoint(kbi.BertPretrainer), architecture), "served", asked)) == task
+    assert choose_task(ExportConfig(_renamed(checkpoint(kbi.Pretrainer), architecture), "served", asked)) == task
 
 
 def test_task_without_a_head_is_refused(checkpoint):
-    path = _renamed(checkpoint(kbi.BertPretrainer), "BertForMaskedLM")
+    path = _renamed(checkpoint(kbi.Pretrainer), "BertForMaskedLM")
     with pytest.raises(ValueError, match="BertForMaskedLM, good for fill_mask or embed, not for classify"):
         choose_task(ExportConfig(path, "served", "classify"))
     _renamed(path, "BertLMHeadModel")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 
 import keras
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.special
 import seqeval.metrics
 import sklearn.metrics
 import tensorflow as tf
+from documentation import python_blocks
 from made_runs import arrays_of, config_of, write_checkpoint
 from made_tasks import (
     SENTENCES,
@@ -24,9 +24,9 @@ from made_tasks import (
     write_stsb,
 )
 
-import finetune
 import keras_bert_impl as kbi
 from keras_bert_impl.tasks import squad_metrics
+from keras_bert_impl.training import finetuning
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_pa
     write, files = WRITERS[task]
     write(tmp_path / "data")
     config = config_of(checkpoint, tmp_path, "ner" if task == "words" else task, learning_rate=1e-2, dropout_rate=0.0)
-    figures = finetune.run(config)
+    figures = finetuning.run(config)
     run = tmp_path / "run"
     losses = [row["loss"] for row in figures["history"]]
     assert len(losses) == 2 and losses[1] < losses[0]
@@ -104,12 +104,12 @@ def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_pa
         assert (run / name).is_file(), name
     assert not (run / "training_state").exists()
     assert json.loads((run / "metrics.json").read_text()) == figures
-    assert finetune.run(config) == figures
+    assert finetuning.run(config) == figures
 
 
 def test_the_checkpoint_bears_the_names_of_the_classes(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
-    finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1))
+    finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1))
     written = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
     assert written["id2label"] == {"0": "not_equivalent", "1": "equivalent"}
     submission = (tmp_path / "run" / "MRPC.tsv").read_text().splitlines()
@@ -123,7 +123,7 @@ def test_a_test_file_without_answers_is_answered_with_the_threshold_of_dev(check
     for question in content["data"][0]["paragraphs"][0]["qas"]:
         del question["answers"], question["is_impossible"]
     write_lines(tmp_path / "data" / "test.json", [json.dumps(content)])
-    figures = finetune.run(config_of(checkpoint, tmp_path, "squad2.0", epochs=1))["splits"]["dev"]
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "squad2.0", epochs=1))["splits"]["dev"]
     assert figures["null_threshold"] != 0.0 and figures["f1"] == pytest.approx(figures["best_f1"])
     odds = json.loads((tmp_path / "run" / "null_odds_test.json").read_text())
     answers = json.loads((tmp_path / "run" / "predictions_test.json").read_text())
@@ -134,7 +134,7 @@ def test_a_test_file_without_answers_is_answered_with_the_threshold_of_dev(check
 
 def test_the_best_epoch_is_restored(checkpoint, tmp_path):
     write_ner(tmp_path / "data")
-    figures = finetune.run(config_of(checkpoint, tmp_path, "ner", epochs=4, learning_rate=2e-2))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "ner", epochs=4, learning_rate=2e-2))
     assert figures["splits"]["dev"]["f1"] == max(row["value"] for row in figures["history"]) > 0
 
 
@@ -142,7 +142,7 @@ def test_seeds_and_search_report_best_mean_and_deviation(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
     options = {"search_learning_rates": [1e-3, 1e-2], "search_batch_sizes": [4], "search_epochs": [1]}
     config = config_of(checkpoint, tmp_path, "mrpc", seeds=2, search=True, **options)
-    figures = finetune.run(config)
+    figures = finetuning.run(config)
     values = figures["trials"]
     assert list(values) == [f"rate{rate}_batch4_epochs1_seed{seed}" for rate in ("0.001", "0.01") for seed in (0, 1)]
     assert values[figures["best_trial"]] == max(values.values()) == figures["splits"]["dev"]["f1"]
@@ -156,13 +156,13 @@ def test_seeds_and_search_report_best_mean_and_deviation(checkpoint, tmp_path):
 
 def test_patience_stops_a_run_that_gets_no_better(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
-    figures = finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=9, learning_rate=1e-12, patience=2))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=9, learning_rate=1e-12, patience=2))
     assert len(figures["history"]) == 3
 
 
 def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
-    figures = finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, learning_rate=1e-1, lora_rank=2))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, learning_rate=1e-1, lora_rank=2))
     weights, before = arrays_of(tmp_path / "run" / "model"), arrays_of(checkpoint)
     changed = {path for path in before if not np.array_equal(before[path], weights[path])}
     assert changed == {path for path in before if path.startswith("block_") and "kernel" in path} | {
@@ -170,7 +170,7 @@ def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path
         "pooler/bias",
     }
     # The saved model predicts what the run scored.
-    model = kbi.BertTextClassifier.from_pretrained(tmp_path / "run" / "model")
+    model = kbi.TextClassifier.from_pretrained(tmp_path / "run" / "model")
     lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
     logits = model.predict(([row["text"] for row in lines], [row["text_pair"] for row in lines]), verbose=0)
     assert [model.class_names[place] for place in logits.argmax(-1)] == [row["predicted"] for row in lines]
@@ -185,8 +185,8 @@ def test_training_with_the_words_in_use_gives_the_whole_model(checkpoint, tmp_pa
     weights = []
     for name, trimmed in (("trimmed", True), ("whole", False)):
         options = {"output": name, "trim_vocabulary": trimmed, "learning_rate": 0.05, "epochs": 1}
-        finetune.run(config_of(checkpoint, tmp_path, "cola", **options))
-        weights.append(kbi.BertTextClassifier.from_pretrained(tmp_path / name / "model").weights)
+        finetuning.run(config_of(checkpoint, tmp_path, "cola", **options))
+        weights.append(kbi.TextClassifier.from_pretrained(tmp_path / name / "model").weights)
     before = arrays_of(checkpoint)["token_embedding/embeddings"]
     for one, other in zip(*weights, strict=True):
         values = [keras.ops.convert_to_numpy(weight) for weight in (one, other)]
@@ -199,13 +199,13 @@ def test_a_text_of_which_nothing_is_left_may_be_among_the_others(checkpoint, tmp
     rows = [{"text": text, "label": str(n % 2)} for n, text in enumerate([*SENTENCES, "\u200b", ""])]
     for split in ("train", "validation"):
         write_lines(tmp_path / "data" / f"{split}.jsonl", map(json.dumps, rows))
-    figures = finetune.run(config_of(checkpoint, tmp_path, "text_classification", epochs=1))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "text_classification", epochs=1))
     assert figures["training_rows"] == figures["examples"] == 7
 
 
 def test_frozen_layers_do_not_change(checkpoint, tmp_path):
     write_cola(tmp_path / "data")
-    finetune.run(config_of(checkpoint, tmp_path, "cola", epochs=1, frozen_layers=1))
+    finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, frozen_layers=1))
     weights, before = arrays_of(tmp_path / "run" / "model"), arrays_of(checkpoint)
     changed = {path.split("/")[0] for path in before if not np.array_equal(before[path], weights[path])}
     assert changed == {"block_1", "pooler"}
@@ -214,12 +214,12 @@ def test_frozen_layers_do_not_change(checkpoint, tmp_path):
 def test_features_of_a_frozen_encoder_are_trained_on(checkpoint, tmp_path):
     write_ner(tmp_path / "data")
     options = {"features": "weighted_sum_all", "units": 5}
-    figures = finetune.run(config_of(checkpoint, tmp_path, "ner", epochs=2, learning_rate=3e-2, task_options=options))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "ner", epochs=2, learning_rate=3e-2, task_options=options))
     losses = [row["loss"] for row in figures["history"]]
     assert losses[1] < losses[0]
     assert (tmp_path / "run" / "model" / "model.keras").is_file()
     with pytest.raises(ValueError, match="has no SavedModel"):
-        finetune.run(config_of(checkpoint, tmp_path, "ner", output="other", task_options=options, export=True))
+        finetuning.run(config_of(checkpoint, tmp_path, "ner", output="other", task_options=options, export=True))
 
 
 @pytest.mark.parametrize("task", ["text_classification", "question_answering"])
@@ -241,7 +241,7 @@ def test_data_sets_of_the_hub_become_the_files_of_a_task(checkpoint, tmp_path, t
     for split in ("train", "validation"):
         rows.to_parquet(tmp_path / "set" / f"{split}.parquet")
     config = dataclasses.replace(config_of(checkpoint, tmp_path, task, epochs=1), data=f"datasets:{tmp_path / 'set'}")
-    figures = finetune.run(config)
+    figures = finetuning.run(config)
     assert figures["training_rows"] == 5 and figures["split"] == "dev"
 
 
@@ -249,7 +249,9 @@ def test_a_data_set_that_cannot_be_had_says_why(checkpoint, tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"datasets:.*empty cannot be had"):
-        finetune.run(dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}"))
+        finetuning.run(
+            dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}")
+        )
 
 
 def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_labels(checkpoint, tmp_path, capsys):
@@ -259,7 +261,7 @@ def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_la
     rows = datasets.Dataset.from_dict(values).cast_column("pos_tags", tags)
     rows.to_parquet(tmp_path / "set" / "train.parquet")
     config = dataclasses.replace(config_of(checkpoint, tmp_path, "ner", epochs=1), data=f"datasets:{tmp_path / 'set'}")
-    figures = finetune.run(config)
+    figures = finetuning.run(config)
     assert (figures["training_rows"], figures["sentences"], figures["words"]) == (9, 1, 3)
     assert figures["accuracy"] in (0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1) and "f1" not in figures
     printed = capsys.readouterr().out
@@ -272,7 +274,7 @@ def test_a_file_with_a_task_is_a_task(checkpoint, tmp_path):
         "import dataclasses\nfrom keras_bert_impl.tasks import glue\n"
         "TASK = dataclasses.replace(glue.TASKS['mrpc'], name='mine', main_metric='accuracy')\n"
     )
-    figures = finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "mine.py"), epochs=1))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "mine.py"), epochs=1))
     assert figures["task"] == "mine"
 
 
@@ -296,31 +298,30 @@ def test_a_task_may_be_a_plain_object(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
     file = tmp_path / "plain.py"
     file.write_text(PLAIN_TASK)
-    assert finetune.run(config_of(checkpoint, tmp_path, str(file), epochs=1))["task"] == "mrpc"
+    assert finetuning.run(config_of(checkpoint, tmp_path, str(file), epochs=1))["task"] == "mrpc"
     with pytest.raises(ValueError, match=r"plain\.py is no dataclass: it takes no task_options"):
-        finetune.run(config_of(checkpoint, tmp_path, str(file), task_options={"main_metric": "accuracy"}))
+        finetuning.run(config_of(checkpoint, tmp_path, str(file), task_options={"main_metric": "accuracy"}))
 
 
 def test_a_task_that_lacks_parts_is_refused_before_it_trains(checkpoint, tmp_path):
     (tmp_path / "part.py").write_text("class Part:\n    name = 'part'\n    splits = {}\n\nTASK = Part()\n")
     with pytest.raises(ValueError, match=r"TASK in .*part\.py lacks dev, test, main_metric.* submissions"):
-        finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "part.py")))
+        finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "part.py")))
 
 
-def test_the_task_that_the_readme_shows_runs(checkpoint, tmp_path):
-    readme = (pathlib.Path(finetune.__file__).parents[1] / "README.md").read_text()
-    (code,) = [part.split("```")[0] for part in readme.split("```python\n")[1:] if part.startswith("# sms_spam.py")]
+def test_the_task_that_the_guide_shows_runs(checkpoint, tmp_path):
+    (code,) = [block for block in python_blocks("docs/finetuning.md") if block.startswith("# sms_spam.py")]
     (tmp_path / "sms_spam.py").write_text(code)
     lines = [f"{'spam' if n % 2 else 'ham'}\t{SENTENCES[n % 5]}" for n in range(20)]
     write_lines(tmp_path / "data" / "SMSSpamCollection", lines)
-    figures = finetune.run(config_of(checkpoint, tmp_path, str(tmp_path / "sms_spam.py"), epochs=1))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, str(tmp_path / "sms_spam.py"), epochs=1))
     assert figures["training_rows"] == 18 and figures["examples"] == 2
 
 
 def test_glue_runs_what_is_there_and_prints_the_table(checkpoint, tmp_path, capsys):
     write_mrpc(tmp_path / "data" / "MRPC")
     write_cola(tmp_path / "data" / "CoLA")
-    finetune.run(config_of(checkpoint, tmp_path, "glue", epochs=1))
+    finetuning.run(config_of(checkpoint, tmp_path, "glue", epochs=1))
     table = (tmp_path / "run" / "table.txt").read_text()
     assert "2 of 9" in table and "79.6" in table and table.splitlines()[1] in capsys.readouterr().out
     assert sorted(path.name for path in (tmp_path / "run" / "submission").iterdir()) == ["CoLA.tsv", "MRPC.tsv"]
@@ -332,10 +333,10 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
         file.write("1\tonly three\tcolumns\n")
     arguments = ("--task", "mrpc", "--data", tmp_path / "data", "--model", checkpoint, "--output", tmp_path / "run")
     quick = ("--epochs", "1", "--jit-compile", "off", "--sequence-length", "40")
-    message = command(finetune.FinetuneConfig, finetune.run, *arguments, *quick)
+    message = command(finetuning.FinetuneConfig, finetuning.run, *arguments, *quick)
     assert "train.tsv line 12: 3 columns, expected 5: '1\\tonly three\\tcolumns'" in message
     assert not (tmp_path / "run").exists()
-    assert command(finetune.FinetuneConfig, finetune.run, *arguments, *quick, "--bad-rows", "skip") is None
+    assert command(finetuning.FinetuneConfig, finetuning.run, *arguments, *quick, "--bad-rows", "skip") is None
     printed = capsys.readouterr().out
     assert "train: 1 malformed rows left out" in printed and "train.tsv line 12" in printed
 
@@ -353,28 +354,28 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
 def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, complaint):
     write_mrpc(tmp_path / "data")
     with pytest.raises(ValueError, match=complaint):
-        finetune.run(config_of(checkpoint, tmp_path, **options))
+        finetuning.run(config_of(checkpoint, tmp_path, **options))
     assert not (tmp_path / "run").exists()
 
 
 def test_a_main_figure_that_there_is_not_is_named(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
     with pytest.raises(ValueError, match="main_metric 'f2' is no figure of mrpc: it has examples, accuracy, f1"):
-        finetune.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, task_options={"main_metric": "f2"}))
+        finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, task_options={"main_metric": "f2"}))
 
 
 def test_a_run_may_go_on_on_other_devices(tmp_path):
-    config = finetune.FinetuneConfig("data", "model", str(tmp_path / "run"), epochs=2)
-    finetune.open_run(config.output, config)
-    finetune.check_run(config.output, dataclasses.replace(config, distribution="mirrored", devices=2))
+    config = finetuning.FinetuneConfig("data", "model", str(tmp_path / "run"), epochs=2)
+    finetuning.open_run(config.output, config)
+    finetuning.check_run(config.output, dataclasses.replace(config, distribution="mirrored", devices=2))
     with pytest.raises(ValueError, match="epochs 2 there, 3 here"):
-        finetune.check_run(config.output, dataclasses.replace(config, epochs=3))
+        finetuning.check_run(config.output, dataclasses.replace(config, epochs=3))
 
 
 @pytest.mark.parametrize(("task", "write"), [("mrpc", write_mrpc), ("ner", write_ner)])
 def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, task, write):
     write(tmp_path / "data")
-    finetune.run(config_of(checkpoint, tmp_path, task, sequence_length=7, epochs=1))
+    finetuning.run(config_of(checkpoint, tmp_path, task, sequence_length=7, epochs=1))
     # SENTENCES have 3, 5, 4, 7 and 3 tokens; there is room for five, or for four of a pair together.
     cut = {"mrpc": "train: 10 of 10 rows had", "ner": "train: 2 of 10 rows had"}[task]
     assert f"  {cut} more than 7 tokens and were cut" in capsys.readouterr().out

@@ -6,9 +6,8 @@ import pytest
 from made_runs import arrays_of, config_of, write_checkpoint
 from made_tasks import write_cola, write_mrpc, write_ner
 
-import finetune
-import finetune_trial
 import keras_bert_impl as kbi
+from keras_bert_impl.training import finetuning, finetuning_trial
 
 
 @pytest.fixture(autouse=True)
@@ -31,19 +30,19 @@ def checkpoint(tmp_path_factory):
 
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, monkeypatch):
     write_mrpc(tmp_path / "data")
-    whole = finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="whole"))
+    whole = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="whole"))
 
-    class Interrupt(finetune_trial.DevScores):
+    class Interrupt(finetuning_trial.DevScores):
         def on_epoch_end(self, epoch, logs=None):
             super().on_epoch_end(epoch, logs)
             if epoch == 0:
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(finetune_trial, "DevScores", Interrupt)
+        patch.setattr(finetuning_trial, "DevScores", Interrupt)
         with pytest.raises(KeyboardInterrupt):
-            finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
-    broken = finetune.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
+            finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
+    broken = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
     assert [row["loss"] for row in broken["history"]] == [row["loss"] for row in whole["history"]]
     models = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "broken")]
     assert models[0] == models[1]
@@ -52,7 +51,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, m
 def loss_of(checkpoint, tmp_path, name, **options):
     """Of one step over all sentences, from the same weights, at a rate that changes nothing."""
     usual = {"epochs": 1, "batch_size": 10, "learning_rate": 1e-12, "dropout_rate": 0.0, "output": name}
-    figures = finetune.run(config_of(checkpoint, tmp_path, "ner", **usual, **options))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "ner", **usual, **options))
     return figures["history"][0]["loss"]
 
 
@@ -68,7 +67,7 @@ def test_a_class_weighs_in_the_loss_what_is_asked(checkpoint, tmp_path):
 
 def test_a_lower_block_learns_less_where_the_rate_decays(checkpoint, tmp_path):
     write_cola(tmp_path / "data")
-    finetune.run(config_of(checkpoint, tmp_path, "cola", epochs=1, learning_rate=1e-2, layer_decay=1e-3))
+    finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, learning_rate=1e-2, layer_decay=1e-3))
     before, after = arrays_of(checkpoint), arrays_of(tmp_path / "run" / "model")
     moved = [np.abs(after[name] - before[name]).max() for name in ("block_0/output/kernel", "block_1/output/kernel")]
     assert 0 < moved[0] < moved[1] / 100

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -14,11 +13,11 @@ from conftest import WORDS
 from made_tasks import write_ner
 from test_distribution import environments
 
-import finetune
 import keras_bert_impl as kbi
 from keras_bert_impl import distribution
+from keras_bert_impl.training import finetuning
 
-TRAINING = pathlib.Path(finetune.__file__).parent
+FINETUNE = [sys.executable, "-m", "keras_bert_impl", "finetune"]
 # Of two devices of this machine, and of two processes.
 KINDS = {"tensorflow": ("mirrored", "multi_worker"), "jax": ("data_parallel", "data_parallel")}
 DEVICES, PROCESSES = KINDS.get(keras.backend.backend(), (None, None))
@@ -31,7 +30,7 @@ def begun(tmp_path_factory):
     path = tmp_path_factory.mktemp("begun")
     write_ner(path / "data")
     config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=1, num_heads=3, intermediate_size=21, max_length=64)
-    kbi.BertPretrainer(kbi.BertEncoder(config)).save_pretrained(path / "checkpoint")
+    kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(path / "checkpoint")
     kbi.WordPieceTokenizer(WORDS).save_pretrained(path / "checkpoint")
     return path
 
@@ -42,7 +41,7 @@ def command(begun, name, *options):
     usual = "--task ner --epochs 3 --batch_size 4 --learning_rate 1e-2 --dropout_rate 0 --sequence_length 40"
     # What is compiled decides how batches are cut, and TensorFlow compiles nothing for several devices.
     jit_compile = ["--jit_compile", "on" if keras.backend.backend() == "jax" else "off"]
-    return [sys.executable, TRAINING / "finetune.py", *files, *usual.split(), *jit_compile, *options]
+    return [*FINETUNE, *files, *usual.split(), *jit_compile, *options]
 
 
 def run(begun, name, *options, processes=1):
@@ -92,9 +91,9 @@ def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone
 
 def test_what_devices_cannot_share_is_refused(monkeypatch):
     monkeypatch.setattr(distribution.replicas, "num_replicas", lambda: 2)
-    config = finetune.FinetuneConfig("data", "model", "run", batch_size=5)
+    config = finetuning.FinetuneConfig("data", "model", "run", batch_size=5)
     with pytest.raises(ValueError, match="batch_size 5 cannot be shared evenly by 2 devices"):
-        finetune.check_devices(config)
+        finetuning.check_devices(config)
     searched = dataclasses.replace(config, batch_size=4, search=True, search_batch_sizes=[4, 7])
     with pytest.raises(ValueError, match="batch_size 7 cannot be shared"):
-        finetune.check_devices(searched)
+        finetuning.check_devices(searched)

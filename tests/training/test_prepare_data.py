@@ -9,24 +9,23 @@ import sys
 
 import pytest
 
-import prepare_data
-import pretrain
 from keras_bert_impl.preprocessing import shards
-from pretraining_data import PretrainingData
+from keras_bert_impl.training import data_preparation, pretraining
+from keras_bert_impl.training.pretraining_data import PretrainingData
 
 
 @pytest.fixture
 def small_jobs(monkeypatch, text_folder):
     """Options for a corpus of several pieces, blocks and shards."""
-    monkeypatch.setattr(prepare_data, "PIECE_BYTES", 20_000)
-    monkeypatch.setattr(prepare_data, "SMALL_BYTES", 0)
+    monkeypatch.setattr(data_preparation, "PIECE_BYTES", 20_000)
+    monkeypatch.setattr(data_preparation, "SMALL_BYTES", 0)
     monkeypatch.setattr(shards, "BLOCK_BYTES", 8_000)
     monkeypatch.setattr(shards, "SHARD_TOKENS", 3_000)
     return {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "workers": 1}
 
 
 def prepare(output, **options):
-    return prepare_data.run(prepare_data.PrepareConfig(str(output), **options))
+    return data_preparation.run(data_preparation.PrepareConfig(str(output), **options))
 
 
 def examples(directory):
@@ -62,7 +61,7 @@ def test_an_interrupted_run_goes_on_without_doing_anything_twice(tmp_path, small
         return shards.write_shard(settings, shard)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(prepare_data, "write_shard", failing)
+        patch.setattr(data_preparation, "write_shard", failing)
         prepare(tmp_path / "broken", **small_jobs)
     before = {path: (tmp_path / "broken" / path).stat().st_mtime_ns for path in written}
     prepare(tmp_path / "broken", **small_jobs)
@@ -96,7 +95,7 @@ def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsy
         prepare(tmp_path / "data", verify=True)
     assert str(vocabulary) in capsys.readouterr().out
     with pytest.raises(ValueError, match=r"vocab\.txt is missing or damaged"):
-        PretrainingData(pretrain.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run")))
+        PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run")))
     prepare(tmp_path / "data", **small_jobs)
     assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
 
@@ -149,7 +148,7 @@ def three_files(tmp_path, text_folder, small_jobs, monkeypatch):
         documents = (text_folder / f"{source}.txt").read_text().split("\n\n")
         text = "\n\n".join("\n".join(document.split("\n")[:5]) for document in documents)
         (tmp_path / "text" / f"{name}.txt").write_text(text)
-    monkeypatch.setattr(prepare_data, "PIECE_BYTES", 1)
+    monkeypatch.setattr(data_preparation, "PIECE_BYTES", 1)
     return {**small_jobs, "vocabulary_size": 200, "input": str(tmp_path / "text")}
 
 
@@ -160,7 +159,7 @@ def interrupt(output, monkeypatch, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(prepare_data, "write_shard", interrupted)
+        patch.setattr(data_preparation, "write_shard", interrupted)
         prepare(output, **options)
 
 

@@ -5,11 +5,10 @@ import json
 import pytest
 from six_languages import SENTENCES
 
-import kept_sentences
-import prepare_data
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.preprocessing import shards
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+from keras_bert_impl.training import data_preparation, labelled_sentences
 
 
 @pytest.mark.parametrize(("text_format", "documents"), [("lines", 100), ("paragraphs", 100), ("running", 1)])
@@ -19,7 +18,13 @@ def test_format_and_language_come_from_the_command_line(tmp_path, command, capsy
     )
     arguments = ["--input", tmp_path / "a.txt", "--output", tmp_path / "data", "--vocabulary_size", 100]
     error = command(
-        prepare_data.PrepareConfig, prepare_data.run, *arguments, "--text_format", text_format, "--language", "de"
+        data_preparation.PrepareConfig,
+        data_preparation.run,
+        *arguments,
+        "--text_format",
+        text_format,
+        "--language",
+        "de",
     )
     if documents == 1:
         assert "The corpus has 1 documents" in error
@@ -33,7 +38,7 @@ def test_another_field_and_an_unknown_language_from_the_command_line(tmp_path, c
     rows = [json.dumps({"body": "".join(SENTENCES["zh"])}, ensure_ascii=False)] * 100
     (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
     arguments = ["--input", tmp_path / "a.jsonl", "--output", tmp_path / "data", "--vocabulary_size", 200]
-    call = [prepare_data.PrepareConfig, prepare_data.run, *arguments]
+    call = [data_preparation.PrepareConfig, data_preparation.run, *arguments]
     assert "text_field names that of the text" in command(*call)
     assert 'language is "chinese", expected a code of two letters' in command(*call, "--language", "chinese")
     assert command(*call, "--text_field", "body", "--language", "zh") is None
@@ -46,7 +51,7 @@ def test_another_field_and_an_unknown_language_from_the_command_line(tmp_path, c
 def test_unknown_words_are_counted_and_warned_of(tmp_path, capsys, text, share, examples):
     (tmp_path / "held_out.txt").write_text(text, encoding="utf-8")
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, "a", "b", "c", "d", "##a"])
-    assert kept_sentences.report_losses(tmp_path, tokenizer) == pytest.approx(share)
+    assert labelled_sentences.report_losses(tmp_path, tokenizer) == pytest.approx(share)
     printed = capsys.readouterr().out
     assert (f"20.0% of the held-out words become [UNK] ({examples})" in printed) is bool(examples)
 
@@ -56,7 +61,7 @@ def test_unknown_words_are_counted_and_warned_of(tmp_path, capsys, text, share, 
 )
 def test_vowel_signs_that_lower_casing_drops_are_warned_of(tmp_path, capsys, language, lowercase, warns):
     (tmp_path / "held_out.txt").write_text("\n".join(SENTENCES[language]), encoding="utf-8")
-    kept_sentences.report_losses(tmp_path, WordPieceTokenizer(list(SPECIAL_TOKENS), lowercase))
+    labelled_sentences.report_losses(tmp_path, WordPieceTokenizer(list(SPECIAL_TOKENS), lowercase))
     assert ("dropped as accents" in capsys.readouterr().out) is warns
 
 

@@ -9,22 +9,19 @@ import pytest
 import tensorflow as tf
 from transformers import AutoModelForMaskedLM
 
-import prepare_data
-import pretrain
-import pretraining_data
-import pretraining_report
-from keras_bert_impl import BertPretrainer
+from keras_bert_impl import Pretrainer
 from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.runs import parse
+from keras_bert_impl.training import data_preparation, pretraining, pretraining_data, pretraining_report
+from keras_bert_impl.training.runs import parse
 
-RECIPES = pathlib.Path(pretrain.__file__).parent / "recipes"
+RECIPES = pathlib.Path(pretraining.__file__).parent / "recipes"
 
 
 @pytest.fixture
 def prepare(tmp_path, text_folder):
     def call(**options):
         options = {"vocabulary_size": 500, "sequence_length": 32, "input": str(text_folder), **options}
-        prepare_data.run(prepare_data.PrepareConfig(str(tmp_path / "data"), **options))
+        data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), **options))
         return str(tmp_path / "data")
 
     return call
@@ -34,7 +31,7 @@ def train(data, output, **options):
     defaults = {"size": "bert_tiny", "steps": 4, "batch_size": 4, "steps_per_round": 2, "validation_batches": 1}
     if "init" not in options:
         defaults["hidden_size"] = 24
-    return pretrain.run(pretrain.PretrainConfig(data, str(output), jit_compile="off", **{**defaults, **options}))
+    return pretraining.run(pretraining.PretrainConfig(data, str(output), jit_compile="off", **{**defaults, **options}))
 
 
 def test_full_sentences_train_a_masked_language_model_alone(prepare, tmp_path):
@@ -48,7 +45,7 @@ def test_full_sentences_train_a_masked_language_model_alone(prepare, tmp_path):
 def test_longer_rows_go_on_from_the_shorter_ones(prepare, tmp_path):
     data = prepare(long_sequence_length=64, packed=True)
     train(data, tmp_path / "short")
-    first = BertPretrainer.from_pretrained(tmp_path / "short" / "encoder").get_weights()
+    first = Pretrainer.from_pretrained(tmp_path / "short" / "encoder").get_weights()
     train(
         data,
         tmp_path / "long",
@@ -58,7 +55,7 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepare, tmp_path):
         gradient_checkpointing=True,
         masking_unit="whole_word",
     )
-    second = BertPretrainer.from_pretrained(tmp_path / "long" / "encoder").get_weights()
+    second = Pretrainer.from_pretrained(tmp_path / "long" / "encoder").get_weights()
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -68,7 +65,7 @@ def test_validation_has_rows_of_all_files_and_is_the_same_each_time(prepare, tmp
     monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
     monkeypatch.setattr(shards, "BLOCK_BYTES", 5000)
     data = prepare(workers=1)
-    config = pretrain.PretrainConfig(data, str(tmp_path / "run"), batch_size=4, validation_batches=3)
+    config = pretraining.PretrainConfig(data, str(tmp_path / "run"), batch_size=4, validation_batches=3)
     data = pretraining_data.PretrainingData(config)
     rows_of_files = [shard["examples"] for shard in data.shards if "/validation/" in shard["path"]]
     assert len(rows_of_files) > 1 and rows_of_files[0] > 12, "the first batches would all be of the first file"
@@ -95,7 +92,7 @@ def test_steps_that_are_executed_together_learn_the_same(prepare, tmp_path):
     train(data, tmp_path / "one", steps=6, steps_per_round=3, dropout_rate=0.0)
     train(data, tmp_path / "two", steps=7, steps_per_round=3, steps_per_execution=2, dropout_rate=0.0)
     assert [row["step"] for row in json.loads((tmp_path / "two" / "history.json").read_text())] == [4, 6]
-    weights = [BertPretrainer.from_pretrained(tmp_path / name / "encoder").get_weights() for name in ("one", "two")]
+    weights = [Pretrainer.from_pretrained(tmp_path / name / "encoder").get_weights() for name in ("one", "two")]
     for one, other in zip(*weights, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
@@ -133,7 +130,7 @@ def test_a_length_that_was_not_prepared_is_refused(prepare, tmp_path):
 def test_a_checkpoint_of_another_vocabulary_is_refused(prepare, tmp_path, text_folder):
     train(prepare(), tmp_path / "run")
     other = tmp_path / "other"
-    prepare_data.run(prepare_data.PrepareConfig(str(other), str(text_folder), vocabulary_size=400))
+    data_preparation.run(data_preparation.PrepareConfig(str(other), str(text_folder), vocabulary_size=400))
     with pytest.raises(ValueError, match="another vocabulary"):
         train(str(other), tmp_path / "second", init=str(tmp_path / "run" / "encoder"))
 
@@ -173,6 +170,6 @@ def test_filled_rows_show_guess_and_truth():
     "path", sorted(RECIPES.glob("bert_*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
 def test_recipes_of_the_published_sizes_are_read(path):
-    config = parse(pretrain.PretrainConfig, ["--config", str(path), "--data", "data", "--output", "runs"])
+    config = parse(pretraining.PretrainConfig, ["--config", str(path), "--data", "data", "--output", "runs"])
     assert config.sequence_length == int(path.stem.split("_")[1])
     assert config.size == path.parent.name or config.sequence_length == 512

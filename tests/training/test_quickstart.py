@@ -3,11 +3,11 @@ import json
 import pytest
 from six_languages import SENTENCES
 
-import pretrain
-import quickstart
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.runs import parse
+from keras_bert_impl.commands import quickstart
 from keras_bert_impl.tokenizers import learn_vocabulary
+from keras_bert_impl.training import pretraining
+from keras_bert_impl.training.runs import parse
 
 RECIPES = {
     "prepare_data": {"vocabulary_size": 700, "sequence_length": 32, "labelled_sentences": 100},
@@ -59,8 +59,8 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
 def prepared(tmp_path, text_folder, recipes):
     config = quickstart.QuickstartConfig(str(tmp_path / "out"), str(text_folder), str(recipes))
     options = ("--input", text_folder, "--output", tmp_path / "data")
-    quickstart.prepare_data.run(
-        quickstart.read(config, "prepare_data", quickstart.prepare_data.PrepareConfig, *options)
+    quickstart.data_preparation.run(
+        quickstart.read(config, "prepare_data", quickstart.data_preparation.PrepareConfig, *options)
     )
     return tmp_path / "data"
 
@@ -72,7 +72,7 @@ def test_what_is_said_about_the_text_reaches_its_preparation(tmp_path, recipes, 
     def prepared(config):
         raise RuntimeError(config.text_field, config.language, config.text_format)
 
-    monkeypatch.setattr(quickstart.prepare_data, "run", prepared)
+    monkeypatch.setattr(quickstart.data_preparation, "run", prepared)
     with pytest.raises(RuntimeError) as given:
         quickstart.run(config)
     assert given.value.args == ("body", "zh", "lines")
@@ -88,7 +88,7 @@ def test_a_word_of_every_script_is_masked(tmp_path, language):
 
 def pretrain_config(prepared, output, **options):
     defaults = {"size": "bert_tiny", "hidden_size": 24, "steps": 6, "batch_size": 4, "steps_per_round": 2}
-    return pretrain.PretrainConfig(
+    return pretraining.PretrainConfig(
         str(prepared), str(output), **{**defaults, "validation_batches": 1, "jit_compile": "off", **options}
     )
 
@@ -96,7 +96,7 @@ def pretrain_config(prepared, output, **options):
 def test_equal_seeds_give_equal_runs(prepared, tmp_path):
     histories = []
     for name in ("a", "b"):
-        pretrain.run(pretrain_config(prepared, tmp_path / name))
+        pretraining.run(pretrain_config(prepared, tmp_path / name))
         rows = json.loads((tmp_path / name / "history.json").read_text())
         of_the_clock = ("minutes", "tokens_per_second", "flops_utilization")
         histories.append([{key: value for key, value in row.items() if key not in of_the_clock} for row in rows])
@@ -105,23 +105,23 @@ def test_equal_seeds_give_equal_runs(prepared, tmp_path):
 
 def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeypatch):
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=1.0, steps_per_round=None)
-    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
-    plan = pretrain.make_plan(config, None, pretrain.open_run(config.output, config))
+    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.5)
+    plan = pretraining.make_plan(config, None, pretraining.open_run(config.output, config))
     minutes = plan.pop("minutes")  # less what planning took
     assert plan == {"jit_compile": False, "seconds_per_step": 0.5, "steps_per_round": 6, "steps": 113}
     assert 0.98 < minutes < 1.0
-    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.1)
-    assert pretrain.make_plan(config, None, tmp_path / "run") == {**plan, "minutes": minutes}
+    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.1)
+    assert pretraining.make_plan(config, None, tmp_path / "run") == {**plan, "minutes": minutes}
 
 
 def test_of_steps_and_minutes_the_less_is_planned(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
+    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.5)
     for steps, expected in (50, 50), (5000, 113):
         config = pretrain_config(prepared, tmp_path / str(steps), steps=steps, max_minutes=1.0)
-        assert pretrain.make_plan(config, None, pretrain.open_run(config.output, config))["steps"] == expected
+        assert pretraining.make_plan(config, None, pretraining.open_run(config.output, config))["steps"] == expected
 
 
 def test_few_minutes_are_one_execution(prepared, tmp_path, monkeypatch):
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=0.1, steps_per_execution=50)
-    monkeypatch.setattr(pretrain, "measure_step", lambda *_: 0.5)
-    assert pretrain.make_plan(config, None, pretrain.open_run(config.output, config))["steps"] == 50
+    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.5)
+    assert pretraining.make_plan(config, None, pretraining.open_run(config.output, config))["steps"] == 50

@@ -15,13 +15,10 @@ import numpy as np
 import pytest
 from test_distribution import environments
 
-import prepare_data
-import pretrain
-import pretraining_rounds
-import training_state
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.training import data_preparation, pretraining, pretraining_rounds, training_state
 
-TRAINING = pathlib.Path(pretrain.__file__).parent
+PRETRAIN = [sys.executable, "-m", "keras_bert_impl", "pretrain"]
 SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")
 
 
@@ -30,8 +27,8 @@ def prepared(tmp_path_factory):
     """Pre-training data of a small corpus."""
     directory = tmp_path_factory.mktemp("prepared")
     (directory / "text.txt").write_text("\n\n".join("\n".join(SENTENCES[n % 4 :] + SENTENCES) for n in range(300)))
-    return prepare_data.run(
-        prepare_data.PrepareConfig(
+    return data_preparation.run(
+        data_preparation.PrepareConfig(
             str(directory / "data"), str(directory / "text.txt"), vocabulary_size=60, sequence_length=16,
             predictions_per_sequence=2,
         )
@@ -41,7 +38,7 @@ def prepared(tmp_path_factory):
 def config_of(prepared, output, **options):
     usual = {"size": "bert_tiny", "num_layers": 1, "hidden_size": 12, "num_heads": 2, "intermediate_size": 20}
     usual |= {"steps": 12, "steps_per_round": 3, "batch_size": 4, "validation_batches": 1, "jit_compile": "off"}
-    return pretrain.PretrainConfig(str(prepared), str(output), **{**usual, **options})
+    return pretraining.PretrainConfig(str(prepared), str(output), **{**usual, **options})
 
 
 def last_state(output):
@@ -57,22 +54,22 @@ def assert_equal_states(one, other):
 def interrupted(config, patch, at_step):
     """Runs until a step, after which the process is interrupted."""
 
-    class Interrupt(pretrain.Rounds):
+    class Interrupt(pretraining.Rounds):
         def on_train_batch_end(self, batch, logs=None):
             super().on_train_batch_end(batch, logs)
             if self.step == at_step:
                 raise KeyboardInterrupt
 
-    patch.setattr(pretrain, "Rounds", Interrupt)
+    patch.setattr(pretraining, "Rounds", Interrupt)
     with pytest.raises(KeyboardInterrupt):
-        pretrain.run(config)
+        pretraining.run(config)
 
 
 @pytest.fixture(scope="module")
 def whole(prepared, tmp_path_factory):
     """The directory of an uninterrupted run."""
     directory = tmp_path_factory.mktemp("whole") / "run"
-    pretrain.run(config_of(prepared, directory))
+    pretraining.run(config_of(prepared, directory))
     return directory
 
 
@@ -81,7 +78,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_pa
     """With dropout, whose random numbers go on, too; in the first round, within one, and at the end of one."""
     with monkeypatch.context() as patch:
         interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
-    pretrain.run(config_of(prepared, tmp_path / "broken"))
+    pretraining.run(config_of(prepared, tmp_path / "broken"))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(whole))
     assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]
 
@@ -90,10 +87,10 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_pa
     "options", [{"optimizer": "lamb", "ema_momentum": 0.9}, {"gradient_accumulation_steps": 2}], ids=str
 )
 def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch, options):
-    pretrain.run(config_of(prepared, tmp_path / "whole", steps=6, **options))
+    pretraining.run(config_of(prepared, tmp_path / "whole", steps=6, **options))
     with monkeypatch.context() as patch:
         interrupted(config_of(prepared, tmp_path / "broken", steps=6, **options), patch, 4)
-    pretrain.run(config_of(prepared, tmp_path / "broken", steps=6, **options))
+    pretraining.run(config_of(prepared, tmp_path / "broken", steps=6, **options))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
     one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
     assert one.read_bytes() == other.read_bytes()
@@ -102,7 +99,7 @@ def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch, 
 def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, monkeypatch):
     config = config_of(prepared, tmp_path / "run")
 
-    class Terminated(pretrain.Rounds):
+    class Terminated(pretraining.Rounds):
         def on_train_batch_end(self, batch, logs=None):
             if self.step == 4:
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -110,18 +107,18 @@ def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, 
             super().on_train_batch_end(batch, logs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(pretrain, "Rounds", Terminated)
+        patch.setattr(pretraining, "Rounds", Terminated)
         with pytest.raises(SystemExit) as ended:
-            pretrain.run(config)
+            pretraining.run(config)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     assert ended.value.code == 143 and last_state(tmp_path / "run")[0] == 5
-    pretrain.run(config)
+    pretraining.run(config)
     assert last_state(tmp_path / "run")[0] == 12
 
 
 def test_a_loss_that_is_no_number_stops_with_its_batch(prepared, tmp_path):
     with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf).*diverged_step_\d+.npz holds the rows"):
-        pretrain.run(config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0))
+        pretraining.run(config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0))
     (path,) = (tmp_path / "run").glob("diverged_step_*.npz")
     with np.load(path) as batch:
         assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
@@ -130,7 +127,9 @@ def test_a_loss_that_is_no_number_stops_with_its_batch(prepared, tmp_path):
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
 def test_of_steps_that_are_executed_together_all_rows_are_kept(prepared, tmp_path):
     with pytest.raises(ValueError, match=r"The loss of steps \d+ to \d+ is (nan|inf)"):
-        pretrain.run(config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0, steps_per_execution=3))
+        pretraining.run(
+            config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0, steps_per_execution=3)
+        )
     (path,) = (tmp_path / "run").glob("diverged_step_*.npz")
     with np.load(path) as batch:
         assert batch["token_ids"].shape == (12, 16) and batch["mask_ids"].shape == (12, 2)
@@ -188,7 +187,7 @@ def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared,
     )
 
     def start(output):
-        command = [sys.executable, TRAINING / "pretrain.py", "--data", prepared, "--output", output, *options.split()]
+        command = [*PRETRAIN, "--data", prepared, "--output", output, *options.split()]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def states(output):
@@ -236,7 +235,7 @@ def shared_command(prepared, output, *options):
     length = "--steps 240 --steps_per_round 20 --batch_size 8 --validation_batches 1"
     more = ["--jit_compile", "on" if keras.backend.backend() == "jax" else "off", *options]
     files = ["--data", str(prepared), "--output", str(output)]
-    return [sys.executable, str(TRAINING / "pretrain.py"), *files, *shape.split(), *length.split(), *more]
+    return [*PRETRAIN, *files, *shape.split(), *length.split(), *more]
 
 
 def two_processes(prepared, output):
@@ -315,9 +314,9 @@ class Clock:
     def __init__(self, patch, seconds):
         self.now = 0.0
         clock = types.SimpleNamespace(monotonic=lambda: self.now)
-        patch.setattr(pretrain, "time", clock)
+        patch.setattr(pretraining, "time", clock)
         patch.setattr(pretraining_rounds, "time", clock)
-        patch.setattr(pretrain, "measure_step", lambda *_: 2.0)
+        patch.setattr(pretraining, "measure_step", lambda *_: 2.0)
 
         class Timed(pretraining_rounds.Rounds):
             def on_train_batch_end(rounds, batch, logs=None):
@@ -327,7 +326,7 @@ class Clock:
             def on_test_end(rounds, logs=None):
                 self.now += 1.0
 
-        patch.setattr(pretrain, "Rounds", Timed)
+        patch.setattr(pretraining, "Rounds", Timed)
 
 
 def history(output):
@@ -350,7 +349,7 @@ SPEEDS = {
 def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tmp_path, monkeypatch, speed):
     """28 steps are planned from the speed at the start, and as many done as there is time for."""
     Clock(monkeypatch, SPEEDS[speed])
-    pretrain.run(config_of(prepared, tmp_path / "run", **MINUTE))
+    pretraining.run(config_of(prepared, tmp_path / "run", **MINUTE))
     rows = history(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "plan.json").read_text())["steps"] == 28
     steps, rates = [row["step"] for row in rows], [row["learning_rate"] for row in rows]
@@ -372,7 +371,7 @@ def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch, a
                 Clock(patch, SPEEDS["slower"])
                 interrupted(config, patch, at_step)
             Clock(patch, SPEEDS["slower"])
-            pretrain.run(config)
+            pretraining.run(config)
     rows = [
         [(row["step"], row["planned_steps"], row["learning_rate"]) for row in history(tmp_path / name)]
         for name in ("whole", "broken")
@@ -381,5 +380,5 @@ def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch, a
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
     # As if it had been ended after the last step, before the figures were written: the time is up, nothing is trained.
     (tmp_path / "whole" / "evaluation.json").unlink()
-    pretrain.run(config_of(prepared, tmp_path / "whole", **MINUTE))
+    pretraining.run(config_of(prepared, tmp_path / "whole", **MINUTE))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))

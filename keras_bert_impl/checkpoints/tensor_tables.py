@@ -1,0 +1,286 @@
+"""What the checkpoint formats share: tables of names, applied in both directions, and the ledger of a read."""
+
+import types
+import typing
+import warnings
+from collections.abc import Callable, Mapping
+
+import keras
+import numpy as np
+
+from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.distribution import to_numpy
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+
+
+class Transform(typing.NamedTuple):
+    """How the tensors of one row become our weight, and back."""
+
+    load: Callable  # list of their arrays -> our array
+    save: Callable  # our array -> list of their arrays
+
+
+SAME = Transform(lambda theirs: theirs[0], lambda ours: [ours])
+# torch keeps a dense kernel as (out, in), Keras as (in, out).
+TRANSPOSED = Transform(lambda theirs: theirs[0].T, lambda ours: [ours.T])
+# Query, key and value are one kernel here, (in, 3 * out), and one bias, (3 * out,).
+FUSED = Transform(lambda theirs: np.concatenate(theirs, axis=-1), lambda ours: np.split(ours, 3, axis=-1))
+FUSED_TRANSPOSED = Transform(
+    lambda theirs: np.concatenate([kernel.T for kernel in theirs], axis=-1),
+    lambda ours: [kernel.T for kernel in np.split(ours, 3, axis=-1)],
+)
+
+
+# The types that weights may be stored in, as safetensors names them.
+FLOATS = ("F32", "F16", "BF16", "F64")
+
+
+class Source(typing.NamedTuple):
+    """A checkpoint opened for reading, of which nothing but names and shapes has been read.
+
+    Fields:
+        path: the file, for messages.
+        shapes: the shape of every tensor by the name that the format's table uses.
+        read: function from a name to its array, float32.
+        kinds: the type of every tensor as the file names it, where the format has several.
+    """
+
+    path: str
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Callable[[str], np.ndarray]
+    kinds: Mapping[str, str] = types.MappingProxyType({})
+
+
+class Checkpoint(typing.NamedTuple):
+    """A checkpoint of any format, opened: small things read, weights not yet.
+
+    Fields:
+        config: the BertConfig, found to agree with the tensors' shapes.
+        rows: the format's table: (path of our weight, names of their tensors, Transform).
+        source: the tensors.
+        read_tokenizer: function that gives its WordPieceTokenizer, or None if there is no vocabulary.
+        sequence_length: tokens that texts are cut to; None if nothing says.
+        class_names: of its classifier; None if it has none, or one of a single number.
+        architecture: Hugging Face's name of the model; None if nothing says.
+        head_arguments: what it says of arguments of a model: dropout_rate.
+        read_pooling: function that gives the arguments of a TextEmbedder that it says: pooling, normalize,
+            sequence_length. Raises ValueError where an embedder would not compute the checkpoint's vectors.
+    """
+
+    config: BertConfig
+    rows: list
+    source: Source
+    read_tokenizer: Callable[[], WordPieceTokenizer | None] = lambda: None
+    sequence_length: int | None = None
+    class_names: list[str] | None = None
+    architecture: str | None = None
+    head_arguments: Mapping[str, object] = types.MappingProxyType({})
+    read_pooling: Callable[[], Mapping[str, object]] = dict
+
+    @property
+    def tokenizer(self):
+        """Its WordPieceTokenizer, read when asked for: whoever works with ids needs none. None without vocabulary."""
+        return self.read_tokenizer()
+
+    def has(self, beginning):
+        """Whether it has values for all our weights whose paths begin so."""
+        rows = [names for path, names, _ in self.rows if path.startswith(beginning)]
+        return bool(rows) and all(name in self.source.shapes for names in rows for name in names)
+
+    def read(self, path):
+        """Its values for our weight of this path, float32."""
+        names, transform = next(row[1:] for row in self.rows if row[0] == path)
+        return transform.load([self.source.read(name) for name in names])
+
+
+class Ledger(typing.NamedTuple):
+    """What became of a checkpoint: names of tensors used and left over, and of our weights that stayed new."""
+
+    used: list[str]
+    left_over: list[str]
+    new: list[str]
+
+    def __str__(self):
+        lines = [f"{len(self.used)} tensors used"]
+        for title, names in (("left over", self.left_over), ("newly initialised", self.new)):
+            lines.append(f"{len(names)} {title}{':' if names else ''}")
+            lines += [f"    {name}" for name in names]
+        return "\n".join(lines)
+
+
+def load(model, checkpoint, except_for=(), report=False, filled=None):
+    """Copies the tensors of a checkpoint into the weights of `model`, one at a time.
+
+    Heads the checkpoint does not have, and those whose path starts with one of `except_for`, start anew, at random,
+    and are named in one warning. All shapes are compared before a tensor is read.
+
+    Args:
+        model: a BertEncoder or one of the models over it.
+        checkpoint: a Checkpoint.
+        except_for: beginnings of paths of our weights, of whole heads.
+        report: print the ledger rather than warn.
+        filled: None for a model that was built at random; for one built of zeros, paths of the weights that have the
+            checkpoint's values already.
+
+    Returns: the Ledger.
+    Raises: ValueError naming file, tensor, expected and found shape.
+    """
+    encoder, source = getattr(model, "encoder", model), checkpoint.source
+    # The pooler of an encoder is no weight of a model whose head does not use it.
+    ours = {weight.path: weight for weight in [*encoder.weights, *model.weights]}
+    _check_depth(checkpoint, encoder)
+    missing = _missing_groups(checkpoint, ours, tuple(except_for))
+    found = [row for row in checkpoint.rows if row[0] in ours and _group(row[0]) not in missing]
+    for path, names, transform in found:
+        _check_row(source, names, tuple(ours[path].shape), transform)
+    for path, names, transform in found:
+        if filled is None or path not in filled:
+            ours[path].assign(transform.load([source.read(name) for name in names]))
+    used = [name for _, names, _ in found for name in names]
+    stored, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
+    new = [path for path in ours if path not in stored]
+    if filled is not None:
+        _draw([ours[path] for path in new if path.endswith("/kernel")], checkpoint.config)
+    ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
+    if report:
+        print(f"{source.path}: {ledger}")
+    elif ledger.new:
+        warnings.warn(
+            f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, to be trained.", stacklevel=5
+        )
+    return ledger
+
+
+def _check_depth(checkpoint, encoder):
+    held, wanted = checkpoint.config.num_layers, encoder.config.num_layers
+    if held < wanted:
+        raise ValueError(f"{checkpoint.source.path} has {held} layers, the model {wanted}.")
+
+
+def _missing_groups(checkpoint, ours, except_for):
+    """Which heads, or the pooler, have no values: a head is there whole or not at all, an encoder always.
+
+    Half of one is named by `_check_row`.
+    """
+    stored = {
+        _group(path)
+        for path, names, _ in checkpoint.rows
+        if not path.startswith(except_for or "/") and any(name in checkpoint.source.shapes for name in names)
+    }
+    return {
+        _group(path)
+        for path in ours
+        if _group(path) not in stored and (path.startswith("pooler/") or encoder_shape(checkpoint.config, path) is None)
+    }
+
+
+def _group(path):
+    return path.split("/", 1)[0]
+
+
+def _draw(kernels, config):
+    """Random values for kernels: `from_pretrained` builds models of zeros, which is much faster."""
+    initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+    for kernel in kernels:
+        kernel.assign(initializer(kernel.shape, kernel.dtype))
+
+
+def check_shapes(source, expected, config_name):
+    """Compares names and shapes that a configuration asks for with the tensors, before memory is taken for a model.
+
+    Raises: ValueError naming file and tensor with both shapes.
+    """
+    for name, shape in expected.items():
+        if name not in source.shapes:
+            raise ValueError(f"{source.path} has no tensor {name}: it is not a BERT.")
+        if source.shapes[name] != shape:
+            raise ValueError(f"{source.path}: {name} has shape {source.shapes[name]}, {config_name} asks for {shape}.")
+
+
+def encoder_shape(config, path):
+    """The shape of the encoder's weight of this path; None for the weight of a head."""
+    width, inner = config.hidden_size, config.intermediate_size
+    if path.startswith("block_"):
+        return {
+            "attention/query_key_value/kernel": (width, 3 * width),
+            "attention/query_key_value/bias": (3 * width,),
+            "attention/output/kernel": (width, width),
+            "intermediate/kernel": (width, inner),
+            "intermediate/bias": (inner,),
+            "output/kernel": (inner, width),
+        }.get(path.split("/", 1)[1], (width,))
+    return {
+        "token_embedding/embeddings": (config.vocabulary_size, width),
+        "position_embedding/embeddings": (config.max_length, width),
+        "segment_embedding/embeddings": (config.num_segments, width),
+        "embeddings_norm/gamma": (width,),
+        "embeddings_norm/beta": (width,),
+        "pooler/kernel": (width, width),
+        "pooler/bias": (width,),
+    }.get(path)
+
+
+def check_encoder(checkpoint):
+    """Compares every tensor of an encoder with the configuration, before memory is taken for a model.
+
+    Raises: ValueError naming file and tensor, with expected and found shape, if one is missing or of another shape.
+        A pooler may be missing: half of the published models were saved without.
+    """
+    for path, names, transform in checkpoint.rows:
+        shape = encoder_shape(checkpoint.config, path)
+        if shape is not None and (_group(path) != "pooler" or checkpoint.has("pooler/")):
+            _check_row(checkpoint.source, names, shape, transform)
+
+
+def check_vocabulary(tokenizer, config, source):
+    """Raises ValueError if the vocabulary has more words than the embedding has rows; warns if it has far fewer."""
+    if tokenizer is None:
+        return
+    words, rows = tokenizer.vocabulary_size, config.vocabulary_size
+    if words > rows:
+        raise ValueError(
+            f"{source.path}: the token embedding has {rows} rows, the vocabulary beside it {words} words: "
+            "they do not belong together."
+        )
+    # Embeddings are rounded up to a multiple of 8 to 128, for speed. Others have lost words, or keep them in an
+    # added_tokens.json, which is not read: their ids stay right, their words are cut to pieces.
+    if rows - words >= 128 or (rows > words and rows % 8):
+        warnings.warn(
+            f"{source.path}: the token embedding has {rows} rows, the vocabulary beside it only {words} words: "
+            "is it the right one, and whole?",
+            stacklevel=6,
+        )
+
+
+def tensors(model, rows):
+    """The weights of `model` as the format's tensors: a dict of arrays by name."""
+    ours = {weight.path: weight for weight in model.weights}
+    found = {}
+    for path, names, transform in rows:
+        if path in ours:
+            arrays = transform.save(to_numpy(ours[path]))
+            found |= {name: np.ascontiguousarray(array) for name, array in zip(names, arrays, strict=True)}
+    return found
+
+
+def in_blocks(rows, num_layers, ours, theirs):
+    """The rows of a block for every block of an encoder; `ours` and `theirs` are patterns such as "block_{}/"."""
+    return [
+        (ours.format(index) + path, tuple(theirs.format(index) + name for name in names), transform)
+        for index in range(num_layers)
+        for path, names, transform in rows
+    ]
+
+
+def _check_row(source, names, shape, transform):
+    """Raises ValueError unless the tensors of a row are there and make a weight of `shape`."""
+    # An array of any shape that takes no memory: what is asked for may not exist.
+    for name, array in zip(names, transform.save(np.broadcast_to(False, shape)), strict=True):
+        if name not in source.shapes:
+            raise ValueError(f"{source.path} has no tensor {name}, expected of shape {array.shape}.")
+        if source.shapes[name] != array.shape:
+            raise ValueError(
+                f"{source.path}: {name} has shape {source.shapes[name]}, the configuration asks for {array.shape}."
+            )
+        if source.kinds.get(name, "F32") not in FLOATS:
+            raise ValueError(f"{source.path}: {name} is of type {source.kinds[name]}, expected {', '.join(FLOATS)}.")

@@ -1,0 +1,1 @@
+"""The commands of `keras-bert` that are no training: one a file."""

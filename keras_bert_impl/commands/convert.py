@@ -1,0 +1,145 @@
+"""A checkpoint of one format as another: Hugging Face's, google-research/bert's, KerasHub's.
+
+    keras-bert convert SOURCE TARGET --to google
+
+The source may also be "hf://owner/name" or a published name. Prints what was found, reads the target again, and says
+how far the outputs on a sentence are apart.
+"""
+
+import dataclasses
+import importlib
+import pathlib
+import typing
+
+import numpy as np
+
+from keras_bert_impl import checkpoints, models
+from keras_bert_impl.console import say
+from keras_bert_impl.encoders.bert import BertEncoder
+
+SENTENCE = "The quick brown fox jumps over the lazy dog."
+# The parts a checkpoint has, and the model of ours that holds them all; the first that fits.
+MODELS = (
+    (("masked_lm_head/", "next_sentence_head/"), models.Pretrainer),
+    (("masked_lm_head/",), models.MaskedLM),
+    (("next_sentence_head/",), models.NextSentencePredictor),
+    (("span_head/",), models.QuestionAnswerer),
+)
+CLASSIFIERS = {
+    "BertForTokenClassification": models.TokenClassifier,
+    "BertForMultipleChoice": models.MultipleChoice,
+}
+
+
+@dataclasses.dataclass
+class ConvertConfig:
+    """A checkpoint of one format as another.
+
+    Args:
+        source: checkpoint directory, hf://owner/name or a published name.
+        target: directory to write; must be new or empty.
+        to: huggingface, google or keras_hub; the last holds the encoder alone, and Google's no way of making a text's
+            vector: what a directory of sentence-transformers says of that is kept by huggingface.
+        approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; where
+            the source was exact, activations change by about 1e-3.
+    """
+
+    source: str
+    target: str
+    to: typing.Literal["huggingface", "google", "keras_hub"] = "huggingface"
+    approximate_gelu: bool = False
+
+
+def run(config):
+    """Converts, and returns the largest difference of an output."""
+    target = pathlib.Path(config.target)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ValueError(f"{target} exists: name another directory.")
+    checkpoint = checkpoints.open_checkpoint(config.source)
+    describe(checkpoint)
+    if config.to != "huggingface" and checkpoint.config.activation == "gelu" and not config.approximate_gelu:
+        raise ValueError(f"The source computes exact GELU, {config.to} does not: accept that with --approximate_gelu.")
+    exact = checkpoint
+    if config.approximate_gelu:
+        checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
+    encoder_only = config.to == "keras_hub" or (config.to == "google" and is_embedder(checkpoint))
+    model = build(checkpoint, encoder_only)
+    ledger = checkpoints.load(model, checkpoint, report=True)
+    if encoder_only and ledger.left_over:
+        say(f"{config.to} keeps the encoder alone: what is left over stays behind.")
+    if encoder_only and is_embedder(checkpoint):
+        settings = ", ".join(f"{name} {value}" for name, value in checkpoint.read_pooling().items())
+        say(f"{config.to} does not say how a text becomes a vector: {settings} stay behind.")
+    if exact.config.activation != checkpoint.config.activation:
+        change = largest_difference(filled(exact, encoder_only), model, checkpoint.tokenizer)
+        say(f"The approximation of GELU changes outputs on a sentence by at most {change:.1e}.")
+    importlib.import_module(f"keras_bert_impl.checkpoints.{config.to}").save(model, target, checkpoint.tokenizer)
+    again = filled(checkpoints.open_checkpoint(target), encoder_only)
+    difference = largest_difference(model, again, checkpoint.tokenizer)
+    say(f"{target} written and read again: outputs on a sentence differ by at most {difference:.1e}.")
+    return difference
+
+
+def is_embedder(checkpoint):
+    """Whether a checkpoint has no head and says how the vector of a text is made."""
+    heads = ("masked_lm_head/", "next_sentence_head/", "span_head/", "classifier/")
+    return not any(map(checkpoint.has, heads)) and bool(checkpoint.read_pooling())
+
+
+def filled(checkpoint, encoder_only):
+    """The model of ours that holds all of a checkpoint."""
+    model = build(checkpoint, encoder_only)
+    checkpoints.load(model, checkpoint)
+    return model
+
+
+def describe(checkpoint):
+    """Prints what a checkpoint is."""
+    config = checkpoint.config
+    say(f"{checkpoint.source.path}:")
+    say(
+        f"  {config.num_layers} layers, width {config.hidden_size}, {config.num_heads} heads, "
+        f"{config.vocabulary_size:,} words, {config.max_length} positions, {config.activation}"
+    )
+    if checkpoint.tokenizer is None:
+        say("  no vocabulary")
+    else:
+        case = "lower-cased" if checkpoint.tokenizer.lowercase else "cased"
+        say(f"  a {case} vocabulary of {checkpoint.tokenizer.vocabulary_size:,} words")
+    if checkpoint.class_names is not None:
+        say(f"  classes: {', '.join(checkpoint.class_names)}")
+
+
+def build(checkpoint, encoder_only):
+    """The model of ours that holds all of a checkpoint, its weights still random."""
+    encoder = BertEncoder(checkpoint.config)
+    if encoder_only:
+        return encoder
+    for parts, kind in MODELS:
+        if all(map(checkpoint.has, parts)):
+            return kind(encoder) if kind is models.Pretrainer else kind(encoder, tokenizer=checkpoint.tokenizer)
+    if is_embedder(checkpoint):
+        arguments = {"sequence_length": checkpoint.sequence_length, **checkpoint.read_pooling()}
+        return models.TextEmbedder(encoder, tokenizer=checkpoint.tokenizer, **arguments)
+    if not checkpoint.has("classifier/"):
+        return encoder
+    classes = {}
+    if checkpoint.class_names is not None:
+        classes = {"num_classes": len(checkpoint.class_names), "class_names": checkpoint.class_names}
+    kind = CLASSIFIERS.get(checkpoint.architecture, models.TextClassifier if classes else models.TextRegressor)
+    return kind(encoder, tokenizer=checkpoint.tokenizer, sequence_length=checkpoint.sequence_length, **classes)
+
+
+def largest_difference(one, other, tokenizer):
+    """The largest absolute difference of two models' outputs on a sentence, or on arbitrary ids without a tokenizer."""
+    config = getattr(one, "encoder", one).config
+    ids = tokenizer.encode(SENTENCE).ids if tokenizer is not None else np.arange(1, 12) % config.vocabulary_size
+    row = np.array(ids, "int32")[None, : config.max_length]
+    inputs = {"token_ids": row, "segment_ids": np.zeros_like(row), "padding_mask": np.ones_like(row)}
+    if "mask_positions" in one.input:
+        inputs["mask_positions"] = np.array([[1, 2]], "int32")
+    if isinstance(one, models.MultipleChoice):
+        inputs = {name: array[:, None] for name, array in inputs.items()}
+    outputs = [model.predict_on_batch(inputs) for model in (one, other)]
+    one, other = ([found] if not isinstance(found, dict) else list(found.values()) for found in outputs)
+    return max(float(np.abs(np.asarray(a) - np.asarray(b)).max()) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,124 @@
+"""A checkpoint as a SavedModel that takes raw strings.
+
+    keras-bert export --model runs/classifier --output served
+
+Tells the task from `architectures` in the checkpoint's config.json; a checkpoint of pre-training serves for filling
+masks, or with `--task embed` for vectors. Prints the signatures and four lines of Python that call the first.
+"""
+
+import dataclasses
+import typing
+
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  the operations of the tokenizer
+
+from keras_bert_impl import checkpoints, models
+from keras_bert_impl.console import say
+from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+
+# What a checkpoint can serve for; the first is what "auto" means.
+TASKS = {
+    "BertForSequenceClassification": ("classify", "embed"),
+    "BertForTokenClassification": ("label_words", "embed"),
+    "BertForQuestionAnswering": ("answer", "embed"),
+    "BertForMultipleChoice": ("choose", "embed"),
+    "BertForNextSentencePrediction": ("next_sentence", "embed"),
+    "BertForMaskedLM": ("fill_mask", "embed"),
+    "BertForPreTraining": ("fill_mask", "next_sentence", "embed"),
+    "BertModel": ("embed",),
+}
+MODELS = {
+    "classify": models.TextClassifier,
+    "regress": models.TextRegressor,
+    "label_words": models.TokenClassifier,
+    "answer": models.QuestionAnswerer,
+    "choose": models.MultipleChoice,
+    "next_sentence": models.NextSentencePredictor,
+    "fill_mask": models.MaskedLM,
+    "embed": BertEncoder,
+}
+SENTENCE = "The cat sat on the mat."
+# The inputs of the example that is printed, and the output it shows.
+EXAMPLES = {
+    "classify": ({"text": [SENTENCE]}, "label"),
+    "regress": ({"text": [SENTENCE]}, "value"),
+    "label_words": ({"text": [SENTENCE]}, "labels"),
+    "answer": ({"question": ["Where did it sit?"], "context": [SENTENCE]}, "answer"),
+    "choose": ({"text": [SENTENCE], "endings": [["It slept.", "It was a dog."]]}, "class_id"),
+    "next_sentence": ({"text": [SENTENCE], "text_pair": ["It slept."]}, "probability"),
+    "fill_mask": ({"text": ["The capital of France is [MASK]."]}, "tokens"),
+    "embed": ({"text": [SENTENCE]}, "mean_pooled"),
+}
+
+
+@dataclasses.dataclass
+class ExportConfig:
+    """A checkpoint as a SavedModel that takes raw strings.
+
+    Args:
+        model: checkpoint directory with config.json, model.safetensors and vocabulary.
+        output: directory to write.
+        task: what it shall do, or auto: what the checkpoint was made for.
+        sequence_length: longer texts are cut to so many tokens; default is all the model's positions. Give what
+            training cut to: a checkpoint does not hold it.
+        overwrite: replace a SavedModel that stands at the output.
+    """
+
+    model: str
+    output: str
+    task: typing.Literal[
+        "auto", "classify", "regress", "label_words", "answer", "choose", "next_sentence", "fill_mask", "embed"
+    ] = "auto"
+    sequence_length: int | None = None
+    overwrite: bool = False
+
+
+def run(config):
+    """Writes the SavedModel and prints how to call it; returns its signatures."""
+    task = choose_task(config)
+    tokenizer = WordPieceTokenizer.from_pretrained(config.model)
+    export_saved_model(
+        MODELS[task].from_pretrained(config.model), config.output, tokenizer, config.sequence_length, config.overwrite
+    )
+    signatures = tf.saved_model.load(config.output).signatures
+    say(f"{config.output} serves {config.model}:")
+    for name, function in signatures.items():
+        print_signature(name, function)
+    print_example(config.output, task)
+    return signatures
+
+
+def choose_task(config):
+    """The task asked for, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
+    checkpoint = checkpoints.open_checkpoint(config.model)
+    architecture, tasks = checkpoint.architecture, TASKS.get(checkpoint.architecture)
+    is_sequence_head = architecture == "BertForSequenceClassification" and checkpoint.has("classifier/")
+    if is_sequence_head and checkpoint.class_names is None:
+        tasks = ("regress", "embed")
+    if tasks is None and config.task == "auto":
+        raise ValueError(f"{config.model} is a {architecture}, which tells no task: say --task fill_mask or embed.")
+    if tasks is not None and config.task not in ("auto", *tasks):
+        raise ValueError(f"{config.model} is a {architecture}, good for {' or '.join(tasks)}, not for {config.task}.")
+    return tasks[0] if config.task == "auto" else config.task
+
+
+def print_signature(name, function):
+    """Prints names, types and shapes of what goes in and what comes out; None is any size."""
+    say(f"  {name}")
+    _, inputs = function.structured_input_signature
+    for arrow, arrays in (("in ", inputs), ("out", function.structured_outputs)):
+        for key, spec in sorted(arrays.items()):
+            say(f"    {arrow}  {key:<16}{spec.dtype.name:<9}{tuple(spec.shape)}")
+
+
+def print_example(directory, task):
+    """Prints four lines of Python that load the SavedModel and call it."""
+    inputs, shown = EXAMPLES[task]
+    arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in inputs.items())
+    say("Call it:")
+    say("    import tensorflow as tf, tensorflow_text")
+    say(f"    serve = tf.saved_model.load({str(directory)!r}).signatures['serving_default']")
+    say(f"    outputs = serve({arguments})")
+    say(f"    print(outputs[{shown!r}].numpy())")

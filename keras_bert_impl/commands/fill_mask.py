@@ -1,0 +1,40 @@
+"""Fills in masks with a pre-trained model.
+
+keras-bert fill-mask --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
+"""
+
+import dataclasses
+
+from keras_bert_impl.console import say
+from keras_bert_impl.models import MaskedLM
+
+
+@dataclasses.dataclass
+class FillMaskConfig:
+    """Fills in masks with a pre-trained model.
+
+    Args:
+        model: checkpoint directory.
+        text: a sentence with [MASK] for each word to guess; or several, as a YAML list.
+        k: guesses for each mask.
+    """
+
+    model: str
+    text: str | list[str]
+    k: int = 5
+
+
+def run(config):
+    """Prints the guesses with their probabilities, and returns them."""
+    model = MaskedLM.from_pretrained(config.model)
+    texts = [config.text] if isinstance(config.text, str) else config.text
+    return [fill_and_print(model, text, config.k) for text in texts]
+
+
+def fill_and_print(model, text, k):
+    """Prints a text and, for each of its masks, the k likeliest words with their probabilities; returns these."""
+    guesses = model.fill_mask(text, k)
+    say(f"  {text}")
+    for words in guesses:
+        say("    " + "   ".join(f"{word.token} {word.probability:.1%}" for word in words))
+    return guesses

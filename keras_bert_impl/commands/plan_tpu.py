@@ -1,0 +1,344 @@
+"""What a recipe takes on TPUs, from the real compiler, on a machine without one.
+
+    pip install 'keras_bert_impl[jax,tpu-plan]'
+    keras-bert plan-tpu --topology v5e:4x4 --recipe bert_large --global_batch 4096
+    keras-bert plan-tpu --topology v5e:4x4 --recipe bert_large --search
+
+The training step of the JAX backend, the one that `fit` runs, is lowered with shapes alone and compiled by `libtpu`
+for the chips of a topology. What the compiler says: whether it fits, memory and arithmetic of a chip, what the chips
+send each other. What is estimated from that, and marked so: the time of a step and of the recipe. No chip is asked.
+
+A topology is a generation and the shape of a slice: v4:2x2x2, v5e:4x4, v5p:2x2x2, v6e:4x4. A recipe is a folder or file
+of the package's recipes; a folder's phases are planned one by one.
+"""
+
+import dataclasses
+import importlib.util
+import math
+import pathlib
+import re
+import time
+
+import jax
+import keras
+import numpy as np
+import yaml
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from keras_bert_impl import features
+from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.console import say
+from keras_bert_impl.distribution import axes_of_weight
+from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.json_files import write_json
+from keras_bert_impl.models import Pretrainer
+from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.training.flops import training_flops
+from keras_bert_impl.training.runs import RECIPES
+
+GIB = 2**30
+SECONDS_OF_DAY = 86400
+
+
+@dataclasses.dataclass(frozen=True)
+class Chip:
+    """Published figures of one chip (cloud.google.com/tpu/docs/v4, v5e, v5p, v6e)."""
+
+    flops: float  # bfloat16, a second
+    memory: int  # bytes of HBM
+    memory_bandwidth: float  # bytes a second
+    link_bandwidth: float  # bytes a second to other chips, all links together
+
+
+CHIPS = {
+    "v4": Chip(275e12, 32 * GIB, 1.2e12, 300e9),
+    "v5e": Chip(197e12, 16 * GIB, 0.82e12, 200e9),
+    "v5p": Chip(459e12, 95 * GIB, 2.765e12, 600e9),
+    "v6e": Chip(918e12, 32 * GIB, 1.64e12, 448e9),
+}
+BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8}
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+
+
+@dataclasses.dataclass
+class PlanConfig:
+    """What a recipe takes on TPUs, from the real compiler, on a machine without one.
+
+    Args:
+        topology: generation and shape of a slice, such as v5e:4x4; several with commas.
+        recipe: folder or file of the package's recipes, such as bert_large.
+        global_batch: rows of a batch, of all chips; default is the recipe's.
+        vocabulary_size: words.
+        model_devices: chips that share one copy of the model, as --distribution model_parallel.
+        gradient_checkpointing: as in keras-bert pretrain.
+        search: find the most rows a chip has room for, with and without gradient checkpointing, instead.
+        output: JSON file for the figures.
+    """
+
+    topology: str = "v5e:4x4"
+    recipe: str = "bert_base"
+    global_batch: int | None = None
+    vocabulary_size: int = 30522
+    model_devices: int = 1
+    gradient_checkpointing: bool = False
+    search: bool = False
+    output: str | None = None
+
+
+def run(config):
+    """Plans every phase on every topology; returns the figures, a dict each."""
+    found = []
+    for name in config.topology.split(","):
+        devices = devices_of(name)
+        for phase in phases_of(config.recipe):
+            found += (search if config.search else plan)(config, name, devices, phase)
+    if config.output:
+        write_json(config.output, found)
+    return found
+
+
+def phases_of(recipe):
+    """The recipe's files as dicts, each with its name."""
+    path = pathlib.Path(recipe) if pathlib.Path(recipe).exists() else RECIPES / recipe
+    files = sorted(path.glob("phase_*.yaml")) if path.is_dir() else [path.with_suffix(".yaml")]
+    if not files or not files[0].is_file():
+        known = ", ".join(sorted(folder.name for folder in RECIPES.iterdir() if list(folder.glob("phase_*.yaml"))))
+        raise ValueError(f"There is no recipe {recipe!r}: give a file, or one of {known}.")
+    # The second phase takes its size from the first one's checkpoint; the folders have the names of the sizes.
+    return [
+        {"name": f"{file.parent.name}/{file.stem}", "size": file.parent.name, **yaml.safe_load(file.read_text())}
+        for file in files
+    ]
+
+
+def devices_of(topology):
+    """The devices of a topology, one a chip."""
+    generation = topology.split(":")[0]
+    if generation not in CHIPS:
+        raise ValueError(f"Topology {topology!r}: the generation is one of {', '.join(CHIPS)}, as in v5e:4x4.")
+    if importlib.util.find_spec("libtpu") is None:
+        raise ValueError("The TPU compiler is missing: pip install libtpu.")
+    # A v4 chip has two cores, which are used as one.
+    more = {"chip_config_name": "megacore"} if generation == "v4" else {}
+    try:
+        return topologies.get_topology_desc(platform="tpu", topology_name=topology, **more).devices
+    except RuntimeError as error:
+        raise ValueError(f"Topology {topology!r}: {str(error).splitlines()[0]}") from None
+
+
+def plan(config, topology, devices, phase):
+    """Compiles one phase and prints what came of it."""
+    rows = config.global_batch or phase["batch_size"]
+    replicas = len(devices) // config.model_devices
+    if rows % replicas:
+        raise ValueError(f"--global_batch {rows} cannot be shared evenly by {replicas} copies of the model.")
+    model = build(phase, config)
+    figures = compile_step(model, devices, rows, phase, config)
+    figures = {"topology": topology, "phase": phase["name"], "chips": len(devices), "rows": rows, **figures}
+    print_figures(figures, CHIPS[topology.split(":")[0]], phase)
+    return [figures]
+
+
+def search(config, topology, devices, phase):
+    """The most rows a chip has room for, with and without gradient checkpointing."""
+    memory = CHIPS[topology.split(":")[0]].memory
+    found = []
+    for checkpointing in (False, True):
+        config = dataclasses.replace(config, gradient_checkpointing=checkpointing)
+        model = build(phase, config)
+        replicas = len(devices) // config.model_devices
+
+        def room(rows, model=model, config=config, replicas=replicas):
+            figures = compile_step(model, devices, rows * replicas, phase, config)
+            left = memory - bytes_of(figures) if figures["fits"] else None
+            verdict = f"fit, {left / GIB:.1f} GiB are left" if figures["fits"] else f"are too much, {figures['needed']}"
+            say(f"    {rows} rows a chip {verdict}; compiled for {figures['compile_seconds']:.0f} s")
+            return left
+
+        rows = most(room)
+        what = "with" if checkpointing else "without"
+        say(f"  {topology}, {phase['name']}: {rows} rows a chip {what} gradient checkpointing")
+        figures = {"topology": topology, "phase": phase["name"], "checkpointing": checkpointing, "rows_a_chip": rows}
+        found.append(figures)
+    return found
+
+
+def bytes_of(figures):
+    """Memory of a chip that a program takes."""
+    return figures["argument_bytes"] + figures["temporary_bytes"] + figures["output_bytes"]
+
+
+def most(room, start=8):
+    """The largest number, to an eighth of its power of two, for which `room` gives bytes that are left, not None; 0 if
+    1 is too much. Each call of `room` takes minutes: memory grows evenly with the rows, so two tell where it ends."""
+    left, too_many, rows = {}, math.inf, start
+    while True:
+        found = room(rows)
+        if found is None:
+            too_many = rows
+        else:
+            left[rows] = found
+        low = max(left, default=0)
+        step = _step(low)
+        if too_many - low <= step:
+            return low
+        rows = 4 * low if too_many == math.inf else (low + too_many) // 2
+        if len(left) > 1:
+            # Over all of them: the compiler may take less for some number of rows than for a smaller one.
+            least = min(left)
+            row_bytes = (left[least] - left[low]) / (low - least)
+            guess = int(low + left[low] / row_bytes) if row_bytes > 0 else 2 * low
+            # At least the neighbour: two of them, one that fits and one that does not, are the answer.
+            guess = max(low + step, guess // _step(guess) * _step(guess))
+            rows = guess if guess < too_many else rows
+
+
+def _step(rows):
+    """An eighth of the largest power of two within `rows`, at least 1."""
+    return max(1, (1 << rows.bit_length()) // 16)
+
+
+def build(phase, config):
+    """The compiled Keras model of a phase."""
+    rate = phase.get("dropout_rate", 0.1)
+    shape = BertConfig.from_name(
+        phase["size"],
+        vocabulary_size=config.vocabulary_size,
+        hidden_dropout_rate=rate,
+        attention_dropout_rate=rate,
+    )
+    policy = keras.dtype_policies.get(phase.get("precision", "float32"))
+    model = Pretrainer(BertEncoder(shape, rematerialize=config.gradient_checkpointing, dtype=policy))
+    model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
+    model.optimizer.build(model.trainable_variables)
+    model._symbolic_build(data_batch=batch_of(2, phase["sequence_length"], jax.numpy.zeros))  # makes the metrics
+    return model
+
+
+def batch_of(rows, length, make):
+    """A batch, (inputs, labels), of what `make(shape, dtype)` gives."""
+    inputs = {name: make((rows, length), "int32") for name in features.ENCODER_INPUTS}
+    predictions = features.usual_predictions(length)
+    inputs["mask_positions"] = make((rows, predictions), "int32")
+    labels = {
+        "mask_ids": make((rows, predictions), "int32"),
+        "mask_weights": make((rows, predictions), "float32"),
+        "next_sentence_labels": make((rows,), "int32"),
+    }
+    return inputs, labels
+
+
+def compile_step(model, devices, rows, phase, config):
+    """The figures of a chip: dict of `fits`, bytes, operations, collectives and `compile_seconds`."""
+    mesh = Mesh(np.array(devices).reshape(-1, config.model_devices), ("batch", "model"))
+
+    def spread(variable, axes):
+        return jax.ShapeDtypeStruct(variable.shape, variable.dtype, sharding=NamedSharding(mesh, PartitionSpec(*axes)))
+
+    axes = {}
+    if config.model_devices > 1:
+        optimizer = model.optimizer
+        slots = zip(model.trainable_variables, optimizer._momentums, optimizer._velocities, strict=True)
+        for variable, *of_optimizer in slots:
+            for one in (variable, *of_optimizer):
+                axes[id(one)] = axes_of_weight(variable.path, variable.shape, config.model_devices)
+    groups = (
+        model.trainable_variables,
+        model.non_trainable_variables,
+        model.optimizer.variables,
+        model.metrics_variables,
+    )
+    state = tuple([spread(variable, axes.get(id(variable), ())) for variable in group] for group in groups)
+
+    def part(shape, dtype):
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec("batch")))
+
+    data = batch_of(rows, phase["sequence_length"], part)
+    stays = jax.tree.map(lambda one: one.sharding, state)
+    start = time.monotonic()
+    lowered = jax.jit(model.train_step, donate_argnums=0, out_shardings=(None, stays)).lower(state, data)
+    try:
+        compiled = lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        size = r"([\d.]+\w)"
+        used = re.search(rf"\({size}\) exceeds available HBM \({size}\)|Used {size} of {size}", str(error))
+        needed = " of ".join(filter(None, used.groups())) if used else str(error).splitlines()[0][:200]
+        return {"fits": False, "needed": needed, "compile_seconds": time.monotonic() - start}
+    memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
+    shape = model.encoder.config
+    length = phase["sequence_length"]
+    return {
+        "fits": True,
+        "argument_bytes": memory.argument_size_in_bytes,
+        "temporary_bytes": memory.temp_size_in_bytes,
+        "output_bytes": memory.output_size_in_bytes - memory.alias_size_in_bytes,
+        "flops": cost["flops"],
+        "counted_flops": training_flops(shape, rows, length, features.usual_predictions(length)) / len(devices),
+        "bytes_accessed": cost["bytes accessed"],
+        "collectives": collectives_of(compiled, model),
+        "compile_seconds": time.monotonic() - start,
+    }
+
+
+def collectives_of(compiled, model):
+    """`collectives`, or, where the program cannot be printed (libtpu 0.0.52 fails at some for v5p and v6e), the sum of
+    the gradients alone."""
+    try:
+        return collectives(compiled.as_text())
+    except jax.errors.JaxRuntimeError:
+        size = sum(4 * math.prod(variable.shape) for variable in model.trainable_variables)
+        return {"all-reduce, by the size of the weights": {"count": 1, "bytes": size}}
+
+
+def collectives(program):
+    """{kind: {"count", "bytes"}} of what chips send each other, from a compiled program's text; bytes of results."""
+    found = {}
+    for line in program.splitlines():
+        match = re.search(rf"= (.*?) ({'|'.join(COLLECTIVES)})(-start)?\(", line)
+        if not match:
+            continue
+        result, kind, starts = match.groups()
+        shapes = re.findall(r"(\w+)\[([\d,]*)\]", result)
+        sizes = [BYTES.get(kind, 4) * math.prod(int(n) for n in shape.split(",") if n) for kind, shape in shapes]
+        # The start of an asynchronous one gives operand and result.
+        size = sum(sizes) // 2 if starts and kind != "all-reduce" else sum(sizes)
+        one = found.setdefault(kind, {"count": 0, "bytes": 0})
+        one["count"], one["bytes"] = one["count"] + 1, one["bytes"] + size
+    return found
+
+
+def estimate(figures, chip):
+    """Seconds of a step if each part ran at the published rate: (arithmetic, memory, links)."""
+    # A ring sends what is summed round twice, and the rest once.
+    sent = sum((1 + kind.startswith("all-reduce")) * one["bytes"] for kind, one in figures["collectives"].items())
+    return (
+        figures["flops"] / chip.flops,
+        figures["bytes_accessed"] / chip.memory_bandwidth,
+        sent / chip.link_bandwidth,
+    )
+
+
+def print_figures(figures, chip, phase):
+    say(f"{figures['topology']}, {figures['chips']} chips, {figures['phase']}, {figures['rows']:,} rows a step")
+    if not figures["fits"]:
+        say(f"  does not fit: {figures['needed']} of memory; compiled for {figures['compile_seconds']:.0f} s")
+        return
+    arguments, temporary = figures["argument_bytes"] / GIB, figures["temporary_bytes"] / GIB
+    room = f"{bytes_of(figures) / GIB:.1f} of {chip.memory / GIB:.0f} GiB a chip"
+    say(f"  fits: {room}, {arguments:.1f} of arguments, {temporary:.1f} temporary")
+    ratio = figures["flops"] / figures["counted_flops"]
+    say(f"  {figures['flops'] / 1e12:.2f} TFLOP a chip and step by the compiler, {ratio:.2f} times the count by hand")
+    for kind, one in sorted(figures["collectives"].items()):
+        say(f"  {kind}: {one['count']} of {one['bytes'] / 1e6:,.1f} MB in all")
+    arithmetic, memory, links = estimate(figures, chip)
+    least, most_ = max(arithmetic, memory, links), max(arithmetic, memory) + links
+    days = phase["steps"] * phase["batch_size"] / figures["rows"] * least / SECONDS_OF_DAY
+    say(
+        f"  ESTIMATE, at published rates: arithmetic {1000 * arithmetic:.0f} ms, memory {1000 * memory:.0f}, links "
+        f"{1000 * links:.0f}: a step takes at least {1000 * least:.0f} ms, {1000 * most_:.0f} if links wait; "
+        f"the recipe's {phase['steps'] * phase['batch_size'] / 1e6:,.0f} million rows {days:.1f} days or more"
+    )
+    say(f"  compiled in {figures['compile_seconds']:.0f} s")

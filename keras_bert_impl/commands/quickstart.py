@@ -1,0 +1,219 @@
+"""The whole job once: from raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
+
+    keras-bert quickstart                                   # the default corpus
+    keras-bert quickstart --corpus path/to/text [--language de]
+    KERAS_BACKEND=jax keras-bert quickstart
+
+Every stage is one of the scripts beside this one, with its recipe in training/recipes/quickstart; a stage that is
+finished is not done again.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import typing
+import unicodedata
+
+import keras
+
+from keras_bert_impl.commands import fill_mask
+from keras_bert_impl.console import say
+from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
+from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.models import MaskedLM, TextClassifier
+from keras_bert_impl.tasks import text_classification
+from keras_bert_impl.training import data_preparation, finetuning, pretraining
+from keras_bert_impl.training.runs import RECIPES, parse
+
+
+@dataclasses.dataclass
+class QuickstartConfig:
+    """From raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
+
+    Args:
+        output: everything goes here, each corpus in a folder of its own.
+        corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
+            Keras.
+        recipes: directory with data_preparation.yaml, pretraining.yaml and finetuning.yaml.
+        text_format: what the lines of .txt files are: lines, running, paragraphs, or auto (see prepare_data.py --help).
+        text_field: key of the text in a .jsonl row.
+        language: of the text, two letters (ISO 639-1).
+    """
+
+    output: str = "runs/quickstart"
+    corpus: str | None = None
+    recipes: str = str(RECIPES / "quickstart")
+    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"
+
+
+def run(config):
+    """Runs the stages one after the other; returns the figures of each."""
+    home = pathlib.Path(config.output) / corpus_name(config.corpus)
+    data, made = home / "data", home / keras.backend.backend()
+    corpus = [] if config.corpus is None else ["--input", config.corpus]
+    for name in ("text_format", "text_field", "language"):
+        if getattr(config, name) != getattr(QuickstartConfig, name):  # otherwise the recipe's
+            corpus += [f"--{name}", getattr(config, name)]
+    start = time.monotonic()
+
+    say("1-3. Text to documents, vocabulary and pre-training examples")
+    data_preparation.run(read(config, "prepare_data", data_preparation.PrepareConfig, "--output", data, *corpus))
+
+    say(f"4-5. Pre-training: masked words and next sentences ({minutes_since(start)})")
+    figures = {
+        "pretraining": pretraining.run(
+            read(config, "pretrain", pretraining.PretrainConfig, "--data", data, "--output", made / "pretrain")
+        )
+    }
+    encoder = made / "pretrain" / "encoder"
+
+    say(f"6.   Filling in masks in sentences it has never seen ({minutes_since(start)})")
+    fill_held_out_sentences(encoder, data)
+
+    if not (data / "sentences").is_dir():
+        served = export_masked_lm(encoder, made / "saved_model", start)
+        print_places(made, encoder, None, served, start)
+        return figures
+
+    say(f"7.   Fine-tuning: where is this sentence from? ({minutes_since(start)})")
+    for name, switch in (("classifier", []), ("classifier_from_scratch", ["--from_scratch=true"])):
+        options = ("--data", data / "sentences", "--model", encoder, "--output", made / name, *switch)
+        figures[name] = finetuning.run(read(config, "finetune", finetuning.FinetuneConfig, *options))
+    say(
+        f"     accuracy from the pre-trained encoder {figures['classifier']['accuracy']:.1%}, "
+        f"from random weights {figures['classifier_from_scratch']['accuracy']:.1%}, "
+        f"by chance {1 / len(figures['classifier']['class_names']):.1%}"
+    )
+    served = export_classifier(made / "classifier" / "model", made / "saved_model", data, start)
+    print_places(made, encoder, made / "classifier", served, start)
+    return figures
+
+
+def read(config, recipe, config_class, *options):
+    """The configuration of a stage: its recipe, and options as on its command line."""
+    path = pathlib.Path(config.recipes) / f"{recipe}.yaml"
+    return parse(config_class, ["--config", str(path), *map(str, options)])
+
+
+def corpus_name(corpus):
+    """The folder of a corpus: its name, and a hash of its place so that two of one name do not meet."""
+    if corpus is None:
+        return "python_docs"
+    place = str(pathlib.Path(corpus).absolute())
+    return (
+        re.sub(r"\W+", "_", pathlib.Path(corpus).name)
+        + "_"
+        + hashlib.blake2b(place.encode(), digest_size=3).hexdigest()
+    )
+
+
+def minutes_since(start):
+    return f"after {(time.monotonic() - start) / 60:.1f} minutes"
+
+
+def fill_held_out_sentences(encoder, data, count=5):
+    """Prints guesses for one word in each of some held-out sentences, with the word that stood there."""
+    model = MaskedLM.from_pretrained(encoder)
+    for text, word in masked_sentences(data, model.tokenizer, count):
+        say(f"     the word was: {word}")
+        fill_mask.fill_and_print(model, text, k=5)
+
+
+def masked_sentences(data, tokenizer, count):
+    """Pairs (sentence with [MASK], the word) of the test split: a middle word that is one token, in short sentences.
+
+    Of a script without spaces between words it is a character.
+    """
+    found = []
+    for sentence in (data / "held_out.txt").read_text(encoding="utf-8").splitlines():
+        has_spaces = CHARACTER_WITHOUT_SPACES.search(sentence) is None
+        words = sentence.split() if has_spaces else list(sentence)
+        places = [
+            place
+            for place, word in enumerate(words[:-1])
+            if len(word) > 3 * has_spaces and is_alphabetic(word) and tokenizer.token_to_id(word.lower()) is not None
+        ]
+        if 8 <= len(words) <= (16 if has_spaces else 32) and places and "[MASK]" not in sentence:
+            place = places[len(places) // 2]
+            masked = [*words[:place], "[MASK]", *words[place + 1 :]]
+            found.append(((" " if has_spaces else "").join(masked), words[place]))
+    return found[:count]  # the file is in random order
+
+
+def is_alphabetic(word):
+    """Whether a word is of letters and their marks; Hindi's vowels are marks, which `str.isalpha` refuses."""
+    return all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word)
+
+
+def export_classifier(checkpoint, directory, data, start):
+    """Exports the classifier and predicts test sentences in a process with TensorFlow and tensorflow_text alone."""
+    texts = text_classification.read_examples(data / "sentences" / "test.jsonl").texts
+    return export(TextClassifier, checkpoint, directory, texts[:: len(texts) // 3][:3], start)
+
+
+def export_masked_lm(checkpoint, directory, start):
+    """The same for filling masks, where the corpus has one source and nothing can be classified."""
+    return export(MaskedLM, checkpoint, directory, ["The [MASK] is here.", "It is [MASK] of them."], start)
+
+
+PREDICT = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+assert "keras_bert_impl" not in sys.modules
+texts = json.load(sys.stdin)
+outputs = tf.saved_model.load(sys.argv[1]).signatures["serving_default"](text=tf.constant(texts))
+kind = "label" if "label" in outputs else "tokens"
+guesses, probabilities = outputs[kind].numpy(), outputs["probabilities"].numpy()
+for text, guess, probability in zip(texts, guesses, probabilities):
+    guess = guess.ravel()[0] if kind == "tokens" else guess
+    print(f"     {guess.decode():<12} {probability.max():6.1%}   {text[:80]}")
+"""
+
+
+def export(kind, checkpoint, directory, texts, start):
+    """Writes the SavedModel unless it is there, and shows what a server that never saw this library makes of it."""
+    say(f"8.   A SavedModel that takes strings ({minutes_since(start)})")
+    trained = (checkpoint / "model.safetensors").stat().st_mtime
+    if not directory.is_dir() or directory.stat().st_mtime < trained:
+        export_saved_model(kind.from_pretrained(checkpoint), directory, overwrite=True)
+    say("     a new process with tensorflow and tensorflow_text alone predicts:")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "-c", PREDICT, directory]
+    process = subprocess.run(command, input=json.dumps(texts), env=environment, text=True, capture_output=True)
+    if process.returncode:
+        raise ValueError(f"The SavedModel {directory} does not predict:\n{process.stderr}")
+    say(process.stdout.rstrip())
+    return directory
+
+
+def print_places(made, encoder, classifier, served, start):
+    """Where everything lies, and what to try next."""
+    say(f"9.   Done {minutes_since(start)}. Everything is in {made.parent}:")
+    places = {
+        "pre-trained BERT, a Hugging Face checkpoint": encoder,
+        "held-out figures and curves": made / "pretrain" / "curves.png",
+        "fine-tuned classifier": classifier and classifier / "model",
+        "its confusion matrix": classifier and classifier / "confusion.png",
+        "SavedModel": served,
+    }
+    for what, path in places.items():
+        if path is not None:
+            say(f"     {what:<46} {path}")
+    say("     Next:")
+    say("     make quickstart CORPUS=path/to/text        your own text: .txt, .jsonl, also .gz, .xz, .zst")
+    say("     make quickstart BACKEND=jax                another backend: jax or torch")
+    # Beside the Python that runs, in words that can be copied: a virtual environment need not be activated.
+    folder = os.path.relpath(os.path.dirname(sys.executable)) + os.sep if sys.prefix.startswith(os.getcwd()) else ""
+    say(f'     {folder}keras-bert fill-mask --model {encoder} --text "It returns a [MASK] of integers."')
+    say(f"     {folder}keras-bert pretrain --config quickstart/pretrain \\")
+    say(f"         --data {made.parent / 'data'} --size bert_small --learning_rate 5e-4 --max_minutes 120 \\")
+    say("         --output runs/bert_small")

@@ -1,0 +1,1 @@
+"""Encoders, one family a file."""

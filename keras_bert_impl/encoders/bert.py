@@ -1,0 +1,154 @@
+"""BERT's encoder: token ids to contextual vectors."""
+
+import keras
+
+from keras_bert_impl import checkpoints, features
+from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
+from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertEncoder(KerasMethodsMixin, keras.Model):
+    """The transformer encoder of Devlin et al. 2019, as a functional model.
+
+    Args:
+        config: a BertConfig.
+        packed: whether rows may hold several sequences; adds the inputs `position_ids` and `sequence_ids`.
+        return_hidden_states: adds the output `hidden_states`, (batch, layers + 1, length, hidden_size), the
+            embeddings first.
+        return_attention: adds the output `attention_probabilities`, (batch, layers, heads, length, length).
+        rematerialize: whether training computes each block a second time for its gradients, rather than keep what it
+            computed: gradient checkpointing.
+        dtype: dtype policy of all layers, "mixed_bfloat16" for one; default is Keras' global policy.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size):
+            a dense tanh layer over the first token, as Google's.
+    Raises: ValueError for a row longer than `config.max_length`, and for both `rematerialize` and `return_attention`.
+    """
+
+    def __init__(
+        self,
+        config,
+        packed=False,
+        return_hidden_states=False,
+        return_attention=False,
+        rematerialize=False,
+        dtype=None,
+        name="bert_encoder",
+        trainable=True,
+    ):
+        if rematerialize and return_attention:
+            raise ValueError("return_attention keeps the probabilities that rematerialize does not: leave one out.")
+        policy = keras.dtype_policies.get(dtype)
+        names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        initializer = kernel_initializer(config)
+
+        token_embedding = keras.layers.ReversibleEmbedding(
+            config.vocabulary_size,
+            config.hidden_size,
+            embeddings_initializer=kernel_initializer(config, "token_embedding/embeddings"),
+            dtype=policy,
+            name="token_embedding",
+        )
+        hidden = token_embedding(inputs["token_ids"])  # (batch, length, hidden_size)
+        positions = PositionEmbedding(config.max_length, initializer.clone(), dtype=policy, name="position_embedding")
+        position_rows = positions(hidden, position_ids=inputs.get("position_ids"))
+        segment_rows = SegmentEmbedding(
+            config.hidden_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
+        )(inputs["segment_ids"])
+        hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
+        hidden = keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
+        )(hidden)
+        hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
+        attention_mask = AttentionMask(name="attention_mask")(
+            inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids")
+        )
+
+        hidden_states, attention = [hidden], []
+        for index in range(config.num_layers):
+            block = TransformerEncoderBlock(
+                num_heads=config.num_heads,
+                intermediate_size=config.intermediate_size,
+                activation=config.activation,
+                dropout_rate=config.hidden_dropout_rate,
+                attention_dropout_rate=config.attention_dropout_rate,
+                layer_norm_epsilon=config.layer_norm_epsilon,
+                initializer=initializer.clone(),
+                rematerialize=rematerialize,
+                dtype=policy,
+                name=f"block_{index}",
+            )
+            hidden = block(hidden, attention_mask=attention_mask, return_probabilities=return_attention)
+            if return_attention:
+                hidden, probabilities = hidden
+                attention.append(probabilities)
+            hidden_states.append(hidden)
+
+        pooled = keras.layers.Dense(
+            config.hidden_size, activation="tanh", kernel_initializer=initializer.clone(), dtype=policy, name="pooler"
+        )(hidden[:, 0])
+        outputs = {"sequence_output": hidden, "pooled_output": pooled}
+        if return_hidden_states:
+            outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
+        if return_attention:
+            outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
+        super().__init__(inputs=inputs, outputs=outputs, name=name, trainable=trainable)
+
+        self.config = config
+        self.packed = packed
+        self.return_hidden_states = return_hidden_states
+        self.return_attention = return_attention
+        self.rematerialize = rematerialize
+        self.dtype_policy = policy
+
+    @property
+    def token_embedding(self):
+        """The `keras.layers.ReversibleEmbedding` that a masked-LM head shares."""
+        return self.get_layer("token_embedding")
+
+    def get_config(self):
+        return {
+            "config": self.config.to_dict(),
+            "packed": self.packed,
+            "return_hidden_states": self.return_hidden_states,
+            "return_attention": self.return_attention,
+            "rematerialize": self.rematerialize,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "name": self.name,
+            "trainable": self.trainable,
+            **layer_states(self),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        arguments = {**without_layer_states(config), "config": BertConfig.from_dict(config["config"])}
+        return restore_layer_states(cls(**arguments), config)
+
+    @classmethod
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The encoder of a checkpoint.
+
+        Args:
+            path: a checkpoint directory, "hf://owner/name", or a name that `list_pretrained` prints.
+            report: print which tensors were used, left over and newly initialised.
+            arguments: of the constructor.
+
+        Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
+        """
+        checkpoint = checkpoints.open_checkpoint(path)
+        return build_filled(lambda: cls(checkpoint.config, **arguments), checkpoint, report=report)
+
+    @staticmethod
+    def list_pretrained():
+        """Prints the published checkpoints that `from_pretrained` knows by name."""
+        print(checkpoints.published_table())
+
+    def save_pretrained(self, directory):
+        """Writes `config.json` and `model.safetensors` as Hugging Face's BertModel reads them."""
+        checkpoints.huggingface.save(self, directory)

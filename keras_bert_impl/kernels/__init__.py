@@ -1,0 +1,1 @@
+"""What a backend does better by an operation of its own, one operation a file."""

@@ -1,0 +1,169 @@
+"""Which of several continuations follows a text: SWAG and files of its kind (Devlin et al. 2019, section 4.4)."""
+
+import dataclasses
+import json
+import pathlib
+import typing
+
+import keras
+import numpy as np
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.models import MultipleChoice
+from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
+from keras_bert_impl.tasks.tables import read_table
+from keras_bert_impl.tasks.text_classification import softmax
+
+
+class Examples(typing.NamedTuple):
+    """Texts, for each its endings, and the number of the right one; `labels` None if not known."""
+
+    texts: list[str]
+    endings: list[list[str]]
+    labels: list[int] | None
+
+
+class Split(typing.NamedTuple):
+    """One file: our column names -> the file's, or numbers where it has no header."""
+
+    file: str
+    columns: dict
+    optional: tuple = ()
+
+
+def read_choices(path, columns, bad_rows, optional=()):
+    """The Examples of a table whose columns are `text`, perhaps `begin`, `ending0`, `ending1`... and `label`.
+
+    A .json file holds objects one after another, with the same names.
+
+    Args:
+        path: a table as `read_table` takes it, or .json.
+        columns: our names -> the file's. `begin` stands before each ending: SWAG's sent2.
+        bad_rows: a BadRows; malformed is a label that is no ending's number.
+        optional: those of our names that the file may lack.
+
+    Raises: ValueError as `read_table`.
+    """
+    path = pathlib.Path(path)
+    rows = _json_objects(path, columns) if path.suffix == ".json" else read_table(path, columns, bad_rows, optional)
+    ending_names = [ours for ours in columns if ours.startswith("ending")]
+    texts, endings, labels = [], [], []
+    for place, row in rows:
+        label = str(row.get("label", "0"))
+        if not label.isdecimal() or int(label) >= len(ending_names):
+            bad_rows.add(place, f"the label is not a number below {len(ending_names)}", label)
+            continue
+        begin = f"{row['begin']} " if row.get("begin") else ""
+        texts.append(row["text"])
+        endings.append([begin + row[name] for name in ending_names])
+        labels.append(int(label) if "label" in row else None)
+    if not texts:
+        raise ValueError(f"{path} has no sound row.")
+    return Examples(texts, endings, None if None in labels else labels)
+
+
+def _json_objects(path, columns):
+    """Pairs (place, row) of the objects that stand one after another in a file."""
+    if not path.is_file():
+        raise ValueError(f"{path} not found: expected JSON objects with {', '.join(columns.values())}.")
+    content, place, number = path.read_text(encoding="utf-8"), 0, 0
+    decoder = json.JSONDecoder()
+    while content[place:].strip():
+        place += len(content[place:]) - len(content[place:].lstrip())
+        try:
+            found, place = decoder.raw_decode(content, place)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path} line {error.lineno}: not JSON ({error.msg}).") from None
+        missing = [theirs for ours, theirs in columns.items() if theirs not in found and ours != "label"]
+        if missing:
+            raise ValueError(f"{path} object {number}: no {', '.join(missing)}, found {', '.join(found)}.")
+        yield f"{path} object {number}", {ours: found[theirs] for ours, theirs in columns.items() if theirs in found}
+        number += 1
+
+
+@dataclasses.dataclass(frozen=True)
+class EndingChoice:
+    """A task of choosing an ending; `tasks/__init__.py` says what its parts are for.
+
+    Args:
+        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a Split.
+        main_metric: a key of `scores.classification_scores`.
+    """
+
+    name: str
+    splits: dict
+    dev: tuple = ("dev",)
+    test: tuple = ("test",)
+    main_metric: str = "accuracy"
+    paper: dict = dataclasses.field(default_factory=dict)
+    defaults: dict = dataclasses.field(default_factory=dict)
+    bad_rows: str = "stop"
+    submissions: dict = dataclasses.field(default_factory=dict)
+
+    def read(self, directory, split, bad_rows):
+        """The Examples of a split. Raises ValueError as `read_choices`."""
+        file, columns, optional = self.splits[split]
+        return read_choices(pathlib.Path(directory) / file, columns, bad_rows, optional)
+
+    def find_class_names(self, train):
+        """Endings have numbers, not names."""
+        return None
+
+    def build(self, encoder, tokenizer, class_names, sequence_length):
+        """The model: a score for each ending, softmax over them."""
+        return MultipleChoice(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
+
+    def loss(self):
+        """Cross-entropy over the endings."""
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def featurize(self, tokenizer, examples, class_names, sequence_length):
+        """Rows `[CLS] text [SEP] ending [SEP]`, the endings of a text side by side."""
+        choices = len(examples.endings[0])
+        texts = [text for text in examples.texts for _ in range(choices)]
+        endings = [ending for group in examples.endings for ending in group]
+        labels = None if examples.labels is None else np.array(examples.labels, "int32")
+        return Rows.from_texts(tokenizer, texts, endings, sequence_length, labels, choices=choices)
+
+    def score(self, examples, rows, outputs, class_names):
+        """Accuracy of the highest score, (examples, choices)."""
+        refuse_nan(outputs, "The scores of example")
+        names = [str(place) for place in range(rows.choices)]
+        return classification_scores(rows.labels, np.argmax(outputs, axis=1), names)
+
+    def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
+        """Writes predictions{suffix}.jsonl: text, endings, label where known, prediction, probabilities."""
+        probabilities = softmax(np.asarray(outputs, "float64"))
+        with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
+            for place, row in enumerate(probabilities):
+                line = {"text": examples.texts[place], "endings": examples.endings[place]}
+                if examples.labels is not None:
+                    line["label"] = examples.labels[place]
+                line |= {"predicted": int(row.argmax()), "probabilities": np.round(row, 6).tolist()}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+ENDINGS = {f"ending{place}": f"ending{place}" for place in range(4)}
+# sent2 is the begin of the second sentence; startphrase is sent1 and sent2 in one.
+SWAG_COLUMNS = {"text": "sent1", "begin": "sent2", **ENDINGS, "label": "label"}
+# Category, prompt, endings, label, without header (Chen et al. 2019).
+CODAH_COLUMNS = {"text": 1, **{f"ending{place}": place + 2 for place in range(4)}, "label": 6}
+
+TASKS = {
+    "swag": EndingChoice(
+        "swag",
+        {
+            "train": Split("train.csv", SWAG_COLUMNS),
+            "dev": Split("val.csv", SWAG_COLUMNS),
+            "test": Split("test.csv", SWAG_COLUMNS, optional=("label",)),
+        },
+        # Table 4: dev of BERT-base and -large; section 4.4: three epochs, 2e-5, batches of 16.
+        paper={"BERT-base": {"accuracy": 81.6}, "BERT-large": {"accuracy": 86.6}},
+        defaults={"learning_rate": 2e-5, "batch_size": 16, "epochs": 3},
+    ),
+    "codah": EndingChoice(
+        "codah",
+        {split: Split(f"{split}.tsv", CODAH_COLUMNS) for split in ("train", "dev", "test")},
+        defaults={"learning_rate": 2e-5, "batch_size": 16, "epochs": 3},
+    ),
+}

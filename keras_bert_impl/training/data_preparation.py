@@ -1,0 +1,399 @@
+"""Text to what training needs: a vocabulary, pre-training examples and labelled sentences.
+
+    keras-bert prepare-data --output data                       # the default corpus
+    keras-bert prepare-data --input 'corpus/**/*.txt.gz' --vocab vocab.txt --output data
+    keras-bert prepare-data --output data --verify              # are its files as they were written?
+
+The output holds, for each of the splits train, validation and test (90, 5 and 5 % of the documents):
+    vocab.txt, tokenizer_config.json        the vocabulary, learned from the training split
+    pretraining/LENGTH/SPLIT/*.tfrecord     rows of so many tokens, masked when they are read
+    sentences/SPLIT.jsonl                   with --labelled_sentences: {"text": ..., "label": ...}, the label being the
+                                            package, top folder or file that the text is from
+    held_out.txt                            a thousand sentences of the test split, in random order
+    summary.json, manifest.json             counts of all that; every other file with size and SHA-256
+    run.json, input.json                    the options and versions; the files of the text, with size and SHA-256
+
+The text is read in pieces, each tokenized and written on its own, so that memory does not grow with the corpus, and the
+same command goes on where an interrupted one stopped; where the files of the text are others than those it began with,
+it refuses. What is written does not depend on the number of workers.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import sys
+import typing
+
+import numpy as np
+
+from keras_bert_impl import corpora
+from keras_bert_impl.console import progress, say
+from keras_bert_impl.features import usual_predictions
+from keras_bert_impl.json_files import write_json
+from keras_bert_impl.preprocessing.shards import (
+    PIECE_BYTES,
+    SPLITS,
+    Piece,
+    Settings,
+    damaged_files,
+    file_identity,
+    is_whole,
+    plan_shards,
+    read_manifest,
+    run_jobs,
+    run_jobs_on_beam,
+    shard_record,
+    tokenize_piece,
+    worker_pool,
+    write_record,
+    write_shard,
+)
+from keras_bert_impl.tokenizers import WordPieceTokenizer, learn_vocabulary
+from keras_bert_impl.training.input_record import check_input, write_input
+from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
+from keras_bert_impl.training.runs import check_run, open_run, versions
+
+SMALL_BYTES = 50_000_000  # read once and kept; more processes would not be worth their start
+
+
+@dataclasses.dataclass
+class PrepareConfig:
+    """Text to vocabulary, pre-training examples and labelled sentences.
+
+    Args:
+        output: directory for all of it.
+        input: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst), in UTF-8; default is the docstrings of
+            the installed Python, NumPy, TensorFlow and Keras.
+        text_format: what the lines of .txt files are. lines: one sentence each, blank lines between documents; running:
+            running text, wrapped or not, one document a file; paragraphs: running text with blank lines between
+            documents; auto decides between the first two, file by file, and prints what it found. A .jsonl row is one
+            document; the lines of its text are paragraphs by auto, and as said otherwise.
+        text_field: key of the text in a .jsonl row.
+        language: of the text, two letters (ISO 639-1), for abbreviations and the like where text is split into
+            sentences. The marks that end a sentence are known in every script, whatever the language.
+        vocab: an existing vocab.txt to use; default is to learn one.
+        vocabulary_size: words of the vocabulary to learn.
+        vocabulary_megabytes: of training text to learn it from, drawn from all over the corpus.
+        lowercase: whether upper and lower case are one, and accents dropped.
+        sequence_length: tokens of a row.
+        long_sequence_length: rows of this length beside the others, for the last part of the training; 512 in the
+            paper.
+        predictions_per_sequence: most masked tokens of a row; default is 15 % of the length, rounded up.
+        pairs: what a row holds. next_sentence as in the paper; sentence_order as ALBERT; full_sentences or
+            doc_sentences as RoBERTa: no pairs, as many sentences as fit, across documents or not.
+        short_sequence_probability: share of documents cut into pairs of a random, shorter length.
+        duplicates: how often the training text is cut into different pairs.
+        static_masks: mask once, now, in google-research/bert's format, rather than anew in every epoch.
+        masking_unit: of static masks: token, whole_word or span.
+        packed: put several pairs in a row: hardly a position is padding, and nothing else changes for a pair.
+        labelled_sentences: labelled training sentences of each source, at most, beside 500 to validate and test; the
+            labels are balanced.
+        skip_unreadable: go on without files that cannot be read, naming them, rather than stop.
+        seed: of every random choice.
+        workers: processes; default is one a core, and one for a small corpus.
+        runner: an Apache Beam runner instead, DirectRunner, DataflowRunner, FlinkRunner or SparkRunner; the output must
+            be a directory that all its machines see under this name.
+        beam_options: further flags of Beam, one string: "--region=europe-west4 --project=mine".
+        verify: only compare the files with the manifest, and name damaged ones: once removed, the same command without
+            --verify makes them anew.
+    """
+
+    GROUPS: typing.ClassVar = {
+        "the text": ("text_format", "text_field", "language", "skip_unreadable"),
+        "the vocabulary": ("vocab", "vocabulary_size", "lowercase"),
+        "the rows": (
+            *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
+            *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
+        ),
+        "how it is done": ("workers", "runner", "beam_options", "verify"),
+    }
+
+    output: str
+    input: str | None = None
+    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"
+    vocab: str | None = None
+    vocabulary_size: int = 8000
+    vocabulary_megabytes: int = 100
+    lowercase: bool = True
+    sequence_length: int = 128
+    long_sequence_length: int | None = None
+    predictions_per_sequence: int | None = None
+    pairs: typing.Literal["next_sentence", "sentence_order", "full_sentences", "doc_sentences"] = "next_sentence"
+    short_sequence_probability: float = 0.1
+    duplicates: int = 1
+    static_masks: bool = False
+    masking_unit: typing.Literal["token", "whole_word", "span"] = "token"
+    packed: bool = False
+    labelled_sentences: int = 0
+    skip_unreadable: bool = False
+    seed: int = 0
+    workers: int | None = None
+    runner: str | None = None
+    beam_options: str = ""
+    verify: bool = False
+
+
+# Of the configuration what may differ between a run and its continuation.
+HOW = {"workers": None, "runner": None, "beam_options": "", "verify": False}
+
+
+def run(config):
+    """Does what the module says; returns the summary. A finished output is left as it is."""
+    if config.verify:
+        return verify(pathlib.Path(config.output))
+    if config.static_masks and config.packed:
+        raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
+    what = dataclasses.replace(config, **HOW)
+    directory = check_run(config.output, what)
+    pieces, size = open_pieces(config)
+    input_files = check_input(directory, pieces)
+    if (directory / "summary.json").is_file():
+        shards, others = read_manifest(directory)
+        damaged = damaged_files(directory, shards + others)
+        if not damaged:
+            say(f"{directory} is ready from an earlier run.")
+            return json.loads((directory / "summary.json").read_text())
+        for file in damaged:  # a vocabulary, above all, would be taken for the one to go on with
+            (directory / file["path"]).unlink(missing_ok=True)
+    tokenizer = read_tokenizer(config, directory)
+    if size <= SMALL_BYTES:
+        pieces = read_pieces(config, pieces)
+    if tokenizer is None:
+        tokenizer = learn_tokenizer(config, pieces)
+    open_run(directory, what)
+    write_input(directory, input_files)
+    tokenizer.save_pretrained(directory)
+
+    settings = settings_of(config)
+    restore_records(directory, settings)
+    with jobs_runner(config, settings, size) as do:
+        records = do(tokenize_piece, pieces, "tokenizing")
+        report_reading(config, records)
+        statistics = print_statistics(records)
+        check_documents(statistics, config.pairs)
+        shards = do(write_shard, plan_shards(settings, records), "writing examples")
+    summary = {
+        "corpus": statistics,
+        "vocabulary_size": tokenizer.vocabulary_size,
+        "sequence_lengths": list(settings.sequence_lengths),
+        "predictions_per_sequence": list(settings.predictions_per_sequence),
+        "examples": print_examples(settings, shards),
+        "labels": write_sentences(config, settings, records, directory),
+        "held_out_unknown_words": report_losses(directory, tokenizer),
+    }
+    write_input(directory, input_files, records)
+    write_manifest(directory, shards)
+    write_json(directory / "summary.json", summary)
+    shutil.rmtree(settings.work)
+    return summary
+
+
+def write_manifest(directory, shards):
+    """Writes size and SHA-256 of what a run has written."""
+    others = [directory / name for name in ("vocab.txt", "tokenizer_config.json", "held_out.txt")]
+    others += sorted((directory / "sentences").glob("*.jsonl"))
+    files = [{"path": path.relative_to(directory).as_posix(), **file_identity(path)} for path in others]
+    write_json(directory / "manifest.json", {"versions": versions(), "shards": shards, "files": files})
+
+
+def settings_of(config):
+    """What the jobs need to know."""
+    lengths = (config.sequence_length, config.long_sequence_length)
+    lengths = tuple(dict.fromkeys(length for length in lengths if length))
+    return Settings(
+        directory=os.path.abspath(config.output),  # other processes may stand elsewhere
+        sequence_lengths=lengths,
+        predictions_per_sequence=tuple(
+            config.predictions_per_sequence or usual_predictions(length) for length in lengths
+        ),
+        **{
+            name: getattr(config, name)
+            for name in (
+                "pairs", "duplicates", "static_masks", "masking_unit", "packed", "short_sequence_probability",
+                "labelled_sentences", "seed",
+            )
+        },
+    )  # fmt: skip
+
+
+def open_pieces(config):
+    """The pieces of the corpus, not read yet, and its size in bytes."""
+    path = os.path.abspath(config.input) if config.input and config.runner else config.input
+    on_error = "skip" if config.skip_unreadable else "raise"
+    corpus = corpora.open_corpus(path, on_error, config.text_format, config.text_field, config.language)
+    pieces = []
+    for number, documents in enumerate(corpus.pieces(PIECE_BYTES)):
+        files = getattr(documents, "files", ())
+        names = ((file.relative_to(corpus.root).as_posix(), str(file)) for file in files)
+        pieces.append(Piece(number, documents, tuple(names)))
+    return pieces, sum(file.stat().st_size for file in getattr(corpus, "files", ()))
+
+
+def read_pieces(config, pieces):
+    """The pieces of a small corpus with their documents, which are read, and counted, at once."""
+    pieces = [
+        piece._replace(documents=ReadCorpus(list(progress(piece.documents, "reading")), piece.documents))
+        for piece in pieces
+    ]
+    counts = dict.fromkeys(SPLITS, 0)
+    for document in itertools.chain.from_iterable(piece.documents for piece in pieces):
+        counts[corpora.split_of(document.name, config.seed)] += 1
+    check_documents({split: {"documents": count} for split, count in counts.items()}, config.pairs)
+    return pieces
+
+
+class ReadCorpus(list):
+    """The documents of a corpus, the problems met in reading it, and what its files were taken for."""
+
+    def __init__(self, documents, corpus):
+        super().__init__(documents)
+        self.problems, self.formats = getattr(corpus, "problems", []), getattr(corpus, "formats", {})
+
+
+def check_documents(counts, pairs):
+    """Raises ValueError if a split has too few documents."""
+    least = 2 if pairs == "next_sentence" else 1
+    small = [split for split in SPLITS if counts[split]["documents"] < least]
+    if small:
+        raise ValueError(
+            f"The corpus has {sum(count['documents'] for count in counts.values())} documents, which leaves "
+            f"{', '.join(small)} with fewer than the {least} that pairs={pairs} needs: give it more files (running "
+            "text is one document a file; of one sentence a line, blank lines part documents)."
+        )
+
+
+def read_tokenizer(config, directory):
+    """The tokenizer of the vocabulary asked for, or of an interrupted run; None if it is to be learned."""
+    known = config.vocab or (str(directory / "vocab.txt") if (directory / "vocab.txt").is_file() else None)
+    if known is None:
+        return None
+    tokenizer = WordPieceTokenizer(known, lowercase=config.lowercase)
+    say(f"  vocabulary of {tokenizer.vocabulary_size:,} words from {known}")
+    return tokenizer
+
+
+def learn_tokenizer(config, pieces):
+    """A tokenizer with words of the training split."""
+    sample = VocabularySample(config, pieces)
+    vocabulary = learn_vocabulary(sample, config.vocabulary_size, lowercase=config.lowercase)
+    tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
+    found, asked = tokenizer.vocabulary_size, config.vocabulary_size
+    say(
+        f"  learned a vocabulary of {found:,} words{f' of the {asked:,} asked for' if found < asked else ''} from "
+        f"{sample.bytes / 1e6:.1f} MB of the training split"
+    )
+    return tokenizer
+
+
+class VocabularySample:
+    """Sentences of the training split, of pieces in random order, up to `vocabulary_megabytes`."""
+
+    def __init__(self, config, pieces):
+        self.config, self.pieces, self.bytes = config, pieces, 0
+
+    def __iter__(self):
+        limit = self.config.vocabulary_megabytes * 1_000_000
+        for place in np.random.default_rng(self.config.seed).permutation(len(self.pieces)):
+            for document in self.pieces[place].documents:
+                if corpora.split_of(document.name, self.config.seed) != "train":
+                    continue
+                if self.bytes >= limit:
+                    return
+                self.bytes += sum(map(len, document.sentences))
+                yield from document.sentences
+
+
+@contextlib.contextmanager
+def jobs_runner(config, settings, size):
+    """A function that does jobs and returns their records in the order of the jobs, showing progress."""
+
+    def do(function, jobs, what):
+        records = dict(progress(run_jobs(pool, function, settings, jobs), what, len(jobs)))
+        return [records[place] for place in range(len(jobs))]
+
+    def do_on_beam(function, jobs, what):
+        say(f"  {what}: {len(jobs)} jobs on Beam's {config.runner}")
+        options = (f"--runner={config.runner}", *config.beam_options.split())
+        return run_jobs_on_beam(function, settings, jobs, options)
+
+    if config.runner:
+        yield do_on_beam
+        return
+    with worker_pool(config.workers or (1 if size <= SMALL_BYTES else os.cpu_count())) as pool:
+        yield do
+
+
+def report_reading(config, records):
+    """Prints what text files were taken for, and what could not be read."""
+    formats = collections.Counter()
+    for record in records:
+        formats.update(record["formats"])
+        for place, reason in record["problems"]:
+            say(f"  left out: {place}: {reason}")
+    if formats:
+        say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
+    if config.language not in corpora.LANGUAGES_WITH_RULES:
+        say(f"  of language {config.language} no abbreviations are known: sentences end at the marks of all scripts")
+
+
+def print_statistics(records):
+    """Prints documents, sentences, words and bytes of each split; returns them."""
+    names = ("documents", "sentences", "words", "bytes", "tokens")
+    blocks = [block for record in records for block in record["blocks"]]
+    statistics = {split: {name: sum(block[split][name] for block in blocks) for name in names} for split in SPLITS}
+    say(f"  {'split':<12}{'documents':>10}{'sentences':>11}{'words':>14}{'bytes':>15}")
+    for split, counts in statistics.items():
+        documents, sentences, words, size, _ = counts.values()
+        say(f"  {split:<12}{documents:>10,}{sentences:>11,}{words:>14,}{size:>15,}")
+    return statistics
+
+
+def print_examples(settings, shards):
+    """Prints how many rows there are and how full; returns the numbers by length and split."""
+    examples = {}
+    for length in settings.sequence_lengths:
+        parts = {
+            split: [s for s in shards if s["path"].startswith(f"pretraining/{length}/{split}/")] for split in SPLITS
+        }
+        examples[str(length)] = {split: sum(shard["examples"] for shard in parts[split]) for split in SPLITS}
+        tokens = sum(shard["tokens"] for part in parts.values() for shard in part)
+        counts = examples[str(length)]
+        say(
+            f"  rows of {length} tokens: "
+            + ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
+            + f"; {tokens / max(1, length * sum(counts.values())):.1%} of the positions hold tokens"
+        )
+    return examples
+
+
+def restore_records(directory, settings):
+    """Takes the files of a finished run that are whole for done, so that only the others are made anew."""
+    if (directory / "manifest.json").is_file():
+        for shard in read_manifest(directory)[0]:
+            if is_whole(directory, shard):
+                write_record(shard_record(settings, shard["path"]), shard)
+
+
+def verify(directory):
+    """Compares every file with the manifest; ends the program with status 1 if one is damaged."""
+    if not (directory / "manifest.json").is_file():
+        raise ValueError(f"{directory} has no manifest.json: its preparation is not finished, or was not done here.")
+    shards, others = read_manifest(directory)
+    files = shards + others
+    damaged = damaged_files(directory, progress(files, "verifying", len(files)), thorough=True)
+    for file in damaged:
+        say(f"  {directory / file['path']} is missing, or not what was written (SHA-256 {file['sha256'][:12]}...)")
+    if damaged:
+        sys.exit(
+            f"error: {len(damaged)} of {len(files)} files are damaged: remove them, and the command that made them "
+            "makes them anew."
+        )
+    say(f"  {len(files)} files are as they were written.")
+    return {"files": len(files)}

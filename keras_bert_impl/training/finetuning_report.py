@@ -1,0 +1,124 @@
+"""What a fine-tuning leaves behind: figures, predictions, a picture, the checkpoint, submissions."""
+
+import matplotlib
+import numpy as np
+import sklearn.metrics
+
+from keras_bert_impl.batching import predict_rows
+from keras_bert_impl.console import say
+from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.json_files import write_json
+from keras_bert_impl.tasks import glue
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def write_report(config, task, examples, rows, batches, model, whole, class_names, history, directory):
+    """Scores the trained model on every labelled split but train and writes it all; the figures of the first test
+    split with labels, or of the first dev split, with those of all in "splits". `whole` is the model with all of the
+    vocabulary, which is what is saved.
+    """
+    whole.save_pretrained(directory / "model")
+    outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
+    if hasattr(task, "tuned_on_dev"):
+        dev = task.dev[0]
+        task = task.tuned_on_dev(examples[dev], rows[dev], outputs[dev])
+    labelled = [split for split in outputs if examples[split].labels is not None]
+    splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
+    reported = next((split for split in task.test if split in labelled), task.dev[0])
+    if is_chief():
+        write_outputs(task, examples, rows, outputs, reported, class_names, directory)
+        draw(splits[reported], directory)
+    if config.export:
+        export_saved_model(whole, directory / "saved_model", overwrite=True)
+    figures = {
+        **splits[reported],
+        "task": task.name,
+        "split": reported,
+        "splits": splits,
+        "training_rows": len(rows["train"]),
+        "padding_share": float(batches["train"].padding_share()),
+        "seconds_per_epoch": [round(row["seconds"], 2) for row in history],
+        "history": history,
+    }
+    write_json(directory / "metrics.json", figures)
+    for split in labelled:
+        say(f"  {split}: {shown(splits[split])}")
+    return figures
+
+
+def write_outputs(task, examples, rows, outputs, reported, class_names, directory):
+    """The predictions of each split, those of the one reported under the plain name, and GLUE's submissions."""
+    for split, found in outputs.items():
+        suffix = "" if split == reported else f"_{split}"
+        task.write_predictions(directory, suffix, examples[split], rows[split], found, class_names)
+        if split in task.submissions:
+            task.write_submission(directory, split, found, class_names)
+
+
+def shown(figures):
+    """The figures of a split in one line: shares in percent."""
+    parts = []
+    for name, value in figures.items():
+        if isinstance(value, float):
+            is_share = "error" not in name and "thresh" not in name
+            parts.append(
+                f"{name.replace('_', ' ')} {value:.1%}" if is_share else f"{name.replace('_', ' ')} {value:.3f}"
+            )
+        elif isinstance(value, int):
+            parts.append(f"{value:,} {name.replace('_', ' ')}")
+    return ", ".join(parts)
+
+
+def print_paper(task, figures):
+    """Prints the paper's rows for the task, if it has any."""
+    for name, row in task.paper.items():
+        say(
+            f"  {name} in the paper: "
+            + ", ".join(f"{metric.replace('_', ' ')} {value}%" for metric, value in row.items())
+        )
+
+
+def write_glue_table(directory, figures):
+    """Prints GLUE's table and writes it to table.txt."""
+    lines = glue.glue_table({name: found["splits"] for name, found in figures.items()})
+    if is_chief():
+        (directory / "table.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for line in lines:
+        say(f"  {line}")
+
+
+def draw(figures, directory):
+    """A picture of the figures: a confusion matrix, or F1 by label; nothing for a task that has neither."""
+    if "confusion" in figures:
+        draw_confusion(figures, directory / "confusion.png")
+    elif figures.get("by_type"):
+        draw_f1_by_label(figures["by_type"], directory / "f1_by_label.png")
+
+
+def draw_confusion(figures, path):
+    """The confusion matrix as a picture."""
+    names = figures["class_names"]
+    size = 2.2 + 0.8 * len(names)
+    figure, axis = plt.subplots(figsize=(size + 1, size), layout="constrained")
+    sklearn.metrics.ConfusionMatrixDisplay(np.array(figures["confusion"]), display_labels=names).plot(
+        ax=axis, cmap="Blues", xticks_rotation=45, colorbar=False
+    )
+    axis.set_title(f"{figures['examples']:,} examples, {figures['accuracy']:.1%} right")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def draw_f1_by_label(by_type, path):
+    """A bar for each label, with how many entities, or words, it has."""
+    names = sorted(by_type, key=lambda name: by_type[name]["f1"])
+    figure, axis = plt.subplots(figsize=(6, 1 + 0.45 * len(names)), layout="constrained")
+    counts = [by_type[name].get("entities", by_type[name].get("words")) for name in names]
+    labels = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=True)]
+    bars = axis.barh(labels, [by_type[name]["f1"] for name in names])
+    axis.bar_label(bars, fmt="%.2f", padding=3)
+    axis.set(xlim=(0, 1.1), xlabel="F1")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

@@ -1,0 +1,93 @@
+"""Which task a fine-tuning is for, and the examples of its splits; `finetune.py` calls it."""
+
+import dataclasses
+import pathlib
+import runpy
+
+from keras_bert_impl.console import say
+from keras_bert_impl.tasks import endings, glue, hub_datasets, named_entities, own_data, question_answering
+from keras_bert_impl.tasks.tables import BadRows
+
+TASKS = {**glue.TASKS, **question_answering.TASKS, **endings.TASKS, **named_entities.TASKS}
+# What `keras_bert_impl/tasks/__init__.py` says that every task has.
+PARTS = (
+    "name", "splits", "dev", "test", "main_metric", "defaults", "paper", "bad_rows", "read", "find_class_names",
+    "build", "loss", "featurize", "score", "write_predictions", "submissions",
+)  # fmt: skip
+# The options that name columns, with their defaults.
+OWN_COLUMNS = {"text_column": "text", "pair_column": "text_pair", "label_column": "label"}
+
+
+def find_task(config, data):
+    """The task of the configuration. Raises ValueError if there is none of that name, or an option is not its."""
+    check_columns(config)
+    if config.task in own_data.KINDS:
+        columns = (config.text_column, config.pair_column, config.label_column)
+        task = own_data.own_task(config.task, data, *columns)
+    elif config.task.endswith(".py"):
+        found = runpy.run_path(config.task)
+        if "TASK" not in found:
+            raise ValueError(f"{config.task} defines no TASK.")
+        task = found["TASK"]
+    elif config.task in TASKS:
+        task = TASKS[config.task]
+    else:
+        known = ", ".join([*own_data.KINDS, *TASKS, "glue"])
+        raise ValueError(f"There is no task {config.task!r}; known are {known}, and files ending in .py.")
+    return with_options(task, config)
+
+
+def check_columns(config):
+    """Raises ValueError if a column is named for a task that reads columns of its own."""
+    if config.task in own_data.KINDS:
+        return
+    for option, usual in OWN_COLUMNS.items():
+        is_of_hub = option == "label_column" and config.data.startswith(hub_datasets.PREFIX)
+        if getattr(config, option) != usual and not is_of_hub:
+            raise ValueError(
+                f"{option} {getattr(config, option)!r} is for tables of your own ({', '.join(own_data.KINDS)}), and "
+                f"label_column also for data sets of the hub: the task {config.task} reads its own columns."
+            )
+
+
+def with_options(task, config):
+    """The task with the options of the configuration. Raises ValueError if one is not its, or it lacks a part."""
+    missing = [part for part in PARTS if not hasattr(task, part)]
+    if missing:
+        raise ValueError(
+            f"TASK in {config.task} lacks {', '.join(missing)}: keras_bert_impl/tasks/__init__.py says what a task has."
+        )
+    if not dataclasses.is_dataclass(task):
+        if config.task_options:
+            raise ValueError(f"TASK in {config.task} is no dataclass: it takes no task_options, set them in the file.")
+        return task
+    fields = [field.name for field in dataclasses.fields(task)]
+    unknown = sorted(set(config.task_options) - set(fields))
+    if unknown:
+        raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.")
+    return dataclasses.replace(task, **config.task_options)
+
+
+def read_splits(task, config, data):
+    """The examples of each split by name; a test split without a file is left out. Says that, and bad rows."""
+    examples = {}
+    for split in ("train", *task.dev, *task.test):
+        # A row left out of a test set would shift the submission.
+        bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
+        if split in task.test and not has_file(task, split, data):
+            say(f"  {split}: there is no such file, so nothing is predicted for it")
+            continue
+        examples[split] = task.read(data, split, bad_rows)
+        for message in bad_rows.messages[:5]:
+            say(f"  left out: {message}")
+        if bad_rows.messages:
+            say(f"  {split}: {len(bad_rows.messages):,} malformed rows left out")
+    return examples
+
+
+def has_file(task, split, data):
+    """Whether a split's file lies in the directory: a name, a tuple that begins with it, or what has a `path`."""
+    place = task.splits[split]
+    if hasattr(place, "path"):
+        return place.path(data).is_file()
+    return (pathlib.Path(data) / (place if isinstance(place, str) else place[0])).is_file()

@@ -1,0 +1,269 @@
+"""One training of a task from a checkpoint, which goes on where it stopped; `finetune.py` calls it."""
+
+import dataclasses
+import shutil
+import time
+import warnings
+
+import keras
+import numpy as np
+
+from keras_bert_impl import checkpoints, distribution
+from keras_bert_impl.batching import LengthBatches, predict_rows
+from keras_bert_impl.console import say, verbosity
+from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
+from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
+from keras_bert_impl.tasks.text_classification import weights_of_classes
+from keras_bert_impl.training.finetuning_report import write_report
+from keras_bert_impl.training.runs import open_run
+from keras_bert_impl.training.training_state import TrainingState, reseed, restore
+
+# Below so many weights in the blocks XLA made TensorFlow's steps on two cores faster, above it slower.
+SMALL_MODEL = 5_000_000
+
+
+def train(config, task, examples, directory):
+    """Trains, keeps the epoch with the best dev figure, writes everything; returns the figures.
+
+    Args:
+        config: a FinetuneConfig of one trial, nothing left to the task.
+        task: see `keras_bert_impl/tasks/__init__.py`.
+        examples: by split.
+        directory: of the run.
+    """
+    keras.utils.set_random_seed(config.seed)
+    class_names = task.find_class_names(examples["train"])
+    checkpoint = checkpoints.open_checkpoint(config.model)
+    trained, kept = trim(config, task, examples, class_names, checkpoint)
+    model = build(config, task, class_names, trained)
+    rows = featurize(config, task, examples, class_names, model)
+    batches = {split: batches_of(config, part, model) for split, part in rows.items()}
+    open_run(directory, config)
+    total_steps = config.epochs * batches["train"].num_batches
+    compile_for(model, config, task, total_steps)
+    start = "random weights" if config.from_scratch else config.model
+    say(f"  {len(rows['train']):,} training rows, {batches['train'].padding_share():.0%} padding, from {start}")
+    scorer = DevScores(config, task, examples, rows, batches, class_names, directory)
+    first_epoch = scorer.restore(model, batches["train"])
+    if first_epoch < config.epochs and not scorer.is_over():
+        model.fit(
+            batches["train"],
+            initial_epoch=first_epoch,
+            epochs=config.epochs,
+            shuffle=False,  # the batches are shuffled
+            callbacks=[scorer],
+            verbose=verbosity(),
+        )
+    for weight, best in zip(model.weights, scorer.best_weights, strict=True):
+        weight.assign(best)
+    merge_lora(model)
+    whole = model
+    if kept is not None:
+        rates = schedule_of(config, total_steps)(np.arange(scorer.best_epochs() * batches["train"].num_batches))
+        whole = untrim(config, task, class_names, model, checkpoint, kept, keras.ops.convert_to_numpy(rates))
+    figures = write_report(config, task, examples, rows, batches, model, whole, class_names, scorer.history, directory)
+    if distribution.is_chief():
+        shutil.rmtree(directory / "training_state", ignore_errors=True)
+    return figures
+
+
+def trim(config, task, examples, class_names, checkpoint):
+    """The checkpoint with the words of the task's texts alone, and their ids; the checkpoint and None if all are."""
+    if not config.trim_vocabulary or config.from_scratch or checkpoint.tokenizer is None:
+        return checkpoint, None
+    length = min(config.sequence_length, checkpoint.config.max_length)
+    parts = [task.featurize(checkpoint.tokenizer, part, class_names, length) for part in examples.values()]
+    texts = [ids for part in parts for texts in (part.first, part.second or ()) for ids in texts]
+    # A list without ids, of an empty text, would make all of them floats.
+    return checkpoints.keep_words(checkpoint, np.unique(np.concatenate([np.array(ids, int) for ids in texts])))
+
+
+def untrim(config, task, class_names, model, checkpoint, kept, rates):
+    """The trained model with the checkpoint's whole vocabulary; rows that were left out decayed as AdamW's do.
+
+    No text has these words, so that the gradient of their rows is zero at each step, and with it AdamW's update.
+    `rates` are the learning rates of the steps.
+    """
+    whole = build(config, task, class_names, checkpoint, trainable=True)
+    ours = {weight.path: weight for weight in model.weights}
+    table = model.encoder.token_embedding.embeddings
+    rows = distribution.to_numpy(whole.encoder.token_embedding.embeddings).copy()
+    if table.trainable:
+        rows *= np.prod(1 - rates.astype("float64") * model.optimizer.weight_decay)
+    rows[kept] = distribution.to_numpy(table)
+    for weight in whole.weights:
+        weight.assign(rows if weight.path == table.path else ours[weight.path])
+    return whole
+
+
+def build(config, task, class_names, checkpoint, trainable=False):
+    """The task's model, with the checkpoint's encoder unless from scratch, and with what is not to learn frozen.
+
+    With `trainable` nothing is, and nothing is said: for the model that is saved.
+    """
+    bert = dataclasses.replace(
+        checkpoint.config,
+        hidden_dropout_rate=config.dropout_rate,
+        attention_dropout_rate=config.dropout_rate,
+    )
+    policy = keras.dtype_policies.get(config.precision)
+    encoder = BertEncoder(bert, dtype=policy, **getattr(task, "encoder_options", {}))
+    model = task.build(encoder, checkpoint.tokenizer, class_names, min(config.sequence_length, bert.max_length))
+    if not config.from_scratch:
+        # The head is always new: the checkpoint's, if it has one, was for another task.
+        of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
+        heads = {weight.path.split("/")[0] for weight in model.weights} - of_encoder
+        heads = tuple(f"{head}/" for head in sorted(heads))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the head, which everybody expects to be new
+            new = checkpoints.load(model, checkpoint, except_for=heads).new
+        missing = [path for path in new if not path.startswith(heads)]
+        if missing and not trainable:
+            say(f"  note: {config.model} has no values for {', '.join(missing)}: they start at random")
+    if not trainable:
+        freeze_layers(model, config.frozen_layers)
+    if config.lora_rank and not trainable:
+        enable_lora(model, config.lora_rank)
+    return model
+
+
+def featurize(config, task, examples, class_names, model):
+    """The Rows of each split, the training rows with the weights of their classes."""
+    rows = {
+        split: task.featurize(model.tokenizer, part, class_names, model.sequence_length)
+        for split, part in examples.items()
+    }
+    for split, part in rows.items():
+        if part.num_cut:
+            say(
+                f"  {split}: {part.num_cut:,} of {len(part.first):,} rows had more than {model.sequence_length} tokens "
+                "and were cut; a larger --sequence_length reads more of them"
+            )
+    if config.class_weights is not None:
+        if class_names is None:
+            raise ValueError(f"The task {task.name} has no classes: leave class_weights out.")
+        train = rows["train"]
+        seen = train.labels if train.weights is None else train.labels[train.weights > 0]
+        by_class = weights_of_classes(config.class_weights, class_names, seen)
+        train.weights = by_class[train.labels] * (1.0 if train.weights is None else train.weights)
+    return rows
+
+
+def batches_of(config, rows, model):
+    """The LengthBatches of a split."""
+    multiple = 32 if is_compiled(config, model) else 8
+    return LengthBatches(
+        model.tokenizer,
+        rows,
+        config.batch_size,
+        model.sequence_length,
+        seed=config.seed,
+        multiple=multiple,
+    )
+
+
+def is_compiled(config, model):
+    """Whether steps are compiled, once for each shape: XLA, or on torch its own compiler."""
+    on_tensorflow = model.encoder.count_params() < SMALL_MODEL and distribution.can_compile()
+    usual = {"tensorflow": on_tensorflow, "jax": True, "torch": False}
+    return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
+
+
+def schedule_of(config, steps):
+    """The learning rate of a run of so many steps."""
+    return WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
+
+
+def compile_for(model, config, task, steps):
+    """AdamW with warm-up and linear decay over the steps of the run."""
+    model.compile(
+        optimizer=BertAdamW(schedule_of(config, steps), layer_decay=config.layer_decay),
+        loss=task.loss(),
+        jit_compile=is_compiled(config, model),
+    )
+
+
+class DevScores(keras.callbacks.Callback):
+    """After each epoch: scores the dev splits, keeps the best weights, saves the state, stops when patience is over."""
+
+    def __init__(self, config, task, examples, rows, batches, class_names, directory):
+        super().__init__()
+        self.config, self.task, self.class_names = config, task, class_names
+        self.examples, self.rows, self.batches = examples, rows, batches
+        self.state = TrainingState(directory / "training_state")
+        self.history, self.best_weights = [], None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch = epoch
+        self.start = time.monotonic()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == 0:
+            reseed(self.config.seed, self.epoch)
+
+    def on_epoch_end(self, epoch, logs=None):
+        trained = time.monotonic() - self.start
+        figures = {
+            split: self.task.score(
+                self.examples[split], self.rows[split], predict_rows(self.model, self.batches[split]), self.class_names
+            )
+            for split in self.task.dev
+        }
+        value = self.main_figure(figures[self.task.dev[0]])
+        if value > max((row["value"] for row in self.history), default=-np.inf):
+            self.best_weights = [distribution.to_numpy(weight) for weight in self.model.weights]
+        self.history.append(
+            {
+                "loss": float(logs["loss"]),
+                "value": value,
+                "seconds": trained,
+                "dev": {k: plain(v) for k, v in figures.items()},
+            }
+        )
+        logs[f"{self.task.dev[0]}_{self.task.main_metric}"] = value  # Keras prints it
+        self.save()
+        if self.is_over():
+            say(f"\n  no better {self.task.main_metric} for {self.config.patience} epochs: stopping")
+            self.model.stop_training = True
+
+    def main_figure(self, figures):
+        """That by which the best epoch is chosen. Raises ValueError if the task does not have it."""
+        if self.task.main_metric not in figures:
+            known = ", ".join(plain(figures))
+            raise ValueError(f"main_metric {self.task.main_metric!r} is no figure of {self.task.name}: it has {known}.")
+        return figures[self.task.main_metric]
+
+    def best_epochs(self):
+        """Epochs that the best weights were trained for."""
+        return 1 + int(np.argmax([row["value"] for row in self.history]))
+
+    def is_over(self):
+        """Whether patience is over."""
+        values = [row["value"] for row in self.history]
+        return bool(
+            self.config.patience and values and len(values) - 1 - int(np.argmax(values)) >= self.config.patience
+        )
+
+    def save(self):
+        """Writes weights, optimizer, best weights and history."""
+        best = {str(place): array for place, array in enumerate(self.best_weights)}
+        self.state.save(self.model, len(self.history), self.history, best)
+
+    def restore(self, model, train_batches):
+        """Puts back what `save` wrote, if anything; the epoch to go on with."""
+        self.set_model(model)
+        found = self.state.read_last()
+        if found is None:
+            return 0
+        epoch, arrays, self.history = found
+        best = restore(model, arrays)
+        self.best_weights = [best[str(place)] for place in range(len(model.weights))]
+        train_batches.start_epoch(epoch)
+        say(f"  going on after epoch {epoch}")
+        return epoch
+
+
+def plain(figures):
+    """The figures that are numbers: a history of confusion matrices is no use."""
+    return {name: value for name, value in figures.items() if isinstance(value, int | float)}

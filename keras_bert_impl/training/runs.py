@@ -1,0 +1,197 @@
+"""Runs from the command line: typed options, YAML recipes, run directories that say what made them."""
+
+import dataclasses
+import importlib.metadata
+import itertools
+import json
+import os
+import pathlib
+import sys
+import warnings
+
+import jsonargparse
+
+from keras_bert_impl.distribution import Distribution, is_chief
+from keras_bert_impl.json_files import write_json
+
+# Of a configuration what a run does not depend on: the devices may be others when it goes on.
+DEVICES = {field.name for field in dataclasses.fields(Distribution)}
+RECIPES = pathlib.Path(__file__).parent / "recipes"
+VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
+
+
+def parse(config_class, arguments=None, program=None, positional=()):
+    """Reads a dataclass from the command line; `--config recipe.yaml` first, later options win.
+
+    A recipe is a file, or the name of one that comes with the package: bert_base/phase_128. Unknown keys and wrong
+    types end the program with the reason; `--batch-size` and `--batch_size` are the same, and `--overwrite` is short
+    for `--overwrite true`.
+
+    Args:
+        config_class: a dataclass. What `GROUPS` of it maps titles to are options that `--help` shows together.
+        arguments: words of the command line; default is those of this process.
+        program: its name, for messages.
+        positional: names of options whose values may stand first, as plain words.
+    """
+    arguments = named(sys.argv[1:] if arguments is None else arguments, positional)
+    arguments = [_underscores(argument) for argument in arguments]
+    switches = {f"--{field.name}" for field in dataclasses.fields(config_class) if field.type in (bool, "bool")}
+    for place, (argument, following) in enumerate(itertools.pairwise([*arguments, "--"])):
+        if argument in switches and following.startswith("--"):
+            arguments[place] += "=true"
+        elif argument == "--config" and not following.startswith("--"):
+            arguments[place + 1] = str(recipe_path(following))
+        elif argument.startswith("--config="):
+            arguments[place] = f"--config={recipe_path(argument.removeprefix('--config='))}"
+    values = parser_of(config_class, program, positional).parse_args(arguments).as_dict()
+    values.pop("config")
+    return config_class(**values)
+
+
+def parser_of(config_class, program=None, positional=()):
+    """The parser of a dataclass's fields, with its options in the groups that the class names."""
+    required = [field.name for field in dataclasses.fields(config_class) if field.default is field.default_factory]
+    usage = " ".join(
+        ["%(prog)s", *(name.upper() if name in positional else f"--{name} {name.upper()}" for name in required)]
+    )
+    parser = jsonargparse.ArgumentParser(
+        prog=program,
+        usage=f"{usage} [options]",
+        description=(config_class.__doc__ or "").split("\n")[0],
+    )
+    parser.add_argument("--config", action="config", help="a YAML recipe with any of the options below, or its name")
+    parser.add_class_arguments(config_class)
+    everything = parser._action_groups[-1]
+    everything.title, everything.description = "what to work on", None
+    for title, names in getattr(config_class, "GROUPS", {}).items():
+        group = parser.add_argument_group(title)
+        moved = [action for action in everything._group_actions if action.dest in names]
+        everything._group_actions = [action for action in everything._group_actions if action not in moved]
+        group._group_actions.extend(moved)
+    return parser
+
+
+def named(arguments, positional):
+    """The plain words at the beginning as the options `positional`."""
+    plain = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))[: len(positional)]
+    options = [f"--{name}={argument}" for name, argument in zip(positional, plain, strict=False)]
+    return options + list(arguments[len(plain) :])
+
+
+def recipe_path(name):
+    """The file of a recipe: a path, or a name such as bert_base/phase_128 of those that come with the package.
+
+    Raises: ValueError for neither, with the names there are.
+    """
+    for path in (pathlib.Path(name), RECIPES / name, RECIPES / f"{name}.yaml"):
+        if path.is_file():
+            return path
+    known = sorted(path.relative_to(RECIPES).with_suffix("").as_posix() for path in RECIPES.rglob("*.yaml"))
+    raise ValueError(f"{name} is neither a file nor a recipe of the package; its recipes are {', '.join(known)}.")
+
+
+def _underscores(argument):
+    name, equals, value = argument.partition("=")
+    return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
+
+
+def main(config_class, run, arguments=None, program=None, positional=()):
+    """The body of a command: parse, run, and one clear line instead of a traceback for what the user can mend."""
+    # The place in our code that warns says nothing to the user of a command.
+    warnings.formatwarning = lambda message, *place, **rest: f"  note: {message}\n"
+    try:
+        run(parse(config_class, arguments, program, positional))
+    except (ValueError, OSError, ImportError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        sys.exit(130)
+
+
+def check_run(directory, config):
+    """The run directory as a pathlib.Path, if it is new, empty, or holds a run of this configuration. Writes nothing.
+
+    An option that the run was made without, because an earlier version did not have it, counts as its default. Two
+    spellings of one path, like data and ./data, count as equal. The option `output` is the directory itself.
+
+    Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
+        files.
+    """
+    directory = pathlib.Path(directory)
+    path = directory / "run.json"
+    if not is_chief():
+        return directory  # the chief looks, and writes
+    if path.is_file():
+        different = _differences(json.loads(path.read_text())["configuration"], config)
+        if different:
+            raise ValueError(
+                f"{directory} holds a run of another configuration ({'; '.join(different)}): "
+                "name another output, remove it, or give the same options to go on with it."
+            )
+    elif directory.is_dir() and any(directory.iterdir()):
+        raise ValueError(f"{directory} is not empty and holds no run.json: name another output directory.")
+    elif directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is a file: name another output directory.")
+    return directory
+
+
+def _differences(found, config):
+    """What differs between the configuration in a run.json and this one, in words."""
+    wanted, different = _plain(config), []
+    there = {**_defaults(config), **found}
+    for key in sorted({*there, *wanted} - {"output"}):
+        if key not in wanted:
+            different.append(f"{key} {there[key]!r} there, no such option in this version")
+        elif key not in there:
+            different.append(f"{key} is not there, {wanted[key]!r} here")
+        elif not _are_same(there[key], wanted[key]):
+            different.append(f"{key} {there[key]!r} there, {wanted[key]!r} here")
+    return different
+
+
+def _defaults(config):
+    """The default of each option that has one and that a run depends on."""
+    defaults = {}
+    for field in dataclasses.fields(config):
+        if field.name in DEVICES:
+            continue
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory()
+    return json.loads(json.dumps(defaults))
+
+
+def _are_same(one, other):
+    """Whether two values are equal, or two spellings of one path."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one == other or os.path.abspath(one) == os.path.abspath(other)
+    return one == other
+
+
+def open_run(directory, config):
+    """`check_run`, then makes the directory with `run.json`: configuration and versions.
+
+    To be called when the inputs are known to be good, so that a run that cannot start leaves nothing behind.
+    """
+    directory = check_run(directory, config)
+    if is_chief() and not (directory / "run.json").is_file():
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json(directory / "run.json", {"configuration": _plain(config), "versions": versions()})
+    return directory
+
+
+def _plain(config):
+    content = {name: value for name, value in dataclasses.asdict(config).items() if name not in DEVICES}
+    return json.loads(json.dumps(content))
+
+
+def versions():
+    """The installed versions of the packages that matter, and of Python."""
+    found = {"python": sys.version.split()[0]}
+    for name in VERSIONS_OF:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

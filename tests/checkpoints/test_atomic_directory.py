@@ -1,0 +1,191 @@
+"""Saving into a directory that holds a checkpoint: all of the new one or all of the old."""
+
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import atomic_directory, huggingface
+
+
+@pytest.fixture
+def models(small_config, small_tokenizer):
+    """Two classifiers of equal shape and different weights and names."""
+    return [
+        kbi.TextClassifier(kbi.BertEncoder(small_config), 2, tokenizer=small_tokenizer, class_names=names)
+        for names in (["old", "older"], ["new", "newer"])
+    ]
+
+
+def assert_equal(path, model):
+    """The directory holds this model, whole."""
+    reloaded = kbi.TextClassifier.from_pretrained(path)
+    assert reloaded.class_names == model.class_names
+    for weight, expected in zip(reloaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+class Crash(BaseException):
+    """Not an Exception: nothing in between may handle it."""
+
+
+def crash(*arguments, **keywords):
+    raise Crash
+
+
+@pytest.mark.parametrize("where", [(safetensors.numpy, "save_file"), (kbi.WordPieceTokenizer, "save_pretrained")])
+def test_a_crash_while_writing_leaves_the_old_checkpoint(where, models, tmp_path, monkeypatch):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(*where, crash)
+        new.save_pretrained(tmp_path)
+    assert_equal(tmp_path, old)
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"]
+
+
+def test_what_a_killed_process_was_writing_is_not_read_and_goes_with_the_next_save(models, tmp_path):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    (tmp_path / atomic_directory.WRITING).mkdir()
+    (tmp_path / atomic_directory.WRITING / "config.json").write_text("{")
+    assert_equal(tmp_path, old)
+    new.save_pretrained(tmp_path)
+    assert_equal(tmp_path, new)
+    assert len(os.listdir(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("moved", range(4))
+def test_a_crash_while_files_move_up_leaves_the_new_checkpoint(moved, models, tmp_path, monkeypatch):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    replace, count = os.replace, iter(range(100))
+
+    def replace_some(source, target):
+        # Of the moves up; files are replaced while they are written, too.
+        if pathlib.Path(source).parent.name == atomic_directory.WRITTEN and next(count) == moved:
+            raise Crash
+        replace(source, target)
+
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(os, "replace", replace_some)
+        new.save_pretrained(tmp_path)
+    assert_equal(tmp_path, new)
+
+
+def test_other_files_survive_a_save(models, tmp_path):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    (tmp_path / "training_state").mkdir()
+    (tmp_path / "training_state" / "step.json").write_text("17")
+    new.save_pretrained(tmp_path)
+    assert (tmp_path / "training_state" / "step.json").read_text() == "17"
+
+
+def test_files_that_would_be_read_in_place_of_the_new_ones_go(models, tmp_path):
+    stale = ["model-00001-of-00002.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "tokenizer.json"]
+    for name in stale:
+        (tmp_path / name).write_text("of another model")
+    models[1].save_pretrained(tmp_path)
+    assert not set(stale) & set(os.listdir(tmp_path))
+    assert_equal(tmp_path, models[1])
+
+
+def test_a_checkpoint_cannot_name_files_elsewhere_for_removal(models, tmp_path):
+    models[0].save_pretrained(tmp_path / "checkpoint")
+    (tmp_path / "precious").write_text("here")
+    written = tmp_path / "checkpoint" / atomic_directory.WRITTEN
+    written.mkdir()
+    (written / atomic_directory.SUPERSEDED).write_text('["../precious"]')
+    assert_equal(tmp_path / "checkpoint", models[0])
+    assert (tmp_path / "precious").read_text() == "here"
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_a_reader_that_moves_files_up_meanwhile_does_not_kill_the_writer(step, models, tmp_path, monkeypatch):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("superseded by vocab.txt")
+    calls = iter(range(100))
+
+    def reader_comes_first(call):
+        def run(*arguments, **keywords):
+            if atomic_directory.WRITTEN in str(arguments[0]) and next(calls) == step:
+                with monkeypatch.context() as patch:
+                    patch.setattr(os, "replace", replace)
+                    atomic_directory.finish(tmp_path)
+            return call(*arguments, **keywords)
+
+        return run
+
+    replace = os.replace
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", reader_comes_first(os.replace))
+        patch.setattr(os, "rmdir", reader_comes_first(os.rmdir))
+        new.save_pretrained(tmp_path)
+    assert next(calls) > step
+    assert_equal(tmp_path, new)
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"]
+
+
+def test_a_save_while_a_checkpoint_is_opened_gives_the_new_one_whole(models, tmp_path, monkeypatch):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    open_source, saves = huggingface.open_source, iter([new])
+
+    def save_first(directory):
+        # config.json has been read, the weights have not.
+        for model in saves:
+            model.save_pretrained(directory)
+        return open_source(directory)
+
+    monkeypatch.setattr(huggingface, "open_source", save_first)
+    assert_equal(tmp_path, new)
+
+
+def test_weights_of_a_later_save_are_not_read_into_a_model_of_the_one_before(models, tmp_path):
+    old, new = models
+    old.save_pretrained(tmp_path)
+    checkpoint = kbi.checkpoints.open_checkpoint(tmp_path)
+    new.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"was saved anew while it was read \(.* is another file now\): read it again"):
+        checkpoint.read("pooler/kernel")
+    with pytest.raises(ValueError, match=r"was saved anew while it was read"):
+        assert checkpoint.tokenizer
+    assert_equal(tmp_path, new)
+
+
+def test_a_log_in_the_directory_of_a_checkpoint_may_grow_while_it_is_read(models, tmp_path):
+    models[0].save_pretrained(tmp_path)
+    checkpoint = kbi.checkpoints.open_checkpoint(tmp_path)
+    (tmp_path / "metrics.jsonl").write_text("{}")
+    assert checkpoint.read("pooler/kernel").shape == (15, 15)
+
+
+def test_folders_of_a_save_take_their_places_over_those_of_the_one_before(tmp_path):
+    for text in ("old", "new"):
+        with atomic_directory.replaced_together(tmp_path, lambda new: ()) as target:
+            (target / "1_Pooling").mkdir()
+            (target / "1_Pooling" / "config.json").write_text(text)
+    assert (tmp_path / "1_Pooling" / "config.json").read_text() == "new"
+    assert os.listdir(tmp_path) == ["1_Pooling"]
+
+
+def test_a_folder_that_is_a_link_is_not_written_through(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    written = tmp_path / "checkpoint" / atomic_directory.WRITTEN
+    (written / "1_Pooling").mkdir(parents=True)
+    (written / "1_Pooling" / "config.json").write_text("{}")
+    (tmp_path / "checkpoint" / "1_Pooling").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"1_Pooling is a link"):
+        atomic_directory.finish(tmp_path / "checkpoint")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_refused_save_leaves_no_directory_behind(tmp_path):
+    with pytest.raises(ValueError), atomic_directory.replaced_together(tmp_path / "new", lambda new: ()):
+        raise ValueError
+    assert not (tmp_path / "new").exists()

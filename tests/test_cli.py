@@ -1,0 +1,134 @@
+"""The command line: its commands, recipes by name, exit codes, and the environment that a command needs."""
+
+import dataclasses
+import importlib
+import os
+import subprocess
+import sys
+import typing
+
+import keras
+import pytest
+
+from keras_bert_impl import cli, startup
+from keras_bert_impl.training import runs
+
+once = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the same on every backend")
+
+
+@dataclasses.dataclass
+class MixConfig:
+    """Mixes paint."""
+
+    GROUPS: typing.ClassVar = {"the colour": ("red", "blue")}
+
+    output: str
+    red: float = 0.5
+    blue: float = 0.5
+    verify: bool = False
+
+
+@once
+def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "COMMANDS", {n: c for n, c in cli.COMMANDS.items() if n != "plan-tpu"})
+    for name, command in cli.COMMANDS.items():
+        assert f"  {name} " in cli.overview()
+        module = importlib.import_module(f"keras_bert_impl.{command.module}")
+        config = getattr(module, command.configuration)
+        with pytest.raises(SystemExit) as ended:
+            runs.parse(config, ["--help"], f"keras-bert {name}", command.positional)
+        printed = capsys.readouterr().out
+        assert ended.value.code == 0 and printed.startswith(f"usage: keras-bert {name}")
+        for field in dataclasses.fields(config):
+            assert f"--{field.name}" in printed, f"{name}: {field.name}"
+
+
+def test_an_unknown_command_ends_with_2_and_the_list(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["pretrian"])
+    assert ended.value.code == 2
+    assert "no command 'pretrian'" in (printed := capsys.readouterr().err) and "pretrain" in printed
+
+
+def test_options_stand_in_the_group_of_their_class(capsys):
+    with pytest.raises(SystemExit):
+        runs.parse(MixConfig, ["--help"], "paint mix")
+    printed = capsys.readouterr().out
+    assert printed.index("what to work on:") < printed.index("\n  --output OUTPUT") < printed.index("the colour:")
+    assert printed.index("the colour:") < printed.index("--red RED ") < printed.index("--blue BLUE ")
+    assert "usage: paint mix --output OUTPUT [options]" in printed
+
+
+def test_plain_words_in_front_are_the_positional_options():
+    assert runs.parse(MixConfig, ["here", "0.25", "--verify"], positional=("output", "red")) == MixConfig(
+        "here", 0.25, 0.5, True
+    )
+
+
+def test_a_recipe_is_found_by_its_name_and_an_unknown_one_lists_them():
+    assert runs.recipe_path("bert_base/phase_128").is_file()
+    assert runs.recipe_path("bert_base/phase_128.yaml") == runs.recipe_path("bert_base/phase_128")
+    with pytest.raises(ValueError, match=r"bert_bsae is neither .* recipes are bert_base/phase_128, "):
+        runs.recipe_path("bert_bsae")
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"), [(ValueError("no text"), "error: no text"), (OSError("full"), "error: full"), (None, None)]
+)
+def test_what_the_user_can_mend_is_one_line(failure, code):
+    def run(config):
+        if failure:
+            raise failure
+
+    if failure is None:
+        assert runs.main(MixConfig, run, ["--output", "x"]) is None
+        return
+    with pytest.raises(SystemExit) as ended:
+        runs.main(MixConfig, run, ["--output", "x"])
+    assert ended.value.code == code
+
+
+def test_an_interrupted_command_ends_with_130(capsys):
+    def run(config):
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended:
+        runs.main(MixConfig, run, ["--output", "x"])
+    assert ended.value.code == 130 and "goes on" in capsys.readouterr().err
+
+
+def test_a_command_for_another_backend_starts_anew_with_it(monkeypatch):
+    calls = []
+    monkeypatch.setattr(os, "execve", lambda *arguments: calls.append(arguments) or sys.exit(0))
+    for name in cli.WITHOUT_CHIPS:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SystemExit):
+        cli.main(["plan-tpu", "--topology", "v5e:2x2"])
+    ((_, words, environment),) = calls
+    assert words[1:] == ["-m", "keras_bert_impl", "plan-tpu", "--topology", "v5e:2x2"]
+    assert environment["KERAS_BACKEND"] == "jax" and environment["JAX_PLATFORMS"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen"), [(("tensorflow", "jax"), "tensorflow"), (("jax", "torch"), "jax"), (("torch",), "torch")]
+)
+def test_without_a_word_the_first_installed_backend_computes(monkeypatch, tmp_path, installed, chosen):
+    monkeypatch.delenv("KERAS_BACKEND")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in installed else None)
+    startup.choose_backend()
+    assert os.environ["KERAS_BACKEND"] == chosen
+
+
+def test_no_backend_at_all_is_said_with_the_remedy(monkeypatch, tmp_path):
+    monkeypatch.delenv("KERAS_BACKEND")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'keras_bert_impl\[tensorflow\]'"):
+        startup.choose_backend()
+
+
+@once
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "keras_bert_impl", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("keras_bert_impl ") and done.stderr == ""

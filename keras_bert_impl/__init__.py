@@ -4,7 +4,10 @@ import keras_bert_impl.startup  # noqa: F401  before Keras is imported
 
 from keras_bert_impl import checkpoints, corpora, export, layers, losses, models, optimization, tokenizers
 from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.configurations.distilbert import DistilBertConfig
 from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.distilbert import DistilBertEncoder
+from keras_bert_impl.encoders.families import encoder_from_pretrained
 from keras_bert_impl.models import (
     FeatureTagger,
     MaskedLM,
@@ -22,6 +25,8 @@ from keras_bert_impl.tokenizers import WordPieceTokenizer
 __all__ = [
     "BertConfig",
     "BertEncoder",
+    "DistilBertConfig",
+    "DistilBertEncoder",
     "FeatureTagger",
     "MaskedLM",
     "MultipleChoice",
@@ -35,6 +40,7 @@ __all__ = [
     "WordPieceTokenizer",
     "checkpoints",
     "corpora",
+    "encoder_from_pretrained",
     "export",
     "layers",
     "losses",

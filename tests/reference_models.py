@@ -4,17 +4,20 @@ import pytest
 
 
 def random_model(class_name, config, directory, **their_fields):
-    """A transformers model in the shape of a BertConfig, saved to `directory`.
+    """A transformers model in the shape of a configuration of its family, saved to `directory`.
 
     Every weight is random: biases of 0 and norms of 1, as models start, would hide one taken for another.
     """
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     torch.manual_seed(5)
-    their_config = transformers.BertConfig(**config.to_huggingface(), attn_implementation="eager", **their_fields)
+    their_config = getattr(transformers, type(config).__name__)(
+        **config.to_huggingface(), attn_implementation="eager", **their_fields
+    )
     model = getattr(transformers, class_name)(their_config).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            weight.normal_(1.0 if "LayerNorm.weight" in name else 0.0, 0.2)
+            is_norm = "layernorm.weight" in name.lower().replace("_", "")
+            weight.normal_(1.0 if is_norm else 0.0, 0.2)
     model.save_pretrained(directory)
     return model
 
@@ -33,6 +36,8 @@ def outputs_of(model, batch, **arguments):
     """What a transformers model computes from our arrays; labels as keywords. NumPy arrays by their names."""
     torch = pytest.importorskip("torch")
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
+    if not hasattr(model.config, "type_vocab_size"):
+        del names["segment_ids"]  # of a family without segments
     inputs = {theirs: batch[ours] for ours, theirs in names.items()} | arguments
     with torch.no_grad():
         outputs = model(**{name: torch.as_tensor(array, dtype=torch.long) for name, array in inputs.items()})

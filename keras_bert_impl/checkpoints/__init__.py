@@ -19,7 +19,9 @@ __all__ = [
 
 
 def open_checkpoint(path):
-    """The checkpoint of a directory of any format, of "hf://owner/name" or of a published name: `tables.Checkpoint`.
+    """The checkpoint of a directory of any format, of "hf://owner/name" or of a published name.
+
+    Returns: a `tensor_tables.Checkpoint`.
 
     One that is open already is given back, so that `from_pretrained` takes what `grow` made.
 

@@ -7,6 +7,7 @@ written files gives, so that a setting which is added later is compared, too.
 
 import warnings
 
+from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.distribution import to_numpy
 
 # Settings that no output of the written model depends on: where new heads start, and how fit() masks texts. The id of
@@ -21,8 +22,8 @@ def check_weights(model, rows, form):
     Updates of LoRA that are zero, as `merge_lora` leaves them, have no influence and need no place.
 
     Args:
-        model: a BertEncoder or one of the models over it.
-        rows: the format's table, as in `tables.Checkpoint`.
+        model: an encoder or one of the models over it.
+        rows: the format's table, as in `tensor_tables.Checkpoint`.
         form: the name of the format, for the message.
 
     Raises: ValueError naming the weights, or for a quantized model.
@@ -46,9 +47,9 @@ def check_settings(model, tokenizer, open_written, form):
     """Refuses a model whose settings are not those that its written checkpoint is read with.
 
     Args:
-        model: a BertEncoder or one of the models over it.
+        model: an encoder or one of the models over it.
         tokenizer: the one that was written; None if there is none.
-        open_written: function that gives the `tables.Checkpoint` of what was written.
+        open_written: function that gives the `tensor_tables.Checkpoint` of what was written.
         form: the name of the format, for the message.
 
     Raises: ValueError naming each setting, its value, and the value that would be read.
@@ -78,6 +79,12 @@ def check_not_quantized(model):
             "no place for the scales of such weights: keep it with model.save('model.keras'), or save the checkpoint "
             "before quantize()."
         )
+
+
+def check_is_bert(encoder, form):
+    """Raises ValueError for an encoder of another family than BERT, of a format that has no other."""
+    if not isinstance(encoder.config, BertConfig):
+        raise ValueError(f"{form} has no {encoder.config.family}: save it by save_pretrained, as Hugging Face does.")
 
 
 def _idle_updates(weights):

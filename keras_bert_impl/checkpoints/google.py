@@ -63,24 +63,24 @@ HEAD_ROWS = (
     ("span_head/bias", ("cls/squad/output_bias",), SAME),
 )
 # The models that Google's code has, by Hugging Face's names.
-ARCHITECTURES = (
-    "BertModel",
-    "BertForPreTraining",
-    "BertForMaskedLM",
-    "BertForNextSentencePrediction",
-    "BertForSequenceClassification",
-    "BertForQuestionAnswering",
+TASKS = (
+    "Model",
+    "ForPreTraining",
+    "ForMaskedLM",
+    "ForNextSentencePrediction",
+    "ForSequenceClassification",
+    "ForQuestionAnswering",
 )
 
 
-def table(num_layers):
-    """Rows (path of our weight, names of their variables, Transform) for every weight a BERT of this depth can have."""
-    blocks = tensor_tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert/encoder/layer_{}/")
+def table(config):
+    """Rows (path of our weight, names of their variables, Transform) for every weight that a BERT can have."""
+    blocks = tensor_tables.in_blocks(BLOCK_ROWS, config.num_layers, "block_{}/", "bert/encoder/layer_{}/")
     return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
 
 
 def open_checkpoint(directory):
-    """Opens a directory with bert_config.json, vocab.txt and a TF1 checkpoint; see `tables.Checkpoint`.
+    """Opens a directory with bert_config.json, vocab.txt and a TF1 checkpoint; see `tensor_tables.Checkpoint`.
 
     The checkpoint is bert_model.ckpt, or the only one in the directory. Whether the vocabulary is lower-cased says
     tokenizer_config.json, which `save` writes, or else the name of the directory, as Google gives it: "uncased" in it,
@@ -112,7 +112,7 @@ def open_checkpoint(directory):
     if "output_weights" in source.shapes:
         names = huggingface.class_names(content, source.shapes["output_weights"][0])
     length = huggingface.sequence_length(directory, config)
-    return tensor_tables.Checkpoint(config, table(config.num_layers), source, lambda: tokenizer, length, names)
+    return tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer, length, names)
 
 
 def is_lowercase(name):
@@ -121,7 +121,7 @@ def is_lowercase(name):
 
 
 def open_source(directory):
-    """The variables of a TF1 checkpoint as a `tables.Source`, those of its optimizer left out."""
+    """The variables of a TF1 checkpoint as a `tensor_tables.Source`, those of its optimizer left out."""
     prefixes = sorted(path.with_suffix("") for path in directory.glob("*.index"))
     if not prefixes:
         raise ValueError(f"{directory} holds bert_config.json but no checkpoint: {CHECKPOINT}.index is missing.")
@@ -166,8 +166,9 @@ def save(model, directory, tokenizer=None):
     completeness.check_not_quantized(model)
     encoder = getattr(model, "encoder", model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
-    config, rows = encoder.config.to_google(), table(encoder.config.num_layers)  # first, since it may refuse
-    if huggingface.architecture_of(model) not in ARCHITECTURES:
+    completeness.check_is_bert(encoder, FORM)
+    config, rows = encoder.config.to_google(), table(encoder.config)  # first, since it may refuse
+    if huggingface.task_of(model) not in TASKS:
         raise ValueError(
             f"{FORM} has no model with the head of a {type(model).__name__}. Save model.encoder to leave the head out, "
             "or keep everything by save_pretrained."

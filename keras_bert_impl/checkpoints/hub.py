@@ -6,6 +6,7 @@ import typing
 import huggingface_hub
 
 from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.configurations.distilbert import DistilBertConfig
 
 SCHEME = "hf://"
 # Weights as safetensors where a repository has them; the pickles only where it has not.
@@ -23,16 +24,17 @@ class Published(typing.NamedTuple):
     num_heads: int
     vocabulary_size: int
     cased: bool
+    config_class: type = BertConfig
 
     @property
     def num_parameters(self):
-        """Weights of the encoder with its pooler."""
+        """Weights of the encoder, with its pooler where it has one."""
         shape = (self.vocabulary_size, self.hidden_size, self.num_layers, self.num_heads)
-        return BertConfig(*shape).count_parameters()
+        return self.config_class(*shape).count_parameters()
 
 
 UNCASED, CASED = (30522, False), (28996, True)
-BASE, LARGE = (12, 768, 12), (24, 1024, 16)
+BASE, LARGE, HALF = (12, 768, 12), (24, 1024, 16), (6, 768, 12)
 # Devlin et al. 2019, and https://github.com/google-research/bert for those that came after the paper.
 PUBLISHED = (
     *(
@@ -55,6 +57,15 @@ PUBLISHED = (
         for layers in (2, 4, 6, 8, 10, 12)
         for width in (128, 256, 512, 768)
         for name in (f"bert_uncased_L-{layers}_H-{width}_A-{width // 64}",)
+    ),
+    # Sanh et al. 2019.
+    *(
+        Published(name, f"distilbert/{name}", *HALF, *vocabulary, DistilBertConfig)
+        for name, vocabulary in (
+            ("distilbert-base-uncased", UNCASED),
+            ("distilbert-base-cased", CASED),
+            ("distilbert-base-multilingual-cased", (119547, True)),
+        )
     ),
 )
 

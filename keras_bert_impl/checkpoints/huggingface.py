@@ -1,7 +1,7 @@
 """Checkpoint directories in Hugging Face's layout: config.json, model.safetensors, vocab.txt, tokenizer_config.json.
 
-One table says which of our weights is which of their tensors; it is read in one direction to load and in the other
-to save. Nothing in a checkpoint is executed.
+One table a family says which of our weights is which of their tensors; it is read in one direction to load and in the
+other to save. Nothing in a checkpoint is executed.
 """
 
 import functools
@@ -10,90 +10,49 @@ import pathlib
 
 import safetensors.numpy
 
-from keras_bert_impl.checkpoints import completeness, sentence_transformers, tensor_tables
+from keras_bert_impl.checkpoints import (
+    completeness,
+    huggingface_bert,
+    huggingface_distilbert,
+    sentence_transformers,
+    tensor_tables,
+)
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
-from keras_bert_impl.checkpoints.tensor_tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
-from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
-EMBEDDING_ROWS = (
-    ("token_embedding/embeddings", ("bert.embeddings.word_embeddings.weight",), SAME),
-    ("position_embedding/embeddings", ("bert.embeddings.position_embeddings.weight",), SAME),
-    ("segment_embedding/embeddings", ("bert.embeddings.token_type_embeddings.weight",), SAME),
-    ("embeddings_norm/gamma", ("bert.embeddings.LayerNorm.weight",), SAME),
-    ("embeddings_norm/beta", ("bert.embeddings.LayerNorm.bias",), SAME),
-)
-_QUERY_KEY_VALUE = ("query", "key", "value")
-BLOCK_ROWS = (
-    (
-        "attention/query_key_value/kernel",
-        tuple(f"attention.self.{n}.weight" for n in _QUERY_KEY_VALUE),
-        FUSED_TRANSPOSED,
-    ),
-    ("attention/query_key_value/bias", tuple(f"attention.self.{n}.bias" for n in _QUERY_KEY_VALUE), FUSED),
-    ("attention/output/kernel", ("attention.output.dense.weight",), TRANSPOSED),
-    ("attention/output/bias", ("attention.output.dense.bias",), SAME),
-    ("attention_norm/gamma", ("attention.output.LayerNorm.weight",), SAME),
-    ("attention_norm/beta", ("attention.output.LayerNorm.bias",), SAME),
-    ("intermediate/kernel", ("intermediate.dense.weight",), TRANSPOSED),
-    ("intermediate/bias", ("intermediate.dense.bias",), SAME),
-    ("output/kernel", ("output.dense.weight",), TRANSPOSED),
-    ("output/bias", ("output.dense.bias",), SAME),
-    ("output_norm/gamma", ("output.LayerNorm.weight",), SAME),
-    ("output_norm/beta", ("output.LayerNorm.bias",), SAME),
-)
-HEAD_ROWS = (
-    ("pooler/kernel", ("bert.pooler.dense.weight",), TRANSPOSED),
-    ("pooler/bias", ("bert.pooler.dense.bias",), SAME),
-    ("masked_lm_head/transform/kernel", ("cls.predictions.transform.dense.weight",), TRANSPOSED),
-    ("masked_lm_head/transform/bias", ("cls.predictions.transform.dense.bias",), SAME),
-    ("masked_lm_head/norm/gamma", ("cls.predictions.transform.LayerNorm.weight",), SAME),
-    ("masked_lm_head/norm/beta", ("cls.predictions.transform.LayerNorm.bias",), SAME),
-    ("masked_lm_head/output_bias", ("cls.predictions.bias",), SAME),
-    ("next_sentence_head/kernel", ("cls.seq_relationship.weight",), TRANSPOSED),
-    ("next_sentence_head/bias", ("cls.seq_relationship.bias",), SAME),
-    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
-    ("classifier/bias", ("classifier.bias",), SAME),
-    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
-    ("span_head/bias", ("qa_outputs.bias",), SAME),
-)
-ARCHITECTURES = {
-    "BertEncoder": "BertModel",
-    "Pretrainer": "BertForPreTraining",
-    "MaskedLM": "BertForMaskedLM",
-    "NextSentencePredictor": "BertForNextSentencePrediction",
-    "TextClassifier": "BertForSequenceClassification",
-    "TextRegressor": "BertForSequenceClassification",
-    "TokenClassifier": "BertForTokenClassification",
-    "QuestionAnswerer": "BertForQuestionAnswering",
-    "MultipleChoice": "BertForMultipleChoice",
-    "TextEmbedder": "BertModel",
+FAMILIES = {
+    family.config_class.model_type: family for family in (huggingface_bert.FAMILY, huggingface_distilbert.FAMILY)
+}
+# What our models are in transformers: the end of a class name there, as in BertForMaskedLM.
+TASKS = {
+    "Encoder": "Model",
+    "Pretrainer": "ForPreTraining",
+    "MaskedLM": "ForMaskedLM",
+    "NextSentencePredictor": "ForNextSentencePrediction",
+    "TextClassifier": "ForSequenceClassification",
+    "TextRegressor": "ForSequenceClassification",
+    "TokenClassifier": "ForTokenClassification",
+    "QuestionAnswerer": "ForQuestionAnswering",
+    "MultipleChoice": "ForMultipleChoice",
+    "TextEmbedder": "Model",
 }
 FORM = "Hugging Face's format"
-# Architectures whose `classifier` scores named classes.
-CLASSIFIERS = ("BertForSequenceClassification", "BertForTokenClassification")
+# Tasks whose `classifier` scores named classes.
+CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # A new file on the left makes the old ones on the right void: another library would read them first, or in its place.
 SUPERSEDED = {
     "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*"),
     "vocab.txt": ("tokenizer.json", "added_tokens.json", "special_tokens_map.json"),
 }
-# Tensors that say nothing of their own: copies of tied weights, and positions 0, 1, 2, ...
-REDUNDANT = (
-    "cls.predictions.decoder.weight",
-    "cls.predictions.decoder.bias",
-    "bert.embeddings.position_ids",
-    "bert.embeddings.token_type_ids",
-)
 
 
-def table(num_layers):
-    """Rows (path of our weight, names of their tensors, Transform) for every weight a BERT of this depth can have."""
-    blocks = tensor_tables.in_blocks(BLOCK_ROWS, num_layers, "block_{}/", "bert.encoder.layer.{}.")
-    return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
+def table(config):
+    """Rows (path of our weight, names of their tensors, Transform) for every weight that a model can have."""
+    return FAMILIES[config.model_type].rows(config.num_layers)
 
 
 def save(model, directory, tokenizer=None):
@@ -101,7 +60,7 @@ def save(model, directory, tokenizer=None):
     sentence-transformers.
 
     Args:
-        model: a BertEncoder or one of the models over it.
+        model: an encoder or one of the models over it.
         directory: made if missing. The checkpoint's files are replaced together, when all are written; others stay.
         tokenizer: goes along; default is the model's, where it has one.
 
@@ -109,14 +68,26 @@ def save(model, directory, tokenizer=None):
     """
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
-    architecture, rows = architecture_of(model), table(encoder.config.num_layers)
+    family, task, rows = FAMILIES[encoder.config.model_type], task_of(model), table(encoder.config)
+    if task not in family.tasks:
+        raise ValueError(
+            f"{FORM} has no {family.name}{task}, which a {type(model).__name__} would be: save model.encoder to leave "
+            "the head out, or keep everything by model.save('model.keras')."
+        )
     completeness.check_weights(model, rows, FORM)
-    # A bare BertModel has no prefix, and a pooler always, which a TextEmbedder does not use.
-    prefix, holder = ("", encoder) if architecture == "BertModel" else ("bert.", model)
-    tensors = {name.replace("bert.", prefix): array for name, array in tensor_tables.tensors(holder, rows).items()}
+    # A bare model has no prefix, and BERT's a pooler always, which a TextEmbedder does not use.
+    prefix, holder = ("", encoder) if task == "Model" else (family.prefix, model)
+    tensors = {
+        (prefix + name.removeprefix(family.prefix) if name.startswith(family.prefix) else name): array
+        for name, array in tensor_tables.tensors(holder, rows).items()
+    }
     if not is_chief():
         return  # of several processes all have given their parts of the weights; one writes
-    config = {"architectures": [architecture], **encoder.config.to_huggingface(), **_head_config(model)}
+    config = {
+        "architectures": [family.name + task],
+        **encoder.config.to_huggingface(),
+        **_head_config(model, family.dropout_key),
+    }
     pools = hasattr(model, "pooling")
     with replaced_together(directory, lambda new: _superseded(new, pools)) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
@@ -128,27 +99,24 @@ def save(model, directory, tokenizer=None):
         completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)
 
 
-def architecture_of(model):
-    """The name of a model's class in Hugging Face transformers."""
-    architecture = ARCHITECTURES[kind_of(type(model))]
-    return architecture if getattr(model, "next_sentence", True) else "BertForMaskedLM"
+def task_of(model):
+    """What a model is in transformers: the end of its class name there."""
+    return TASKS[kind_of(type(model))] if getattr(model, "next_sentence", True) else "ForMaskedLM"
 
 
 def kind_of(model_class):
-    """Which of the models of ARCHITECTURES a class is, or inherits from, by its name.
+    """Which of the models of TASKS a class is, or inherits from, by its name.
 
     Raises: ValueError for a class that is none of them.
     """
-    found = next((parent.__name__ for parent in model_class.__mro__ if parent.__name__ in ARCHITECTURES), None)
+    found = next((parent.__name__ for parent in model_class.__mro__ if parent.__name__ in TASKS), None)
     if found is None:
-        raise ValueError(
-            f"{model_class.__name__} is none of {', '.join(ARCHITECTURES)}: a checkpoint is of one of them."
-        )
+        raise ValueError(f"{model_class.__name__} is none of {', '.join(TASKS)}: a checkpoint is of one of them.")
     return found
 
 
 def open_checkpoint(directory):
-    """Opens a checkpoint directory; see `tables.Checkpoint`.
+    """Opens a checkpoint directory; see `tensor_tables.Checkpoint`.
 
     Raises: ValueError if a file is missing or damaged, or weights, configuration and vocabulary do not agree, naming
         file and tensor with both shapes.
@@ -157,46 +125,51 @@ def open_checkpoint(directory):
     path = directory / "config.json"
     if not path.is_file():
         raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")
-    config, content = BertConfig.from_huggingface(path), read_json(path)
-    source = open_source(directory)
-    _check_agreement(source, config)
+    content = read_json(path)
+    model_type = content.get("model_type", "bert")
+    if model_type not in FAMILIES:
+        raise ValueError(f"{path}: model_type is {model_type!r}; known are {', '.join(FAMILIES)}.")
+    family = FAMILIES[model_type]
+    config = family.config_class.from_huggingface(path)
+    source = open_source(directory, family)
+    _check_agreement(source, config, family)
     architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
-    dropout_rate = content.get("classifier_dropout")
+    dropout_rate = content.get(family.dropout_key)
     return tensor_tables.Checkpoint(
         config,
-        table(config.num_layers),
+        table(config),
         source,
         read_tokenizer,
         sequence_length(directory, config),
-        _class_names(content, source.shapes, architecture),
+        _class_names(content, source.shapes, tensor_tables.task_in(architecture)),
         architecture,
         {} if dropout_rate is None else {"dropout_rate": dropout_rate},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
     )
 
 
-def _check_agreement(source, config):
-    width = config.hidden_size
+def _check_agreement(source, config, family):
     expected = {
-        "bert.embeddings.word_embeddings.weight": (config.vocabulary_size, width),
-        "bert.embeddings.position_embeddings.weight": (config.max_length, width),
-        "bert.embeddings.token_type_embeddings.weight": (config.num_segments, width),
+        name: tensor_tables.encoder_shape(config, path)
+        for path, (name,), _ in family.embedding_rows
+        if path.endswith("_embedding/embeddings")
     }
     tensor_tables.check_shapes(source, expected, "config.json")
-    blocks = {name.split(".")[3] for name in source.shapes if name.startswith("bert.encoder.layer.")}
+    before, after = family.block.split("{}")
+    blocks = {name.removeprefix(before).split(after)[0] for name in source.shapes if name.startswith(before)}
     if len(blocks) != config.num_layers:
         raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
 
 
-def _class_names(content, shapes, architecture):
+def _class_names(content, shapes, task):
     """The class names of a classifier in order; None if there is none, or it is a regressor's."""
-    if "classifier.weight" not in shapes or architecture not in (*CLASSIFIERS, None):
+    if "classifier.weight" not in shapes or task not in (*CLASSIFIERS, None):
         return None
     num_classes = shapes["classifier.weight"][0]
     kind = content.get("problem_type")
     # transformers takes a sequence "classifier" of one column for a regressor, unless it says that it is none.
-    if kind == "regression" or (kind is None and num_classes == 1 and architecture != CLASSIFIERS[1]):
+    if kind == "regression" or (kind is None and num_classes == 1 and task != CLASSIFIERS[1]):
         return None
     return class_names(content, num_classes)
 
@@ -209,7 +182,7 @@ def class_names(content, num_classes):
 
 
 def _read_pooling(directory, content, config, read_tokenizer):
-    """What the checkpoint says of a TextEmbedder's arguments; see `tables.Checkpoint`."""
+    """What the checkpoint says of a TextEmbedder's arguments; see `tensor_tables.Checkpoint`."""
     if (directory / sentence_transformers.MODULES).is_file():
         return sentence_transformers.read(directory, config, read_tokenizer)
     return {name: content[name] for name in ("pooling", "normalize") if content.get(name) is not None}
@@ -235,8 +208,8 @@ def sequence_length(directory, config):
     return length if isinstance(length, int) and 0 < length <= config.max_length else None
 
 
-def open_source(directory):
-    """The tensors of a checkpoint as a `tables.Source`, by the names of today's BertForPreTraining.
+def open_source(directory, family):
+    """The tensors of a checkpoint as a `Source`, by the names that today's transformers gives them under a head.
 
     Reads model.safetensors, its shards by their index, or pytorch_model.bin, in that order.
 
@@ -250,28 +223,27 @@ def open_source(directory):
         ("pytorch_model.bin.index.json", lambda path: [open_torch_file(shard) for shard in _shards(path)]),
     ):
         if (directory / name).is_file():
-            return _merge(directory / name, open_files(directory / name))
+            return _merge(directory / name, open_files(directory / name), family)
     raise ValueError(
         f"{directory / 'model.safetensors'} not found: a checkpoint directory holds config.json and "
         "model.safetensors, or pytorch_model.bin."
     )
 
 
-def standard_name(name):
-    """Their tensor name with prefix and LayerNorm spelling as in today's BertForPreTraining."""
+def standard_name(name, family):
+    """Their tensor name with prefix and LayerNorm spelling as in today's models with a head."""
     name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-    return f"bert.{name}" if name.startswith(("embeddings.", "encoder.", "pooler.")) else name
+    return f"{family.prefix}{name}" if name.startswith(family.bare_beginnings) else name
 
 
-def _merge(path, sources):
+def _merge(path, sources, family):
     """Several files as one Source of standard names; `path` is what messages name."""
     shapes, kinds, readers = {}, {}, {}
     for source in sources:
-        for name, shape in source.shapes.items():
-            if standard_name(name) not in REDUNDANT:
-                shapes[standard_name(name)] = shape
-                kinds[standard_name(name)] = source.kinds[name]
-                readers[standard_name(name)] = (source.read, name)
+        for stored, shape in source.shapes.items():
+            name = standard_name(stored, family)
+            if name not in family.redundant:
+                shapes[name], kinds[name], readers[name] = shape, source.kinds[stored], (source.read, stored)
 
     def read(name):
         read_from, stored = readers[name]
@@ -293,7 +265,7 @@ def _shards(index):
     return [index.parent / name for name in names]
 
 
-def _head_config(model):
+def _head_config(model, dropout_key):
     """What config.json says of a model's head."""
     names = getattr(model, "class_names", None)
     if kind_of(type(model)) == "TextRegressor":
@@ -303,7 +275,7 @@ def _head_config(model):
         # Which sentence-transformers does not have; other ways stand in its files.
         fields = {"pooling": model.pooling, "normalize": model.normalize}
     if hasattr(model, "dropout_rate"):
-        fields["classifier_dropout"] = model.dropout_rate
+        fields[dropout_key] = model.dropout_rate
     if kind_of(type(model)) == "TextRegressor":
         fields["problem_type"] = "regression"
     elif names is not None and len(names) == 1:

@@ -90,7 +90,7 @@ def is_here(directory):
 
 
 def open_checkpoint(directory):
-    """Opens a preset directory; see `tables.Checkpoint`.
+    """Opens a preset directory; see `tensor_tables.Checkpoint`.
 
     Raises: ValueError if it is not a BertBackbone, is damaged, or weights and configuration do not agree.
     """
@@ -116,7 +116,7 @@ def open_checkpoint(directory):
 
 
 def open_source(path):
-    """The arrays of a model.weights.h5 as a `tables.Source`. Raises ValueError if the file is damaged."""
+    """The arrays of a model.weights.h5 as a `tensor_tables.Source`. Raises ValueError if the file is damaged."""
     shapes = {}
     try:
         with h5py.File(path) as file:
@@ -141,6 +141,7 @@ def save(model, directory, tokenizer=None):
     """
     completeness.check_not_quantized(model)
     encoder = getattr(model, "encoder", model)
+    completeness.check_is_bert(encoder, FORM)
     config = encoder.config
     if config.activation != "gelu_tanh":
         raise ValueError(

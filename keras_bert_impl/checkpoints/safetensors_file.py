@@ -20,7 +20,7 @@ LARGEST_HEADER = 100_000_000  # as the safetensors library
 
 
 def open_safetensors(path):
-    """A safetensors file as a `tables.Source`; only its header is read.
+    """A safetensors file as a `tensor_tables.Source`; only its header is read.
 
     Raises: ValueError naming file, and tensor where there is one, if the file is damaged or truncated, or a tensor
         is described that does not lie within it.

@@ -48,7 +48,7 @@ def read(directory, config, tokenizer):
 
     Args:
         directory: of the checkpoint.
-        config: its BertConfig.
+        config: its configuration.
         tokenizer: function that gives its WordPieceTokenizer, or None.
 
     Returns: dict of pooling, normalize and, where it is said, sequence_length.

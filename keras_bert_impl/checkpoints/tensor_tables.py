@@ -1,5 +1,6 @@
 """What the checkpoint formats share: tables of names, applied in both directions, and the ledger of a read."""
 
+import re
 import types
 import typing
 import warnings
@@ -8,7 +9,7 @@ from collections.abc import Callable, Mapping
 import keras
 import numpy as np
 
-from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.distribution import to_numpy
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -35,6 +36,39 @@ FUSED_TRANSPOSED = Transform(
 FLOATS = ("F32", "F16", "BF16", "F64")
 
 
+class Family(typing.NamedTuple):
+    """What Hugging Face's format says of one family of encoders.
+
+    Fields:
+        config_class: the configuration.
+        name: what names of its classes begin with: "Bert" of BertForMaskedLM.
+        prefix: what the encoder's tensors begin with in a model with a head: "bert.".
+        bare_beginnings: what they begin with in a model without.
+        embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler is a head's.
+        block: beginning of the tensors of a block, with {} for its number; block_rows: what follows.
+        redundant: tensors that say nothing of their own.
+        tasks: ends of the names of the classes that it has.
+        dropout_key: of config.json, for the dropout before a classifier.
+    """
+
+    config_class: type
+    name: str
+    prefix: str
+    bare_beginnings: tuple
+    embedding_rows: tuple
+    block: str
+    block_rows: tuple
+    head_rows: tuple
+    redundant: tuple
+    tasks: tuple
+    dropout_key: str
+
+    def rows(self, num_layers):
+        """The rows of every weight that an encoder of this depth and its heads can have."""
+        blocks = in_blocks(self.block_rows, num_layers, "block_{}/", self.block)
+        return [*self.embedding_rows, *blocks, *self.head_rows]
+
+
 class Source(typing.NamedTuple):
     """A checkpoint opened for reading, of which nothing but names and shapes has been read.
 
@@ -55,7 +89,7 @@ class Checkpoint(typing.NamedTuple):
     """A checkpoint of any format, opened: small things read, weights not yet.
 
     Fields:
-        config: the BertConfig, found to agree with the tensors' shapes.
+        config: the configuration of its family, found to agree with the tensors' shapes.
         rows: the format's table: (path of our weight, names of their tensors, Transform).
         source: the tensors.
         read_tokenizer: function that gives its WordPieceTokenizer, or None if there is no vocabulary.
@@ -67,7 +101,7 @@ class Checkpoint(typing.NamedTuple):
             sequence_length. Raises ValueError where an embedder would not compute the checkpoint's vectors.
     """
 
-    config: BertConfig
+    config: EncoderConfig
     rows: list
     source: Source
     read_tokenizer: Callable[[], WordPieceTokenizer | None] = lambda: None
@@ -76,6 +110,11 @@ class Checkpoint(typing.NamedTuple):
     architecture: str | None = None
     head_arguments: Mapping[str, object] = types.MappingProxyType({})
     read_pooling: Callable[[], Mapping[str, object]] = dict
+
+    @property
+    def task(self):
+        """The end of `architecture`, whatever the family: "ForMaskedLM", "Model"; None if nothing says."""
+        return task_in(self.architecture)
 
     @property
     def tokenizer(self):
@@ -91,6 +130,12 @@ class Checkpoint(typing.NamedTuple):
         """Its values for our weight of this path, float32."""
         names, transform = next(row[1:] for row in self.rows if row[0] == path)
         return transform.load([self.source.read(name) for name in names])
+
+
+def task_in(architecture):
+    """The end of the name of a class in transformers: "ForMaskedLM" of "BertForMaskedLM"; None if it has none."""
+    found = re.search(r"(For[A-Z]\w*|Model)$", architecture or "")
+    return found and found[0]
 
 
 class Ledger(typing.NamedTuple):
@@ -115,7 +160,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     and are named in one warning. All shapes are compared before a tensor is read.
 
     Args:
-        model: a BertEncoder or one of the models over it.
+        model: an encoder or one of the models over it.
         checkpoint: a Checkpoint.
         except_for: beginnings of paths of our weights, of whole heads.
         report: print the ledger rather than warn.
@@ -209,10 +254,11 @@ def encoder_shape(config, path):
             "intermediate/bias": (inner,),
             "output/kernel": (inner, width),
         }.get(path.split("/", 1)[1], (width,))
+    if path == "segment_embedding/embeddings":
+        return (config.num_segments, width)  # of families that have segments
     return {
         "token_embedding/embeddings": (config.vocabulary_size, width),
         "position_embedding/embeddings": (config.max_length, width),
-        "segment_embedding/embeddings": (config.num_segments, width),
         "embeddings_norm/gamma": (width,),
         "embeddings_norm/beta": (width,),
         "pooler/kernel": (width, width),

@@ -63,7 +63,7 @@ class Opened(typing.NamedTuple):
 
 
 def open_torch_file(path):
-    """A pytorch_model.bin as a `tables.Source`.
+    """A pytorch_model.bin as a `tensor_tables.Source`.
 
     Raises: ValueError if the file is damaged, asks for anything but tensors, or describes one that does not lie within
         its storage.

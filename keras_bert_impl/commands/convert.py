@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.console import say
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.families import build_encoder
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
 # The parts a checkpoint has, and the model of ours that holds them all; the first that fits.
@@ -26,8 +26,8 @@ MODELS = (
     (("span_head/",), models.QuestionAnswerer),
 )
 CLASSIFIERS = {
-    "BertForTokenClassification": models.TokenClassifier,
-    "BertForMultipleChoice": models.MultipleChoice,
+    "ForTokenClassification": models.TokenClassifier,
+    "ForMultipleChoice": models.MultipleChoice,
 }
 
 
@@ -112,7 +112,7 @@ def describe(checkpoint):
 
 def build(checkpoint, encoder_only):
     """The model of ours that holds all of a checkpoint, its weights still random."""
-    encoder = BertEncoder(checkpoint.config)
+    encoder = build_encoder(checkpoint.config)
     if encoder_only:
         return encoder
     for parts, kind in MODELS:
@@ -126,7 +126,7 @@ def build(checkpoint, encoder_only):
     classes = {}
     if checkpoint.class_names is not None:
         classes = {"num_classes": len(checkpoint.class_names), "class_names": checkpoint.class_names}
-    kind = CLASSIFIERS.get(checkpoint.architecture, models.TextClassifier if classes else models.TextRegressor)
+    kind = CLASSIFIERS.get(checkpoint.task, models.TextClassifier if classes else models.TextRegressor)
     return kind(encoder, tokenizer=checkpoint.tokenizer, sequence_length=checkpoint.sequence_length, **classes)
 
 

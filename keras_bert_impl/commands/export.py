@@ -14,30 +14,30 @@ import tensorflow_text  # noqa: F401  the operations of the tokenizer
 
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.console import say
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.families import encoder_from_pretrained
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 # What a checkpoint can serve for; the first is what "auto" means.
 TASKS = {
-    "BertForSequenceClassification": ("classify", "embed"),
-    "BertForTokenClassification": ("label_words", "embed"),
-    "BertForQuestionAnswering": ("answer", "embed"),
-    "BertForMultipleChoice": ("choose", "embed"),
-    "BertForNextSentencePrediction": ("next_sentence", "embed"),
-    "BertForMaskedLM": ("fill_mask", "embed"),
-    "BertForPreTraining": ("fill_mask", "next_sentence", "embed"),
-    "BertModel": ("embed",),
+    "ForSequenceClassification": ("classify", "embed"),
+    "ForTokenClassification": ("label_words", "embed"),
+    "ForQuestionAnswering": ("answer", "embed"),
+    "ForMultipleChoice": ("choose", "embed"),
+    "ForNextSentencePrediction": ("next_sentence", "embed"),
+    "ForMaskedLM": ("fill_mask", "embed"),
+    "ForPreTraining": ("fill_mask", "next_sentence", "embed"),
+    "Model": ("embed",),
 }
-MODELS = {
-    "classify": models.TextClassifier,
-    "regress": models.TextRegressor,
-    "label_words": models.TokenClassifier,
-    "answer": models.QuestionAnswerer,
-    "choose": models.MultipleChoice,
-    "next_sentence": models.NextSentencePredictor,
-    "fill_mask": models.MaskedLM,
-    "embed": BertEncoder,
+LOADERS = {
+    "classify": models.TextClassifier.from_pretrained,
+    "regress": models.TextRegressor.from_pretrained,
+    "label_words": models.TokenClassifier.from_pretrained,
+    "answer": models.QuestionAnswerer.from_pretrained,
+    "choose": models.MultipleChoice.from_pretrained,
+    "next_sentence": models.NextSentencePredictor.from_pretrained,
+    "fill_mask": models.MaskedLM.from_pretrained,
+    "embed": encoder_from_pretrained,
 }
 SENTENCE = "The cat sat on the mat."
 # The inputs of the example that is printed, and the output it shows.
@@ -79,9 +79,7 @@ def run(config):
     """Writes the SavedModel and prints how to call it; returns its signatures."""
     task = choose_task(config)
     tokenizer = WordPieceTokenizer.from_pretrained(config.model)
-    export_saved_model(
-        MODELS[task].from_pretrained(config.model), config.output, tokenizer, config.sequence_length, config.overwrite
-    )
+    export_saved_model(LOADERS[task](config.model), config.output, tokenizer, config.sequence_length, config.overwrite)
     signatures = tf.saved_model.load(config.output).signatures
     say(f"{config.output} serves {config.model}:")
     for name, function in signatures.items():
@@ -93,8 +91,8 @@ def run(config):
 def choose_task(config):
     """The task asked for, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
     checkpoint = checkpoints.open_checkpoint(config.model)
-    architecture, tasks = checkpoint.architecture, TASKS.get(checkpoint.architecture)
-    is_sequence_head = architecture == "BertForSequenceClassification" and checkpoint.has("classifier/")
+    architecture, tasks = checkpoint.architecture, TASKS.get(checkpoint.task)
+    is_sequence_head = checkpoint.task == "ForSequenceClassification" and checkpoint.has("classifier/")
     if is_sequence_head and checkpoint.class_names is None:
         tasks = ("regress", "embed")
     if tasks is None and config.task == "auto":

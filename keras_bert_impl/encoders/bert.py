@@ -2,16 +2,15 @@
 
 import keras
 
-from keras_bert_impl import checkpoints, features
+from keras_bert_impl import features
 from keras_bert_impl.configurations.bert import BertConfig
-from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
-from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
+from keras_bert_impl.encoders.encoder import Encoder, check_options
+from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class BertEncoder(KerasMethodsMixin, keras.Model):
+class BertEncoder(Encoder):
     """The transformer encoder of Devlin et al. 2019, as a functional model.
 
     Args:
@@ -30,6 +29,8 @@ class BertEncoder(KerasMethodsMixin, keras.Model):
     Raises: ValueError for a row longer than `config.max_length`, and for both `rematerialize` and `return_attention`.
     """
 
+    config_class = BertConfig
+
     def __init__(
         self,
         config,
@@ -41,8 +42,7 @@ class BertEncoder(KerasMethodsMixin, keras.Model):
         name="bert_encoder",
         trainable=True,
     ):
-        if rematerialize and return_attention:
-            raise ValueError("return_attention keeps the probabilities that rematerialize does not: leave one out.")
+        check_options(rematerialize, return_attention)
         policy = keras.dtype_policies.get(dtype)
         names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
@@ -98,57 +98,15 @@ class BertEncoder(KerasMethodsMixin, keras.Model):
             outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
         if return_attention:
             outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
-        super().__init__(inputs=inputs, outputs=outputs, name=name, trainable=trainable)
-
-        self.config = config
-        self.packed = packed
-        self.return_hidden_states = return_hidden_states
-        self.return_attention = return_attention
-        self.rematerialize = rematerialize
-        self.dtype_policy = policy
-
-    @property
-    def token_embedding(self):
-        """The `keras.layers.ReversibleEmbedding` that a masked-LM head shares."""
-        return self.get_layer("token_embedding")
-
-    def get_config(self):
-        return {
-            "config": self.config.to_dict(),
-            "packed": self.packed,
-            "return_hidden_states": self.return_hidden_states,
-            "return_attention": self.return_attention,
-            "rematerialize": self.rematerialize,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-            "name": self.name,
-            "trainable": self.trainable,
-            **layer_states(self),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        arguments = {**without_layer_states(config), "config": BertConfig.from_dict(config["config"])}
-        return restore_layer_states(cls(**arguments), config)
-
-    @classmethod
-    def from_pretrained(cls, path, report=False, **arguments):
-        """The encoder of a checkpoint.
-
-        Args:
-            path: a checkpoint directory, "hf://owner/name", or a name that `list_pretrained` prints.
-            report: print which tensors were used, left over and newly initialised.
-            arguments: of the constructor.
-
-        Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
-        """
-        checkpoint = checkpoints.open_checkpoint(path)
-        return build_filled(lambda: cls(checkpoint.config, **arguments), checkpoint, report=report)
-
-    @staticmethod
-    def list_pretrained():
-        """Prints the published checkpoints that `from_pretrained` knows by name."""
-        print(checkpoints.published_table())
-
-    def save_pretrained(self, directory):
-        """Writes `config.json` and `model.safetensors` as Hugging Face's BertModel reads them."""
-        checkpoints.huggingface.save(self, directory)
+        super().__init__(
+            inputs,
+            outputs,
+            name,
+            trainable,
+            config=config,
+            packed=packed,
+            return_hidden_states=return_hidden_states,
+            return_attention=return_attention,
+            rematerialize=rematerialize,
+            dtype=policy,
+        )

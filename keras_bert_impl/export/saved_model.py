@@ -15,7 +15,7 @@ import tempfile
 import keras
 
 from keras_bert_impl import models
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.encoder import Encoder
 from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_config
 
 MODELS = (
@@ -27,7 +27,7 @@ MODELS = (
     models.NextSentencePredictor,
     models.MaskedLM,
     models.TextEmbedder,
-    BertEncoder,
+    Encoder,
 )
 
 
@@ -54,16 +54,16 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
         `answer` (batch,), `begin`, `end` its bytes in the context, `score`, `null_odds` higher for no answer
     TextEmbedder, `serving_default`:
         `vector` (batch, width)
-    BertEncoder, `serving_default`:
-        `pooled_output` and `mean_pooled` (batch, hidden_size), the latter the mean over all tokens of the text,
-        [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
+    An encoder, `serving_default`:
+        `pooled_output`, where it has a pooler, and `mean_pooled` (batch, hidden_size), the latter the mean over all
+        tokens of the text, [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
 
     Trained with JAX or torch, the model is handed to a process of its own that runs TensorFlow.
 
     Args:
         model: one of these.
         directory: written whole or not at all, and may be moved afterwards.
-        tokenizer: a WordPieceTokenizer; None means the model's own, which a BertEncoder does not have.
+        tokenizer: a WordPieceTokenizer; None means the model's own, which an encoder does not have.
         sequence_length: longer texts are cut to so many tokens; None means the model's own, an encoder's max_length.
         overwrite: whether to replace a SavedModel that stands there.
 

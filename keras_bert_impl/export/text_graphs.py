@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert_impl import models
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.encoder import Encoder
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.saved_model import kind_of
 from keras_bert_impl.models.pretrained import tokenizer_from_config
@@ -164,7 +164,7 @@ def masked_lm_signatures(model, tokenizer, sequence_length):
 
 
 def encoder_signatures(model, tokenizer, sequence_length):
-    """Texts to vectors: of the pooler, the mean over tokens, and of each token."""
+    """Texts to vectors: of the pooler, where there is one, the mean over tokens, and of each token."""
     wordpiece = WordPiece(tokenizer)
 
     def embed(text):
@@ -173,8 +173,9 @@ def encoder_signatures(model, tokenizer, sequence_length):
         # A bfloat16 model computes the mean in float32, and so answers: NumPy has no bfloat16.
         vectors = tf.cast(outputs["sequence_output"], tf.float32)  # (batch, length, hidden_size)
         weights = tf.cast(rows["padding_mask"], tf.float32)[..., tf.newaxis]  # (batch, length, 1)
+        pooled = {name: tf.cast(array, tf.float32) for name, array in outputs.items() if name == "pooled_output"}
         return {
-            "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
+            **pooled,
             "mean_pooled": tf.reduce_sum(vectors * weights, axis=1) / tf.reduce_sum(weights, axis=1),
             "sequence_output": vectors,
             "token_ids": rows["token_ids"],
@@ -207,7 +208,7 @@ SIGNATURES = {
     models.NextSentencePredictor: next_sentence_signatures,
     models.MaskedLM: masked_lm_signatures,
     models.TextEmbedder: embedder_signatures,
-    BertEncoder: encoder_signatures,
+    Encoder: encoder_signatures,
 }
 
 

@@ -17,7 +17,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     Args:
         token_embedding: the encoder's `keras.layers.ReversibleEmbedding`; its table is shared, not copied.
-        activation: a name in `layers.activations.ACTIVATIONS`.
+        activation: a name in `kernels.gelu.ACTIVATIONS`.
         layer_norm_epsilon: 1e-12 in Google's code.
         initializer: of the transform's kernel.
 

@@ -19,7 +19,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
     Args:
         num_heads: attention heads; divides the width of the input.
         intermediate_size: inner width of the feed-forward layer. BERT: 4 * width.
-        activation: a name in `layers.activations.ACTIVATIONS`.
+        activation: a name in `kernels.gelu.ACTIVATIONS`.
         dropout_rate: dropout after attention and after feed-forward. BERT: 0.1.
         attention_dropout_rate: dropout on the attention probabilities. BERT: 0.1.
         layer_norm_epsilon: 1e-12 in Google's code.

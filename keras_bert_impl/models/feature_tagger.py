@@ -31,7 +31,7 @@ class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
     """Vectors of a frozen encoder into a two-layer BiLSTM before the classifier (Devlin et al. 2019, section 5.3).
 
     Args:
-        encoder: a BertEncoder; it is frozen, and its dropout is idle.
+        encoder: a BertEncoder, or another family's; it is frozen, and its dropout is idle.
         num_classes: columns of the output.
         features: a key of FEATURES. Weights of a sum are learnt, as in ELMo, and start equal.
         units: of each direction of each LSTM; 768 in the paper.

@@ -34,7 +34,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     `fill_mask` expect `[MASK]` in the texts.
 
     Args:
-        encoder: a BertEncoder; the head continues its graph and shares its token embedding.
+        encoder: a BertEncoder, or another family's; the head continues its graph and shares its token embedding.
         tokenizer: a WordPieceTokenizer; needed for texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         seed: of the masking.

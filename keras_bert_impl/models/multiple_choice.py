@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.features import ENCODER_INPUTS
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
@@ -24,7 +23,7 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
     2019, section 4.4). Compiled as it comes, with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
 
     Args:
-        encoder: a BertEncoder.
+        encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate`, `predict` and `rows` take a pair: texts, and for
             each the list of its choices, equally many for all.
         sequence_length: text and choice are cut to this many tokens; None means the encoder's `max_length`.
@@ -39,10 +38,10 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
         check_vocabulary(tokenizer, encoder)
-        inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in ENCODER_INPUTS}
+        inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in encoder.input}
         rows = {name: FlattenChoices(name=f"flatten_{name}")(array) for name, array in inputs.items()}
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        scores = head_dense(encoder, 1, "classifier")(dropout(encoder(rows)["pooled_output"]))  # (batch * choices, 1)
+        scores = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder(rows))))  # (batch * choices, 1)
         logits = UnflattenChoices(name="unflatten")(scores, inputs["token_ids"])
         super().__init__(inputs=inputs, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy

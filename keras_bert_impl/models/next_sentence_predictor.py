@@ -14,7 +14,7 @@ class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
     with AdamW at 5e-5, cross-entropy and accuracy.
 
     Args:
-        encoder: a BertEncoder.
+        encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take pairs of lists of texts.
         sequence_length: pairs are cut to this many tokens; None means the encoder's `max_length`.
 
@@ -27,7 +27,7 @@ class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):
         check_vocabulary(tokenizer, encoder)
-        logits = head_dense(encoder, 2, "next_sentence_head")(encoder.output["pooled_output"])
+        logits = head_dense(encoder, 2, "next_sentence_head")(encoder.pooled(encoder.output))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder

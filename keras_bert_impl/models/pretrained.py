@@ -3,18 +3,14 @@
 import keras
 
 from keras_bert_impl import checkpoints
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.layers import Dropout
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
-HEADS_NAMED_CLASSIFIER = (
-    "BertForSequenceClassification",
-    "BertForTokenClassification",
-    "BertForMultipleChoice",
-)
+HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
 SHORTEST_ROW = 3
 
 
@@ -96,7 +92,7 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
 
     def build():
-        return cls(BertEncoder(checkpoint.config, dtype=dtype, rematerialize=rematerialize), **arguments)
+        return cls(build_encoder(checkpoint.config, dtype=dtype, rematerialize=rematerialize), **arguments)
 
     return build_filled(build, checkpoint, except_for, report)
 
@@ -106,8 +102,8 @@ def is_for(cls, checkpoint):
 
     Hugging Face calls the heads of four kinds of model `classifier`; transformers takes one for another.
     """
-    kind = checkpoints.huggingface.ARCHITECTURES[checkpoints.huggingface.kind_of(cls)]
-    is_other = checkpoint.architecture in HEADS_NAMED_CLASSIFIER and checkpoint.architecture != kind
+    task = checkpoints.huggingface.TASKS[checkpoints.huggingface.kind_of(cls)]
+    is_other = checkpoint.task in HEADS_NAMED_CLASSIFIER and checkpoint.task != task
     return not is_other and (checkpoint.class_names is not None) == issubclass(cls, ClassesMixin)
 
 

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
@@ -17,7 +17,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
     """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
 
     Args:
-        encoder: a BertEncoder; the heads continue its graph and share its token embedding.
+        encoder: a BertEncoder, or another family's; the heads continue its graph and share its token embedding.
         next_sentence: False leaves that head and its loss out, for rows that are no pairs (Liu et al. 2019). With
             ALBERT's sentence-order labels it learns those.
 
@@ -46,14 +46,15 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         inputs = {**encoder.input, "mask_positions": mask_positions}
         outputs = {"masked_lm_logits": masked_lm_logits}
         if next_sentence:
-            pooled = encoder.output["pooled_output"]  # (batch, hidden_size)
             if encoder.packed:
                 inputs["cls_positions"] = keras.Input((None,), dtype="int32", name="cls_positions")
                 # Gathered as the masked-LM head does: (batch, sequences, hidden_size)
                 gathered = GatherPositions(dtype=policy, name="cls_vectors")(
                     encoder.output["sequence_output"], inputs["cls_positions"]
                 )
-                pooled = encoder.get_layer("pooler")(gathered)
+                pooled = encoder.pool(gathered)
+            else:
+                pooled = encoder.pooled(encoder.output)  # (batch, hidden_size)
             outputs["next_sentence_logits"] = keras.layers.Dense(
                 2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
             )(pooled)
@@ -102,7 +103,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         checkpoint = checkpoints.open_checkpoint(path)
 
         def build():
-            return cls(BertEncoder(checkpoint.config, **arguments), next_sentence=next_sentence)
+            return cls(build_encoder(checkpoint.config, **arguments), next_sentence=next_sentence)
 
         return build_filled(build, checkpoint, report=report)
 

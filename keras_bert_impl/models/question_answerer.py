@@ -18,7 +18,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     Labels are (batch, 2), int: the positions of the answer's first and last token; 0 and 0, [CLS], for no answer.
 
     Args:
-        encoder: a BertEncoder.
+        encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `predict` takes a pair of lists: questions and contexts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
 

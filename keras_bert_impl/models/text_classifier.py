@@ -21,7 +21,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
     with AdamW at 5e-5, cross-entropy on logits and accuracy.
 
     Args:
-        encoder: a BertEncoder.
+        encoder: a BertEncoder, or another family's.
         num_classes: columns of the output.
         tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
@@ -49,7 +49,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         class_names = checked_class_names(class_names, num_classes)
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["pooled_output"]))
+        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output)))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder

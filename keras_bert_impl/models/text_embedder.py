@@ -16,7 +16,7 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
     """One vector a text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
-        encoder: a BertEncoder.
+        encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `predict` takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         pooling: "mean", as Sentence-BERT (Reimers & Gurevych 2019, section 3); "max"; "cls", the first token;

@@ -20,7 +20,7 @@ class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
     Compiled as it comes, with AdamW at 5e-5 and the mean squared error.
 
     Args:
-        encoder: a BertEncoder.
+        encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
@@ -35,7 +35,7 @@ class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_text_regressor"):
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        value = head_dense(encoder, 1, "classifier")(dropout(encoder.output["pooled_output"]))
+        value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output)))
         super().__init__(inputs=encoder.input, outputs=value, name=name)
         self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder

@@ -26,7 +26,7 @@ class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
     are as the labels, or (batch,), one a row.
 
     Args:
-        encoder: a BertEncoder.
+        encoder: a BertEncoder, or another family's.
         num_classes: columns of the output.
         tokenizer: a WordPieceTokenizer; with it `predict` takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.

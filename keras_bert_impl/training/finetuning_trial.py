@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.console import say, verbosity
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
@@ -102,14 +102,14 @@ def build(config, task, class_names, checkpoint, trainable=False):
 
     With `trainable` nothing is, and nothing is said: for the model that is saved.
     """
-    bert = dataclasses.replace(
+    shape = dataclasses.replace(
         checkpoint.config,
         hidden_dropout_rate=config.dropout_rate,
         attention_dropout_rate=config.dropout_rate,
     )
     policy = keras.dtype_policies.get(config.precision)
-    encoder = BertEncoder(bert, dtype=policy, **getattr(task, "encoder_options", {}))
-    model = task.build(encoder, checkpoint.tokenizer, class_names, min(config.sequence_length, bert.max_length))
+    encoder = build_encoder(shape, dtype=policy, **getattr(task, "encoder_options", {}))
+    model = task.build(encoder, checkpoint.tokenizer, class_names, min(config.sequence_length, shape.max_length))
     if not config.from_scratch:
         # The head is always new: the checkpoint's, if it has one, was for another task.
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}

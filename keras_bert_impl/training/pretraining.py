@@ -22,7 +22,7 @@ from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.distribution import Kind
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.models import Pretrainer
 from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
@@ -292,7 +292,7 @@ def schedule_of(config, steps):
 
 def build(config, data, jit_compile, schedule):
     """A new model, compiled to be trained with this learning rate."""
-    encoder = BertEncoder(
+    encoder = build_encoder(
         model_config(config, data),
         packed=data.packed,
         rematerialize=config.gradient_checkpointing,
@@ -312,7 +312,7 @@ def build(config, data, jit_compile, schedule):
 
 
 def model_config(config, data):
-    """The BertConfig asked for: a size with changes, or that of the checkpoint to start from."""
+    """The configuration of the encoder asked for: a size with changes, or that of the checkpoint to start from."""
     dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
     shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
     shape = {name: value for name, value in shape.items() if value is not None}

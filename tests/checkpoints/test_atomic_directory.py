@@ -136,11 +136,11 @@ def test_a_save_while_a_checkpoint_is_opened_gives_the_new_one_whole(models, tmp
     old.save_pretrained(tmp_path)
     open_source, saves = huggingface.open_source, iter([new])
 
-    def save_first(directory):
+    def save_first(directory, family):
         # config.json has been read, the weights have not.
         for model in saves:
             model.save_pretrained(directory)
-        return open_source(directory)
+        return open_source(directory, family)
 
     monkeypatch.setattr(huggingface, "open_source", save_first)
     assert_equal(tmp_path, new)

@@ -200,7 +200,7 @@ def test_weights_without_a_place_are_named(form, config):
     module = format_named(form)
     encoder = kbi.BertEncoder(config)
     encoder.get_layer("pooler").enable_lora(2)
-    rows = module.table(config) if form == "keras_hub" else module.table(config.num_layers)
+    rows = module.table(config)
     completeness.check_weights(encoder, rows, "It")  # while the update is zero
     with_random_weights(encoder)
     with pytest.raises(ValueError, match=r"It has no place for pooler/lora_kernel_a, pooler/lora_kernel_b of this Ber"):
@@ -211,7 +211,7 @@ def test_scales_of_integer_kernels_have_no_place(config):
     encoder = kbi.BertEncoder(config)
     encoder.get_layer("pooler").quantize("int8")
     with pytest.raises(ValueError, match=r"is quantized to int8, and a checkpoint has no place for the scales"):
-        completeness.check_weights(encoder, huggingface.table(config.num_layers), "It")
+        completeness.check_weights(encoder, huggingface.table(config), "It")
 
 
 def test_an_argument_of_a_head_that_no_file_has_is_refused(config, tmp_path, monkeypatch):

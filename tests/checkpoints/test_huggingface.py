@@ -9,6 +9,7 @@ from reference_models import random_model
 
 from keras_bert_impl import BertEncoder, MaskedLM, Pretrainer, checkpoints
 from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl.checkpoints.huggingface_bert import FAMILY
 from keras_bert_impl.tokenizers import write_vocabulary
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
 
@@ -45,7 +46,8 @@ def test_an_encoder_comes_back_weight_for_weight(encoder, checkpoint):
 def test_tensors_have_the_shapes_of_transformers(small_config, encoder, tmp_path):
     encoder.save_pretrained(tmp_path / "ours")
     random_model("BertModel", small_config, tmp_path / "theirs")
-    assert huggingface.open_source(tmp_path / "ours").shapes == huggingface.open_source(tmp_path / "theirs").shapes
+    ours, theirs = (huggingface.open_source(tmp_path / name, FAMILY) for name in ("ours", "theirs"))
+    assert ours.shapes == theirs.shapes
 
 
 def test_query_key_and_value_are_split_from_one_kernel(encoder, checkpoint):

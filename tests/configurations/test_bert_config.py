@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert_impl import BertConfig
-from keras_bert_impl.configurations.bert import HUGGINGFACE_ACTIVATIONS
+from keras_bert_impl.configurations.encoder_config import HUGGINGFACE_ACTIVATIONS
 from keras_bert_impl.kernels.gelu import activation_function
 
 

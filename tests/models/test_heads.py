@@ -1,5 +1,6 @@
-"""The heads of fine-tuning, each against transformers, both ways."""
+"""The heads of fine-tuning, each over each family's encoder against transformers, both ways."""
 
+import dataclasses
 import warnings
 
 import keras
@@ -13,22 +14,32 @@ from keras_bert_impl.checkpoints import huggingface
 
 SPANS = np.array([[1, 3], [0, 0]])
 TOKEN_LABELS = np.array([[-1, 2, 0, 1, -1, 3, -1], [-1, 0, 0, 2, -1, -1, -1]])
-# Their class, ours, arguments for ours from a checkpoint, further fields of their configuration, labels, how theirs
-# are called, and how their logits are arranged as ours.
+# The end of the name of their class, ours, further fields of their configuration, labels.
 HEADS = {
-    "text_classifier": ("BertForSequenceClassification", kbi.TextClassifier, {"num_labels": 3}, np.array([2, 0])),
-    "token_classifier": ("BertForTokenClassification", kbi.TokenClassifier, {"num_labels": 4}, TOKEN_LABELS),
-    "question_answerer": ("BertForQuestionAnswering", kbi.QuestionAnswerer, {}, SPANS),
-    "next_sentence": ("BertForNextSentencePrediction", kbi.NextSentencePredictor, {}, np.array([1, 0])),
+    "text_classifier": ("ForSequenceClassification", kbi.TextClassifier, {"num_labels": 3}, np.array([2, 0])),
+    "token_classifier": ("ForTokenClassification", kbi.TokenClassifier, {"num_labels": 4}, TOKEN_LABELS),
+    "question_answerer": ("ForQuestionAnswering", kbi.QuestionAnswerer, {}, SPANS),
+    "next_sentence": ("ForNextSentencePrediction", kbi.NextSentencePredictor, {}, np.array([1, 0])),
     "text_regressor": (
-        "BertForSequenceClassification",
+        "ForSequenceClassification",
         kbi.TextRegressor,
         {"num_labels": 1, "problem_type": "regression"},
         np.array([0.5, 3.0], "float32"),
     ),
-    "multiple_choice": ("BertForMultipleChoice", kbi.MultipleChoice, {}, np.array([1, 0])),
+    "multiple_choice": ("ForMultipleChoice", kbi.MultipleChoice, {}, np.array([1, 0])),
 }
 head = pytest.mark.parametrize("kind", HEADS)
+# transformers has no next-sentence head for DistilBERT.
+FAMILIES = [("Bert", kind) for kind in HEADS] + [("DistilBert", kind) for kind in HEADS if kind != "next_sentence"]
+head_of_family = pytest.mark.parametrize(("family", "kind"), FAMILIES)
+
+
+@pytest.fixture
+def family_config(family, small_config):
+    """The small configuration, of the family."""
+    config_class = getattr(kbi, f"{family}Config")
+    names = {field.name for field in dataclasses.fields(config_class)}
+    return config_class(**{name: value for name, value in small_config.to_dict().items() if name in names})
 
 
 @pytest.fixture
@@ -56,26 +67,26 @@ def compare(kind, ours, theirs, rows):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@head
-def test_a_checkpoint_of_transformers_gives_its_logits(kind, small_config, rows, tmp_path):
-    class_name, ours, fields, _ = HEADS[kind]
-    theirs = random_model(class_name, small_config, tmp_path, **fields)
+@head_of_family
+def test_a_checkpoint_of_transformers_gives_its_logits(family, kind, family_config, rows, tmp_path):
+    task, ours, fields, _ = HEADS[kind]
+    theirs = random_model(family + task, family_config, tmp_path, **fields)
     compare(kind, ours.from_pretrained(tmp_path), theirs, rows)
 
 
-@head
-def test_what_is_saved_opens_in_transformers(kind, small_config, rows, tmp_path):
-    class_name, ours, fields, _ = HEADS[kind]
-    random_model(class_name, small_config, tmp_path / "theirs", **fields)
+@head_of_family
+def test_what_is_saved_opens_in_transformers(family, kind, family_config, rows, tmp_path):
+    task, ours, fields, _ = HEADS[kind]
+    random_model(family + task, family_config, tmp_path / "theirs", **fields)
     model = ours.from_pretrained(tmp_path / "theirs")
     model.save_pretrained(tmp_path / "ours")
-    compare(kind, model, open_in_transformers(class_name, tmp_path / "ours"), rows)
+    compare(kind, model, open_in_transformers(family + task, tmp_path / "ours"), rows)
 
 
-@head
-def test_the_loss_is_that_of_transformers(kind, small_config, rows, tmp_path):
-    class_name, ours, fields, labels = HEADS[kind]
-    theirs = random_model(class_name, small_config, tmp_path, **fields)
+@head_of_family
+def test_the_loss_is_that_of_transformers(family, kind, family_config, rows, tmp_path):
+    task, ours, fields, labels = HEADS[kind]
+    theirs = random_model(family + task, family_config, tmp_path, **fields)
     model = ours.from_pretrained(tmp_path)
     model.compile(optimizer=model.optimizer, loss=model.loss, **QUICK_STEPS)
     inputs = inputs_of(kind, rows)
@@ -130,8 +141,6 @@ def test_multiple_choice_takes_texts_and_their_choices(small_config, small_token
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last_four"])
 def test_pooling_is_the_formula_and_forgets_padding(pooling, small_config, rows):
-    import dataclasses
-
     config = dataclasses.replace(small_config, num_layers=4)
     encoder = kbi.BertEncoder(config, return_hidden_states=True)
     states = encoder.predict_on_batch(rows)["hidden_states"]  # (batch, 5, 7, 15)
@@ -220,5 +229,5 @@ def test_a_regressor_opens_without_being_told(small_config, tmp_path):
 
 def test_the_table_of_heads_knows_every_model():
     # The tagger over frozen features has no counterpart there, and a file of its own.
-    models = {"BertEncoder", *kbi.models.__all__} - {"FeatureTagger"}
-    assert models == set(huggingface.ARCHITECTURES)
+    models = {"Encoder", *kbi.models.__all__} - {"FeatureTagger"}
+    assert models == set(huggingface.TASKS)

@@ -1,0 +1,139 @@
+"""What the configurations of all families do: check themselves, and read and write Hugging Face's config.json."""
+
+import dataclasses
+import typing
+
+from keras_bert_impl.json_files import read_json
+
+# Hugging Face has several names for either function, by how it is computed; the first of each is the one written.
+HUGGINGFACE_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
+    "relu": "relu",
+}
+ACTIVATION_NAMES = ("gelu", "gelu_tanh", "relu")
+SIZES = ("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "max_length", "num_segments")
+# No encoder is larger in any direction: a damaged or hostile file ends here, before anything of
+# its size is made.
+LARGEST_SIZE = 2**24
+
+
+class EncoderConfig:
+    """Methods of a family's configuration, a frozen dataclass of its fields with these tables.
+
+    Attributes:
+        model_type: of Hugging Face's config.json.
+        family: the family's name, for messages.
+        named_sizes: published names to (layers, width, heads).
+        huggingface_keys: pairs of a field and its key in config.json; the first five must be there.
+        activation_key: the key of `activation`.
+        optional_keys: the same as huggingface_keys, of keys that are passed over where they are missing or null.
+        fixed_values: keys of config.json with the one value that this library computes, which is also the default.
+    """
+
+    model_type: typing.ClassVar[str]
+    family: typing.ClassVar[str]
+    named_sizes: typing.ClassVar[dict]
+    huggingface_keys: typing.ClassVar[tuple]
+    activation_key: typing.ClassVar[str]
+    optional_keys: typing.ClassVar[tuple] = (("pad_id", "pad_token_id"),)
+    fixed_values: typing.ClassVar[dict] = {}
+
+    def __post_init__(self):
+        if self.intermediate_size is None:
+            object.__setattr__(self, "intermediate_size", 4 * self.hidden_size)
+        for name in (name for name in SIZES if hasattr(self, name)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+            if value > LARGEST_SIZE:
+                raise ValueError(f"{name} is {value}, above {LARGEST_SIZE:,}: no {self.family} is so large.")
+        for name in ("hidden_dropout_rate", "attention_dropout_rate", "initializer_range", "layer_norm_epsilon"):
+            if not isinstance(getattr(self, name), int | float):
+                raise ValueError(f"{name} must be a number, not {getattr(self, name)!r}.")
+        for name in ("hidden_dropout_rate", "attention_dropout_rate"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 0 and below 1, not {getattr(self, name)!r}.")
+        for name in ("initializer_range", "layer_norm_epsilon"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}.")
+        if self.hidden_size % self.num_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is not a multiple of num_heads {self.num_heads}: "
+                "every head needs the same whole number of columns."
+            )
+        if self.activation not in ACTIVATION_NAMES:
+            raise ValueError(f"activation {self.activation!r} is unknown; known are {', '.join(ACTIVATION_NAMES)}.")
+        if not isinstance(self.pad_id, int) or not 0 <= self.pad_id < self.vocabulary_size:
+            raise ValueError(f"pad_id {self.pad_id!r} is outside the vocabulary of {self.vocabulary_size}.")
+
+    @classmethod
+    def from_name(cls, name, **overrides):
+        """The published size of this name, with any field replaced by keyword."""
+        if name not in cls.named_sizes:
+            raise ValueError(f"There is no {cls.family} size {name!r}; known are {', '.join(cls.named_sizes)}.")
+        num_layers, hidden_size, num_heads = cls.named_sizes[name]
+        return cls(**{"num_layers": num_layers, "hidden_size": hidden_size, "num_heads": num_heads, **overrides})
+
+    @classmethod
+    def from_dict(cls, fields):
+        """The configuration that `to_dict` wrote."""
+        unknown = sorted(set(fields) - {field.name for field in dataclasses.fields(cls)})
+        if unknown:
+            raise ValueError(f"{cls.__name__} has no field {', '.join(unknown)}.")
+        return cls(**fields)
+
+    def to_dict(self):
+        """Every field by its name: plain numbers and strings."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_huggingface(cls, path):
+        """Reads a Hugging Face `config.json` of this family's `model_type`.
+
+        Raises: ValueError if the model is of another type, or uses what this library does not compute
+            (relative positions, a decoder).
+        """
+        found = read_json(path)
+        if found.get("model_type", cls.model_type) != cls.model_type:
+            raise ValueError(f"{path}: model_type is {found['model_type']!r}, expected {cls.model_type!r}.")
+        for key, value in cls.fixed_values.items():
+            if found.get(key, value) != value:
+                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; {cls.family}'s own is {value!r}.")
+        if found.get("is_decoder"):
+            raise ValueError(f"{path}: is_decoder is true; this library holds encoders only.")
+        return cls.from_json(path, HUGGINGFACE_ACTIVATIONS)
+
+    def to_huggingface(self):
+        """The dict of a Hugging Face `config.json`, without the keys that belong to a head."""
+        activation = next(theirs for theirs, ours in HUGGINGFACE_ACTIVATIONS.items() if ours == self.activation)
+        keys = (*self.huggingface_keys, *self.optional_keys)
+        return {
+            "model_type": self.model_type,
+            **{theirs: getattr(self, ours) for ours, theirs in keys},
+            self.activation_key: activation,
+        }
+
+    @classmethod
+    def from_json(cls, path, activations):
+        """Reads a JSON file with the keys of this family, whose names of activations are keys of `activations`."""
+        found = read_json(path)
+        missing = [theirs for _, theirs in cls.huggingface_keys[:5] if theirs not in found]
+        if missing:
+            raise ValueError(f"{path}: {', '.join(missing)} missing; this is not the configuration of a {cls.family}.")
+        fields = {ours: found[theirs] for ours, theirs in cls.huggingface_keys if theirs in found}
+        activation = found.get(cls.activation_key, "gelu")
+        if not isinstance(activation, str) or activation not in activations:
+            raise ValueError(
+                f"{path}: {cls.activation_key} {activation!r} is unknown; known are {', '.join(activations)}."
+            )
+        fields |= {ours: found[theirs] for ours, theirs in cls.optional_keys if found.get(theirs) is not None}
+        try:
+            return cls(activation=activations[activation], **fields)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error

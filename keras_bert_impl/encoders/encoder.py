@@ -1,0 +1,95 @@
+"""What the encoders of all families can do: be described, loaded, saved, and say what heads need of them."""
+
+import keras
+
+from keras_bert_impl import checkpoints
+from keras_bert_impl.encoders.initialization import build_filled
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
+
+
+class Encoder(KerasMethodsMixin, keras.Model):
+    """Methods of a family's encoder, a functional model whose constructor wires its layers and ends in this one.
+
+    Layers that every family has, by name: `token_embedding`, `embeddings_norm`, `block_0`, `block_1`, ...
+
+    Args:
+        inputs, outputs, name, trainable: of `keras.Model`; outputs are those of `features`.
+        options: the other arguments of the family's constructor, each of which becomes an attribute.
+    """
+
+    config_class = None
+
+    def __init__(self, inputs, outputs, name, trainable, **options):
+        super().__init__(inputs=inputs, outputs=outputs, name=name, trainable=trainable)
+        options["dtype_policy"] = options.pop("dtype")
+        for option, value in options.items():
+            setattr(self, option, value)
+
+    @property
+    def token_embedding(self):
+        """The `keras.layers.ReversibleEmbedding` that a masked-LM head shares."""
+        return self.get_layer("token_embedding")
+
+    def pool(self, vectors):
+        """First tokens' vectors, (..., hidden_size), to those of the same shape that a classifier takes."""
+        return self.get_layer("pooler")(vectors)
+
+    def pooled(self, outputs):
+        """The vectors that a classifier takes, (batch, hidden_size), of what this encoder gave."""
+        if "pooled_output" in outputs:
+            return outputs["pooled_output"]
+        return self.pool(outputs["sequence_output"][:, 0])
+
+    def get_config(self):
+        return {
+            "config": self.config.to_dict(),
+            "packed": self.packed,
+            "return_hidden_states": self.return_hidden_states,
+            "return_attention": self.return_attention,
+            "rematerialize": self.rematerialize,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "name": self.name,
+            "trainable": self.trainable,
+            **layer_states(self),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        arguments = {**without_layer_states(config), "config": cls.config_class.from_dict(config["config"])}
+        return restore_layer_states(cls(**arguments), config)
+
+    @classmethod
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The encoder of a checkpoint.
+
+        Args:
+            path: a checkpoint directory, "hf://owner/name", or a name that `list_pretrained` prints.
+            report: print which tensors were used, left over and newly initialised.
+            arguments: of the constructor.
+
+        Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
+        """
+        checkpoint = checkpoints.open_checkpoint(path)
+        if not isinstance(checkpoint.config, cls.config_class):
+            raise ValueError(
+                f"{checkpoint.source.path} is a {checkpoint.config.family}, not a {cls.config_class.family}: "
+                f"read it with a {checkpoint.config.family.replace('BERT', 'Bert')}Encoder, or with "
+                "keras_bert_impl.encoder_from_pretrained, which takes any family."
+            )
+        return build_filled(lambda: cls(checkpoint.config, **arguments), checkpoint, report=report)
+
+    @staticmethod
+    def list_pretrained():
+        """Prints the published checkpoints that `from_pretrained` knows by name."""
+        print(checkpoints.published_table())
+
+    def save_pretrained(self, directory):
+        """Writes `config.json` and `model.safetensors` as Hugging Face's model of this family reads them."""
+        checkpoints.huggingface.save(self, directory)
+
+
+def check_options(rematerialize, return_attention):
+    """Raises ValueError for both: one keeps the probabilities that the other does not."""
+    if rematerialize and return_attention:
+        raise ValueError("return_attention keeps the probabilities that rematerialize does not: leave one out.")

@@ -1,6 +1,6 @@
 """BERT's tensors as Hugging Face names them."""
 
-from keras_bert_impl.checkpoints.tensor_tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
+from keras_bert_impl.checkpoints.tensor_tables import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
 from keras_bert_impl.configurations.bert import BertConfig
 
 EMBEDDING_ROWS = (
@@ -60,15 +60,6 @@ FAMILY = Family(
         "bert.embeddings.position_ids",
         "bert.embeddings.token_type_ids",
     ),
-    tasks=(
-        "Model",
-        "ForPreTraining",
-        "ForMaskedLM",
-        "ForNextSentencePrediction",
-        "ForSequenceClassification",
-        "ForTokenClassification",
-        "ForQuestionAnswering",
-        "ForMultipleChoice",
-    ),
+    tasks=(*COMMON_TASKS, "ForPreTraining", "ForNextSentencePrediction"),
     dropout_key="classifier_dropout",
 )

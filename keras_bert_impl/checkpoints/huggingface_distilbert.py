@@ -1,6 +1,6 @@
 """DistilBERT's tensors as Hugging Face names them."""
 
-from keras_bert_impl.checkpoints.tensor_tables import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
+from keras_bert_impl.checkpoints.tensor_tables import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
 
 EMBEDDING_ROWS = (
@@ -47,13 +47,6 @@ FAMILY = Family(
     block_rows=BLOCK_ROWS,
     head_rows=HEAD_ROWS,
     redundant=("vocab_projector.weight", "distilbert.embeddings.position_ids"),
-    tasks=(
-        "Model",
-        "ForMaskedLM",
-        "ForSequenceClassification",
-        "ForTokenClassification",
-        "ForQuestionAnswering",
-        "ForMultipleChoice",
-    ),
+    tasks=COMMON_TASKS,
     dropout_key="seq_classif_dropout",
 )

@@ -36,6 +36,17 @@ FUSED_TRANSPOSED = Transform(
 FLOATS = ("F32", "F16", "BF16", "F64")
 
 
+# Ends of the names of classes that transformers has for every family.
+COMMON_TASKS = (
+    "Model",
+    "ForMaskedLM",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+)
+
+
 class Family(typing.NamedTuple):
     """What Hugging Face's format says of one family of encoders.
 

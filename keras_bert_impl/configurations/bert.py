@@ -73,6 +73,7 @@ class BertConfig(EncoderConfig):
     )
     activation_key: typing.ClassVar = "hidden_act"
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    has_pooler: typing.ClassVar = True
     fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
 
     @classmethod
@@ -92,12 +93,3 @@ class BertConfig(EncoderConfig):
             **{theirs: getattr(self, ours) for ours, theirs in self.huggingface_keys},
             self.activation_key: activations[self.activation],
         }
-
-    def count_parameters(self):
-        """Weights of the encoder with its pooler: 109,482,240 for bert-base-uncased."""
-        width, inner = self.hidden_size, self.intermediate_size
-        embeddings = (self.vocabulary_size + self.max_length + self.num_segments) * width + 2 * width
-        attention = 4 * (width * width + width) + 2 * width
-        feed_forward = width * inner + inner + inner * width + width + 2 * width
-        pooler = width * width + width
-        return embeddings + self.num_layers * (attention + feed_forward) + pooler

@@ -42,11 +42,3 @@ class DistilBertConfig(EncoderConfig):
     )
     activation_key: typing.ClassVar = "activation"
     fixed_values: typing.ClassVar = {"sinusoidal_pos_embds": False}
-
-    def count_parameters(self):
-        """Weights of the encoder: 66,362,880 for distilbert-base-uncased."""
-        width, inner = self.hidden_size, self.intermediate_size
-        embeddings = (self.vocabulary_size + self.max_length) * width + 2 * width
-        attention = 4 * (width * width + width) + 2 * width
-        feed_forward = width * inner + inner + inner * width + width + 2 * width
-        return embeddings + self.num_layers * (attention + feed_forward)

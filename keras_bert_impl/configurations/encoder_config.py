@@ -33,6 +33,7 @@ class EncoderConfig:
         huggingface_keys: pairs of a field and its key in config.json; the first five must be there.
         activation_key: the key of `activation`.
         optional_keys: the same as huggingface_keys, of keys that are passed over where they are missing or null.
+        has_pooler: whether the encoder has one.
         fixed_values: keys of config.json with the one value that this library computes, which is also the default.
     """
 
@@ -42,6 +43,7 @@ class EncoderConfig:
     huggingface_keys: typing.ClassVar[tuple]
     activation_key: typing.ClassVar[str]
     optional_keys: typing.ClassVar[tuple] = (("pad_id", "pad_token_id"),)
+    has_pooler: typing.ClassVar[bool] = False
     fixed_values: typing.ClassVar[dict] = {}
 
     def __post_init__(self):
@@ -71,6 +73,15 @@ class EncoderConfig:
             raise ValueError(f"activation {self.activation!r} is unknown; known are {', '.join(ACTIVATION_NAMES)}.")
         if not isinstance(self.pad_id, int) or not 0 <= self.pad_id < self.vocabulary_size:
             raise ValueError(f"pad_id {self.pad_id!r} is outside the vocabulary of {self.vocabulary_size}.")
+
+    def count_parameters(self):
+        """Weights of the encoder, with its pooler where it has one: 109,482,240 for bert-base-uncased."""
+        width, inner = self.hidden_size, self.intermediate_size
+        embeddings = (self.vocabulary_size + self.max_length + getattr(self, "num_segments", 0)) * width + 2 * width
+        attention = 4 * (width * width + width) + 2 * width
+        feed_forward = width * inner + inner + inner * width + width + 2 * width
+        pooler = (width * width + width) * self.has_pooler
+        return embeddings + self.num_layers * (attention + feed_forward) + pooler
 
     @classmethod
     def from_name(cls, name, **overrides):

@@ -2,9 +2,8 @@
 
 import keras
 
-from keras_bert_impl import features
 from keras_bert_impl.configurations.bert import BertConfig
-from keras_bert_impl.encoders.encoder import Encoder, check_options
+from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
 
@@ -44,8 +43,7 @@ class BertEncoder(Encoder):
     ):
         check_options(rematerialize, return_attention)
         policy = keras.dtype_policies.get(dtype)
-        names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
-        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        inputs = encoder_inputs(packed)
         initializer = kernel_initializer(config)
 
         token_embedding = keras.layers.ReversibleEmbedding(
@@ -66,9 +64,7 @@ class BertEncoder(Encoder):
             epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
         )(hidden)
         hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
-        attention_mask = AttentionMask(name="attention_mask")(
-            inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids")
-        )
+        mask = AttentionMask(name="attention_mask")(inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))
 
         hidden_states, attention = [hidden], []
         for index in range(config.num_layers):
@@ -84,7 +80,7 @@ class BertEncoder(Encoder):
                 dtype=policy,
                 name=f"block_{index}",
             )
-            hidden = block(hidden, attention_mask=attention_mask, return_probabilities=return_attention)
+            hidden = block(hidden, attention_mask=mask, return_probabilities=return_attention)
             if return_attention:
                 hidden, probabilities = hidden
                 attention.append(probabilities)

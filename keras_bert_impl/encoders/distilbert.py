@@ -2,9 +2,8 @@
 
 import keras
 
-from keras_bert_impl import features
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
-from keras_bert_impl.encoders.encoder import Encoder, check_options
+from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, TransformerEncoderBlock
 
@@ -15,14 +14,11 @@ class DistilBertEncoder(Encoder):
 
     Differences from BERT: half of its layers; no segments, so that a pair is told apart by [SEP] alone; no pooler,
     in whose place classifiers have a dense ReLU layer of their own, Hugging Face's `pre_classifier`; and their dropout
-    is 0.2, config.json's `seq_classif_dropout`.
-
-    Args: as of BertEncoder.
+    is 0.2, config.json's `seq_classif_dropout`. Arguments and errors are those of BertEncoder.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` have no
             influence: they are an input so that rows of one form serve every family.
     Output: dict of `sequence_output` (batch, length, hidden_size), and what is asked for as of BertEncoder.
-    Raises: as BertEncoder.
     """
 
     config_class = DistilBertConfig
@@ -40,28 +36,23 @@ class DistilBertEncoder(Encoder):
     ):
         check_options(rematerialize, return_attention)
         policy = keras.dtype_policies.get(dtype)
-        names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
-        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        inputs = encoder_inputs(packed)
         initializer = kernel_initializer(config)
 
-        token_embedding = keras.layers.ReversibleEmbedding(
+        hidden = keras.layers.ReversibleEmbedding(
             config.vocabulary_size,
             config.hidden_size,
             embeddings_initializer=kernel_initializer(config, "token_embedding/embeddings"),
             dtype=policy,
             name="token_embedding",
-        )
-        hidden = token_embedding(inputs["token_ids"])  # (batch, length, hidden_size)
+        )(inputs["token_ids"])  # (batch, length, hidden_size)
         positions = PositionEmbedding(config.max_length, initializer.clone(), dtype=policy, name="position_embedding")
-        position_rows = positions(hidden, position_ids=inputs.get("position_ids"))
-        hidden = hidden + position_rows
+        hidden = hidden + positions(hidden, position_ids=inputs.get("position_ids"))
         hidden = keras.layers.LayerNormalization(
             epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
         )(hidden)
         hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
-        attention_mask = AttentionMask(name="attention_mask")(
-            inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids")
-        )
+        mask = AttentionMask(name="attention_mask")(inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))
 
         hidden_states, attention = [hidden], []
         for index in range(config.num_layers):
@@ -77,7 +68,7 @@ class DistilBertEncoder(Encoder):
                 dtype=policy,
                 name=f"block_{index}",
             )
-            hidden = block(hidden, attention_mask=attention_mask, return_probabilities=return_attention)
+            hidden = block(hidden, attention_mask=mask, return_probabilities=return_attention)
             if return_attention:
                 hidden, probabilities = hidden
                 attention.append(probabilities)

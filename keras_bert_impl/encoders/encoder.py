@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert_impl import checkpoints
+from keras_bert_impl import checkpoints, features
 from keras_bert_impl.encoders.initialization import build_filled
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
@@ -87,6 +87,12 @@ class Encoder(KerasMethodsMixin, keras.Model):
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's model of this family reads them."""
         checkpoints.huggingface.save(self, directory)
+
+
+def encoder_inputs(packed):
+    """The inputs of an encoder by name, (batch, length) each; `packed` adds those of packed rows."""
+    names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
+    return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 
 
 def check_options(rematerialize, return_attention):

@@ -14,21 +14,8 @@ import tempfile
 
 import keras
 
-from keras_bert_impl import models
-from keras_bert_impl.encoders.encoder import Encoder
+from keras_bert_impl.export.served_models import MODELS, kind_of
 from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_config
-
-MODELS = (
-    models.QuestionAnswerer,
-    models.TextClassifier,
-    models.TextRegressor,
-    models.TokenClassifier,
-    models.MultipleChoice,
-    models.NextSentencePredictor,
-    models.MaskedLM,
-    models.TextEmbedder,
-    Encoder,
-)
 
 
 def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False):
@@ -56,7 +43,8 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
         `vector` (batch, width)
     An encoder, `serving_default`:
         `pooled_output`, where it has a pooler, and `mean_pooled` (batch, hidden_size), the latter the mean over all
-        tokens of the text, [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
+        tokens of the text, [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`,
+        `padding_mask`
 
     Trained with JAX or torch, the model is handed to a process of its own that runs TensorFlow.
 
@@ -116,11 +104,6 @@ def _write_in_tensorflow_process(model, tokenizer, sequence_length, target):
         process = subprocess.run(command, env=_tensorflow_environment(), capture_output=True, text=True)
     if process.returncode:
         raise RuntimeError(f"The TensorFlow process that writes the SavedModel failed:\n{process.stderr.strip()}")
-
-
-def kind_of(model):
-    """Which of MODELS a model is, or inherits from."""
-    return next(kind for kind in MODELS if isinstance(model, kind))
 
 
 def class_for_another_process(model):

@@ -16,7 +16,7 @@ import tensorflow as tf
 from keras_bert_impl import models
 from keras_bert_impl.encoders.encoder import Encoder
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
-from keras_bert_impl.export.saved_model import kind_of
+from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.models.pretrained import tokenizer_from_config
 from keras_bert_impl.preprocessing.packing import pack
 from keras_bert_impl.preprocessing.wordpiece import WordPiece

@@ -10,12 +10,13 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.models import MultipleChoice
+from keras_bert_impl.tasks.labelled_texts import Split
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import read_table
 from keras_bert_impl.tasks.text_classification import softmax
 
 
-class Examples(typing.NamedTuple):
+class TextsWithEndings(typing.NamedTuple):
     """Texts, for each its endings, and the number of the right one; `labels` None if not known."""
 
     texts: list[str]
@@ -23,16 +24,8 @@ class Examples(typing.NamedTuple):
     labels: list[int] | None
 
 
-class Split(typing.NamedTuple):
-    """One file: our column names -> the file's, or numbers where it has no header."""
-
-    file: str
-    columns: dict
-    optional: tuple = ()
-
-
 def read_choices(path, columns, bad_rows, optional=()):
-    """The Examples of a table whose columns are `text`, perhaps `begin`, `ending0`, `ending1`... and `label`.
+    """The TextsWithEndings of a table whose columns are `text`, perhaps `begin`, `ending0`, `ending1`... and `label`.
 
     A .json file holds objects one after another, with the same names.
 
@@ -59,7 +52,7 @@ def read_choices(path, columns, bad_rows, optional=()):
         labels.append(int(label) if "label" in row else None)
     if not texts:
         raise ValueError(f"{path} has no sound row.")
-    return Examples(texts, endings, None if None in labels else labels)
+    return TextsWithEndings(texts, endings, None if None in labels else labels)
 
 
 def _json_objects(path, columns):
@@ -101,9 +94,9 @@ class EndingChoice:
     submissions: dict = dataclasses.field(default_factory=dict)
 
     def read(self, directory, split, bad_rows):
-        """The Examples of a split. Raises ValueError as `read_choices`."""
-        file, columns, optional = self.splits[split]
-        return read_choices(pathlib.Path(directory) / file, columns, bad_rows, optional)
+        """The TextsWithEndings of a split. Raises ValueError as `read_choices`."""
+        one = self.splits[split]
+        return read_choices(one.path(directory), one.columns, bad_rows, one.optional)
 
     def find_class_names(self, train):
         """Endings have numbers, not names."""

@@ -11,7 +11,7 @@ from keras_bert_impl.tasks.tables import read_table
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 
 
-class Examples(typing.NamedTuple):
+class LabelledTexts(typing.NamedTuple):
     """Texts; `pairs` is None for single texts, `labels` for unlabelled ones."""
 
     texts: list[str]
@@ -53,7 +53,7 @@ class Split(typing.NamedTuple):
 
 
 def read_split(directory, splits, split, bad_rows):
-    """The Examples of a split, labels as they stand there. Raises: ValueError as `read_table` does."""
+    """The LabelledTexts of a split, labels as they stand there. Raises: ValueError as `read_table` does."""
     one = splits[split]
     return examples_of(read_table(one.path(directory), one.columns, bad_rows, one.optional))
 
@@ -67,11 +67,11 @@ def in_order(labels):
 
 
 def examples_of(rows):
-    """The Examples of pairs (place, {"text": ..., "text_pair": ..., "label": ...}); the last two in all or none."""
+    """LabelledTexts of pairs (place, {"text": ..., "text_pair": ..., "label": ...}); the last two in all or none."""
     rows = [row for _, row in rows]
     pairs = [row["text_pair"] for row in rows] if "text_pair" in rows[0] else None
     labels = [str(row["label"]) for row in rows] if "label" in rows[0] else None
-    return Examples([row["text"] for row in rows], pairs, labels)
+    return LabelledTexts([row["text"] for row in rows], pairs, labels)
 
 
 def write_submission(path, predictions):

@@ -14,7 +14,7 @@ from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.tag_scores import are_entities, entity_scores, word_scores
 
 
-class Examples(typing.NamedTuple):
+class LabelledSentences(typing.NamedTuple):
     """Labelled sentences."""
 
     sentences: list[Sentence]
@@ -61,8 +61,8 @@ class NamedEntities:
         return self.features is None
 
     def read(self, directory, split, bad_rows):
-        """The Examples of a split. Raises ValueError as `read_conll`."""
-        return Examples(read_conll(pathlib.Path(directory) / self.splits[split], bad_rows))
+        """The LabelledSentences of a split. Raises ValueError as `read_conll`."""
+        return LabelledSentences(read_conll(pathlib.Path(directory) / self.splits[split], bad_rows))
 
     def suited_to(self, train):
         """The task with the main figure of the training labels' kind. Raises ValueError as `are_entities`."""

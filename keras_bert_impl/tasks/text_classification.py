@@ -10,7 +10,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
-from keras_bert_impl.tasks.labelled_texts import Examples, examples_of, in_order, read_split, write_submission
+from keras_bert_impl.tasks.labelled_texts import LabelledTexts, examples_of, in_order, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import BadRows, read_table
 
@@ -40,7 +40,7 @@ class TextClassification:
     bad_rows: str = "stop"
 
     def read(self, directory, split, bad_rows):
-        """The Examples of a split. Raises ValueError as `read_table`, or for a label that is no class."""
+        """The LabelledTexts of a split. Raises ValueError as `read_table`, or for a label that is no class."""
         examples = self.read_labelled(directory, self.splits, split, bad_rows)
         if self.class_names is None or examples.labels is None:
             return examples
@@ -137,4 +137,4 @@ def write_predictions(path, examples, probabilities, class_names):
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-__all__ = ["Examples", "TextClassification", "read_examples", "weights_of_classes", "write_predictions"]
+__all__ = ["LabelledTexts", "TextClassification", "read_examples", "weights_of_classes", "write_predictions"]

@@ -39,7 +39,7 @@ class TextRegression:
     bad_rows: str = "stop"
 
     def read(self, directory, split, bad_rows):
-        """The Examples of a split. Raises ValueError as `read_table`, or for a label that is no number."""
+        """The LabelledTexts of a split. Raises ValueError as `read_table`, or for a label that is no number."""
         examples = self.read_labelled(directory, self.splits, split, bad_rows)
         if examples.labels is None:
             return examples

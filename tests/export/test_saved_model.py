@@ -185,9 +185,9 @@ def test_words_get_the_labels_of_the_task(tokenizer, tmp_path):
     served = serve(tmp_path / "served", text=texts)
     task = named_entities.TASKS["ner"]
     sentences = [conll.Sentence(text.split(), ["O"] * len(text.split()), 0) for text in texts]
-    rows = task.featurize(tokenizer, named_entities.Examples(sentences), names, 9)
+    rows = task.featurize(tokenizer, named_entities.LabelledSentences(sentences), names, 9)
     outputs = predict_rows(model, LengthBatches(tokenizer, rows, 3, 9, shuffle=False))
-    expected = named_entities.word_labels(named_entities.Examples(sentences), rows, outputs, names)
+    expected = named_entities.word_labels(named_entities.LabelledSentences(sentences), rows, outputs, names)
     for row, labels in enumerate(expected):
         kept = [label.decode() for label in served["labels"][row] if label]
         assert [word.decode() for word in served["words"][row] if word] == texts[row].split()

@@ -4,7 +4,7 @@ import pytest
 from tasks_data import DATA, needs_data
 
 from keras_bert_impl.tasks import glue
-from keras_bert_impl.tasks.labelled_texts import Examples, in_order
+from keras_bert_impl.tasks.labelled_texts import LabelledTexts, in_order
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tasks.text_classification import TextClassification
 from keras_bert_impl.training import finetuning_task
@@ -56,10 +56,10 @@ def test_mnli_reads_both_sets_and_the_gold_label_not_the_annotators(tmp_path):
         write(tmp_path / f"{name}.tsv", dev, [row])
     write(tmp_path / "test_matched.tsv", header, [[*before, "e", "f"]])
     task = glue.TASKS["mnli"]
-    assert task.read(tmp_path, "train", BadRows()) == Examples(['say "'], ["b"], ["entailment"])
+    assert task.read(tmp_path, "train", BadRows()) == LabelledTexts(['say "'], ["b"], ["entailment"])
     for split in task.dev:
-        assert task.read(tmp_path, split, BadRows()) == Examples(["c"], ["d"], ["contradiction"])
-    assert task.read(tmp_path, "test_matched", BadRows()) == Examples(["e"], ["f"], None)
+        assert task.read(tmp_path, split, BadRows()) == LabelledTexts(["c"], ["d"], ["contradiction"])
+    assert task.read(tmp_path, "test_matched", BadRows()) == LabelledTexts(["e"], ["f"], None)
 
 
 def test_the_diagnostic_file_is_found_where_the_download_script_puts_it(tmp_path):
@@ -70,9 +70,9 @@ def test_the_diagnostic_file_is_found_where_the_download_script_puts_it(tmp_path
     (tmp_path / "diagnostic").mkdir()
     write(tmp_path / "diagnostic" / "diagnostic.tsv", header, [row])
     assert finetuning_task.has_file(task, "diagnostic", tmp_path / "MNLI")
-    assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == Examples(["a"], ["b"], None)
+    assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == LabelledTexts(["a"], ["b"], None)
     write(tmp_path / "MNLI" / "diagnostic.tsv", header, [[0, "c", "d"]])  # its own folder comes first
-    assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == Examples(["c"], ["d"], None)
+    assert task.read(tmp_path / "MNLI", "diagnostic", BadRows()) == LabelledTexts(["c"], ["d"], None)
 
 
 def test_mrpc_has_a_test_split_in_either_distribution(tmp_path):
@@ -80,11 +80,11 @@ def test_mrpc_has_a_test_split_in_either_distribution(tmp_path):
     write(tmp_path / "msr_paraphrase_test.txt", header, [[1, 2, 3, "a", "b"]])
     task = glue.TASKS["mrpc"]
     assert finetuning_task.has_file(task, "test", tmp_path)
-    assert task.read(tmp_path, "test", BadRows()) == Examples(["a"], ["b"], None)
+    assert task.read(tmp_path, "test", BadRows()) == LabelledTexts(["a"], ["b"], None)
 
 
 def test_whole_numbers_are_classes_in_the_order_of_their_values():
-    train = Examples(list("abcde"), None, ["10", "2", "1", "0", "2"])
+    train = LabelledTexts(list("abcde"), None, ["10", "2", "1", "0", "2"])
     assert TextClassification("mine", {}).find_class_names(train) == ["0", "1", "2", "10"]
     assert in_order(["b", "10", "a", "9"]) == ["10", "9", "a", "b"] and in_order(["1", "-1"]) == ["-1", "1"]
 
@@ -94,13 +94,13 @@ def test_qqp_leaves_out_its_broken_rows(tmp_path):
     write(tmp_path / "train.tsv", header, [[1, 2, 3, 'What is "x', "Why?", 0], [4, 5, 6, "broken"]])
     bad_rows = BadRows(glue.TASKS["qqp"].bad_rows)
     examples = glue.TASKS["qqp"].read(tmp_path, "train", bad_rows)
-    assert examples == Examples(['What is "x'], ["Why?"], ["not_duplicate"])
+    assert examples == LabelledTexts(['What is "x'], ["Why?"], ["not_duplicate"])
     assert len(bad_rows.messages) == 1 and "line 3" in bad_rows.messages[0]
 
 
 def test_qnli_reads_question_and_sentence(tmp_path):
     write(tmp_path / "dev.tsv", ["index", "question", "sentence", "label"], [[0, "Who?", "He.", "not_entailment"]])
-    assert glue.TASKS["qnli"].read(tmp_path, "dev", BadRows()) == Examples(["Who?"], ["He."], ["not_entailment"])
+    assert glue.TASKS["qnli"].read(tmp_path, "dev", BadRows()) == LabelledTexts(["Who?"], ["He."], ["not_entailment"])
 
 
 def test_a_label_of_another_task_is_named(tmp_path):
@@ -113,7 +113,7 @@ def test_a_similarity_that_is_no_number_is_a_malformed_row(tmp_path):
     rows = [["a", "b", "2.5"], ["c", "d", "high"], ["e", "f", "nan"]]
     write(tmp_path / "dev.tsv", ["sentence1", "sentence2", "score"], rows)
     bad_rows = BadRows("skip")
-    assert glue.TASKS["sts-b"].read(tmp_path, "dev", bad_rows) == Examples(["a"], ["b"], [2.5])
+    assert glue.TASKS["sts-b"].read(tmp_path, "dev", bad_rows) == LabelledTexts(["a"], ["b"], [2.5])
     assert len(bad_rows.messages) == 2 and "'high'" in bad_rows.messages[0]
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tasks_data import DATA, needs_data
 
-from keras_bert_impl.tasks.endings import SWAG_COLUMNS, TASKS, Examples, read_choices
+from keras_bert_impl.tasks.endings import SWAG_COLUMNS, TASKS, TextsWithEndings, read_choices
 from keras_bert_impl.tasks.tables import BadRows
 
 SWAG = """,video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label
@@ -14,7 +14,7 @@ def test_swag_joins_the_begin_of_the_second_sentence_to_each_ending(tmp_path):
     (tmp_path / "train.csv").write_text(SWAG)
     examples = TASKS["swag"].read(tmp_path, "train", BadRows())
     endings = ["He runs.", 'He says "no".', "He sleeps.", "He flies."]
-    assert examples == Examples(["He sits, then."], [endings], [1])
+    assert examples == TextsWithEndings(["He sits, then."], [endings], [1])
 
 
 def test_a_test_file_may_have_no_labels(tmp_path):
@@ -44,7 +44,7 @@ def test_codah_and_the_swag_sample_are_read_whole():
 
 
 def test_the_endings_of_a_text_are_consecutive_rows(small_tokenizer):
-    examples = Examples(["the cat", "a dog"], [["sat", "ran on"], ["in rain", "is bad"]], [1, 0])
+    examples = TextsWithEndings(["the cat", "a dog"], [["sat", "ran on"], ["in rain", "is bad"]], [1, 0])
     rows = TASKS["codah"].featurize(small_tokenizer, examples, None, 9)
     ids = {token: index for index, token in enumerate(small_tokenizer.vocabulary)}
     assert rows.second == [[ids[word] for word in text.split()] for text in ("sat", "ran on", "in rain", "is bad")]

@@ -5,7 +5,7 @@ import pytest
 from tasks_data import DATA, needs_data
 
 from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
-from keras_bert_impl.tasks.named_entities import TASKS, Examples, word_labels
+from keras_bert_impl.tasks.named_entities import TASKS, LabelledSentences, word_labels
 from keras_bert_impl.tasks.tables import BadRows
 
 CONLL_2003 = """-DOCSTART- -X- -X- O
@@ -109,7 +109,7 @@ def test_document_context_stands_around_the_sentence(small_tokenizer):
 
 
 def test_labels_lie_on_first_pieces_and_weigh_nothing_elsewhere(small_tokenizer):
-    examples = Examples([sentence("cats sat", "B-A O"), sentence("on mats", "O B-NEW")])
+    examples = LabelledSentences([sentence("cats sat", "B-A O"), sentence("on mats", "O B-NEW")])
     rows = TASKS["ner"].featurize(small_tokenizer, examples, ["O", "B-A"], 7)
     assert rows.labels[:, :5].tolist() == [[0, 1, 0, 0, 0], [0, 0, 0, 0, 0]]
     # B-NEW is no class of the training file.
@@ -117,7 +117,7 @@ def test_labels_lie_on_first_pieces_and_weigh_nothing_elsewhere(small_tokenizer)
 
 
 def test_predictions_are_read_at_first_pieces_and_lost_words_are_o(small_tokenizer):
-    examples = Examples([sentence("cats sat on", "B-A O O")])
+    examples = LabelledSentences([sentence("cats sat on", "B-A O O")])
     rows = TASKS["ner"].featurize(small_tokenizer, examples, ["O", "B-A"], 5)  # "on" is lost
     logits = np.zeros((5, 2))
     logits[[1, 2, 3], 1] = [1.0, -1.0, 1.0]
@@ -133,7 +133,7 @@ def logits_of(labels, class_names, length):
 
 
 def test_labels_without_prefixes_are_scored_by_words(small_tokenizer):
-    examples = Examples([sentence("the cat sat", "DT NN VB"), sentence("a dog ran", "DT NN VB")])
+    examples = LabelledSentences([sentence("the cat sat", "DT NN VB"), sentence("a dog ran", "DT NN VB")])
     task = TASKS["ner"].suited_to(examples)
     names = task.find_class_names(examples)
     assert (task.main_metric, names) == ("accuracy", ["DT", "NN", "VB"])
@@ -145,9 +145,9 @@ def test_labels_without_prefixes_are_scored_by_words(small_tokenizer):
 
 
 def test_entities_are_chosen_by_their_f1():
-    assert TASKS["ner"].suited_to(Examples([sentence("a cat", "O B-A")])).main_metric == "f1"
+    assert TASKS["ner"].suited_to(LabelledSentences([sentence("a cat", "O B-A")])).main_metric == "f1"
 
 
 def test_a_file_whose_labels_are_of_another_kind_than_trainings_is_refused(small_tokenizer):
     with pytest.raises(ValueError, match="label 'DT' has no prefix"):
-        TASKS["ner"].featurize(small_tokenizer, Examples([sentence("a cat", "DT O")]), ["O", "B-A"], 7)
+        TASKS["ner"].featurize(small_tokenizer, LabelledSentences([sentence("a cat", "DT O")]), ["O", "B-A"], 7)

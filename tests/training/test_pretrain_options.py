@@ -11,39 +11,34 @@ from transformers import AutoModelForMaskedLM
 
 from keras_bert_impl import Pretrainer
 from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.training import data_preparation, pretraining, pretraining_data, pretraining_report
+from keras_bert_impl.training import pretraining, pretraining_data, pretraining_report
 from keras_bert_impl.training.runs import parse
 
 RECIPES = pathlib.Path(pretraining.__file__).parent / "recipes"
 
 
-@pytest.fixture
-def prepare(tmp_path, text_folder):
-    def call(**options):
-        options = {"vocabulary_size": 500, "sequence_length": 32, "input": str(text_folder), **options}
-        data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), **options))
-        return str(tmp_path / "data")
-
-    return call
+pytestmark = pytest.mark.usefixtures("without_reports_in_module")
 
 
 def train(data, output, **options):
     defaults = {"size": "bert_tiny", "steps": 4, "batch_size": 4, "steps_per_round": 2, "validation_batches": 1}
     if "init" not in options:
         defaults["hidden_size"] = 24
-    return pretraining.run(pretraining.PretrainConfig(data, str(output), jit_compile="off", **{**defaults, **options}))
+    return pretraining.run(
+        pretraining.PretrainConfig(str(data), str(output), jit_compile="off", **{**defaults, **options})
+    )
 
 
-def test_full_sentences_train_a_masked_language_model_alone(prepare, tmp_path):
-    data = prepare(pairs="full_sentences", packed=False)
+def test_full_sentences_train_a_masked_language_model_alone(prepared_data, tmp_path):
+    data = prepared_data(pairs="full_sentences", packed=False)
     figures = train(data, tmp_path / "run", masking_unit="span")
     assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
     found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
     assert type(found).__name__ == "BertForMaskedLM"
 
 
-def test_longer_rows_go_on_from_the_shorter_ones(prepare, tmp_path):
-    data = prepare(long_sequence_length=64, packed=True)
+def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
+    data = prepared_data(long_sequence_length=64, packed=True)
     train(data, tmp_path / "short")
     first = Pretrainer.from_pretrained(tmp_path / "short" / "encoder").get_weights()
     train(
@@ -60,12 +55,12 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepare, tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
-def test_validation_has_rows_of_all_files_and_is_the_same_each_time(prepare, tmp_path, monkeypatch):
+def test_validation_has_rows_of_all_files_and_is_the_same_each_time(prepared_copy, tmp_path, monkeypatch):
     """A file of examples for each thousand tokens or more: every one has more rows than are taken."""
     monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
     monkeypatch.setattr(shards, "BLOCK_BYTES", 5000)
-    data = prepare(workers=1)
-    config = pretraining.PretrainConfig(data, str(tmp_path / "run"), batch_size=4, validation_batches=3)
+    data = prepared_copy(workers=1)
+    config = pretraining.PretrainConfig(str(data), str(tmp_path / "run"), batch_size=4, validation_batches=3)
     data = pretraining_data.PretrainingData(config)
     rows_of_files = [shard["examples"] for shard in data.shards if "/validation/" in shard["path"]]
     assert len(rows_of_files) > 1 and rows_of_files[0] > 12, "the first batches would all be of the first file"
@@ -80,15 +75,15 @@ def test_validation_has_rows_of_all_files_and_is_the_same_each_time(prepare, tmp
     assert again == taken
 
 
-def test_all_steps_are_done_whatever_the_rounds(prepare, tmp_path):
-    figures = train(prepare(), tmp_path / "run", steps=7, steps_per_round=3)
+def test_all_steps_are_done_whatever_the_rounds(prepared_data, tmp_path):
+    figures = train(prepared_data(), tmp_path / "run", steps=7, steps_per_round=3)
     assert [row["step"] for row in json.loads((tmp_path / "run" / "history.json").read_text())] == [3, 6, 7]
     assert figures["steps"] == 7
 
 
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
-def test_steps_that_are_executed_together_learn_the_same(prepare, tmp_path):
-    data = prepare()
+def test_steps_that_are_executed_together_learn_the_same(prepared_data, tmp_path):
+    data = prepared_data()
     train(data, tmp_path / "one", steps=6, steps_per_round=3, dropout_rate=0.0)
     train(data, tmp_path / "two", steps=7, steps_per_round=3, steps_per_execution=2, dropout_rate=0.0)
     assert [row["step"] for row in json.loads((tmp_path / "two" / "history.json").read_text())] == [4, 6]
@@ -97,8 +92,8 @@ def test_steps_that_are_executed_together_learn_the_same(prepare, tmp_path):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
-def test_executions_that_cannot_be_are_refused(prepare, tmp_path):
-    data = prepare()
+def test_executions_that_cannot_be_are_refused(prepared_data, tmp_path):
+    data = prepared_data()
     if keras.backend.backend() == "torch":
         with pytest.raises(ValueError, match="steps_per_execution is 1 on torch"):
             train(data, tmp_path / "run", steps_per_execution=2)
@@ -106,14 +101,20 @@ def test_executions_that_cannot_be_are_refused(prepare, tmp_path):
         train(data, tmp_path / "run", steps_per_execution=0)
 
 
-def test_data_may_be_where_tensorflow_alone_reads(prepare, tmp_path):
+def first_batches(directory, tmp_path):
+    data = pretraining_data.PretrainingData(pretraining.PretrainConfig(str(directory), str(tmp_path), batch_size=4))
+    return list(data.batches("train").take(3).as_numpy_iterator())
+
+
+def test_data_may_be_where_tensorflow_alone_reads(prepared_copy, tmp_path):
     """In its own file system in memory: a bucket's names look the same."""
-    near = pathlib.Path(prepare())
+    near = prepared_copy()
     for path in [path for path in near.rglob("*") if path.is_file() and "work" not in path.parts]:
         tf.io.gfile.makedirs(f"ram://data/{path.relative_to(near).parent}")
         tf.io.gfile.copy(str(path), f"ram://data/{path.relative_to(near)}", overwrite=True)
-    far, found = train("ram://data", tmp_path / "far"), train(str(near), tmp_path / "near")
-    assert {**far, "minutes": 0} == {**found, "minutes": 0}
+    assert train("ram://data", tmp_path / "run")["steps"] == 4
+    for batches in zip(*(first_batches(data, tmp_path) for data in ("ram://data", near)), strict=True):
+        keras.tree.map_structure(np.testing.assert_array_equal, *batches)
     first = next(path for path in tf.io.gfile.glob("ram://data/pretraining/32/train/*"))
     tf.io.gfile.remove(first)
     with pytest.raises(ValueError, match=f"{first} is missing or damaged"):
@@ -122,21 +123,20 @@ def test_data_may_be_where_tensorflow_alone_reads(prepare, tmp_path):
         train("ram://nothing", tmp_path / "nothing")
 
 
-def test_a_length_that_was_not_prepared_is_refused(prepare, tmp_path):
+def test_a_length_that_was_not_prepared_is_refused(prepared_data, tmp_path):
     with pytest.raises(ValueError, match="holds rows of 32 tokens, not 64"):
-        train(prepare(), tmp_path / "run", sequence_length=64)
+        train(prepared_data(), tmp_path / "run", sequence_length=64)
 
 
-def test_a_checkpoint_of_another_vocabulary_is_refused(prepare, tmp_path, text_folder):
-    train(prepare(), tmp_path / "run")
-    other = tmp_path / "other"
-    data_preparation.run(data_preparation.PrepareConfig(str(other), str(text_folder), vocabulary_size=400))
+def test_a_checkpoint_of_another_vocabulary_is_refused(prepared_data, tmp_path):
+    train(prepared_data(), tmp_path / "run")
+    other = prepared_data(vocabulary_size=400)
     with pytest.raises(ValueError, match="another vocabulary"):
-        train(str(other), tmp_path / "second", init=str(tmp_path / "run" / "encoder"))
+        train(other, tmp_path / "second", init=str(tmp_path / "run" / "encoder"))
 
 
-def test_a_damaged_file_is_named(prepare, tmp_path):
-    data = prepare()
+def test_a_damaged_file_is_named(prepared_copy, tmp_path):
+    data = prepared_copy()
     path = next((tmp_path / "data").rglob("train/*.tfrecord"))
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
@@ -148,8 +148,8 @@ def test_a_damaged_file_is_named(prepare, tmp_path):
         train(data, tmp_path / "other")
 
 
-def test_a_round_records_speed_and_gradients(prepare, tmp_path):
-    train(prepare(packed=True), tmp_path / "run")
+def test_a_round_records_speed_and_gradients(prepared_data, tmp_path):
+    train(prepared_data(packed=True), tmp_path / "run")
     last = json.loads((tmp_path / "run" / "history.json").read_text())[-1]
     assert last["gradient_norm"] > 0 and last["tokens_per_second"] > 0 and 0 < last["flops_utilization"] < 1
     assert last["share_of_tokens"] > 0.9

@@ -93,7 +93,7 @@ def pretrain_config(prepared, output, **options):
     )
 
 
-def test_equal_seeds_give_equal_runs(prepared, tmp_path):
+def test_equal_seeds_give_equal_runs(prepared, without_reports, tmp_path):
     histories = []
     for name in ("a", "b"):
         pretraining.run(pretrain_config(prepared, tmp_path / name))

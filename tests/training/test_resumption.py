@@ -18,12 +18,13 @@ from test_distribution import environments
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.training import data_preparation, pretraining, pretraining_rounds, training_state
 
+pytestmark = pytest.mark.usefixtures("without_reports_in_module")
 PRETRAIN = [sys.executable, "-m", "keras_bert_impl", "pretrain"]
 SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
+def prepared(tmp_path_factory, without_reports_in_module):
     """Pre-training data of a small corpus."""
     directory = tmp_path_factory.mktemp("prepared")
     (directory / "text.txt").write_text("\n\n".join("\n".join(SENTENCES[n % 4 :] + SENTENCES) for n in range(300)))
@@ -73,23 +74,22 @@ def whole(prepared, tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize("at_step", [2, 7, 9])
-def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_path, monkeypatch, at_step):
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_path, monkeypatch):
     """With dropout, whose random numbers go on, too; in the first round, within one, and at the end of one."""
-    with monkeypatch.context() as patch:
-        interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
+    for at_step in (2, 7, 9):
+        with monkeypatch.context() as patch:
+            interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
     pretraining.run(config_of(prepared, tmp_path / "broken"))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(whole))
     assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]
 
 
-@pytest.mark.parametrize(
-    "options", [{"optimizer": "lamb", "ema_momentum": 0.9}, {"gradient_accumulation_steps": 2}], ids=str
-)
-def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch, options):
+def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch):
+    """Averages of weights, and gradients of an update that is half gathered."""
+    options = {"optimizer": "lamb", "ema_momentum": 0.9, "gradient_accumulation_steps": 2}
     pretraining.run(config_of(prepared, tmp_path / "whole", steps=6, **options))
     with monkeypatch.context() as patch:
-        interrupted(config_of(prepared, tmp_path / "broken", steps=6, **options), patch, 4)
+        interrupted(config_of(prepared, tmp_path / "broken", steps=6, **options), patch, 3)
     pretraining.run(config_of(prepared, tmp_path / "broken", steps=6, **options))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
     one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
@@ -345,7 +345,9 @@ SPEEDS = {
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="plans are made alike on every backend")
-@pytest.mark.parametrize("speed", SPEEDS)
+@pytest.mark.parametrize(
+    "speed", ["slower", "faster", *(pytest.param(name, marks=pytest.mark.slow) for name in list(SPEEDS)[2:])]
+)
 def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tmp_path, monkeypatch, speed):
     """28 steps are planned from the speed at the start, and as many done as there is time for."""
     Clock(monkeypatch, SPEEDS[speed])
@@ -361,15 +363,15 @@ def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tm
     assert 0.9 < rows[-1]["minutes"] < 1.1
 
 
-@pytest.mark.parametrize("at_step", [15, 19], ids=["within_a_round", "in_the_last_round"])
-def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch, at_step):
+def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch):
     """The time of a round that was broken off does not count: with the same speeds, all plans are the same."""
-    for name in ("whole", "broken"):
+    for name, breaks in (("whole", ()), ("broken", (15, 19))):  # within a round, in the last round
         config = config_of(prepared, tmp_path / name, **MINUTE)
-        with monkeypatch.context() as patch:
-            if name == "broken":
+        for at_step in breaks:
+            with monkeypatch.context() as patch:
                 Clock(patch, SPEEDS["slower"])
                 interrupted(config, patch, at_step)
+        with monkeypatch.context() as patch:
             Clock(patch, SPEEDS["slower"])
             pretraining.run(config)
     rows = [

@@ -1,0 +1,74 @@
+"""What runs of the scripts' tests leave out, and prepared data that several tests read."""
+
+import shutil
+
+import keras
+import pytest
+
+from keras_bert_impl.training import data_preparation, pretraining_report, pretraining_rounds
+
+# What baselines() gives, of a run that counts none.
+NO_BASELINES = {
+    "next_sentence_majority": 0.5,
+    "unigram_masked_lm_accuracy": 0.0,
+    "unigram_masked_lm_perplexity": 1.0,
+    "bigram_masked_lm_accuracy": 0.0,
+    "bigram_masked_lm_perplexity": 1.0,
+}
+
+
+class NoCallback(keras.callbacks.Callback):
+    """In place of TensorBoard's."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__()
+
+
+@pytest.fixture
+def without_reports():
+    """Pre-training runs of the test count no baselines, draw no curves, write nothing for TensorBoard, and do not
+    measure the machine: half of the seconds of a run of a dozen steps. The quickstart's test has all of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield from leave_out_reports(patch)
+
+
+@pytest.fixture(scope="module")
+def without_reports_in_module():
+    """The same for a whole module, its fixtures included."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield from leave_out_reports(patch)
+
+
+def leave_out_reports(patch):
+    patch.setattr(pretraining_report, "baselines", lambda data: NO_BASELINES)
+    patch.setattr(pretraining_report, "draw_curves", lambda *_: None)
+    patch.setattr(pretraining_report, "MoreOnTensorBoard", NoCallback)
+    patch.setattr(keras.callbacks, "TensorBoard", NoCallback)
+    patch.setattr(pretraining_rounds, "matrix_product_ceiling", lambda _: 1e12)
+    yield
+
+
+@pytest.fixture(scope="session")
+def prepared_data(tmp_path_factory, text_folder):
+    """Function from options of PrepareConfig to the directory of data prepared with them, once for all tests."""
+    made = {}
+
+    def prepared(**options):
+        key = tuple(sorted(options.items()))
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("prepared") / "data"
+            config = {"vocabulary_size": 500, "sequence_length": 32, "input": str(text_folder), **options}
+            data_preparation.run(data_preparation.PrepareConfig(str(made[key]), **config))
+        return made[key]
+
+    return prepared
+
+
+@pytest.fixture
+def prepared_copy(prepared_data, tmp_path):
+    """The same, as a copy of the test's own, which it may damage."""
+
+    def copied(**options):
+        return shutil.copytree(prepared_data(**options), tmp_path / "data")
+
+    return copied

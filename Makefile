@@ -9,6 +9,8 @@ PYTHON ?= python3
 BACKEND ?= tensorflow
 CORPUS ?=
 BIN := .venv/bin
+# Tests of one file run in one process, files side by side.
+WORKERS ?= --numprocesses logical --maxprocesses 4 --dist loadfile
 # --use-pep517: seqeval comes as source, and pip before 23.3 would not build it where wheel is installed.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 
@@ -27,7 +29,7 @@ quickstart: .venv/installed-quickstart-$(BACKEND)
 
 test: .venv/installed-tests lint
 	@for backend in tensorflow jax torch; do \
-	    echo "== tests on $$backend"; KERAS_BACKEND=$$backend $(BIN)/python -m pytest --quiet || exit 1; done
+	    echo "== tests on $$backend"; KERAS_BACKEND=$$backend $(BIN)/python -m pytest --quiet $(WORKERS) || exit 1; done
 
 test-slow: .venv/installed-tests
 	@for backend in tensorflow jax torch; do \

@@ -142,7 +142,7 @@ def open_checkpoint(directory):
         source,
         read_tokenizer,
         sequence_length(directory, config),
-        _class_names(content, source.shapes, tensor_tables.task_in(architecture)),
+        _class_names(content, source.shapes, tensor_tables.task_in(architecture, config)),
         architecture,
         {} if dropout_rate is None else {"dropout_rate": dropout_rate},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),

@@ -1,6 +1,5 @@
 """What the checkpoint formats share: tables of names, applied in both directions, and the ledger of a read."""
 
-import re
 import types
 import typing
 import warnings
@@ -125,7 +124,7 @@ class Checkpoint(typing.NamedTuple):
     @property
     def task(self):
         """The end of `architecture`, whatever the family: "ForMaskedLM", "Model"; None if nothing says."""
-        return task_in(self.architecture)
+        return task_in(self.architecture, self.config)
 
     @property
     def tokenizer(self):
@@ -143,10 +142,9 @@ class Checkpoint(typing.NamedTuple):
         return transform.load([self.source.read(name) for name in names])
 
 
-def task_in(architecture):
-    """The end of the name of a class in transformers: "ForMaskedLM" of "BertForMaskedLM"; None if it has none."""
-    found = re.search(r"(For[A-Z]\w*|Model)$", architecture or "")
-    return found and found[0]
+def task_in(architecture, config):
+    """The name of a class in transformers without its family: "ForMaskedLM" of "BertForMaskedLM"; None of None."""
+    return architecture and architecture.removeprefix(type(config).__name__.removesuffix("Config"))
 
 
 class Ledger(typing.NamedTuple):

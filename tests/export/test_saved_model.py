@@ -252,7 +252,7 @@ np.save(directory + "/expected.npy", classifier.predict(texts, verbose=0))
 """
 
 
-@pytest.mark.parametrize("backend", ["jax", "torch"])
+@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.slow)])
 def test_model_of_another_backend_is_served_with_its_own_outputs(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:  # to import it here would take seconds
         pytest.skip(f"{backend} is not installed")

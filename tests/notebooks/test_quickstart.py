@@ -84,6 +84,7 @@ def skip_if_the_text_is_another(notebook):
             pytest.skip(f"the stored outputs are of {name} {version}, this is {found}")
 
 
+@pytest.mark.slow
 def test_what_is_printed_before_training_is_word_for_word_what_is_stored():
     notebook, found = read(), {}
     skip_if_the_text_is_another(notebook)

@@ -2,8 +2,8 @@
 
 BertNormalizer, the library's own, differs from the original on final sigma, private-use and unassigned characters
 and wherever Rust's version of Unicode differs from Python's. Hence there are two pipelines: ASCII text goes through
-the library's fast steps, which are exact there, and any other text through `ExactNormalizer`. Both keep offsets into the
-original text, since the library's NormalizedString records every replacement.
+the library's fast steps, which are exact there, and any other text through `ExactNormalizer`. Both keep offsets into
+the original text, since the library's NormalizedString records every replacement.
 """
 
 import re

@@ -12,18 +12,18 @@ from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, pack_r
 
 @dataclasses.dataclass
 class Rows:
-    """Rows of a task before they are packed, and what is to be learnt from them.
+    """Rows of a task before they are packed, with their labels.
 
     Args:
         first: the ids of each row without control tokens, as `tokenizers.rows.ids_from_texts` gives them.
-        second: the same for the second texts, or None.
+        second: likewise for the second texts, or None.
         labels: None, an array or list (examples, ...), or for several outputs a dict of them.
         weights: None, or sample weights nested as `labels`.
-        per_token: whether labels are (examples, sequence_length), of which a batch takes its length; weights are like
-            them, or (examples,).
-        choices: None, or this many consecutive rows make one example, (batch, choices, length), of one label.
-        source: what its maker wants to find again when it reads the outputs.
-        num_cut: rows that lost tokens, because they had too many.
+        per_token: whether labels are (examples, sequence_length), which are cut to the length of the batch; weights
+            have the same shape, or (examples,).
+        choices: None, or the number of consecutive rows that form an example, (batch, choices, length), with one label.
+        source: anything that the caller needs again to interpret the outputs.
+        num_cut: number of rows that were too long and lost tokens.
     """
 
     first: list
@@ -37,22 +37,22 @@ class Rows:
 
     @classmethod
     def from_texts(cls, tokenizer, first, second, sequence_length, labels=None, **arguments):
-        """The Rows of texts, or of pairs of them; see `tokenizers.rows.ids_from_texts`."""
+        """Rows made from texts, or from pairs of texts; see `tokenizers.rows.ids_from_texts`."""
         first, second, num_cut = ids_from_texts(tokenizer, first, second, sequence_length)
         return cls(first, second, labels, num_cut=num_cut, **arguments)
 
     def __post_init__(self):
-        # To Keras a list is a tree: it would be opened into its numbers.
+        # Keras treats a list as a tree, and would flatten it into single numbers.
         self.labels, self.weights = _arrays(self.labels), _arrays(self.weights)
         for array in keras.tree.flatten((self.labels, self.weights)):
             if array is not None and len(array) != len(self):
-                raise ValueError(f"{len(self)} examples but {len(array)} labels or weights.")
+                raise ValueError(f"{len(self)} examples but {len(array)} labels or weights: each example needs one.")
 
     def __len__(self):
         return len(self.first) // (self.choices or 1)
 
     def lengths(self):
-        """Tokens of each example with its control tokens, of the longest of its choices, (examples,)."""
+        """Tokens of each example including control tokens, (examples,); with choices, those of the longest choice."""
         control = 2 if self.second is None else 3
         second = [()] * len(self.first) if self.second is None else self.second
         lengths = [len(a) + len(b) + control for a, b in zip(self.first, second, strict=True)]
@@ -60,7 +60,7 @@ class Rows:
 
 
 def _arrays(values):
-    """Values as a NumPy array, of a dict each; None stays None."""
+    """Converts values, or each value of a dict, to a NumPy array; None stays None."""
     if isinstance(values, dict):
         return {name: _arrays(value) for name, value in values.items()}
     return None if values is None else np.asarray(values)
@@ -70,17 +70,17 @@ class LengthBatches(keras.utils.PyDataset):
     """Batches of rows of about the same length, for `fit` on every backend.
 
     Lengths are rounded up to a multiple of 32; rows of one rounded length share batches. The shapes are few and the
-    same in every epoch, because XLA compiles once for each. What is in which batch, and the order of
-    batches, is a function of seed and epoch alone: a run that goes on in epoch 3 sees what it would have seen.
+    same in every epoch, because XLA compiles once for each shape. The batches and their order depend only on seed and
+    epoch: a run resumed in epoch 3 gets the same batches as without the interruption.
 
     Args:
         tokenizer: gives the ids of [CLS], [SEP] and [PAD].
         rows: Rows.
-        batch_size: examples a batch; one batch has what is left over.
-        sequence_length: the longest row.
-        shuffle: False keeps the order given, and pads all rows to the longest.
-        seed: of the order.
-        multiple: that lengths are rounded up to; where nothing is compiled for each shape, 8 spares padding.
+        batch_size: examples per batch; one batch holds the remainder.
+        sequence_length: length of the longest row.
+        shuffle: False keeps the given order, and pads all rows to the longest.
+        seed: seed of the order.
+        multiple: lengths are rounded up to a multiple of this; if nothing is compiled for each shape, 8 saves padding.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class LengthBatches(keras.utils.PyDataset):
         self.start_epoch(self.epoch + 1)
 
     def start_epoch(self, epoch):
-        """Makes `epoch`, counted from 0, the one whose batches come next."""
+        """Starts `epoch`, counted from 0: the next batches are those of this epoch."""
         self.epoch = epoch
         self._plan()
 
     def _plan(self):
-        """Which examples are in which batch of this epoch."""
+        """Decides which examples are in which batch of this epoch."""
         order = np.arange(len(self.lengths))
         if not self.shuffle:
             self.plan = np.split(order, order[self.batch_size :: self.batch_size])
@@ -117,32 +117,32 @@ class LengthBatches(keras.utils.PyDataset):
         self.plan = [*batches[:2], *(batches[place + 2] for place in random.permutation(len(batches[2:])))]
 
     def _by_length(self, order):
-        """Batches of about the same length, the longest first, then the shortest and so upwards."""
+        """Batches of examples of about the same length: the longest batch first, the others from short to long."""
         order = order[np.argsort(self.lengths[order], kind="stable")]
-        # What is left over goes to the shortest: the cuts are counted from the end.
+        # The smaller batch is that of the shortest rows: the cuts are counted from the end.
         cuts = np.arange(len(order) % self.batch_size or self.batch_size, len(order), self.batch_size)
         batches = np.split(order, cuts)
-        # Devices that cannot share it evenly get some of its rows twice.
+        # If devices cannot share that batch evenly, some of its rows are repeated.
         shares = num_replicas()
-        batches[0] = np.resize(batches[0], -(-len(batches[0]) // shares) * shares)  # begins anew at its end
-        # The longest first: what does not fit into memory fails at once. The shortest next: Keras' TensorFlow backend
-        # takes from the first two batches which axes vary.
+        batches[0] = np.resize(batches[0], -(-len(batches[0]) // shares) * shares)  # repeats from the start
+        # The longest comes first, so that a batch too large for memory fails at once. The shortest comes next, because
+        # Keras' TensorFlow backend learns from the first two batches which axes vary.
         return [batches.pop(), *batches]
 
     def __getitem__(self, index):
         """Batch `index` of the epoch: inputs, (inputs, labels) or (inputs, labels, weights).
 
-        Of several JAX processes each gets the part that it has to give to the devices.
+        With several JAX processes, each gets the part that it passes to its own devices.
         """
         number, parts = part_of_batch()
         return self._batch(np.array_split(self.plan[index], parts)[number], self._length(index))
 
     def whole_batch(self, index):
-        """The same, all of it on every process."""
+        """Batch `index` as `[index]` gives it, but complete on every process."""
         return self._batch(self.plan[index], self._length(index))
 
     def _length(self, index):
-        # In a given order any two batches may be the first, and Keras must learn from them which axes vary: none does.
+        # Without shuffling any two batches may come first, and Keras learns from them which axes vary. So none varies.
         return int(self.lengths[self.plan[index] if self.shuffle else ...].max())
 
     def _batch(self, places, length):
@@ -180,13 +180,13 @@ class LengthBatches(keras.utils.PyDataset):
 
 
 class SortedBatches(LengthBatches):
-    """The same batches in every epoch, for `predict`: `restore` puts what it gives into the order of the rows."""
+    """The same batches in every epoch, for `predict`; `restore` puts the outputs back into the order of the rows."""
 
     def _plan(self):
         self.plan = self._by_length(np.arange(len(self.lengths)))
 
     def restore(self, outputs):
-        """Arrays (examples, ...) in the order of the batches, nested as they may be, in that of the rows."""
+        """Puts arrays (examples, ...), nested or not, from the order of the batches into that of the rows."""
         _, first_places = np.unique(np.concatenate(self.plan), return_index=True)
         return keras.tree.map_structure(lambda array: array[first_places], outputs)
 
@@ -194,8 +194,8 @@ class SortedBatches(LengthBatches):
 def predict_rows(model, batches):
     """The model's outputs for every example of a LengthBatches, in the order of the examples, on every process.
 
-    Returns: a list of arrays, one an example, as long as its batch where the output has a length axis; for a model
-        with several outputs the same nesting of such lists.
+    Returns: a list of arrays, one per example; if the output has a length axis, an array is as long as its batch. For a
+        model with several outputs, such lists in the same nesting.
     """
     outputs = [None] * len(batches.lengths)
     for index, places in enumerate(batches.plan):

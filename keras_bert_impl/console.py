@@ -1,4 +1,4 @@
-"""What a run prints, and how much of it: a terminal gets bars, a file gets lines, of several processes one prints."""
+"""What a run prints: progress bars on a terminal, lines in a file. Only one of several processes prints."""
 
 import sys
 
@@ -8,16 +8,16 @@ from keras_bert_impl.distribution import is_chief
 
 
 def say(text):
-    """Prints one line at once, also where the output is a file. Of several processes one prints."""
+    """Prints one line immediately, even if the output is a file. Only one of several processes prints."""
     if is_chief():
         print(text, flush=True)
 
 
 def verbosity():
-    """`verbose` of `fit`: a bar on a terminal, a line an epoch in a file. Of several processes one prints."""
+    """The `verbose` argument of `fit`: a bar on a terminal, one line per epoch in a file. Only one process prints."""
     return (1 if sys.stdout.isatty() else 2) if is_chief() else 0
 
 
 def progress(jobs, what, total=None):
-    """The jobs, with a bar while they are iterated; a file gets none."""
+    """Iterates over jobs and shows a progress bar, unless the output is a file."""
     return track(jobs, f"  {what}", total=total, transient=True, disable=not sys.stdout.isatty())

@@ -1,25 +1,25 @@
 """The contract between data and models: name, shape, type and meaning of every array that passes between them.
 
-`batch` is rows, `length` tokens of a row (padding included), `predictions` the masked positions of a row.
+`batch` is the number of rows, `length` of tokens in a row (padding included), `predictions` of masked positions in it.
 
 | array                  | shape                | type    | meaning                                                    |
 | ---                    | ---                  | ---     | ---                                                        |
-| `token_ids`            | (batch, length)      | int32   | rows of the vocabulary; padding holds the id of [PAD]      |
+| `token_ids`            | (batch, length)      | int32   | ids of the vocabulary; padding holds the id of [PAD]       |
 | `segment_ids`          | (batch, length)      | int32   | 0 for `[CLS] a [SEP]`, 1 for `b [SEP]`, 0 for padding      |
-| `padding_mask`         | (batch, length)      | int32   | 1 where a token stands, 0 for padding                      |
-| `position_ids`         | (batch, length)      | int32   | packed rows: position within its own sequence              |
-| `sequence_ids`         | (batch, length)      | int32   | packed rows: 1.. numbers the sequences, 0 is padding;      |
-|                        |                      |         | attention never crosses from one to another                |
+| `padding_mask`         | (batch, length)      | int32   | 1 for a token, 0 for padding                               |
+| `position_ids`         | (batch, length)      | int32   | packed rows: position of a token within its own sequence   |
+| `sequence_ids`         | (batch, length)      | int32   | packed rows: 1, 2, ... for the sequences, 0 for padding;   |
+|                        |                      |         | attention never crosses from one sequence to another       |
 | `mask_positions`       | (batch, predictions) | int32   | ascending positions to predict; padded with 0              |
-| `mask_ids`             | (batch, predictions) | int32   | label: the id that stood there; padded with 0              |
+| `mask_ids`             | (batch, predictions) | int32   | label: the original id; padded with 0                      |
 | `mask_weights`         | (batch, predictions) | float32 | 1 for a prediction, 0 for its padding                      |
 | `next_sentence_labels` | (batch,)             | int32   | label: 0 if b follows a (IsNext), 1 if b is random         |
-| `example_index`        | (batch,)             | int64   | number of the row in its data set; masking counts from it  |
+| `example_index`        | (batch,)             | int64   | number of the row in its dataset; its masks depend on it   |
 
-In packed rows `next_sentence_labels` is (batch, sequences), and there are:
+In packed rows `next_sentence_labels` is (batch, sequences), and there are two more arrays:
 
 | `cls_positions`        | (batch, sequences)   | int32   | where each sequence begins; padded with 0                  |
-| `next_sentence_weights`| (batch, sequences)   | float32 | 1 for a sequence, 0 for the padding of the above           |
+| `next_sentence_weights`| (batch, sequences)   | float32 | 1 for a sequence, 0 for padding of `cls_positions`         |
 
 Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size).
 """
@@ -35,5 +35,5 @@ PACKED_PRETRAINING_LABELS = (*PRETRAINING_LABELS, "next_sentence_weights")
 
 
 def usual_predictions(length):
-    """Predictions of a row: 15 % of its tokens (Devlin et al. 2019, section 3.1), 20 of 128 and 77 of 512."""
+    """Predictions of a row: 15 % of its tokens (Devlin et al. 2019, section 3.1), so 20 of 128 and 77 of 512."""
     return math.ceil(0.15 * length)

@@ -1,4 +1,4 @@
-"""JSON files: read as the untrusted input they may be, written whole or not at all."""
+"""JSON files: read as input that may be untrusted, and written completely or not at all."""
 
 import json
 import os
@@ -6,20 +6,22 @@ import pathlib
 
 from keras_bert_impl.distribution import is_chief
 
-# No description of a model is longer: a damaged or hostile file ends here, before anything of its size is made.
+# No model configuration is larger: a damaged or hostile file is refused before anything of its size is allocated.
 LARGEST_JSON = 2**26
 
 
 def read_json(path):
-    """The object of a JSON file, read as the untrusted input it may be. Raises ValueError naming the file."""
+    """Reads the object in a JSON file, which may be untrusted. Raises ValueError that names the file."""
     path = pathlib.Path(path)
     if path.stat().st_size > LARGEST_JSON:
-        raise ValueError(f"{path} has {path.stat().st_size:,} bytes: that is no description of a model.")
+        raise ValueError(
+            f"{path} has {path.stat().st_size:,} bytes, expected at most {LARGEST_JSON:,}. Is it a model configuration?"
+        )
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} line {error.lineno}: not valid JSON ({error.msg}).") from error
-    except (ValueError, RecursionError) as error:  # not text, a number of thousands of digits, nested without end
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number with thousands of digits, nested too deeply
         raise ValueError(f"{path}: not valid JSON ({error}).") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected a JSON object, found {type(found).__name__}.")
@@ -27,7 +29,7 @@ def read_json(path):
 
 
 def write_json(path, content):
-    """Writes JSON whole or not at all. Of several processes one writes."""
+    """Writes a JSON file completely or not at all. Only one of several processes writes."""
     if not is_chief():
         return
     path = pathlib.Path(path)

@@ -1,7 +1,8 @@
-"""The losses of pre-training, and the weighted one of fine-tuning, in float32.
+"""The losses of pre-training and the weighted loss of fine-tuning, in float32.
 
-Of a batch that is spread over the replicas of a strategy each gives the replica's share, and the shares add up to the
-loss of the batch: a mean of the replicas' means would be another number where one has more masked tokens than another.
+If a batch is distributed over the replicas of a strategy, each loss is the replica's share, and the shares add up to
+the loss of the batch. A mean of the replicas' means would differ, because replicas may have different numbers of masked
+tokens.
 """
 
 import functools
@@ -11,7 +12,7 @@ from keras import ops
 
 from keras_bert_impl.distribution import sum_over_replicas
 
-# Labels of tokens that have none: Google's and scikit-learn's habit, and the one of Hugging Face and torch.
+# The label of a token without a label: -1 in Google's code and scikit-learn, -100 in Hugging Face and torch.
 NO_LABEL = (-1, -100)
 
 
@@ -19,12 +20,12 @@ def masked_lm_loss(mask_ids, mask_weights, logits):
     """Mean cross-entropy over the predicted tokens of the batch (Devlin et al. 2019, section 3.1).
 
     Args:
-        mask_ids: (batch, predictions), int, the tokens that stood there.
+        mask_ids: (batch, predictions), int, the original tokens.
         mask_weights: (batch, predictions), float, 1 for a prediction, 0 for padding.
         logits: (batch, predictions, vocabulary).
 
-    Returns: scalar, float32. BERT divides by the tokens predicted, Keras by default by batch * predictions: padding
-        must not shrink the loss. The 1e-5 is Google's, for a batch without any prediction.
+    Returns: scalar, float32. BERT divides by the number of predicted tokens, so that padding does not shrink the
+        loss; Keras by default divides by batch * predictions. The 1e-5 is Google's, for a batch without predictions.
     """
     per_token = cross_entropy(mask_ids, logits)  # (batch, predictions)
     weights = ops.cast(mask_weights, "float32")
@@ -37,7 +38,7 @@ def next_sentence_loss(labels, logits, weights=None):
     Args:
         labels: (batch,), or (batch, sequences) of packed rows.
         logits: (batch, 2), or (batch, sequences, 2).
-        weights: of the labels, 1 for a sequence, 0 for padding; None: all count.
+        weights: weights of the labels, 1 for a sequence, 0 for padding; None: all labels count.
 
     Returns: scalar, float32.
     """
@@ -48,15 +49,15 @@ def next_sentence_loss(labels, logits, weights=None):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WeightedCrossEntropy(keras.losses.Loss):
-    """Mean cross-entropy by the sample weights of the batch, as padding and rare classes ask for.
+    """Mean cross-entropy, weighted by the sample weights of the batch, for padding and rare classes.
 
-    As Keras' SparseCategoricalCrossentropy with reduction="mean_with_sample_weight" on one device.
+    On one device it equals Keras' SparseCategoricalCrossentropy with reduction="mean_with_sample_weight".
 
     Args:
-        ignore_class: a label, or several, that have no weight, as NO_LABEL; None: all count.
+        ignore_class: a label, or several such as NO_LABEL, that have weight 0; None: all labels count.
 
-    Labels (batch, ...), int; logits (batch, ..., classes); sample weights as the labels, or (batch,), one for all
-    labels of a row; default 1 each.
+    Labels are (batch, ...), int; logits (batch, ..., classes). Sample weights have the shape of the labels, or
+    (batch,), one for all labels of a row; the default is 1 each.
     """
 
     def __init__(self, ignore_class=None, name="weighted_cross_entropy"):
@@ -79,13 +80,13 @@ class WeightedCrossEntropy(keras.losses.Loss):
 
 
 def has_label(labels, ignore_class=NO_LABEL):
-    """Whether each label is one, and none of those to be ignored, bool."""
+    """Whether each label is a real one, that is none of those to be ignored, bool."""
     ignored = ignore_class if isinstance(ignore_class, list | tuple) else [ignore_class]
     return functools.reduce(ops.logical_and, [ops.not_equal(labels, one) for one in ignored])
 
 
 def weights_of_labels(weights, labels):
-    """Sample weights, one a label or one a row, as one a label, float32."""
+    """Expands sample weights, one per label or one per row, to one per label, float32."""
     weights = ops.cast(weights, "float32")
     if len(weights.shape) > len(labels.shape):  # (batch, 1) beside labels (batch,)
         weights = ops.reshape(weights, ops.shape(labels))
@@ -97,10 +98,10 @@ def weights_of_labels(weights, labels):
 def cross_entropy(labels, logits):
     """-log softmax(logits)[label] along the last axis, float32, of the shape of `labels`.
 
-    NaN for a label that is no class, where the backend does not refuse it: JAX alone would make it 0.
+    A label that is not a class gives NaN, unless the backend raises an error; JAX by itself would give 0.
     """
-    # As one long row of predictions: with further axes Keras moves the classes to the second, on torch, and every pass
-    # over them goes against the order of the memory.
+    # Flattened to one axis of predictions: with more axes, Keras on torch moves the classes to the second axis, and
+    # every pass over them is slow, because they are no longer contiguous in memory.
     flat = ops.reshape(ops.cast(logits, "float32"), (-1, logits.shape[-1]))
     losses = keras.losses.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), flat, from_logits=True)
     is_class = ops.logical_and(ops.greater_equal(labels, 0), ops.less(labels, logits.shape[-1]))
@@ -108,19 +109,19 @@ def cross_entropy(labels, logits):
 
 
 def accuracy(labels, logits, weights):
-    """The replica's share of the weighted share of `labels` that have the largest of `logits`, scalar, float32."""
+    """The replica's share of the weighted accuracy: how often the largest logit is at the label; scalar, float32."""
     is_right = ops.cast(ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32")), "float32")
     return weighted_mean(is_right, ops.cast(weights, "float32"))
 
 
 def weighted_mean(values, weights):
-    """The replica's share of the mean over the batch, scalar; 0 where nothing has a weight."""
+    """The replica's share of the mean over the batch, scalar; 0 if all weights are 0."""
     return ops.divide_no_nan(ops.sum(values * weights), sum_over_replicas(ops.sum(weights)))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
-    """The share of right classes among the tokens that have a label, whose label is none of NO_LABEL."""
+    """Accuracy over the tokens that have a label, that is none of NO_LABEL."""
 
     def __init__(self, name="accuracy", dtype=None):
         super().__init__(name=name, dtype=dtype)

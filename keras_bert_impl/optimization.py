@@ -16,7 +16,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         peak: the highest learning rate. BERT: 1e-4 for pre-training, 2e-5 to 5e-5 for fine-tuning.
         warmup_steps: 10,000 of 1,000,000 in pre-training, 10 % in fine-tuning.
-        total_steps: after it the rate stays 0.
+        total_steps: the step at which the rate reaches 0; it stays 0 after that.
 
     Raises: ValueError if warmup_steps is not below total_steps.
     """
@@ -29,7 +29,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        # Step 0 already learns: (step + 1) / warmup, where Google's first step has rate 0 and changes nothing.
+        # (step + 1) / warmup, so that step 0 already learns; Google's first step has rate 0 and changes nothing.
         rising = (step + 1) / max(self.warmup_steps, 1)
         falling = (self.total_steps - step) / (self.total_steps - self.warmup_steps)
         return self.peak * ops.maximum(0.0, ops.minimum(rising, falling))
@@ -42,15 +42,15 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 class MovableDecay(WarmupLinearDecay):
     """`WarmupLinearDecay` whose end can be moved while training, for a run that ends at a certain time.
 
-    Each step goes on along the same curve, by more than a step of it where the end has come nearer, by less where it
-    is further away; so the rate never jumps, and is 0 at the end in any case. A schedule over the time there is, rather
-    than over steps, is from Geiping and Goldstein 2022.
+    Training continues along the same curve, but each step advances on it by more than one step if the end has moved
+    nearer, and by less if it has moved further away. So the rate never jumps, and always ends at 0. The idea of a
+    schedule over the available time, instead of over steps, is from Geiping and Goldstein 2022.
 
-    Args: as of WarmupLinearDecay; total_steps is the first plan.
+    Args: as for WarmupLinearDecay; total_steps is the initial plan.
 
     Attributes:
-        pace: variable (3,) that the optimizer keeps with its own: a step, where on the curve it is, and how far each
-            step from there goes.
+        pace: variable (3,) that is saved with the optimizer's variables: a step, its place on the curve, and how far
+            each later step advances on the curve.
     """
 
     def __init__(self, peak, warmup_steps, total_steps):
@@ -62,8 +62,10 @@ class MovableDecay(WarmupLinearDecay):
         return super().__call__(place + (ops.cast(step, "float32") - first) * pace)
 
     def move_end(self, step, total_steps):
-        """From `step` on, the rate falls so that it is 0 at `total_steps`. To be called between two calls of the
-        compiled step."""
+        """Moves the end: from `step` on, the rate falls so that it is 0 at `total_steps`.
+
+        Call it only between two calls of the compiled training step.
+        """
         first, place, pace = ops.convert_to_numpy(self.pace).astype("float64")
         place += (step - first) * pace
         self.pace.assign([step, place, (self.total_steps - place) / (total_steps - step)])
@@ -77,17 +79,17 @@ NOT_TAKEN = {
 
 
 class ClipsToGlobalNorm:
-    """What BertAdamW and BertLamb share: the norm of all gradients together is limited, and kept to be looked at.
+    """What BertAdamW and BertLamb share: the norm of all gradients together is limited, and recorded.
 
     Attributes:
-        gradient_norm: variable, the norm in the last step, before the gradients were clipped.
+        gradient_norm: variable, the norm in the last step, before clipping.
 
-    Raises: ValueError for an argument of Keras' optimizer that this one's update does not have.
+    Raises: ValueError for an argument of Keras' optimizer that this update does not implement.
     """
 
     def __init__(self, learning_rate, **arguments):
         for name, remedy in NOT_TAKEN.items():
-            if arguments.get(name):  # Keras' own description of an optimizer holds them as None or False
+            if arguments.get(name):  # Keras' own config of an optimizer holds them as None or False
                 raise ValueError(f"{type(self).__name__} does not take {name}={arguments[name]!r}: {remedy}.")
         super().__init__(learning_rate, **arguments)
 
@@ -98,12 +100,12 @@ class ClipsToGlobalNorm:
             self._track_variable(self._learning_rate.pace)
 
     def _clip_gradients(self, gradients):
-        # The norm of the whole batch's gradients, not of each replica's: Keras would clip first and sum afterwards.
+        # Clips by the norm for the whole batch, not for each replica: Keras would clip first and sum afterwards.
         summed = sum_over_replicas([ops.convert_to_tensor(gradient) for gradient in gradients])
         return clip_to_norm(summed, self.global_clipnorm, self.gradient_norm)
 
     def _all_reduce_sum_gradients(self, gradients_and_variables):
-        """Of Keras' TensorFlow optimizers: nothing is left to sum."""
+        """Overrides a method of Keras' TensorFlow optimizers: the gradients are already summed."""
         return gradients_and_variables
 
 
@@ -112,19 +114,20 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     """AdamW as BERT was trained: no weight decay on biases and layer norms, gradients clipped to a global norm.
 
     It corrects the bias of its moments, which Google's optimizer does not; the two differ in the first thousand
-    steps, where warm-up keeps the rate small. Epsilon stands beside the corrected second moment (Kingma and Ba 2015,
+    steps, where warm-up keeps the rate small. Epsilon is added to the corrected second moment (Kingma and Ba 2015,
     algorithm 1), as in torch; Keras' Adam adds it to the uncorrected one, which makes it 30 times larger at the first
-    step, and small gradients move little in a short fine-tuning. A class, because Keras does not write into a model
-    file which weights are excluded from decay: a plain AdamW would decay them all after reloading.
+    step, so that weights with small gradients change little in a short fine-tuning. This is a class of its own because
+    Keras does not save in a model file which weights are excluded from decay: a plain AdamW would decay all of them
+    after reloading.
 
     Args:
         learning_rate: a number or a schedule.
         weight_decay: 0.01 in the paper, decoupled from the gradient.
-        global_clipnorm: of all gradients together; 1.0 in Google's code.
+        global_clipnorm: limit for the norm of all gradients together; 1.0 in Google's code.
         beta_2, epsilon: 0.999 and 1e-6 in Google's code.
-        layer_decay: the learning rate of a transformer block is this share of that of the block above it; the top one,
-            pooler and head have the whole, the embeddings the least (Howard and Ruder 2018; ELECTRA takes 0.8). 1.0 in
-            BERT. Weight decay keeps the whole rate.
+        layer_decay: the learning rate of a transformer block is that of the block above it times this factor; the top
+            block, pooler and head have the full rate, the embeddings the lowest (Howard and Ruder 2018; ELECTRA uses
+            0.8). 1.0 in BERT. Weight decay uses the full rate.
     """
 
     def __init__(
@@ -154,7 +157,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         self.decays = [float(self._use_weight_decay(variable)) for variable in variables]
 
     def _apply_weight_decay(self, variables):
-        """Nothing: decay is a part of the update, which spares a pass over the weights."""
+        """Does nothing: the decay is part of the update, which saves a pass over the weights."""
 
     def update_step(self, gradient, variable, learning_rate):
         index, dtype = self._get_variable_index(variable), variable.dtype
@@ -179,15 +182,15 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
-    """LAMB for batches of thousands (You et al. 2020, algorithm 2): each weight moves by a share of its own norm.
+    """LAMB for batches of thousands (You et al. 2020, algorithm 2): each weight's update is scaled to its norm.
 
-    As the paper has it and Keras' Lamb has not: the decay is part of the update whose norm is taken. As Google's code:
-    no decay and no share of the norm for biases and layer norms, gradients clipped to a global norm.
+    As in the paper, and unlike in Keras' Lamb, the decay is part of the update whose norm is taken. As in Google's
+    code, biases and layer norms have no decay and no scaling by norms, and gradients are clipped to a global norm.
 
     Args:
-        learning_rate: a number or a schedule; 0.00176 at a batch of 512 to 0.005 at 32,768 in the paper.
+        learning_rate: a number or a schedule; from 0.00176 at batch size 512 to 0.005 at 32,768 in the paper.
         weight_decay: 0.01 in the paper.
-        global_clipnorm: of all gradients together.
+        global_clipnorm: limit for the norm of all gradients together.
         beta_2, epsilon: 0.999 and 1e-6 in the paper.
     """
 
@@ -223,7 +226,7 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
             return
         update = update + self.decays[index] * variable
         norms = [ops.sqrt(ops.sum(ops.square(array))) for array in (variable, update)]
-        # A weight that is still zero, or does not move, has no share.
+        # A weight that is still zero, or whose update is zero, is not scaled.
         defined = ops.logical_and(norms[0] > 0, norms[1] > 0)
         share = ops.where(defined, norms[0] / ops.where(norms[1] > 0, norms[1], 1.0), 1.0)
         self.assign_sub(variable, share * rate * update)
@@ -233,9 +236,9 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
 
 
 def clip_to_norm(gradients, most, norm):
-    """The gradients, scaled down together to a norm of at most `most`; the variable `norm` gets what it was before.
+    """Scales the gradients down together to a norm of at most `most`; the variable `norm` gets the norm before scaling.
 
-    The same as Keras' own, which tells nobody the norm.
+    The result equals that of Keras' own function, which does not return the norm.
     """
     squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients]
     norm.assign(ops.sqrt(sum(squares)))
@@ -246,9 +249,9 @@ def clip_to_norm(gradients, most, norm):
 
 
 def layer_rates(paths, layer_decay):
-    """The share of the learning rate for each weight path: 1 above the blocks, `layer_decay` less with each step down.
+    """The factor of the learning rate for each weight path: 1 above the blocks, times `layer_decay` per block down.
 
-    Of two blocks: head, pooler and block_1 have 1, block_0 d, the embeddings d ** 2. Frozen weights have no path here.
+    With two blocks: head, pooler and block_1 have 1, block_0 d, the embeddings d ** 2. Frozen weights have no path.
     """
     blocks = [re.match(r"block_(\d+)/", path) for path in paths]
     depth = 1 + max((int(block[1]) for block in blocks if block), default=-1)

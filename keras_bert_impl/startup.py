@@ -1,9 +1,9 @@
 """What has to happen before Keras and TensorFlow are imported; the package imports this module first.
 
-- A backend is chosen that is installed: Keras itself insists on TensorFlow where nothing says otherwise.
-- TensorFlow's start-up messages on oneDNN and missing GPUs stay unseen. They are written before TensorFlow reads its
-  own log level, so that only closing stderr keeps them away; an import that fails is an exception and is still seen.
-- Where another backend trains, TensorFlow, which reads the data, leaves the accelerator's memory to it.
+- An installed backend is chosen: Keras by default insists on TensorFlow.
+- TensorFlow's start-up messages about oneDNN and missing GPUs are hidden. They are written before TensorFlow reads its
+  own log level, so only redirecting stderr hides them; a failing import raises an exception and is still reported.
+- If another backend trains, TensorFlow only reads the data and leaves the accelerator's memory to that backend.
 """
 
 import contextlib
@@ -12,12 +12,12 @@ import os
 import pathlib
 import sys
 
-BACKENDS = ("tensorflow", "jax", "torch")  # in the order of preference where no one has chosen
+BACKENDS = ("tensorflow", "jax", "torch")  # in order of preference, if the user has not chosen
 
 
 @contextlib.contextmanager
 def without_native_output():
-    """Sends what C++ writes to stderr nowhere; Python's own stderr is flushed before."""
+    """Discards what C++ writes to stderr; Python's own stderr is flushed first."""
     sys.stderr.flush()
     saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -30,7 +30,7 @@ def without_native_output():
 
 
 def choose_backend():
-    """Sets KERAS_BACKEND to the first backend that is installed, unless it or Keras' own file says which."""
+    """Sets KERAS_BACKEND to the first backend that is installed, unless the variable or Keras' own file names one."""
     home = pathlib.Path(os.environ.get("KERAS_HOME", pathlib.Path.home() / ".keras"))
     if "KERAS_BACKEND" in os.environ or (home / "keras.json").is_file():
         return
@@ -44,7 +44,7 @@ def choose_backend():
 
 
 def leave_accelerators_to_the_backend():
-    """Keeps TensorFlow from the GPUs where it only reads data; to be called before its first operation."""
+    """Hides the GPUs from TensorFlow if it only reads data; to be called before its first operation."""
     import keras
 
     if keras.backend.backend() == "tensorflow":
@@ -52,7 +52,7 @@ def leave_accelerators_to_the_backend():
     with without_native_output():
         import tensorflow as tf
 
-        # A RuntimeError says that TensorFlow has begun to use them: the program before us has decided.
+        # A RuntimeError means that the user's program already uses the GPUs with TensorFlow; its choice is kept.
         with contextlib.suppress(RuntimeError):
             tf.config.set_visible_devices([], "GPU")
 
@@ -60,8 +60,8 @@ def leave_accelerators_to_the_backend():
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 choose_backend()
 if os.environ.get("KERAS_BACKEND") != "tensorflow":
-    # For programs that import TensorFlow themselves, a notebook with tf.data for one: it takes memory as it needs it,
-    # where its default is all of the GPU's.
+    # For programs that import TensorFlow themselves, such as a notebook with tf.data: TensorFlow then takes GPU memory
+    # as it needs it, instead of all of it, its default.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 with without_native_output():
     import keras  # noqa: F401

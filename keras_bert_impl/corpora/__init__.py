@@ -1,4 +1,4 @@
-"""Text to documents of sentences, without TensorFlow: the embedded default corpus, or a person's own files."""
+"""Turns text into documents of sentences, without TensorFlow: the default corpus or the user's own text files."""
 
 from keras_bert_impl.corpora.document import CorpusStatistics, Document, corpus_statistics, split_of
 from keras_bert_impl.corpora.python_docs import PythonDocsCorpus
@@ -20,14 +20,16 @@ __all__ = [
 
 
 def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en"):
-    """`PythonDocsCorpus` without a path, `TextCorpus` for a file, folder or glob with these arguments.
+    """A `PythonDocsCorpus` without a path; otherwise a `TextCorpus` of a file, folder or glob, with these arguments.
 
-    Raises: ValueError for arguments about text files where there is no path.
+    Raises: ValueError if there is no path, but an argument about text files differs from its default.
     """
     if path is not None:
         return TextCorpus(path, on_error, text_format, text_field, language)
     given = {"text_format": (text_format, "auto"), "text_field": (text_field, "text"), "language": (language, "en")}
     for name, (value, default) in given.items():
         if value != default:
-            raise ValueError(f'{name} is "{value}", which says how to read text files: name them, too.')
+            raise ValueError(
+                f'{name} is "{value}", but there are no text files to read: give their path, or leave {name} out.'
+            )
     return PythonDocsCorpus()

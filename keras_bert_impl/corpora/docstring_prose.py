@@ -1,7 +1,7 @@
 """The English prose in a docstring: reStructuredText, Markdown, numpydoc or Google style.
 
 Docstrings follow conventions rather than a grammar, and one file may mix them all. The rules here look at single
-lines and at their indentation; what they let through is judged once more, sentence by sentence, by `is_prose`.
+lines and at their indentation; each sentence that remains is then checked by `is_prose`.
 """
 
 import re
@@ -9,11 +9,11 @@ import re
 from keras_bert_impl.corpora.sentences import split_sentences
 
 FENCE = re.compile(r"\s*(```|~~~)")
-# Directives whose body is prose; the body of any other (code-block, math, plot, ...) goes with it.
+# Directives whose body is prose. Any other directive (code-block, math, plot, ...) is dropped with its body.
 PROSE_DIRECTIVE = re.compile(
     r"\s*\.\. (note|warning|important|tip|hint|caution|seealso|deprecated|versionadded|versionchanged|admonition)::"
 )
-# A footnote, a link target or a comment: what reStructuredText writes after two dots and is no directive.
+# Whatever reStructuredText marks with two dots: footnotes, link targets, comments and all other directives.
 EXPLICIT_MARKUP = re.compile(r"\s*\.\.( |$)")
 
 UNDERLINE = re.compile(r"\s*([-=~^*#+`'\"_.])\1{2,}\s*$")
@@ -47,14 +47,14 @@ SHORTEST_SENTENCE_WORDS = 3
 
 
 def prose_paragraphs(docstring):
-    """Paragraphs of English in a docstring whose indentation has been cleaned (`ast.get_docstring`).
+    """The English prose in a docstring, as paragraphs.
 
     Args:
-        docstring: text with line breaks.
+        docstring: text with line breaks, with clean indentation as from `ast.get_docstring`.
 
-    Returns: list of paragraphs, each a list of sentences: examples, tables, signatures and headings are gone,
-    the description of a parameter is a paragraph of its own without the parameter's name, and inline marks are
-    reduced to what they mark (``x``, :class:`x` and `x` to x).
+    Returns: list of paragraphs, each a list of sentences. Examples, tables, signatures and headings are dropped, the
+    description of a parameter is a paragraph of its own without the parameter's name, and inline markup is removed:
+    ``x``, :class:`x` and `x` become x.
     """
     lines = _without_literal_blocks(_without_doctests(_without_fences(docstring.expandtabs().split("\n"))))
     paragraphs = []
@@ -66,7 +66,7 @@ def prose_paragraphs(docstring):
 
 
 def is_prose(sentence):
-    """Whether a piece of a docstring is English: mostly words, three or more, one a function word, and no code."""
+    """Whether a sentence of a docstring is English: three words or more, mostly words, a function word, and no code."""
     words = WORD.findall(sentence)
     return (
         len(words) >= SHORTEST_SENTENCE_WORDS
@@ -96,7 +96,7 @@ def _without_doctests(lines):
 
 
 def _without_literal_blocks(lines):
-    """Drops what is indented deeper than a line that ends in `::`, and explicit markup (`.. `) with its body."""
+    """Drops the block indented below a line that ends in `::`, and explicit markup (`.. `) with its body."""
     block_indent = None
     for line in lines:
         indent = len(line) - len(line.lstrip())
@@ -131,7 +131,7 @@ def _without_layout(lines):
 
 
 def _joined_paragraphs(lines):
-    """Hard-wrapped lines joined; a list item or a parameter's description is a paragraph of its own."""
+    """Joins hard-wrapped lines to paragraphs; a list item or a parameter's description is a paragraph of its own."""
     current = []
     indent, in_entries = 0, False
     for line in lines:

@@ -1,4 +1,4 @@
-"""What every corpus yields, which split a document belongs to, and how large a corpus is."""
+"""The documents that every corpus yields, the split that each belongs to, and the size of a corpus."""
 
 import dataclasses
 import hashlib
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class Document(NamedTuple):
-    """A text in reading order: next-sentence pairs come from one document, never from two.
+    """A text in reading order: sentences that follow one another in training data come from one document.
 
     Args:
-        name: unique in its corpus and the same on every machine and day, for instance "numpy.linalg" or
-            "novels/emma.txt" or "rows.jsonl#3". The split is read off it.
-        source: what a classifier may be asked to tell: "numpy", or the top folder or file of a text corpus.
+        name: unique in its corpus and the same on every machine at any time, for example "numpy.linalg",
+            "novels/emma.txt" or "rows.jsonl#3". It determines the split.
+        source: a label that a classifier may learn to predict: "numpy", or the top folder or file of a text corpus.
         sentences: one string each, single spaces, no line breaks.
     """
 
@@ -22,10 +22,11 @@ class Document(NamedTuple):
 
 
 def split_of(name, seed=0):
-    """The split of a document: "train", "validation" or "test", 90, 5 and 5 of a hundred names.
+    """The split of a document: "train", "validation" or "test", with 90, 5 and 5 of every hundred names.
 
-    Whole documents are assigned, because sentences of one document give each other away, and by name alone, so
-    that a document keeps its split when others come or go. Python's own `hash` differs from process to process.
+    Whole documents are assigned, because sentences of one document reveal each other's content. The name alone
+    decides, so that a document keeps its split when others are added or removed. Python's own `hash` would differ
+    from process to process.
     """
     digest = hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
     hundredth = int.from_bytes(digest, "big") * 100 >> 64
@@ -45,7 +46,7 @@ class CorpusStatistics:
 
 
 def corpus_statistics(documents: Iterable[Document]):
-    """The `CorpusStatistics` of documents, read once and not kept."""
+    """The `CorpusStatistics` of documents, which are read once and not kept in memory."""
     counts = [0, 0, 0, 0]
     for document in documents:
         text = "\n".join(document.sentences) + "\n"

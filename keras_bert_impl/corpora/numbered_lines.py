@@ -1,4 +1,4 @@
-"""Lines of a text file, compressed or not, as bytes and one at a time."""
+"""Reads the lines of a text file, compressed or not, one at a time."""
 
 import gzip
 import io
@@ -11,20 +11,20 @@ import zstandard
 CHUNK_BYTES = 1 << 17
 COMPRESSIONS = (".gz", ".xz", ".zst")
 
-# What a damaged file raises, by whichever library reads it. BadGzipFile is an OSError.
+# The errors that the reading libraries raise for a damaged file. BadGzipFile is an OSError.
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
 class NotUtf8Error(ValueError):
-    """A line is not UTF-8; the message names line and byte."""
+    """A line is not UTF-8; the message names the line and the byte."""
 
 
 def text_lines(path):
-    """Lines of a UTF-8 file as strings. Raises `NotUtf8Error`, and what `numbered_lines` raises."""
+    """Yields the lines of a UTF-8 file as strings. Raises `NotUtf8Error` and the errors of `numbered_lines`."""
     number = 1
     for block in _blocks(path):
         try:
-            # At once, which takes a tenth of the time; rstrip() alone would strip more than the line end.
+            # Decoding a block at once takes a tenth of the time; rstrip() alone would strip more than the line end.
             text = block.decode()
         except UnicodeDecodeError:
             yield from _decoded_one_by_one(block, number)
@@ -44,12 +44,12 @@ def _decoded_one_by_one(block, first_number):
 
 
 def numbered_lines(path):
-    """(1-based number, bytes without line end) of every line; a byte order mark is dropped.
+    """Iterates over (1-based number, bytes without line end) of all lines; a byte order mark is dropped.
 
     Args:
         path: `pathlib.Path`; .gz, .xz and .zst are decompressed while reading.
 
-    Raises: one of `READ_ERRORS`, after the lines that could be read.
+    Raises: one of `READ_ERRORS`, after yielding the lines that could be read.
     """
     return enumerate(itertools.chain.from_iterable(map(_lines, _blocks(path))), start=1)
 
@@ -59,9 +59,9 @@ def _lines(block):
 
 
 def _blocks(path):
-    """Bytes of a file, about CHUNK_BYTES at a time, that end with a line; without a byte order mark.
+    """Yields a file in blocks of whole lines of about CHUNK_BYTES, without a byte order mark.
 
-    Whole lines that were read before an error come before it.
+    Whole lines that were read before an error are yielded before it is raised.
     """
     with _opened(path) as stream:
         parts, is_first = [], True
@@ -88,7 +88,7 @@ def _opened(path):
 
 
 class _ZstandardFile(io.RawIOBase):
-    """Decompressed bytes of a .zst file. zstandard's own reader takes a file that was cut short for a whole one.
+    """Decompressed bytes of a .zst file. zstandard's own reader does not notice that a file is truncated.
 
     Args:
         compressed: binary file; closed together with this one.

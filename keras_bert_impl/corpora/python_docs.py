@@ -1,8 +1,8 @@
 """The default corpus: the docstrings of installed Python packages, about 6 MB of English.
 
-Packages are read, never imported: `importlib.util.find_spec` names their folder and `ast` finds the docstrings.
-Of 12 MB of docstrings (Python 3.11, NumPy 2.4, TensorFlow 2.21, Keras 3.15), half are examples, signatures, types
-and repetitions.
+Packages are read, never imported: `importlib.util.find_spec` locates their folder and `ast` finds the docstrings.
+Half of the 12 MB of docstrings (Python 3.11, NumPy 2.4, TensorFlow 2.21, Keras 3.15) consist of examples, signatures,
+types and repetitions, which are left out.
 """
 
 import ast
@@ -19,9 +19,9 @@ from keras_bert_impl.corpora.document import Document
 STANDARD_LIBRARY = "python"
 DEFAULT_PACKAGES = (STANDARD_LIBRARY, "numpy", "tensorflow", "keras")
 
-# Installed packages inside the standard library's folder, tests (their docstrings are titles), programs, and
-# second copies: tensorflow/_api, keras/_tf_keras only re-export, tensorflow/python/keras is an old
-# Keras whose docstrings would stand beside today's with a word changed.
+# Skipped: installed packages inside the standard library's folder, tests (their docstrings are titles), programs, and
+# second copies. tensorflow/_api and keras/_tf_keras only re-export; tensorflow/python/keras is an old Keras whose
+# docstrings differ from those of today by a few words.
 SKIPPED_FOLDERS = frozenset(
     {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib", "turtledemo"}
     | {"_vendor", "_bundled", "vendored", "_api", "_tf_keras"}
@@ -36,16 +36,16 @@ logger = logging.getLogger(__name__)
 class PythonDocsCorpus:
     """Docstrings of packages as documents: one module is one document, its dotted name the document's name.
 
-    A sentence that has already been seen anywhere in the corpus is left out, so that none stands both in a training
-    and in a test document; of equal sentences the first in the order of packages and paths stays. Paragraphs alone
-    would not do: 5 % of the test sentences of eight words and more then stand in a training document too.
-    Iterating reads the files anew and gives the same documents in the same order on the same installation.
+    A sentence that occurs several times in the corpus is kept only where it occurs first, in the order of packages and
+    paths, so that no sentence is in both a training and a test document. Leaving out repeated paragraphs would not be
+    enough: 5 % of the test sentences of eight or more words would then also be in a training document.
+    Every iteration reads the files again and yields the same documents in the same order on the same installation.
 
     Args:
         packages: top-level package names, each the `source` of its documents; "python" is the standard library.
 
     Attributes:
-        duplicate_sentences: how many the last iteration left out.
+        duplicate_sentences: number of repeated sentences that the last iteration left out.
 
     Raises: ValueError if none of the packages is installed; a package that is missing is named in a warning.
     """
@@ -59,12 +59,12 @@ class PythonDocsCorpus:
                 "Install one of them, or give a path to text files."
             )
         if missing:
-            warnings.warn(f"Not installed, hence not read: {', '.join(missing)}.", stacklevel=2)
+            warnings.warn(f"Packages that are not installed are skipped: {', '.join(missing)}.", stacklevel=2)
         self.roots = {package: root for package, root in roots.items() if root is not None}
         self.duplicate_sentences = 0
 
     def pieces(self, piece_bytes):
-        """[self]: a sentence's first occurrence may be in any package."""
+        """[self], one piece: whether a sentence occurs for the first time depends on all packages."""
         return [self]
 
     def __iter__(self):
@@ -75,7 +75,7 @@ class PythonDocsCorpus:
                 sentences = self._new_sentences(path, seen)
                 if sentences:
                     yield Document(_module_name(package, root, path), package, sentences)
-        logger.info("Python docstrings: %d sentences met before were left out.", self.duplicate_sentences)
+        logger.info("Python docstrings: %d repeated sentences were left out.", self.duplicate_sentences)
 
     def _new_sentences(self, path, seen):
         found = []
@@ -104,11 +104,11 @@ def docstrings(source):
     """Docstrings of a module and of its classes and functions, in the order they are written.
 
     Args:
-        source: bytes of a Python file. Python 2 syntax and broken encodings, of which the standard library keeps
-            some as templates, give no docstring.
+        source: bytes of a Python file. A file with Python 2 syntax or a broken encoding, such as some templates in
+            the standard library, gives no docstrings.
     """
     if b'"""' not in source and b"'''" not in source:
-        return  # parsing is most of the time, and docstrings of one line in single quotes are hardly prose
+        return  # parsing takes most of the time, and one-line docstrings in single quotes are rarely prose
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like in other people's source

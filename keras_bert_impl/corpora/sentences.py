@@ -1,6 +1,6 @@
-"""A paragraph of running text into sentences.
+"""Splits a paragraph of running text into sentences.
 
-The work is done by sentencex (Wikimedia, MIT, written in Rust, wheels for Linux, macOS and Windows, no models to
+The work is done by sentencex (by Wikimedia, MIT, written in Rust, wheels for Linux, macOS and Windows, no models to
 download). Measured on one core over the paragraphs of Jane Eyre, and over 24 short texts with abbreviations,
 decimals, dotted names, URLs, ellipses and quotations:
 
@@ -14,8 +14,9 @@ decimals, dotted names, URLs, ellipses and quotations:
 | syntok 1.4.4           | 1.1  | 17          |
 | pysbd 0.3.4            | 0.3  | 17          |
 
-What it does not do to our liking is put right below; together that is 26 MB/s. Other languages are as fast but for
-Catalan and Danish (0.2 MB/s) and Italian (8 MB/s by itself): sentencex compiles their expressions anew each time.
+The code below corrects some of its splits; with these corrections the speed is 26 MB/s. Other languages are as fast,
+except Catalan and Danish (0.2 MB/s) and Italian (8 MB/s without the corrections): sentencex compiles their regular
+expressions again in every call.
 """
 
 import itertools
@@ -29,14 +30,14 @@ from keras_bert_impl.corpora.scripts import NEXT_PHRASE
 WINDOW_CHARACTERS = 100_000
 
 # sentencex never splits inside a quotation. In novels that leaves 13 % of the words in sentences of more than
-# 100 words, longer than a row of 128 tokens; from this length on the inside of a quotation is split too.
+# 100 words, longer than a row of 128 tokens. Pieces of this length or more are split inside quotations too.
 LONG_QUOTATION_CHARACTERS = 250
 
 QUOTATION_MARKS = '"\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u300c\u300d\u300e\u300f\u300a\u300b'
 
 LETTER = re.compile(r"[^\W\d_]")
 
-# ISO 639-1. sentencex takes any string for a language and splits what it does not know, "german" too, as English.
+# ISO 639-1. sentencex accepts any string as a language and treats unknown ones, such as "german", as English.
 LANGUAGES = frozenset(
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
     "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka "
@@ -44,7 +45,7 @@ LANGUAGES = frozenset(
     "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
     "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu".split()
 )
-# Those of them whose abbreviations, initials or dates sentencex 1.0.32 knows.
+# The languages whose abbreviations, initials or dates sentencex 1.0.32 knows.
 LANGUAGES_WITH_RULES = frozenset(
     "am ar bg bn ca da de el en es fi fr gu hi hy it ja kk kn ml mr my nl pa pl pt ru sk ta te uk".split()
 )
@@ -59,25 +60,25 @@ def check_language(language):
 
 
 def split_sentences(paragraph, language="en"):
-    """Sentences of one paragraph, in order, with runs of white space made single spaces.
+    """The sentences of one paragraph, in order, with each run of white space replaced by a single space.
 
     No other character is changed. A sentence ends at the marks of any script: a Chinese, Hindi or Arabic paragraph is
-    split right whatever the language. The language says which full stops are those of abbreviations, initials and
-    dates; of languages outside `LANGUAGES_WITH_RULES` sentencex takes a related one, or English.
+    split correctly whatever the language. The language determines which full stops belong to abbreviations, initials
+    and dates; for languages outside `LANGUAGES_WITH_RULES` sentencex uses the rules of a related one, or English.
 
-    Thai and Lao have no mark at the end of a sentence, so that a paragraph of fewer than 250 characters stays
-    whole. A longer one is split into phrases, at its spaces.
+    Thai and Lao have no mark at the end of a sentence, so a paragraph of fewer than 250 characters is not split. A
+    longer one is split into phrases, at its spaces.
 
     Args:
         paragraph: text; line breaks count as spaces.
         language: code of ISO 639-1.
 
-    Returns: list of strings, none empty. A list number ("1.") stays with what it numbers.
+    Returns: list of strings, none empty. A list number ("1.") stays with the text after it.
     Raises: ValueError for an unknown language.
     """
     check_language(language)
-    # Collapsed first, because sentencex 1.0.32 panics at an initial before a wide space such as U+2028. Without
-    # them 500,000 random strings of all scripts went through.
+    # White space is collapsed first, because sentencex 1.0.32 panics at an initial before a wide space such as U+2028.
+    # 500,000 random strings of all scripts without wide spaces caused no panic.
     text = " ".join(paragraph.split())
     pieces = []
     for piece in _windowed_pieces(text, language):
@@ -103,27 +104,27 @@ def _pieces_of_windows(text, language):
         end = start + WINDOW_CHARACTERS
         pieces = sentencex.segment(language, text[start:end])
         if end < len(text) and len(pieces) > 1:
-            pieces.pop()  # cut off by the window, hence read again at the start of the next
+            pieces.pop()  # cut off by the window: the next window starts with it
         yield from pieces
         start += sum(map(len, pieces))
 
 
 def _split_long_quotation(piece, language):
-    # With its marks hidden a quotation is plain text to sentencex, except that `done?" I asked` stays whole: the
-    # question mark no longer stands before a space.
+    # Without its quotation marks a quotation is plain text to sentencex. Hiding them as "_" keeps `done?" I asked`
+    # whole, because no space follows the question mark.
     hidden = piece
-    for mark in '"' if piece.isascii() else QUOTATION_MARKS:  # a small part of the time of `str.translate`
+    for mark in '"' if piece.isascii() else QUOTATION_MARKS:  # much faster than `str.translate`
         hidden = hidden.replace(mark, "_")
     ends = list(itertools.accumulate(map(len, sentencex.segment(language, hidden))))
     if not piece.isascii():
-        # Thai and its like have no marks to split at: phrases have to do.
+        # Thai and similar scripts have no marks to split at, so they are split into phrases.
         ends = sorted({*ends, *(match.end() for match in NEXT_PHRASE.finditer(piece))})
     return [piece[start:end] for start, end in itertools.pairwise([0, *ends])]
 
 
 def _join_continued(pieces):
-    # sentencex goes on before the small letters a to z, not before those of other alphabets, and cuts the Russian
-    # "i. e." in two. In English a sentence may begin with a small alpha.
+    # sentencex does not split before the small letters a to z, but it does before those of other alphabets, and so cuts
+    # the Russian "i. e." in two. English is excluded, because a sentence may begin with a small alpha.
     joined = []
     for piece in pieces:
         if joined and piece[0] > "\x7f" and piece[0].islower():

@@ -1,4 +1,4 @@
-"""A person's own text files as documents of sentences: .txt and .jsonl, plain or compressed, read as a stream."""
+"""The user's own text files as documents of sentences: .txt and .jsonl, plain or compressed, read as a stream."""
 
 import collections
 import contextlib
@@ -24,47 +24,48 @@ from keras_bert_impl.corpora.text_formats import (
 
 EXTENSIONS = tuple(kind + compression for kind in (".txt", ".jsonl") for compression in ("", *COMPRESSIONS))
 
-# Compressed text counts for what it is likely to hold.
+# The assumed ratio of a file's size after decompression to its size before.
 COMPRESSION_RATIO = 3
 
 logger = logging.getLogger(__name__)
 
 
 class Problem(NamedTuple):
-    """Something that was not read: `place` is "file" or "file:line", `reason` what is wrong with it."""
+    """Something that could not be read: `place` is "file" or "file:line", `reason` tells what is wrong with it."""
 
     place: str
     reason: str
 
 
 class TextCorpus:
-    """Documents of a file, a folder or a glob. Every iteration reads the files anew, in sorted order.
+    """Documents of a file, a folder or a glob. Every iteration reads the files again, in sorted order.
 
-    `.txt` holds either one sentence a line with blank lines between documents (the input of google-research/bert)
-    or running text: paragraphs between blank lines, wrapped or not, one document a file; the article titles of
-    WikiText (` = Title = `) begin a document too. `.jsonl` holds a document a row; line breaks in its text end
-    paragraphs. All are UTF-8, and may be compressed (.gz, .xz, .zst). A file that is named, or matched by a glob,
-    is read as text whatever its extension; a folder is searched, with its subfolders, for the known extensions.
+    A `.txt` file holds either one sentence per line with blank lines between documents (the input of
+    google-research/bert) or running text: paragraphs between blank lines, wrapped or not, one document per file; the
+    article titles of WikiText (` = Title = `) also begin a document. A `.jsonl` file holds one document per row; line
+    breaks in its text end paragraphs. All are UTF-8, and may be compressed (.gz, .xz, .zst). A file that is named, or
+    matched by a glob, is read as text whatever its extension; a folder is searched, with its subfolders, for the known
+    extensions.
 
     Memory holds one document at a time; a document of more than 4 million characters is read as several.
 
     Args:
         path: file, folder, or glob (`**` stands for any folders).
-        on_error: "skip" leaves out what cannot be read and names it in `problems`; "raise" stops there.
-        text_format: of .txt, "lines", "running", "paragraphs" (running text in which blank lines part documents), or
-            "auto", which decides by file between the first two (`has_sentence_per_line`) and logs it. In a .jsonl
-            row, which is one document, every line is a sentence by "lines", wrapped by "running" and "paragraphs",
-            and a paragraph by "auto".
+        on_error: "skip" leaves out what cannot be read and records it in `problems`; "raise" stops at it.
+        text_format: for .txt, "lines", "running", "paragraphs" (running text in which blank lines separate documents),
+            or "auto", which chooses one of the first two for each file (`has_sentence_per_line`) and logs the choice.
+            A .jsonl row is one document: every line of it is a sentence with "lines", part of a wrapped paragraph with
+            "running" and "paragraphs", and a paragraph with "auto".
         text_field: key of the text in a .jsonl row.
         language: code of ISO 639-1 (`split_sentences`).
 
     Attributes:
         files: sorted list of pathlib.Path.
-        formats: how many files the last iteration read as what, in the words of `TEXT_FORMATS`.
-        problems: list of `Problem` of the last iteration. A text file is read up to the damage, and the document
-            in which the damage lies is left out; a bad .jsonl row is left out alone.
+        formats: how many files the last iteration read in each format, by the names in the values of `TEXT_FORMATS`.
+        problems: list of `Problem` of the last iteration. A damaged text file is read up to the damage, and the
+            document that contains the damage is left out; of a .jsonl file only the bad rows are left out.
 
-    Raises: ValueError for an unknown choice, a path without files, a `text_field` where no file is .jsonl, files
+    Raises: ValueError for an unknown choice, a path without files, a `text_field` if no file is .jsonl, files
         without a sentence (at the end of the iteration), and with `on_error="raise"` for the first problem.
     """
 
@@ -79,14 +80,14 @@ class TextCorpus:
         self.text_format, self.text_field, self.language = text_format, text_field, language
         self.root, self.files = files_at(self.path)
         if text_field != "text" and not any(map(_has_rows, self.files)):
-            raise ValueError(f'text_field is "{text_field}", but no file at {self.path} is .jsonl: leave it out.')
+            raise ValueError(f'text_field is "{text_field}", but no file at {self.path} is .jsonl: omit text_field.')
         self.problems, self.formats = [], collections.Counter()
         self.may_be_empty = False
 
     def pieces(self, piece_bytes):
-        """Corpora of consecutive files, of about so many bytes of text each, that together are this one.
+        """Splits this corpus into corpora of consecutive files, with about `piece_bytes` bytes of text each.
 
-        A piece without a sentence is no error. Pieces may be read by several processes; a single file is one piece.
+        A piece without a sentence is not an error. Several processes may read the pieces; no file is split.
         """
         pieces, size = [[]], 0
         for file in self.files:
@@ -150,17 +151,17 @@ class TextCorpus:
     def _report(self, place, reason):
         if self.on_error == "raise":
             raise ValueError(
-                f'{place}: {reason} (on_error="skip", in keras-bert prepare-data --skip_unreadable true, goes on '
-                "without it.)"
+                f'{place}: {reason} (To skip what cannot be read: on_error="skip", or keras-bert prepare-data '
+                "--skip_unreadable true.)"
             )
         self.problems.append(Problem(place, reason))
-        logger.warning("Left out %s: %s", place, reason)
+        logger.warning("Skipped %s: %s", place, reason)
 
 
 def files_at(path):
-    """(folder that names are relative to, sorted files) at a file, folder or glob.
+    """The files at a path, folder or glob: (folder that document names are relative to, sorted files).
 
-    Raises: ValueError if there is none, saying what was looked for.
+    Raises: ValueError if there are none; the message tells what was looked for.
     """
     place = pathlib.Path(path)
     if place.is_file():
@@ -176,7 +177,7 @@ def files_at(path):
     if not files:
         raise ValueError(
             f"No text file at {path}. In a folder, files that end in {', '.join(EXTENSIONS)} are read; "
-            "name files of another extension by a glob."
+            "use a glob for files with other extensions."
         )
     return root, files
 
@@ -187,7 +188,7 @@ def _has_rows(file):
 
 def _first_lines(file):
     lines = []
-    # Damage is met again, and reported, when the file is read from its beginning.
+    # Damage is ignored here, and reported when the file is read from its beginning.
     with contextlib.suppress(NotUtf8Error, *READ_ERRORS):
         lines.extend(itertools.islice(text_lines(file), PROBED_LINES))
     return lines
@@ -203,7 +204,9 @@ def _text_of_row(line, field):
     if not isinstance(row, dict):
         raise ValueError(f"the row is a {type(row).__name__}, expected an object.")
     if field not in row:
-        raise ValueError(f'no field "{field}"; it has {", ".join(row) or "none"}. text_field names that of the text.')
+        raise ValueError(
+            f'no field "{field}"; the row has {", ".join(row) or "none"}. Set text_field to the field with the text.'
+        )
     if not isinstance(row[field], str):
         raise ValueError(f'field "{field}" is a {type(row[field]).__name__}, expected a string.')
     return row[field]

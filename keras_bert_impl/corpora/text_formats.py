@@ -1,4 +1,4 @@
-"""What the lines of a text file are: one sentence each, or running text; and the documents of either."""
+"""Decides whether the lines of a text file are one sentence each or running text, and cuts either into documents."""
 
 import itertools
 import re
@@ -11,23 +11,23 @@ from keras_bert_impl.corpora.scripts import (
 )
 from keras_bert_impl.corpora.sentences import split_sentences
 
-# "auto" is decided file by file, see `has_sentence_per_line`. By format, what a person calls it.
+# The formats, and what messages call them. "auto" chooses one for each file, see `has_sentence_per_line`.
 TEXT_FORMATS = {
     "lines": "one sentence a line",
     "running": "running text",
-    "paragraphs": "a document between blank lines",
+    "paragraphs": "documents between blank lines",
 }
 
-# How "auto" tells one sentence a line from running text.
+# How "auto" distinguishes one sentence per line from running text.
 PROBED_LINES = 200
 ENDED_LINES_SHARE = 2 / 3
 SENTENCES_PER_LINE = 1.5
-# Of lines that were not wrapped, with blank lines between them, so many are enough: a title and two sentences, say.
-# In 100 wrapped novels up to 53 % of the lines end as a sentence does.
+# This share is enough for lines that were not wrapped, with blank lines between documents: a title and two sentences,
+# for example. In 100 wrapped novels up to 53 % of the lines end as a sentence does.
 ENDED_UNWRAPPED_LINES_SHARE = 1 / 3
-# Of wrapped lines most had no room for the next word: 82 % and more in 98 of those novels, 41 % in the lowest.
+# Most wrapped lines have no room for the next word: 82 % or more in 98 of those novels, 41 % in the lowest.
 FULL_LINES_SHARE = 1 / 3
-# Where width tells nothing: of sentences few begin with a small letter.
+# Used where the width is not conclusive: few sentences begin with a small letter.
 SMALL_LETTERS_SHARE = 1 / 10
 
 # No hard-wrapped text is this wide; a longer line is a paragraph that was never wrapped.
@@ -37,17 +37,17 @@ WRAPPED_COMPOUND = re.compile(r"(?<=\w-)\n(?=\w)")
 WIKITEXT_HEADING = re.compile(r" ?= .* =\s*$")
 WIKITEXT_TITLE = re.compile(r" ?= [^=].* =\s*$")
 
-# A longer document is cut: what reads a corpus larger than memory must hold one whole document.
+# A longer document is cut, because a reader of a corpus larger than memory must still hold one whole document.
 LONGEST_DOCUMENT_CHARACTERS = 4_000_000
 
 
 def has_sentence_per_line(lines, language="en"):
-    """Whether text holds one sentence a line, judged by its first lines.
+    """Whether a text holds one sentence per line, judged by its first lines.
 
     True if the lines hold fewer than 1.5 sentences on average (paragraphs that were never wrapped hold several), and
-    two thirds of those that are not blank end as a sentence of any script ends. Where titles and the like have no
-    full stop a third is enough, if blank lines part documents and the lines were not wrapped at a width. Thai and Lao
-    have no such end: there it is enough that the lines were not wrapped.
+    two thirds of the non-blank lines end as a sentence of any script does. For text with titles and other lines
+    without a full stop, one third is enough if blank lines separate documents and the lines were not wrapped at a
+    width. Thai and Lao sentences have no end mark: there it is enough that the lines were not wrapped.
     """
     written = [line.strip() for line in lines if line.strip()]
     ended = sum(SENTENCE_END.search(line) is not None for line in written)
@@ -61,10 +61,10 @@ def has_sentence_per_line(lines, language="en"):
 
 
 def is_wrapped(lines):
-    """Whether sentences go on from line to line.
+    """Whether sentences continue from line to line.
 
-    A third of the lines had no room for the first word of the next, or one of ten lines that follow another begins
-    with a small letter.
+    True if a third of the lines had no room for the first word of the next line, or if one in ten of the lines that
+    follow another begins with a small letter.
     """
     lines = [line.strip() for line in lines]
     lengths = sorted(len(line) for line in lines if line)
@@ -78,12 +78,12 @@ def is_wrapped(lines):
 
 
 def _first_word(line):
-    # Where words have no spaces between them a line may end after any character.
+    # In text without spaces between words, a line may end after any character.
     return line[0] if CHARACTER_WITHOUT_SPACES.match(line) else line.split(" ", 1)[0]
 
 
 def documents_of_lines(lines, text_format, language="en"):
-    """Lists of sentences, one a document.
+    """Yields documents, each a list of sentences.
 
     Args:
         lines: strings without their line ends.
@@ -110,7 +110,7 @@ def _documents_of_paragraphs(lines, language):
 
 
 def _documents_of_running_text(lines, language):
-    """All lines are one document, or one an article in WikiText's format."""
+    """All lines are one document, or one document per article in WikiText's format."""
     titles = 0
 
     def article(paragraph):
@@ -123,7 +123,7 @@ def _documents_of_running_text(lines, language):
 
 
 def sentences_of_row(text, text_format, language="en"):
-    """The sentences of a .jsonl row's text, which is one document; by "auto" every line of it is a paragraph."""
+    """The sentences of a .jsonl row's text, which is one document; with "auto" every line is a paragraph."""
     lines = text.splitlines()
     if text_format == "lines":
         return [" ".join(line.split()) for line in lines if line.strip()]
@@ -132,7 +132,7 @@ def sentences_of_row(text, text_format, language="en"):
 
 
 def cut_documents(paragraphs):
-    """Lists of sentences from the paragraphs of one document, itself lists: one, or several of a very long one."""
+    """Joins the paragraphs of a document, lists of sentences, to one list; a very long document gives several."""
     sentences, size = [], 0
     for paragraph in paragraphs:
         sentences += paragraph
@@ -145,7 +145,7 @@ def cut_documents(paragraphs):
 
 
 def unwrapped_paragraphs(lines):
-    """Paragraphs of text: a blank line ends one, a line too long to be wrapped and a WikiText heading are one."""
+    """Yields paragraphs. A blank line ends one; a line too long to be wrapped and a WikiText heading are one each."""
     wrapped = []
     for line in itertools.chain(lines, [""]):
         stripped = line.strip()

@@ -1,8 +1,8 @@
 """Pre-training examples on disk, as TFRecord files of `tf.train.Example`.
 
 Masked examples have exactly the features of google-research/bert's create_pretraining_data.py, so either code base
-reads what the other wrote. Unmasked examples are the same rows before masking, without their padding, with the
-number that decides how each epoch masks them: about a third of the size, and no two epochs alike.
+reads what the other wrote. Unmasked examples are the same rows before masking and without padding, with a number that
+determines how each epoch masks them. They have about a third of the size, and every epoch masks them differently.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ ROWS_WRITTEN_AT_ONCE = 4096
 
 
 def write_masked_examples(path, batches):
-    """Writes one file of masked examples in Google's format. It appears under its name when it is complete.
+    """Writes one file of masked examples in Google's format. The file gets its name only when it is complete.
 
     Args:
         path: the file; an existing one is replaced.
@@ -43,12 +43,12 @@ def write_masked_examples(path, batches):
 
 
 def write_unmasked_examples(path, batches):
-    """Writes one file of examples that are masked when read. It appears under its name when it is complete.
+    """Writes one file of examples that are masked when read. The file gets its name only when it is complete.
 
     Args:
         path: the file; an existing one is replaced.
-        batches: iterable of dicts: `token_ids`, RaggedTensor (batch, tokens); `first_segment_length`, that of
-            [CLS] a [SEP], `next_sentence_labels`, `example_index`, arrays (batch,).
+        batches: iterable of dicts: `token_ids`, RaggedTensor (batch, tokens); `first_segment_length`, the
+            length of [CLS] a [SEP], `next_sentence_labels`, `example_index`, arrays (batch,).
 
     Returns: the number of examples written.
     """
@@ -60,9 +60,9 @@ def write_packed_examples(path, batches, share_out, first_index):
 
     Args:
         path: the file; an existing one is replaced.
-        batches: as for `write_unmasked_examples`; without their padding, memory holds all of them.
-        share_out: function of the lengths of all examples, (examples,), that gives rows as lists of places of
-            examples, see `row_packing.assign_rows`.
+        batches: as for `write_unmasked_examples`; all of them are held in memory, without padding.
+        share_out: function that takes the lengths of all examples, (examples,), and returns rows, each a list of
+            indices of examples, see `row_packing.assign_rows`.
         first_index: `example_index` of the first row written; the others count from it.
 
     Returns: the number of rows written.
@@ -98,7 +98,7 @@ def parse_packed_examples(records, sequence_length, pad_id=0):
 
     Args:
         records: strings (batch,).
-        sequence_length: as they were written with.
+        sequence_length: the value that they were written with.
         pad_id: id of [PAD].
 
     Returns: dict of arrays, see `row_packing.unpack_features`, and `example_index`, int64 (batch,).
@@ -112,7 +112,7 @@ def parse_packed_examples(records, sequence_length, pad_id=0):
 
 
 def parse_masked_examples(records, sequence_length, predictions_per_sequence):
-    """Parses examples that were masked when written, ours or Google's.
+    """Parses examples that were masked when written, by this package or by Google's code.
 
     Args:
         records: strings (batch,).
@@ -141,7 +141,7 @@ def parse_unmasked_examples(records, sequence_length, pad_id=0):
 
     Args:
         records: strings (batch,).
-        sequence_length: rows are padded to it; at least what they were written with.
+        sequence_length: length that rows are padded to; at least the value that they were written with.
         pad_id: id of [PAD].
 
     Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (batch, length); `next_sentence_labels`, int32

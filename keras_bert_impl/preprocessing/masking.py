@@ -1,4 +1,4 @@
-"""Dynamic masking: which tokens of a row the model must predict, drawn anew for every epoch.
+"""Dynamic masking: the tokens of a row that the model must predict are drawn again in every epoch.
 
 Devlin et al. 2019, section 3.1, task 1, step for step as `create_masked_lm_predictions` of google-research/bert's
 create_pretraining_data.py. Google masked each example ten times and wrote the copies to disk; here it happens in
@@ -30,25 +30,26 @@ def mask_tokens(
 
     Args:
         rows: dict with `token_ids` and `padding_mask`, int32 (batch, length), and `example_index`, int64 (batch,),
-            the number of each row in the data set. The masks of a row follow from `seed`, `epoch` and that number,
-            whatever else is in the batch. Further entries are handed through.
-        vocabulary_size: random replacements are drawn below it.
+            the number of each row in the dataset. The masks of a row depend only on `seed`, `epoch` and that number,
+            not on the rest of the batch. Other entries are passed through.
+        vocabulary_size: random replacements are ids below this number.
         mask_id: id of [MASK].
-        special_ids: ids never chosen: [CLS] and [SEP], and whatever else is not text.
+        special_ids: ids that are never chosen: [CLS], [SEP] and any other that is not text.
         seed: integer scalar.
-        epoch: integer scalar, a tensor where it changes inside a graph.
-        predictions_per_sequence: columns of the outputs; a row predicts at most so many tokens. Google: 20 for
-            length 128, about masking_rate * length in general.
+        epoch: integer scalar; a tensor if it changes inside a graph.
+        predictions_per_sequence: columns of the outputs, the most tokens that a row predicts. Google: 20 for length
+            128, about masking_rate * length in general.
         masking_rate: predictions for each token of the row. BERT: 0.15.
         mask_token_rate: share of the chosen tokens replaced by [MASK]. BERT: 0.8.
         random_token_rate: share replaced by a random id; the others stay as they are. BERT: 0.1.
-        unit: what is chosen as one. "token" as in the paper; "whole_word", all pieces of a word, as Google's
-            `do_whole_word_mask`; "span" of whole words, lengths geometric, as SpanBERT (Joshi et al. 2020, section
-            3.1), where a span is also replaced as one.
+        unit: what is chosen together. "token": single tokens, as in the paper; "whole_word": all pieces of a word, as
+            Google's `do_whole_word_mask`; "span": several whole words, their number drawn from a geometric
+            distribution, as in SpanBERT (Joshi et al. 2020, section 3.1), where all tokens of a span also get the same
+            kind of replacement.
         is_continuation: bool (vocabulary,), whether an id is a "##piece"; needed for words and spans.
 
     Returns: `rows` with new `token_ids` and, all (batch, predictions): `mask_positions`, int32, ascending;
-        `mask_ids`, int32, what stood there; `mask_weights`, float32, 1 for a prediction. Unused columns are 0.
+        `mask_ids`, int32, the original ids; `mask_weights`, float32, 1 for a prediction. Unused columns are 0.
     Raises: ValueError if `predictions_per_sequence` exceeds the length.
     """
     token_ids = rows["token_ids"]
@@ -72,7 +73,7 @@ def mask_tokens(
         treated_as = tf.gather(treated_as, position, batch_dims=1)
     original = tf.gather(token_ids, position, batch_dims=1)  # (batch, predictions)
     draw = uniforms(_keys(Stream.MASK_TREATMENT, counters), treated_as)
-    # Any id, special ones included, as Google's `vocab_words[rng.randint(0, len(vocab_words) - 1)]`.
+    # Any id, special ones included, as in Google's `vocab_words[rng.randint(0, len(vocab_words) - 1)]`.
     random_ids = uniform_integers(_keys(Stream.MASK_REPLACEMENT, counters), position, vocabulary_size)
     shown = tf.where(draw < mask_token_rate + random_token_rate, tf.cast(random_ids, tf.int32), original)
     shown = tf.where(draw < mask_token_rate, mask_id, shown)
@@ -96,14 +97,14 @@ def _candidates(token_ids, padding_mask, special_ids):
 
 
 def _predictions_of(padding_mask, masking_rate):
-    # Google's `max(1, int(round(len(tokens) * masked_lm_prob)))`: tokens include [CLS] and [SEP], halves go to the
-    # even neighbour in Python 3 as in tf.round, and 0.15 * 190 is a half in float64 only.
+    # Google's `max(1, int(round(len(tokens) * masked_lm_prob)))`: tokens include [CLS] and [SEP]. Python 3
+    # and tf.round both round halves to even, and 0.15 * 190 is exactly a half only in float64.
     num_tokens = tf.cast(tf.reduce_sum(padding_mask, axis=1), tf.float64)  # (batch,)
     return tf.maximum(1, tf.cast(tf.round(num_tokens * masking_rate), tf.int32))
 
 
 def _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters):
-    """Draws positions without replacement: those of the largest draws, one draw for each candidate.
+    """Draws positions without replacement: each candidate gets a random number, and the largest numbers win.
 
     Args:
         is_candidate: bool (batch, length).
@@ -111,7 +112,7 @@ def _choose_positions(is_candidate, num_predictions, predictions_per_sequence, c
         predictions_per_sequence: columns of the result.
         counters: seed, epoch and example_index (batch,).
 
-    Returns: int32 (batch, predictions) positions in ascending order, then zeros; bool, same shape, False for these.
+    Returns: int32 (batch, predictions) positions in ascending order, then zeros; bool, same shape, False for the zeros.
     """
     length = tf.shape(is_candidate)[1]
     draw = uniforms(_keys(Stream.MASK_POSITION, counters), tf.range(length))  # (batch, length)
@@ -122,7 +123,7 @@ def _choose_positions(is_candidate, num_predictions, predictions_per_sequence, c
 
 
 def _positions_of(is_chosen, predictions_per_sequence):
-    """`_choose_positions`' result from a choice (batch, length) of at most so many."""
+    """As `_choose_positions`, for tokens already chosen, bool (batch, length), no more than there are columns."""
     length = tf.shape(is_chosen)[1]
     position = tf.sort(tf.where(is_chosen, tf.range(length), length), axis=1)
     return _zeros_for_unused(position[:, :predictions_per_sequence], length)
@@ -141,9 +142,10 @@ def _words(token_ids, is_candidate, is_continuation):
 
 
 def _choose_words(words, is_candidate, num_predictions, counters):
-    """Words in random order; one with more tokens than there is room for is passed over, as in Google's code.
+    """Chooses words in random order, and skips a word with more tokens than are still wanted, as Google's code does.
 
-    Returns: bool (batch, length), which tokens are chosen; positions, each token being treated by itself.
+    Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the position of each token, because
+        each is replaced independently.
     """
     batch, length = tf.shape(words)[0], tf.shape(words)[1]
     flat = words + (length + 1) * tf.range(batch)[:, tf.newaxis]
@@ -155,7 +157,7 @@ def _choose_words(words, is_candidate, num_predictions, counters):
     sizes = tf.gather(sizes, order, batch_dims=1)
 
     def accept(is_open, is_accepted, room):
-        # Those before the first that does not fit; it fits no better later, since the room only shrinks.
+        # Accepts the words before the first that does not fit. That one is skipped for good: the room only shrinks.
         is_open &= sizes <= room
         fits = is_open & (tf.cumsum(tf.where(is_open, sizes, 0), axis=1) <= room)
         room -= tf.reduce_sum(tf.where(fits, sizes, 0), axis=1, keepdims=True)
@@ -168,14 +170,14 @@ def _choose_words(words, is_candidate, num_predictions, counters):
     return is_chosen, tf.broadcast_to(tf.range(length), tf.shape(words))
 
 
-# SpanBERT's lengths in words: geometric with p 0.2, of at most 10, 3.8 on average.
+# SpanBERT's span lengths in words: geometric with p = 0.2, at most 10, 3.8 on average.
 SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
 
 
 def _choose_spans(words, is_candidate, num_predictions, counters):
-    """Spans that begin with a random word not chosen yet, until the predictions are used up; the last may be cut.
+    """Chooses spans that begin with random words not chosen yet, until there are enough tokens; the last may be cut.
 
-    A span ends with its segment.
+    A span does not continue beyond the end of its segment.
 
     Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the number of a token's span.
     """
@@ -209,7 +211,7 @@ def _choose_spans(words, is_candidate, num_predictions, counters):
 
 
 def _replace(token_ids, position, change):
-    # Added, not assigned: unused columns all point at position 0, where a prediction may stand as well, and
-    # adding their 0 disturbs nothing.
+    # The change is added, not assigned: all unused columns point at position 0, which may also hold a prediction, and
+    # adding 0 there has no effect.
     row = tf.range(tf.shape(position)[0])[:, tf.newaxis] + tf.zeros_like(position)  # (batch, predictions)
     return tf.tensor_scatter_nd_add(token_ids, tf.stack([row, position], axis=-1), change)

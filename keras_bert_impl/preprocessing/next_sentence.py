@@ -1,4 +1,4 @@
-"""Sentence pairs for pre-training: half of them follow one another, half come from two documents.
+"""Sentence pairs for pre-training: half of them are consecutive text, half come from two different documents.
 
 Devlin et al. 2019, section 3.1, task 2, after `create_instances_from_document` of google-research/bert's
 create_pretraining_data.py. Google holds the whole corpus as Python lists of strings. Here a block of documents is
@@ -18,7 +18,7 @@ class SegmentPairs(NamedTuple):
 
     `first_range`, `second_range`: int64 (pairs, 2), first token and the one after the last.
     `next_sentence_labels`: int32 (pairs,), 0 where the second follows the first (IsNext), 1 where it is random.
-    `first_document`, `second_document`: int64 (pairs,), numbers of the documents, those without tokens not counted.
+    `first_document`, `second_document`: int64 (pairs,), numbers of the documents, not counting those without tokens.
     """
 
     first_range: np.ndarray
@@ -32,24 +32,25 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     """Cuts documents into chunks of whole sentences and each chunk into a pair of segments.
 
     A chunk takes sentences until it has `target_length` tokens or the document ends. The first segment gets a
-    random number of them, at least one. In half of the chunks, and where there is a single sentence, the second
+    random number of them, at least one. In half of the chunks, and in every chunk of a single sentence, the second
     segment is replaced by sentences of another document, and the chunk's unused sentences begin the next chunk, so
     that no text is lost. Hence a little more than half of the pairs are random, as in Google's data.
 
-    Differences from Google: the other document comes from the same block, not from the whole corpus; it is another
-    one for certain, where Google gives up after ten draws.
+    Differences from Google: the other document comes from the same block, not from the whole corpus; and it is always
+    a different document, whereas Google gives up after ten draws.
 
     Args:
         documents: RaggedTensor (documents, sentences, tokens) of a block. Empty sentences and documents are skipped.
         target_length: tokens wanted in a pair. BERT: sequence_length - 3, for [CLS] and two [SEP].
         short_sequence_probability: share of documents cut with a target drawn from [2, target_length] instead, so
-            that short inputs are no surprise in fine-tuning. BERT: 0.1. Google draws once a document, and so do we.
+            that the model also sees short inputs before fine-tuning. BERT: 0.1. One draw per document, as in Google's
+            code.
         seed: integer scalar.
-        block_index: number of the block in the data set; with the seed it determines every draw. A further pass
-            over the same text (Google's `dupe_factor`) goes on counting, and cuts it differently.
+        block_index: number of the block in the dataset; with the seed it determines every draw. A further pass over
+            the same text (Google's `dupe_factor`) uses new numbers, and so cuts the text differently.
 
-    Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by what is
-        left of their last sentence: cut them with `row_layout.truncate_at_random`.
+    Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by the
+        rest of their last sentence: cut them with `row_layout.truncate_at_random`.
     Raises: ValueError if `target_length` is below 2 or there are fewer than two documents.
     """
     if target_length < 2:
@@ -98,10 +99,10 @@ def target_lengths(num_documents, target_length, short_sequence_probability, see
 def cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index, with_random=True):
     """Decides, chunk after chunk, where it ends, where it splits, and whether its second segment is random.
 
-    Without `with_random` none is, and that of a chunk of a single sentence is empty.
+    Without `with_random` no second segment is random, and in a chunk of a single sentence it is empty.
 
-    One after the other because a chunk begins where the one before it left text unused. Its draws are numbered by
-    the sentence it begins with. Plain integers in a list: NumPy scalars would make the loop five times slower.
+    This is a loop because a chunk begins where the previous one left text unused. The draws of a chunk are indexed by
+    its first sentence. The loop uses lists of Python integers: NumPy scalars would make it five times slower.
 
     Returns: five arrays (pairs,): document, first sentence, sentence of the split, sentence after the last, and
         bool whether the second segment is random.
@@ -131,7 +132,7 @@ def _other_sentences(sentence_offsets, first_sentences, document, start, num_tok
     num_documents = len(first_sentences) - 1
     keys = random_keys(Stream.OTHER_DOCUMENT, seed, block_index, start)
     other = uniform_integers(keys, 0, num_documents - 1).numpy()
-    other += other >= document  # the numbers from one's own on move up: every other document is equally likely
+    other += other >= document  # skips the chunk's own document, so that every other one is equally likely
     keys = random_keys(Stream.OTHER_SENTENCE, seed, block_index, start)
     num_sentences = first_sentences[other + 1] - first_sentences[other]
     other_start = first_sentences[other] + uniform_integers(keys, 0, num_sentences).numpy()

@@ -1,8 +1,8 @@
 """From one or two segments of token ids to a row of fixed length: [CLS] a [SEP] b [SEP] padding.
 
 Devlin et al. 2019, section 3 and figure 2. All functions work on a batch at once and run eagerly, inside
-`Dataset.map` and in a SavedModel. How many tokens survive truncation is computed in closed form from the two
-lengths; the tests hold it against Google's loop.
+`Dataset.map` and in a SavedModel. The number of tokens that survive truncation is computed in closed form
+from the two lengths; the tests compare it with Google's loop.
 """
 
 import tensorflow as tf
@@ -12,7 +12,7 @@ def truncate_pairs(a, b, max_tokens, rule):
     """Cuts tokens from the ends until a pair holds at most `max_tokens`.
 
     "longest_first" is `_truncate_seq_pair` of google-research/bert's run_classifier.py: the longer segment loses
-    its last token, the second one where they are equally long, until the pair fits. "only_second" leaves the first
+    its last token (in a tie, the second segment) until the pair fits. "only_second" leaves the first
     whole: a question must not be cut to make room for its passage.
 
     Args:
@@ -36,9 +36,9 @@ def truncate_pairs(a, b, max_tokens, rule):
 
 
 def longest_first_lengths(a_length, b_length, max_tokens):
-    """Tokens that "longest_first" leaves of segments of these lengths, in closed form."""
-    # The loop ends where b holds half of the room rounded down (ties cost b a token), or everything a leaves
-    # over if a is shorter than that; a then has the rest. Neither ever grows.
+    """The numbers of tokens that "longest_first" keeps of segments of these lengths, in closed form."""
+    # Google's loop ends when b has half of max_tokens, rounded down (in a tie b loses a token), or all that a leaves if
+    # a is shorter than its half; a then has the rest. Neither segment ever grows.
     b_kept = tf.minimum(b_length, tf.maximum(max_tokens - a_length, max_tokens // 2))
     a_kept = tf.minimum(a_length, max_tokens - b_kept)
     return a_kept, b_kept
@@ -70,7 +70,7 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first"):
 
 
 def _lay_out(pieces, first_length, sequence_length, pad_id):
-    """Joins the pieces of each row, ids or ragged segments, and says where segment 1 and the padding begin."""
+    """Joins the pieces of each row, ids or ragged segments, and pads the rows."""
     num_rows = pieces[1].nrows()
     columns = [p if isinstance(p, tf.RaggedTensor) else tf.fill([num_rows, 1], p) for p in pieces]
     rows = tf.concat(columns, axis=1)  # (batch, tokens of the row)
@@ -78,12 +78,12 @@ def _lay_out(pieces, first_length, sequence_length, pad_id):
 
 
 def pad_rows(rows, sequence_length, pad_id):
-    """Arrays (rows, sequence_length) of rows without padding.
+    """Pads rows to arrays (rows, sequence_length).
 
     Args:
         rows: dict of `token_ids`, RaggedTensor (rows, tokens), `first_segment_length` (rows,), and further entries that
-            are handed through.
-        sequence_length: of the arrays.
+            are passed through.
+        sequence_length: length of the padded rows.
         pad_id: id of [PAD].
 
     Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (rows, sequence_length), and the further entries.
@@ -121,7 +121,7 @@ def _only_second_lengths(a_length, b_length, max_tokens):
 
 
 def _first_tokens(rows, length):
-    """Of each row the first `length` (batch,) tokens."""
+    """The first `length` (batch,) tokens of each row."""
     first = rows.row_starts()
     indices = tf.ragged.range(first, first + length)
     return indices.with_flat_values(tf.gather(rows.flat_values, indices.flat_values))

@@ -1,4 +1,4 @@
-"""The chain of pre-training data: documents to examples on disk, and examples to batches.
+"""The pipeline of pre-training data: documents to examples on disk, and examples to batches.
 
 documents -> WordPiece -> sentence pairs -> truncate -> lay out -> TFRecord   `shards`, `write_rows`
 TFRecord  -> interleave and shuffle -> batch -> parse -> mask                 `read_training_data`
@@ -26,7 +26,7 @@ from keras_bert_impl.preprocessing.shuffling import OPEN_FILES, WINDOW, shuffled
 
 ROWS_AT_ONCE = 4096
 
-# What a row holds. With pairs there are two segments, and a label that says how the second came about.
+# What a row holds: a pair, that is two segments and a label that tells how the second was chosen, or running text.
 PAIRS = {"next_sentence": chunk_documents, "sentence_order": order_documents}
 RUNS = ("full_sentences", "doc_sentences")
 
@@ -49,35 +49,35 @@ def write_rows(
     """Turns documents into one file of pre-training examples.
 
     Args:
-        path: the file; it appears when it is complete.
+        path: the file; it gets its name only when it is complete.
         documents: RaggedTensor (documents, sentences, tokens) of ids.
-        tokenizer: the WordPieceTokenizer they are from.
+        tokenizer: the WordPieceTokenizer that produced the ids.
         sequence_length: tokens of a row, [CLS], [SEP] and padding included.
-        predictions_per_sequence: most predictions of a row; used for static masks.
+        predictions_per_sequence: the most predictions of a row; used for static masks.
         pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
             al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
             "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
-        static_masks: masks now, in google-research/bert's format, rather than anew in every epoch.
-        packed: puts several pairs in a row, so that hardly a position is padding; see `row_packing`.
-        masking_unit: of static masks: "token", "whole_word" or "span", see `masking.mask_tokens`.
+        static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
+        packed: puts several pairs in a row, so that hardly any position is padding; see `row_packing`.
+        masking_unit: unit of static masks: "token", "whole_word" or "span", see `masking.mask_tokens`.
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
-        seed: of every random choice.
-        number: of the file in the data set. Files of the same documents with other numbers hold other rows.
+        seed: seed of every random choice.
+        number: number of the file in the dataset. The same documents give different rows with another number.
 
     Returns: (examples written, tokens in them that are not padding).
-    Raises: ValueError if pairs need more documents, or static masks are wanted in packed rows.
+    Raises: ValueError if there are too few documents for pairs, or for packed rows with static masks.
     """
     if packed and static_masks:
-        raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
+        raise ValueError("Google's format has no packed rows: use either static_masks or packed.")
     if pairs in RUNS:
         count, rows_at = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
     else:
         count, rows_at = _rows_of_pairs(
             PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
         )
-    # Neighbours in the text are neighbours no longer, whatever the size of a reader's shuffle buffer.
+    # Shuffled, so that rows of neighbouring text are far apart, whatever the size of a reader's shuffle buffer.
     order = tf.argsort(tf.random.stateless_uniform([count], seed=[seed, number])).numpy()
-    first_index = number << 32  # no two rows of a data set share a number, whoever writes the other files
+    first_index = number << 32  # no two rows of a dataset share a number, whichever process writes the others
     tokens = []
 
     def batches():
@@ -126,37 +126,40 @@ def read_training_data(
     """Batches for `Pretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
 
     Args:
-        paths: files of `write_examples`.
+        paths: files of `write_rows`.
         tokenizer: the WordPieceTokenizer they were written with.
         sequence_length: as written.
-        predictions_per_sequence: as written; free for dynamic masks.
-        batch_size: rows of a batch; a last, smaller one is left out while repeating.
-        seed: of order and masks.
-        start_step: batches to leave out, those a resumed run has seen.
+        predictions_per_sequence: as written; any number for dynamic masks.
+        batch_size: rows of a batch; with `repeat`, a last, smaller batch is dropped.
+        seed: seed of the order and the masks.
+        start_step: number of batches to skip, those that a resumed run has already seen.
         static_masks: whether the files were written with static masks.
         packed: whether their rows hold several pairs.
         masking_unit: "token", "whole_word" or "span", see `masking.mask_tokens`.
-        repeat: epochs without end, each in an order of its own, see `shuffling`; otherwise one epoch in file order.
-        whole_batches: leave out a last, smaller batch also where there is no repeating: devices share a batch evenly.
-        part: (number, of how many): the rows of each batch to read; of whole batches, for one of several processes.
-            Of the others' rows nothing is parsed or masked.
-        streams: while repeating, the files are dealt out to so many streams, each shuffled by itself, and a batch
-            takes as many rows of each. A part of the batch then reads its own streams alone, and any number of parts
-            that divides `streams` makes the same batches.
-        num_examples: in each file; None counts them.
-        most_rows: where there is no repeating, read no more than that, of every file its share; None reads all.
+        repeat: True gives epochs without end, each in its own order, see `shuffling`; False one epoch in file order.
+        whole_batches: drop a last, smaller batch even without `repeat`, so that devices can share each batch evenly.
+        part: (number, number of parts): the part of each batch to read, for one of several processes; needs whole
+            batches. The rows of the other parts are neither parsed nor masked.
+        streams: with `repeat`, the files are divided among this many streams, each shuffled by itself, and a batch
+            takes equally many rows from each. A part of the batch then reads only its own streams, and any number of
+            parts that divides `streams` gives the same batches.
+        num_examples: list, the number of examples in each file; None counts them.
+        most_rows: without `repeat`, the most rows to read, from each file in proportion to its size; None reads all.
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.
-    Raises: ValueError if no batch is full that has to be, or cannot be parted evenly, or for streams that are more than
-        the files.
+    Raises: ValueError if there are too few examples for a whole batch, if a batch cannot be divided evenly, or if
+        there are more streams than files.
     """
     paths = [str(path) for path in paths]
     whole_batches = whole_batches or repeat
     parts = part[1]
     streams = streams if repeat else 1
     if batch_size % parts or (parts > 1 and not whole_batches):
-        raise ValueError(f"Batches of {batch_size}, whole_batches={whole_batches}, have no {parts} even parts.")
+        raise ValueError(
+            f"Batches of {batch_size} rows (whole_batches={whole_batches}) cannot be divided evenly among {parts} "
+            f"processes: use whole batches, of a multiple of {parts} rows."
+        )
     check_streams(streams, batch_size, parts, len(paths))
     if num_examples is None:
         num_examples = [int(tf.data.TFRecordDataset(path).reduce(0, lambda count, _: count + 1)) for path in paths]
@@ -171,7 +174,7 @@ def read_training_data(
 
     def rows_of(records, epoch):
         rows = parse(records)
-        if whole_batches:  # parsing forgets how many they are, which a TPU has to know
+        if whole_batches:  # parsing loses the static number of rows, which a TPU needs
             rows = {name: tf.ensure_shape(value, (records.shape[0], *value.shape[1:])) for name, value in rows.items()}
         rows = rows if static_masks else mask_tokens(rows, epoch=epoch, **masking)
         return _packed_inputs_and_labels(rows) if packed else _inputs_and_labels(rows)
@@ -186,13 +189,13 @@ def read_training_data(
     records = files.flat_map(lambda path, count: tf.data.TFRecordDataset(path).take(count))
     batches = records.batch(batch_size, drop_remainder=whole_batches)
     batches = batches.map(lambda records: (_cut(records, part), 0)).map(rows_of, tf.data.AUTOTUNE)
-    # Told how many they are, Keras shows progress, and does not warn that the data came to an end.
+    # With the number of batches Keras shows progress, and does not warn that the data ran out.
     size = total // batch_size if whole_batches else -(-total // batch_size)
     return batches.apply(tf.data.experimental.assert_cardinality(size)).prefetch(2)
 
 
 def _repeated(paths, num_examples, batch_size, seed, start_step, streams, part):
-    """Records of a part of each batch and the epoch they are in, of all or of each, without end."""
+    """Endless batches of (records of the part, their epoch); the epoch is one for all records, or one for each."""
 
     def stream(number):
         files, counts = paths[number::streams], num_examples[number::streams]
@@ -206,7 +209,7 @@ def _repeated(paths, num_examples, batch_size, seed, start_step, streams, part):
 
 
 def check_streams(streams, batch_size, parts, num_files):
-    """Raises ValueError if the files cannot be dealt out to so many streams for batches of so many parts."""
+    """Raises ValueError if the files cannot be divided among `streams` for batches of `parts` parts."""
     if streams > 1 and (batch_size % streams or streams % parts or streams > num_files):
         raise ValueError(
             f"{streams} streams must divide the {batch_size} rows of a batch, be a multiple of the number of "
@@ -215,23 +218,23 @@ def check_streams(streams, batch_size, parts, num_files):
 
 
 def _endless_batches(paths, num_examples, batch_size, seed, start_step, stream, streams):
-    """Batches of records of a stream, and the epoch they are in, each epoch in an order of its own, from a step on."""
+    """Endless batches of (records of a stream, their epoch) from `start_step` on; each epoch has its own order."""
     count = sum(num_examples)
     _check_fills(count, batch_size)
-    # All streams together, not each, have so many rows in memory and so many files open.
+    # These limits on rows in memory and on open files hold for all streams together.
     limits = {"window": -(-WINDOW // streams), "open_files": -(-OPEN_FILES // streams)}
 
     def batches_of(epoch):
         batches = shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream, **limits)
         return batches.skip(tf.where(epoch == first, done, 0)).map(lambda batch: (batch, epoch))
 
-    # Epochs that are over are not read again, and rows of this one that are over are neither parsed nor masked.
+    # Past epochs are not read again, and rows of this epoch that are skipped are neither parsed nor masked.
     first, done = (tf.constant(number, tf.int64) for number in divmod(start_step, count // batch_size))
     return tf.data.Dataset.range(first, np.iinfo("int64").max).flat_map(batches_of)
 
 
 def _shares(num_examples, most_rows):
-    """How many rows of each file make up `most_rows` together, as many of each as it has for its size."""
+    """The number of rows to take from each file, in proportion to its size: `most_rows` altogether."""
     if most_rows is None or most_rows >= sum(num_examples):
         return num_examples
     ends = np.cumsum(num_examples, dtype=np.int64) * most_rows // sum(num_examples)
@@ -240,11 +243,11 @@ def _shares(num_examples, most_rows):
 
 def _check_fills(num_examples, batch_size):
     if num_examples < batch_size:
-        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: take smaller batches.")
+        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: use smaller batches.")
 
 
 def _cut(records, part):
-    """The part, (number, of how many), of a batch."""
+    """The records of a part, (number, number of parts), of a batch."""
     number, parts = part
     if parts == 1:
         return records
@@ -253,13 +256,13 @@ def _cut(records, part):
 
 
 def _joined(*parts):
-    """The batches of several streams as one, each row with its epoch."""
+    """Joins the batches of several streams to one, with the epoch of each row."""
     records = tf.concat([records for records, _ in parts], axis=0)
     return records, tf.concat([tf.fill(tf.shape(records), epoch) for records, epoch in parts], axis=0)
 
 
 def masking_arguments(tokenizer, predictions_per_sequence, seed, unit="token"):
-    """What `mask_tokens` needs to know of a tokenizer, beside the epoch."""
+    """The arguments of `mask_tokens`, except for the rows and the epoch."""
     return {
         "unit": unit,
         "is_continuation": [token.startswith("##") for token in tokenizer.vocabulary],
@@ -282,8 +285,10 @@ def _packed_inputs_and_labels(rows):
 
 
 def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_probability, seed, number):
-    """How many rows [CLS] a [SEP] b [SEP] there are, and a function of some of their numbers, (rows,), that gives those
-    rows, unmasked, with `next_sentence_labels`: all at once would take many times the memory of the text."""
+    """The number of rows [CLS] a [SEP] b [SEP], and a function that makes the rows with given numbers, (rows,).
+
+    The rows are unmasked and have `next_sentence_labels`. All at once would take many times the memory of the text.
+    """
     target_length = sequence_length - 3
     pairs = cut(documents, target_length, short_sequence_probability, seed, number)
     ranges = np.stack([pairs.first_range, pairs.second_range], axis=1)  # (pairs, 2 segments, 2)
@@ -298,7 +303,7 @@ def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_pr
 
 
 def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
-    """[CLS] a [SEP], as `_rows_of_pairs`; the labels, for the sake of the format, are 0."""
+    """As `_rows_of_pairs`, for rows [CLS] a [SEP]; their labels, which the file format requires, are 0."""
     tokens, ranges = running_sentences(documents, sequence_length - 2, tokenizer.sep_id if cross_documents else None)
 
     def rows_at(index):

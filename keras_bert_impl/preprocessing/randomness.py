@@ -1,6 +1,6 @@
-"""Counter-based random numbers: a draw depends on where it is made, never on what was drawn before it.
+"""Counter-based random numbers: a draw depends only on its own counters, never on the draws before it.
 
-A generator with state would make an example depend on the batch it fell into, and a resumed run would have to
+With a stateful generator an example would depend on the batch it is in, and a resumed run would have to
 replay everything before step N. Here a draw is a hash of counters, (stream, seed, epoch, example index, position),
 so any example of any epoch can be made alone, in any order, in any batch. `tf.random.stateless_uniform` takes one
 seed per call, hence one per batch; these functions take one per row.
@@ -17,7 +17,7 @@ GOLDEN_GAMMA = 0x9E3779B97F4A7C15
 
 
 class Stream(enum.IntEnum):
-    """Everything the library draws. Two uses must not share a number, or their draws would be equal."""
+    """Every use of random draws in the library. Two uses must not share a number, or their draws would be equal."""
 
     MASK_POSITION = 1
     MASK_TREATMENT = 2
@@ -58,9 +58,9 @@ def uniforms(keys, positions):
 
     Args:
         keys: uint64 from `random_keys`.
-        positions: integers, which draw of each sequence is wanted; broadcast against `keys`.
+        positions: integers, the index of the wanted draw in each sequence; broadcast against `keys`.
 
-    Returns: float32 of the broadcast shape, multiples of 2**-24: the most a float32 below 1 can tell apart.
+    Returns: float32 of the broadcast shape, multiples of 2**-24, the finest grid that float32 holds up to 1.
     """
     top_bits = tf.bitwise.right_shift(_hash(keys, positions), _uint64_constant(40))
     return tf.cast(top_bits, tf.float32) * 2.0**-24
@@ -71,7 +71,7 @@ def uniform_integers(keys, positions, bound):
 
     Args:
         keys: uint64 from `random_keys`.
-        positions: integers, which draw of each sequence is wanted; broadcast against `keys`.
+        positions: integers, the index of the wanted draw in each sequence; broadcast against `keys`.
         bound: integers from 1 to 2**31, broadcast against `keys`.
 
     Returns: int64 of the broadcast shape. Some values are likelier than others by at most bound / 2**32.
@@ -82,7 +82,7 @@ def uniform_integers(keys, positions, bound):
 
 
 def random_bits(keys, positions):
-    """64 fair coins each: uint64 of the broadcast shape of `keys`, from `random_keys`, and `positions`."""
+    """64 random bits each: uint64 of the broadcast shape of `keys`, from `random_keys`, and `positions`."""
     return _hash(keys, positions)
 
 

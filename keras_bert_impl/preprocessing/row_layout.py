@@ -1,6 +1,6 @@
-"""Rows of pre-training data from ranges of a block's tokens: cut to length, laid out as [CLS] a [SEP] b [SEP].
+"""Builds rows of pre-training data from ranges of a block's tokens: cut to length, laid out as [CLS] a [SEP] b [SEP].
 
-In NumPy and without padding: each token is copied once, from the text into its row.
+This is done in NumPy and without padding: each token is copied once, from the text into its row.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from keras_bert_impl.preprocessing.randomness import Stream, random_bits, random
 
 
 def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
-    """Cuts pairs to `max_tokens`, each removed token from the front or the back of its segment with equal chance.
+    """Cuts pairs to `max_tokens`; each token is removed from the front or the back of its segment with equal chance.
 
-    `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first" of
+    As `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first" of
     `packing.truncate_pairs`, but "sometimes from the front and sometimes from the back to add more randomness and avoid
     biases".
 
@@ -21,8 +21,8 @@ def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
         ranges: int64 (pairs, 2 segments, 2), first token and the one after the last.
         max_tokens: tokens left for both segments together.
         seed: integer scalar.
-        epoch: integer scalar; another one cuts other ends.
-        example_index: int64 (pairs,), the number of each pair in the data set.
+        epoch: integer scalar; each epoch cuts differently.
+        example_index: int64 (pairs,), the number of each pair in the dataset.
 
     Returns: ranges of the same shape.
     """
@@ -45,12 +45,12 @@ def lay_out(tokens, ranges, cls_id, sep_id):
         cls_id: id of [CLS].
         sep_id: id of [SEP].
 
-    Returns: dict of `token_ids`, int32 RaggedTensor (rows, tokens), and `first_segment_length`, int64 (rows,), that of
-        [CLS] a [SEP].
+    Returns: dict of `token_ids`, int32 RaggedTensor (rows, tokens), and `first_segment_length`, int64 (rows,), the
+        length of [CLS] a [SEP].
     """
     lengths = np.diff(ranges)[..., 0]  # (rows, segments)
     row_lengths = np.sum(lengths + 1, axis=1) + 1
-    first = np.cumsum(row_lengths) - row_lengths  # of each row, in the ids of all
+    first = np.cumsum(row_lengths) - row_lengths  # where each row begins in the ids of all rows
     token_ids = np.full(row_lengths.sum(), sep_id, tokens.dtype)
     token_ids[first] = cls_id
     segment_starts = first[:, np.newaxis] + np.cumsum(lengths + 1, axis=1) - lengths
@@ -71,7 +71,7 @@ def _places(starts, lengths):
 def _count_heads(keys, num_tosses):
     """Tosses `num_tosses` (pairs,) coins for each pair and counts the heads: (pairs,).
 
-    64 at a time: a sentence without end, a table for instance, loses thousands of tokens.
+    It tosses 64 at a time: an endless sentence, such as a table, loses thousands of tokens.
     """
     words = (num_tosses + 63) // 64  # of 64 coins
     pair, word = np.repeat(np.arange(len(words)), words), _places(np.zeros_like(words), words)

@@ -1,7 +1,7 @@
-"""Several sentence pairs in one row, so that hardly a position is padding.
+"""Several sentence pairs in one row, so that hardly any position is padding.
 
-Attention and positions stay within a pair (`sequence_ids`, `position_ids`), and every pair has its own [CLS], so a
-packed row computes what its pairs would alone (Krell et al. 2021, "Efficient sequence packing without
+Attention and positions stay within a pair (`sequence_ids`, `position_ids`), and every pair has its own [CLS], so the
+pairs of a packed row get the same results as if each were alone (Krell et al. 2021, "Efficient sequence packing without
 cross-contamination").
 """
 
@@ -10,20 +10,20 @@ import tensorflow as tf
 
 
 def assign_rows(lengths, capacity, most):
-    """Which pairs share a row: best fit, longest first.
+    """Decides which pairs share a row: best fit, longest pair first.
 
     Args:
-        lengths: (pairs,) tokens of each.
+        lengths: (pairs,), the number of tokens of each.
         capacity: tokens of a row.
-        most: pairs of a row at most.
+        most: the most pairs in a row.
 
-    Returns: a list of lists of places in `lengths`; each pair is in one of them.
+    Returns: a list of rows, each a list of indices into `lengths`; every pair is in exactly one row.
     Raises: ValueError for a pair longer than a row.
     """
     lengths = np.asarray(lengths)
     if len(lengths) and lengths.max() > capacity:
         raise ValueError(f"A pair of {lengths.max()} tokens does not fit a row of {capacity}.")
-    rows, open_rows = [], [[] for _ in range(capacity + 1)]  # numbers of rows, by the tokens they have room for
+    rows, open_rows = [], [[] for _ in range(capacity + 1)]  # numbers of rows, by the tokens that still fit
     for place in np.argsort(-lengths, kind="stable").tolist():
         length = int(lengths[place])
         room = next((room for room in range(length, capacity + 1) if open_rows[room]), None)
@@ -39,7 +39,7 @@ def assign_rows(lengths, capacity, most):
 
 
 def most_sequences(sequence_length):
-    """Pairs of a row at most: how many `cls_positions` there are. A pair of fewer than 16 tokens is rare."""
+    """The most pairs in a row, and so the number of its `cls_positions`. A pair of fewer than 16 tokens is rare."""
     return max(1, sequence_length // 16)
 
 
@@ -49,7 +49,7 @@ def unpack_features(token_ids, lengths, first_lengths, next_sentence_labels, seq
     Args:
         token_ids: RaggedTensor (batch, tokens), the pairs of a row one after the other.
         lengths: RaggedTensor (batch, pairs), tokens of each pair.
-        first_lengths: likewise, of `[CLS] a [SEP]` in it.
+        first_lengths: likewise, tokens of `[CLS] a [SEP]` in each pair.
         next_sentence_labels: likewise.
         sequence_length: tokens of a row.
         pad_id: id of [PAD].
@@ -63,7 +63,7 @@ def unpack_features(token_ids, lengths, first_lengths, next_sentence_labels, seq
     starts = ends - lengths.to_tensor(0, shape=(None, most))
     is_pair = tf.range(most, dtype=tf.int64) < lengths.row_lengths()[:, tf.newaxis]  # (batch, sequences)
     position = tf.broadcast_to(tf.range(sequence_length, dtype=ends.dtype), [tf.shape(ends)[0], sequence_length])
-    # Of the pair that a position is in: how many ended before it.
+    # The index of the pair that a position is in: the number of pairs that end before it.
     pair = tf.searchsorted(tf.where(is_pair, ends, tf.int64.max), position, side="right")  # (batch, length)
     is_token = pair < tf.cast(lengths.row_lengths(), tf.int32)[:, tf.newaxis]
     pair = tf.where(is_token, pair, 0)

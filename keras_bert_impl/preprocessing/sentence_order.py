@@ -20,11 +20,11 @@ from keras_bert_impl.preprocessing.randomness import Stream, random_keys, unifor
 def order_documents(documents, target_length, short_sequence_probability, seed, block_index):
     """Cuts documents into chunks of whole sentences and each chunk into two segments, swapped in half of the cases.
 
-    The chunks are those of `next_sentence.chunk_documents`. A chunk of one sentence is split in its middle; where that
-    is one token, ALBERT's code would take the second segment from another document, and here there is no pair.
+    The chunks are those of `next_sentence.chunk_documents`. A chunk of one sentence is split in its middle. A
+    chunk of one token gives no pair; ALBERT's code would take its second segment from another document.
 
     Args: as `next_sentence.chunk_documents`.
-    Returns: `SegmentPairs`; `next_sentence_labels` is 0 where the first segment comes first, 1 where they are swapped.
+    Returns: `SegmentPairs`; `next_sentence_labels` is 0 if the segments are in their original order, 1 if swapped.
     """
     sentence_offsets, first_sentences = boundaries(documents)
     targets = target_lengths(len(first_sentences) - 1, target_length, short_sequence_probability, seed, block_index)
@@ -50,9 +50,9 @@ def running_sentences(documents, max_tokens, sep_id=None):
 
     Args:
         documents: RaggedTensor (documents, sentences, tokens).
-        max_tokens: of a row, without [CLS] and the last [SEP].
-        sep_id: id of [SEP], which then stands between documents that share a row (FULL-SENTENCES). None: rows end with
-            their document (DOC-SENTENCES).
+        max_tokens: tokens of a row, without [CLS] and the last [SEP].
+        sep_id: id of [SEP], to be put between documents that share a row (FULL-SENTENCES). None: rows end with their
+            document (DOC-SENTENCES).
 
     Returns: tokens, int32 (tokens,), and ranges of them, int64 (rows, 2), first token and the one after the last.
     """
@@ -60,7 +60,7 @@ def running_sentences(documents, max_tokens, sep_id=None):
     tokens = documents.flat_values.numpy()
     document_ends = sentence_offsets[first_sentences[1:]]
     if sep_id is not None:
-        # A sentence of its own for the cutting below.
+        # For the cutting below, each of these [SEP] is a sentence of its own.
         tokens = np.insert(tokens, document_ends, sep_id)
         moved = sentence_offsets + np.searchsorted(document_ends, sentence_offsets, side="left")
         document_ends = document_ends + 1 + np.arange(len(document_ends))

@@ -1,6 +1,6 @@
-"""Rows as serialized `tf.train.Example` messages, by https://protobuf.dev/programming-guides/encoding.
+"""Serializes rows as `tf.train.Example` messages, by https://protobuf.dev/programming-guides/encoding.
 
-A feature's values become bytes for all rows at once; what stands before them in a row depends on their size alone.
+A feature's values are encoded for all rows at once; the bytes before them in a row depend only on their size.
 """
 
 import functools
@@ -14,10 +14,10 @@ FLOAT_LIST, INT64_LIST = 2, 3
 
 
 def serialize_rows(columns):
-    """Rows as serialized `tf.train.Example`, a list of bytes; four times as fast as one message after the other.
+    """Rows as serialized `tf.train.Example`, a list of bytes; four times as fast as building each message.
 
     Args:
-        columns: feature name to integers or floats, (rows,), (rows, values) or RaggedTensor (rows, values).
+        columns: dict of feature name to integers or floats, (rows,), (rows, values) or RaggedTensor (rows, values).
     """
     # Sorted: a map has no order of its own, and the same row must give the same bytes.
     entries = [_map_entries(name, columns[name]) for name in sorted(columns)]
@@ -42,7 +42,7 @@ def _map_entries(name, values):
 
 @functools.lru_cache(maxsize=100_000)
 def _entry_head(name, kind, size):
-    """What stands before the packed values, `size` bytes, of an entry of the map in tensorflow.Features."""
+    """The bytes before the packed values, themselves `size` bytes, in an entry of the map in tensorflow.Features."""
     head = b""
     for number in (1, kind, 2):  # FloatList or Int64List.value, Feature.kind, the entry's value
         head = _field_head(number, len(head) + size) + head
@@ -61,7 +61,7 @@ def _field_head(number, size):
 
 
 def _varints(values):
-    """Integers in groups of seven bits, the lowest first: the bytes of all, and how many each has, (values,)."""
+    """Integers in groups of seven bits, lowest first: the bytes of all, and the number of bytes of each, (values,)."""
     rest = values.astype(np.uint64)  # a negative one has ten bytes
     rest = rest.astype(np.uint32) if rest.max(initial=0) < 2**32 else rest
     groups, is_used = [], [np.ones(len(values), bool)]

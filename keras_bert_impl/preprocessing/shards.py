@@ -1,10 +1,10 @@
-"""A corpus of any size to files of examples, in jobs that need nothing of one another.
+"""Turns a corpus of any size into files of examples, in jobs that are independent of one another.
 
     pieces of the corpus -> `tokenize_piece` -> token files -> `plan_shards` -> `write_shard` -> TFRecord
 
-A job is a function of its arguments and the run's settings alone, so it does not matter which process or machine
-does it; what it has done is recorded in a small JSON file, so that a job is not done twice. `run_jobs` does jobs here,
-`run_jobs_on_beam` on a cluster.
+A job depends only on its arguments and the run's settings, so any process or machine can do it. A small JSON file
+records its results, so that no job is done twice. `run_jobs` runs jobs on this machine, `run_jobs_on_beam` on a
+cluster.
 """
 
 import concurrent.futures
@@ -33,11 +33,11 @@ from keras_bert_impl.tokenizers import WordPieceTokenizer
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 32_000_000  # text of one tokenizing job
 BLOCK_BYTES = 2_000_000  # text tokenized at once
-SHARD_TOKENS = 2_000_000  # of a shard, from which its random second sentences come
-BYTES_AT_ONCE = 1 << 20  # of a file that is read for its SHA-256
+SHARD_TOKENS = 2_000_000  # of one shard; random second sentences come from the same shard
+BYTES_AT_ONCE = 1 << 20  # read at once to compute the SHA-256 of a file
 HELD_OUT_SENTENCES = 1000
 LEAST_WORDS = 5  # of a labelled sentence
-LEAST_CHARACTERS = 8  # of one in a script without spaces between words; a Chinese word has one or two
+LEAST_CHARACTERS = 8  # the same for scripts without spaces between words; a Chinese word has one or two
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,17 +45,17 @@ class Settings:
     """What all jobs of a run have in common.
 
     Args:
-        directory: of the run; holds the vocabulary. Every process must see it under this name.
-        sequence_lengths: of the rows; each has files of its own.
+        directory: the directory of the run, with the vocabulary. Every process must see it at this path.
+        sequence_lengths: lengths of the rows; each length has its own files.
         pairs: next_sentence, sentence_order, full_sentences or doc_sentences.
         duplicates: how often the training text is cut into rows.
         static_masks: mask now, in google-research/bert's format.
-        masking_unit: of static masks: token, whole_word or span.
-        packed: several pairs in a row.
+        masking_unit: unit of static masks: token, whole_word or span.
+        packed: put several pairs in a row.
         predictions_per_sequence: by sequence length; used for static masks.
         short_sequence_probability: share of documents cut into shorter pairs.
-        labelled_sentences: most of one source to keep, for each split; 0 keeps none.
-        seed: of every random choice.
+        labelled_sentences: the most sentences of one source to keep for each split; 0 keeps none.
+        seed: seed of every random choice.
     """
 
     directory: str
@@ -72,12 +72,12 @@ class Settings:
 
     @property
     def work(self):
-        """The directory of what is in the making."""
+        """The directory of intermediate files."""
         return pathlib.Path(self.directory) / "work"
 
 
 class Piece(NamedTuple):
-    """A part of a corpus: its number, an iterable of documents, that can be pickled, and (name, path) of its files."""
+    """A part of a corpus: its number, an iterable of documents that can be pickled, and (name, path) of each file."""
 
     number: int
     documents: object
@@ -85,7 +85,7 @@ class Piece(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """A file of examples in the making: its number among those of its split and length, and where its tokens are."""
+    """A file of examples to be written: its number within its split and length, and the files with its tokens."""
 
     number: int
     split: str
@@ -94,16 +94,16 @@ class Shard(NamedTuple):
 
     @property
     def path(self):
-        """Of the file, within the run's directory."""
+        """Path of the file within the run's directory."""
         return f"pretraining/{self.sequence_length}/{self.split}/examples-{self.number:05d}.tfrecord"
 
 
 def tokenize_piece(settings, piece):
-    """Reads a piece of the corpus, writes its token files; returns its record.
+    """Reads a piece of the corpus and writes its token files; returns its record.
 
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
-    what could not be read, `formats`, what files were taken for and how many, `sources`, how many sentences each
-    source has in each split, and `files`, a dict of name to SHA-256.
+    what could not be read, `formats`, the number of files read in each format, `sources`, the number of sentences of
+    each source in each split, and `files`, a dict of name to SHA-256.
     """
     path = settings.work / f"piece-{piece.number:05d}.json"
     record = _read_record(path)
@@ -175,26 +175,30 @@ def write_shard(settings, shard):
 
 
 def shard_record(settings, path):
-    """Where the record of the file of examples at `path`, within the run's directory, is."""
+    """The path of the record of a file of examples; `path` is that of the file within the run's directory."""
     return settings.work / f"{path.replace('/', '-')}.json"
 
 
 def read_json(directory, name):
-    """What a JSON file holds; `directory` may be any that TensorFlow reads, gs://bucket/folder for one."""
+    """The content of a JSON file; `directory` may be any that TensorFlow can read, such as gs://bucket/folder."""
     return json.loads(tf.io.gfile.GFile(f"{directory}/{name}").read())
 
 
 def read_manifest(directory):
-    """(the records of the files of examples of a finished run, those of its other files); `directory` as for
-    `read_json`."""
+    """The manifest of a finished run: (records of its files of examples, records of its other files).
+
+    `directory` is as for `read_json`. Raises: ValueError if an earlier version wrote the manifest.
+    """
     manifest = read_json(directory, "manifest.json")
     if "files" not in manifest:
-        raise ValueError(f"{directory}/manifest.json is of an earlier version: prepare the data again, elsewhere.")
+        raise ValueError(
+            f"{directory}/manifest.json was written by an earlier version: prepare the data again, in a new directory."
+        )
     return manifest["shards"], manifest["files"]
 
 
 def is_whole(directory, record, thorough=False):
-    """Whether a file is there with the size of its record; `thorough` reads it for its SHA-256, too."""
+    """Whether a file exists with the size in its record; `thorough` also compares its SHA-256."""
     path = f"{directory}/{record['path']}"
     if not tf.io.gfile.exists(path) or tf.io.gfile.stat(path).length != record["bytes"]:
         return False
@@ -202,7 +206,7 @@ def is_whole(directory, record, thorough=False):
 
 
 def damaged_files(directory, records, thorough=False):
-    """Those of the records whose files are not whole, see `is_whole`."""
+    """The records whose files are missing or damaged, see `is_whole`."""
     return [record for record in records if not is_whole(directory, record, thorough)]
 
 
@@ -217,7 +221,7 @@ def file_identity(path):
 
 
 def file_sha256(path):
-    """The SHA-256 of a file of the corpus, None of one that cannot be read: the corpus reports that."""
+    """The SHA-256 of a file of the corpus, or None if it cannot be read, which the corpus itself reports."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -227,11 +231,11 @@ def file_sha256(path):
 
 @contextlib.contextmanager
 def worker_pool(workers):
-    """So many processes for `run_jobs`, this one included."""
+    """A pool for `run_jobs`: `workers` processes, including this one."""
     if workers == 1:
         yield None
         return
-    # Forked processes would inherit TensorFlow's threads, which do not survive it.
+    # Forked processes would inherit TensorFlow, whose threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(workers - 1, context, initializer=_prepare_worker) as pool:
         try:
@@ -241,10 +245,10 @@ def worker_pool(workers):
 
 
 def run_jobs(pool, function, settings, jobs):
-    """Yields (place, function(settings, job)) for each job, in any order, done by a `worker_pool` and this process.
+    """Yields (index, function(settings, job)) for each job, in any order, run by a `worker_pool` and this process.
 
-    This one takes the last of the jobs that nobody has begun: TensorFlow costs each process half a gigabyte, and one
-    that only waits is one too many.
+    This process takes the last of the jobs that no other has started: TensorFlow costs each process half a gigabyte,
+    too much for one that only waits.
     """
     if pool is None:
         yield from ((place, function(settings, job)) for place, job in enumerate(jobs))
@@ -256,9 +260,9 @@ def run_jobs(pool, function, settings, jobs):
 
 
 def run_jobs_on_beam(function, settings, jobs, options):
-    """function(settings, job) for each job, as an Apache Beam pipeline with these flags; returns the records.
+    """Runs function(settings, job) for each job in an Apache Beam pipeline with these flags; returns the records.
 
-    The records come from the files that the jobs write, since what a pipeline computes stays where it ran.
+    The records are read from the files that the jobs write, because a pipeline's results stay on its workers.
     """
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -267,7 +271,7 @@ def run_jobs_on_beam(function, settings, jobs, options):
         _ = (
             pipeline
             | beam.Create(list(jobs))
-            # Otherwise a runner may fuse the steps and do all jobs in one place.
+            # Otherwise a runner may fuse the steps and run all jobs on one worker.
             | beam.Reshuffle()
             | beam.Map(functools.partial(function, settings))
         )
@@ -288,9 +292,10 @@ def blocks_of_documents(documents):
 
 
 class KeptSentences:
-    """Sentences of a piece that may be wanted as text: held-out ones, and those of each source.
+    """Sentences of a piece that are kept as text: held-out ones, and labelled ones of each source.
 
-    A sentence's key is a hash, and the sentences with the smallest keys are kept: the same ones whatever the pieces.
+    A sentence's key is a hash, and the sentences with the smallest keys are kept, so that the choice does not depend on
+    how the corpus is divided into pieces.
     """
 
     def __init__(self, settings):
@@ -319,25 +324,25 @@ class KeptSentences:
 
 
 def is_long(sentence):
-    """Whether a sentence has enough words to be told by."""
-    # A regular expression takes longer than the count: most sentences are long by their words.
+    """Whether a sentence has enough words for a classifier to tell its source."""
+    # Spaces are counted first, which is faster than the regular expression and decides most sentences.
     return sentence.count(" ") >= LEAST_WORDS - 1 or (
         not sentence.isascii() and len(CHARACTER_WITHOUT_SPACES.findall(sentence)) >= LEAST_CHARACTERS
     )
 
 
 def smallest(sentences, count):
-    """Of a dict of key to sentence those with the smallest keys, in their order."""
+    """The `count` entries with the smallest keys of a dict of key to sentence, sorted by key."""
     return dict(heapq.nsmallest(count, sentences.items()))
 
 
 def shuffle_key(sentence, seed):
-    """Sorting by it shuffles sentences, the same way on every machine."""
+    """A sort key that shuffles sentences, in the same way on every machine."""
     return hashlib.blake2b(f"{seed}/{sentence}".encode(), digest_size=8).hexdigest()
 
 
 def _groups(blocks, split):
-    """Tuples of consecutive token files with SHARD_TOKENS of the split, and two documents, at least."""
+    """Tuples of consecutive token files that hold at least SHARD_TOKENS tokens and two documents of the split."""
     groups, group, tokens, documents = [], [], 0, 0
     for block in blocks:
         counts = block[split]
@@ -365,7 +370,7 @@ def _tokenize(wordpiece, documents):
 def _counts(documents, tokens):
     sentences = [sentence for document in documents for sentence in document.sentences]
     text = "\n".join(sentences).encode()
-    # Sentences hold single spaces; a line break each counts among the bytes.
+    # Words are separated by single spaces; the bytes include one line break per sentence.
     return {
         "documents": len(documents),
         "sentences": len(sentences),
@@ -381,20 +386,20 @@ def _wordpiece(directory):
 
 @functools.lru_cache(maxsize=1)
 def _wordpiece_of(directory, written):
-    # `written` tells a vocabulary from a later one in its place.
+    # `written`, the time of writing, distinguishes a vocabulary from a later one at the same path.
     return WordPiece(WordPieceTokenizer.from_pretrained(directory))
 
 
 def _prepare_worker():
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # As many processes as cores: more threads would only wait for one another.
-    with contextlib.suppress(RuntimeError):  # TensorFlow has begun already
+    # There are as many processes as cores: more threads would only compete for them.
+    with contextlib.suppress(RuntimeError):  # TensorFlow is already initialized
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
 def _end_with_parent():
-    # A pool's processes do not notice that the one they work for was killed, and would wait for jobs for ever.
+    # A pool's processes do not notice when their parent is killed, and would wait for jobs forever.
     multiprocessing.parent_process().join()
     os._exit(1)
 

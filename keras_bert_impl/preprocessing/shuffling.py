@@ -1,8 +1,8 @@
-"""The order of training rows: another one in every epoch, in which any stretch has rows of files from the whole list.
+"""The order of training rows: different in every epoch, and every stretch has rows of files from the whole list.
 
 files -> groups, each read file by file -> in turn, each group at its own pace -> windows -> shuffled -> batches
 
-Whole windows are shuffled, not a buffer row by row: it takes half the time.
+Whole windows are shuffled at once, which takes half the time of a shuffle buffer that works row by row.
 """
 
 import numpy as np
@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
-# Rows that are shuffled together: the whole of a small corpus, a good mix of a large one. Up to four times as many are
-# in memory, as they are on disk, some 300 bytes for 128 tokens.
+# Rows that are shuffled together: the whole of a small corpus, a good mix of a large one. Up to four times as many rows
+# are in memory, in the form they have on disk, some 300 bytes for 128 tokens.
 WINDOW = 50_000
-# An open file holds 256 KB of what is read from it: so many of them need as much memory as the windows. Some systems
-# refuse a process its 257th.
+# An open file buffers 256 KB, so this many files need as much memory as the windows. Some systems allow a process no
+# more than 256 open files.
 OPEN_FILES = 128
 # How often each group has its turn while a window is filled.
 TURNS_IN_WINDOW = 10
@@ -24,36 +24,37 @@ READ_AT_ONCE = 64
 def shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream=0, window=WINDOW, open_files=OPEN_FILES):
     """The records of TFRecord files in the order of an epoch, a function of the arguments alone.
 
-    Up to `open_files` files are all read at once, from the beginning to the end of the epoch, each at the pace that its
-    number of rows needs. More of them form as many groups of consecutive files; of each group one file is read at a
-    time, in an order that `seed` and `epoch` decide. Neighbours in the list, which often hold neighbouring text, are
-    then spread over the epoch, and each stretch of it has files from the whole of the list. (One random order of all
-    files, of which some are open at a time, correlates with their places in the list: by 0.1 for a hundred files.)
+    Up to `open_files` files are read in parallel, from the beginning to the end of the epoch, each at a pace in
+    proportion to its number of rows. More files are divided into `open_files` groups of consecutive files; each group
+    reads one file at a time, in an order that `seed` and `epoch` determine. Neighbours in the list, which often hold
+    neighbouring text, are then spread over the epoch, and every stretch of it has files from the whole list. (A single
+    random order of all files, of which some are open at a time, correlates with their places in the list: by 0.1 for a
+    hundred files.)
 
     Args:
         paths: list of files. Within a file, rows are in random order.
         num_examples: list, the rows in each.
-        batch_size: records of a batch; the last ones that fill none are left out.
+        batch_size: records of a batch; a last, smaller batch is dropped.
         seed: integer.
         epoch: integer or integer tensor.
-        stream: number that tells apart readers of one seed and epoch.
-        window: rows that are shuffled together, half as many again at most.
+        stream: number that distinguishes readers with the same seed and epoch.
+        window: rows that are shuffled together; the actual number is up to 1.5 times as large.
         open_files: most files to read at once.
 
     Returns: tf.data.Dataset of strings (batch_size,).
     """
-    # Of no rows no turns can be made.
+    # Files without rows are left out: they cannot take turns.
     with_rows = [(path, count) for path, count in zip(paths, num_examples, strict=True) if count]
     paths, num_examples = zip(*with_rows, strict=True)
     total = sum(num_examples)
-    windows = max(1, round(total / window))  # of equal size: no short one in which an epoch would always end
+    windows = max(1, round(total / window))  # of equal size, so that epochs do not always end with a short one
     turns = windows * TURNS_IN_WINDOW
     splits = np.linspace(0, len(paths), min(open_files, len(paths)) + 1).astype(int)
     files, order_of_groups = _groups_of_files(paths, splits, (seed, epoch, stream))
     rows = tf.constant(np.add.reduceat(num_examples, splits[:-1]), tf.int64)  # (groups,)
 
     def turns_of(group):
-        """What a group gives at each of its turns, string (rows,): all groups come to their ends together."""
+        """The records of a group at each of its turns, string (rows,); all groups end together."""
         ends = tf.range(turns + 1, dtype=tf.int64) * rows[group] // turns
         return tf.data.TFRecordDataset(files[group]).batch(READ_AT_ONCE).rebatch(ends[1:] - ends[:-1])
 
@@ -62,13 +63,13 @@ def shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream=0, win
         return tf.gather(records, tf.argsort(draws))
 
     in_turn = order_of_groups.interleave(turns_of, cycle_length=len(splits) - 1, block_length=1)
-    # The next window is read while this one is used up: no batch has to wait for all of it.
+    # The next window is read while the current one is consumed, so that no batch waits for a whole window.
     in_windows = in_turn.rebatch(-(-total // windows)).enumerate().map(shuffled).prefetch(1)
     return in_windows.rebatch(batch_size, drop_remainder=True)
 
 
 def _groups_of_files(paths, splits, counters):
-    """The files of each group in a random order, RaggedTensor (groups, files), and the groups in one, a Dataset."""
+    """The files of each group, RaggedTensor (groups, files), and the groups, a Dataset, both in random order."""
     draws = uniforms(random_keys(Stream.FILE_ORDER, *counters), tf.range(len(paths)))
     group_of_file = np.repeat(np.arange(len(splits) - 1), np.diff(splits))
     order = tf.argsort(tf.cast(draws, tf.float64) + group_of_file)

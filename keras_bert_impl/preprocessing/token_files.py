@@ -1,4 +1,4 @@
-"""Documents as token ids on disk: what lies between a corpus and its examples, a third as large as the text."""
+"""Documents as token ids on disk: the step between a corpus and its examples, a third as large as the text."""
 
 import io
 import os
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def write_token_file(path, documents_of_splits):
-    """Writes documents; the file appears under its name when it is complete.
+    """Writes documents; the file gets its name only when it is complete.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""Text to WordPiece ids inside a TensorFlow graph: tf.data, SavedModel."""
+"""Turns text into WordPiece ids inside a TensorFlow graph, for tf.data and SavedModel."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,8 +6,8 @@ import tensorflow_text as tf_text
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
-# Where FastBertTokenizer agrees with Google's original, cased and uncased: blocks of living scripts, less ligatures,
-# digraphs, full-width and compatibility forms, capital sigma, zero-width and control characters.
+# Characters on which FastBertTokenizer agrees with Google's original, cased and uncased: blocks of living scripts,
+# without ligatures, digraphs, full-width and compatibility forms, capital sigma, zero-width and control characters.
 _LETTERS = google_characters.parse_ranges(
     "30-39 41-5a 61-7a c0-d6 d8-de e0-f6 f8-131 14a-17e 180-1c3 1cd-1f0 388-3a1 3a4-3c1 3c3-3cf 400-52f 5d0-5ea "
     "620-64a 904-939 e01-e32 e34-e3a 1e00-1e99 1ea0-1eff 3041-3096 30a1-30fa ac00-d7a3 1f300-1f64f 1f680-1f6c5"
@@ -17,7 +17,7 @@ _WORD_ENDS = google_characters.parse_ranges(
     "4e00-9fcc"
 )
 
-# In a replacement, a row of three code points:
+# A replacement is a row of three code points, with these special values:
 _ITSELF = -1  # the character that is replaced
 _NOTHING = -2
 
@@ -25,12 +25,12 @@ _NOTHING = -2
 class WordPiece(tf.Module):
     """The ids of WordPieceTokenizer, hence of Google's original, computed by TensorFlow kernels.
 
-    Rows on which tensorflow_text's FastBertTokenizer agrees with the original go through it, nearly all prose; the
-    others through `_exact_pieces`, some six times slower. Bytes that are not UTF-8 are ignored.
+    Rows on which tensorflow_text's FastBertTokenizer agrees with the original, nearly all prose, go through it; the
+    others go through `_exact_pieces`, which is some six times slower. Bytes that are not UTF-8 are ignored.
     The vocabulary becomes a constant of the graph; a SavedModel needs no file beside it.
 
     Args:
-        tokenizer: whose vocabulary and case to use.
+        tokenizer: provides the vocabulary and whether to lower-case.
 
     Input:  (batch,) strings.
     Output: (batch, pieces) RaggedTensor of int32, without [CLS] and [SEP].
@@ -64,7 +64,7 @@ class WordPiece(tf.Module):
         )
 
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """As a call, but "[MASK]" in a text, upper case, is the mask token: for filling masks."""
+        """As `__call__`, but an upper-case "[MASK]" in a text is the mask token: for filling masks."""
         parts = tf.strings.split(texts, "[MASK]")  # (batch, masks + 1)
         pieces = self(parts.flat_values)  # (all parts, pieces)
         mask = tf.fill([pieces.nrows(), 1], self._mask_id)
@@ -83,7 +83,7 @@ class WordPiece(tf.Module):
         characters = self._replace_characters(tf.strings.unicode_decode(texts, "UTF-8"))
         words = tf.strings.split(tf.strings.unicode_encode(characters, "UTF-8"))  # (batch, words)
         lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
-        # A word beyond the kernel's limit in bytes as well, so that it becomes [UNK].
+        # Stands for any word that is too long: it exceeds the kernel's limit in bytes, and so becomes [UNK].
         too_long = "x" * (4 * google_characters.MAX_CHARACTERS_PER_WORD + 1)
         is_long = lengths > google_characters.MAX_CHARACTERS_PER_WORD
         words = words.with_flat_values(tf.where(is_long, too_long, words.flat_values))
@@ -93,8 +93,8 @@ class WordPiece(tf.Module):
 class _CharacterTable(tf.Module):
     """Google's cleaning, lower-casing and spacing, character by character.
 
-    Most of the 1,114,112 code points stay as they are or share a treatment with their neighbours. So a code point's
-    upper bits select one of few distinct pages of 256, its lower bits the replacement there.
+    Most of the 1,114,112 code points stay unchanged or are treated as their neighbours are. So a code point's upper
+    bits select one of a few distinct pages of 256 entries, and its lower bits select the replacement in that page.
 
     Input:  (batch, characters) RaggedTensor of code points.
     Output: (batch, other characters) RaggedTensor of code points.
@@ -119,10 +119,10 @@ class _CharacterTable(tf.Module):
 
 
 def _fast_row():
-    """The regular expression of texts for FastBertTokenizer: printable ASCII, or agreeing characters in short words.
+    """A regular expression for texts that FastBertTokenizer may take: printable ASCII, or `_LETTERS` in short words.
 
-    FastBertTokenizer counts a word's bytes, the original 200 characters. 22 letters have at most 198 bytes, decomposed
-    Hangul included: three letters of three bytes each.
+    FastBertTokenizer limits a word to 200 bytes, the original to 200 characters. 22 letters have at most 198 bytes,
+    even as decomposed Hangul: three letters of three bytes each.
     """
     letters, ends = map(google_characters.character_class, (_LETTERS, _WORD_ENDS))
     return rf"[\t\n\r -~]*|(?:[{letters}]{{0,22}}[{ends}])*[{letters}]{{0,22}}"

@@ -1,14 +1,15 @@
-"""What google-research/bert's tokenization.py does to each character, for any tokenizer to apply.
+"""What google-research/bert's tokenization.py does to each character, in a form that any tokenizer can apply.
 
-The original asks Python's unicodedata, TensorFlow's kernels ask ICU, the tokenizers library asks Rust's tables:
-three versions of Unicode, three different answers. Here one table, Unicode 14, answers for all; a character
-assigned later is a letter that lower-cases to itself, as it is for the original on Python 3.11.
+The original uses Python's unicodedata, TensorFlow's kernels use ICU, the tokenizers library uses Rust's tables:
+three versions of Unicode, three different results. Here all use one table, of Unicode 14; a character assigned later
+is a letter that lower-cases to itself, as it is for the original on Python 3.11.
 
 Order matters in the original (clean, space CJK, split at spaces, lower, decompose, strip marks, split at
-punctuation), yet its effect is a function of the single character, with two exceptions:
-    Final sigma: str.lower() looks at the neighbours of a capital sigma. FINAL_SIGMA_* below look, too.
-    Decomposition sorts neighbouring marks. Nonspacing marks are stripped afterwards; of the rest only Hangul
-    tone marks and musical stems could change places, and they stand in no published vocabulary.
+punctuation), yet its effect on a character depends on that character alone, with two exceptions:
+    Final sigma: str.lower() looks at the neighbours of a capital sigma, and so do BEFORE_FINAL_SIGMA and
+    AFTER_FINAL_SIGMA below.
+    Decomposition sorts neighbouring marks. Nonspacing marks are stripped afterwards; of the other marks only Hangul
+    tone marks and musical stems could change places, and no published vocabulary contains them.
 """
 
 from keras_bert_impl.tokenizers import unicode_table
@@ -41,7 +42,7 @@ SPACES = parse_ranges(unicode_table.SPACES)
 PUNCTUATION = parse_ranges(unicode_table.PUNCTUATION)
 NONSPACING_MARKS = parse_ranges(unicode_table.NONSPACING_MARKS)
 CASED = parse_ranges(unicode_table.CASED)
-# A dropped character no longer stands between a sigma and its neighbour.
+# A dropped character no longer separates a sigma from its neighbour.
 CASE_IGNORABLE = DROPPED + parse_ranges(unicode_table.CASE_IGNORABLE)
 
 
@@ -51,11 +52,11 @@ def characters(ranges: Ranges) -> list[str]:
 
 
 def replacements(lowercase: bool) -> dict[str, str]:
-    """What each character becomes, where it does not stay as it is.
+    """The replacement of each character that does not stay unchanged.
 
-    Spaces become " ", dropped characters and, with `lowercase`, nonspacing marks become "". Hangul syllables are
-    left out: `decompose_hangul` computes what they become with `lowercase`. Punctuation and CJK characters, words
-    of their own, are left out as well: `isolated()` names them.
+    Spaces become " "; dropped characters and, with `lowercase`, nonspacing marks become "". Hangul syllables are not
+    included: with `lowercase`, `decompose_hangul` computes their replacement. Nor are punctuation and CJK characters,
+    which are words of their own: `isolated()` lists them.
     """
     table = dict.fromkeys(characters(SPACES), " ") | dict.fromkeys(characters(DROPPED), "")
     if not lowercase:
@@ -68,7 +69,7 @@ def replacements(lowercase: bool) -> dict[str, str]:
 
 
 def isolated() -> Ranges:
-    """Characters that are a word of their own, once `replacements` are made."""
+    """Characters that are words of their own, after `replacements` have been applied."""
     return PUNCTUATION + CJK
 
 
@@ -87,7 +88,7 @@ def character_class(ranges: Ranges) -> str:
 _CASED = character_class(CASED)
 _IGNORABLE = character_class(CASE_IGNORABLE)
 
-# A capital sigma becomes the final small one after a cased letter and not before one, ignorable characters between
-# them notwithstanding; elsewhere it becomes the ordinary small one.
+# A capital sigma becomes the final small sigma if a cased letter precedes it and none follows it, where ignorable
+# characters in between do not count; elsewhere it becomes the ordinary small sigma.
 BEFORE_FINAL_SIGMA = f"[{_CASED}][{_IGNORABLE}]*"
 AFTER_FINAL_SIGMA = f"[{_IGNORABLE}]*(?:[^{_CASED}{_IGNORABLE}]|$)"

@@ -1,9 +1,9 @@
 """Google's basic tokenization as normalizers and pre-tokenizers of the `tokenizers` library.
 
 BertNormalizer, the library's own, differs from the original on final sigma, private-use and unassigned characters
-and wherever Rust's version of Unicode differs from Python's. Hence two pipelines: ASCII text takes the library's
-fast steps, which are exact there, and any other text takes `ExactNormalizer`. Both keep offsets into the original
-text, since the library's NormalizedString records every replacement.
+and wherever Rust's version of Unicode differs from Python's. Hence there are two pipelines: ASCII text goes through
+the library's fast steps, which are exact there, and any other text through `ExactNormalizer`. Both keep offsets into
+the original text, since the library's NormalizedString records every replacement.
 """
 
 import re
@@ -23,9 +23,9 @@ def is_plain(text: str) -> bool:
 class ExactNormalizer:
     """Google's cleaning, lower-casing and accent stripping of any text; the library calls `normalize`.
 
-    Each distinct character of the text that does not stay as it is costs one pass in Rust. Of Hangul syllables a
-    text may hold hundreds, and the Unicode standard froze their decomposition, so the library's NFD takes those;
-    nothing else is left for it to decompose.
+    Each distinct character of the text that has to be replaced costs one pass in Rust. A text may hold hundreds of
+    distinct Hangul syllables, so these are left to the library's NFD: the Unicode standard guarantees that their
+    decomposition never changes, and no other character is left for NFD to decompose.
     """
 
     def __init__(self, lowercase: bool):
@@ -45,7 +45,7 @@ class ExactNormalizer:
 
 
 def exact_normalizer(lowercase: bool) -> normalizers.Normalizer:
-    """ExactNormalizer as the library wants it. It cannot be pickled."""
+    """`ExactNormalizer` wrapped as a normalizer of the library, which cannot be pickled."""
     return normalizers.Normalizer.custom(ExactNormalizer(lowercase))
 
 
@@ -57,10 +57,10 @@ def exact_pre_tokenizer() -> pre_tokenizers.PreTokenizer:
 
 
 def plain_normalizer(lowercase: bool) -> normalizers.Normalizer:
-    """What ExactNormalizer amounts to on printable ASCII, but for white space, which the pre-tokenizer removes."""
+    """Equivalent to `ExactNormalizer` on printable ASCII, except for white space, which the pre-tokenizer removes."""
     return normalizers.Lowercase() if lowercase else normalizers.Sequence([])
 
 
 def plain_pre_tokenizer() -> pre_tokenizers.PreTokenizer:
-    """What exact_pre_tokenizer amounts to on printable ASCII."""
+    """Equivalent to `exact_pre_tokenizer` on printable ASCII."""
     return pre_tokenizers.BertPreTokenizer()

@@ -1,4 +1,4 @@
-"""Texts to the arrays a model takes, without TensorFlow."""
+"""Turns texts into the input arrays of a model, without TensorFlow."""
 
 import warnings
 
@@ -14,12 +14,12 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
         tokenizer: a WordPieceTokenizer.
         first: list of texts.
         second: list of texts as long as `first`, or None.
-        sequence_length: the longest row; longer ones lose tokens from the end of the longer text first, as
-            google-research/bert's `_truncate_seq_pair`.
+        sequence_length: tokens of the longest row allowed. Longer rows lose tokens from the end of the longer text
+            first, as in google-research/bert's `_truncate_seq_pair`.
         pad_to: length of all rows; None means the longest row, rounded up to a multiple of 32.
 
-    Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length). A warning says how many had to
-        be cut.
+    Returns: dict of `token_ids`, `segment_ids`, `padding_mask`, int32 (batch, length). A warning reports how many
+        texts had to be cut.
     Raises: ValueError if the lists differ in length or no token fits.
     """
     first_ids, second_ids, num_cut = ids_from_texts(tokenizer, first, second, sequence_length)
@@ -28,8 +28,7 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
 
 
 def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
-    """The ids of each row before they are packed: lists for the first and the second texts, cut to what fits; and how
-    many rows were cut.
+    """Tokenizes texts and cuts them to what fits in a row: (ids of the first texts, of the second texts, rows cut).
 
     Arguments and errors are those of `rows_from_texts`; the second list is None for single texts.
     """
@@ -50,8 +49,8 @@ def warn_of_cut(num_cut, count, sequence_length, stacklevel=2):
     """Warns, if any of `count` texts had to be cut."""
     if num_cut:
         warnings.warn(
-            f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to as many: a model "
-            "with a larger sequence_length reads more of them.",
+            f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to that length: a "
+            "model with a larger sequence_length reads more of them.",
             stacklevel=stacklevel,
         )
 
@@ -62,14 +61,14 @@ def encode_texts(tokenizer, texts):
 
 
 def truncate_longest_first(first, second, max_tokens):
-    """Shortens the longer of two lists until both fit; a tie shortens the second, as Google's."""
+    """Shortens the longer of two lists until both fit; in a tie it shortens the second, as Google's code does."""
     keep_second = min(len(second), max(max_tokens // 2, max_tokens - len(first)))
     keep_first = min(len(first), max_tokens - keep_second)
     return first[:keep_first], second[:keep_second]
 
 
 def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
-    """Lists of ids, already short enough, as padded rows; see `rows_from_texts`."""
+    """Packs lists of ids, which must already be short enough, into padded rows; see `rows_from_texts`."""
     cls, sep = [tokenizer.cls_id], [tokenizer.sep_id]
     heads = [cls + ids + sep for ids in first]
     tails = [ids + sep for ids in second] if second is not None else [[]] * len(heads)

@@ -1,12 +1,12 @@
-"""tokenizer.json of the `tokenizers` library: its vocabulary, and whether its steps are those of Google's algorithm."""
+"""Reads tokenizer.json of the `tokenizers` library and checks that its steps are those of Google's algorithm."""
 
 import json
 from pathlib import Path
 
-# [PAD] comes first because padding is zeros. Google's vocabularies have the others from 100 to 103.
+# [PAD] comes first because padding is zeros. Google's vocabularies have the others at ids 100 to 103.
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-# What a file may say of each step and still give Google's pieces. Words of more than 100 characters, which the
-# library gives up by default, are cut to pieces by Google's code up to 200: that is kept.
+# The settings of each step that give the same pieces as Google's code. The limit on the length of a word is not among
+# them: the library's default is 100 characters, Google's is 200, and this package always uses 200.
 MODEL = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
 NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
 PRE_TOKENIZER = {"type": "BertPreTokenizer"}
@@ -15,15 +15,15 @@ PRE_TOKENIZER = {"type": "BertPreTokenizer"}
 def read_tokens(path: Path) -> list[str]:
     """The tokens of a tokenizer.json in the order of their ids.
 
-    Raises: ValueError if an id is missing or given twice, or the file is not that of a WordPiece vocabulary.
+    Raises: ValueError if an id is missing or given twice, or the file does not hold a WordPiece vocabulary.
     """
     content = _read(path)
     model = content.get("model") or {}
     _check(path, "model", model, MODEL)
     ids = model.get("vocab")
     if not isinstance(ids, dict) or not all(type(index) is int for index in ids.values()):
-        raise ValueError(f"{path} has no model.vocab from tokens to ids.")
-    # Control tokens may stand beside the vocabulary, in the gaps that they leave there.
+        raise ValueError(f"{path}: expected model.vocab to map tokens to integer ids.")
+    # Control tokens may be listed in added_tokens only; model.vocab then has gaps at their ids.
     for token, index in _added(content).items():
         if ids.setdefault(token, index) != index:
             raise ValueError(f"{path}: {token} has the id {ids[token]} in model.vocab, {index} in added_tokens.")
@@ -41,14 +41,14 @@ def read_tokens(path: Path) -> list[str]:
 def read_lowercase(path: Path) -> bool:
     """Whether the normalizer of a tokenizer.json lower-cases.
 
-    Raises: ValueError if the steps before the model are not Google's: they would give other pieces.
+    Raises: ValueError if the steps before the model are not Google's and would give other pieces.
     """
     content = _read(path)
     words = sorted(set(_added(content)) - set(SPECIAL_TOKENS))
     if words:
         raise ValueError(
-            f"{path}: added_tokens are looked up in the text as they are, {', '.join(words[:4])} for one of "
-            f"{len(words)}. Google's algorithm cuts them to pieces; the ids would be others."
+            f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "
+            "whole. Google's algorithm, which is used here, would cut them to pieces and give other ids."
         )
     _check(path, "pre_tokenizer", content.get("pre_tokenizer") or {}, PRE_TOKENIZER)
     normalizer = content.get("normalizer") or {}
@@ -76,17 +76,17 @@ def _read(path):
 
 
 def _check(path, step, found, expected):
-    """Raises ValueError unless a step has the settings expected, or does not say them."""
+    """Raises ValueError if a setting of a step differs from the expected one; a missing setting is accepted."""
     if not isinstance(found, dict) or (found.get("type") is None and step != "model"):
         raise ValueError(f"{path} has no {step}; expected {expected['type']}, as BERT's tokenizers have.")
     for name, value in expected.items():
         if found.get(name, value) != value:
             raise ValueError(
-                f"{path}: {name} of the {step} is {found[name]!r}, expected {value!r}: Google's algorithm, which gives "
-                "the ids here, would give others."
+                f"{path}: {name} of the {step} is {found[name]!r}, expected {value!r}: Google's algorithm, which is "
+                "used here, would give other ids."
             )
 
 
 def _added(content):
-    """The ids of the tokens that stand beside the vocabulary, by token."""
+    """The ids of the tokens in added_tokens, by token."""
     return {str(token["content"]): token["id"] for token in content.get("added_tokens") or []}

@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001
-"""What Google's tokenizer asks of Unicode. Written by tests/golden/make_unicode_table.py; do not edit.
+"""The Unicode data that Google's tokenizer needs. Written by tests/golden/make_unicode_table.py; do not edit.
 
-Ranges are hexadecimal and inclusive. A line of FOLDED is a first code point, then what each code point from
-there on becomes by str.lower(), canonical decomposition and removal of nonspacing marks.
+Ranges are hexadecimal and inclusive. A line of FOLDED starts with a code point, then gives what it and each following
+code point become by str.lower(), canonical decomposition and removal of nonspacing marks.
 """
 
 UNICODE_VERSION = "14.0.0"

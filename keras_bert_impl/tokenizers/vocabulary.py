@@ -1,4 +1,4 @@
-"""Vocabularies: read, checked, written, and learned from text."""
+"""Reads, checks and writes vocabularies, and learns them from text."""
 
 import os
 import tempfile
@@ -12,14 +12,14 @@ from keras_bert_impl.tokenizers import google_characters, google_pipeline, token
 from keras_bert_impl.tokenizers.tokenizer_file import SPECIAL_TOKENS
 
 # Words with a character outside the alphabet become [UNK]. It holds the most frequent characters: 1,000, as many as
-# Google's uncased vocabulary (997), and as many more as it takes to have this share of the text, which is
-# thousands in Chinese.
+# Google's uncased vocabulary (997), and as many more as are needed to cover this share of the text: thousands
+# in Chinese.
 ALPHABET_SIZE = 1000
 ALPHABET_COVERAGE = 0.9995
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
-    """The tokens of a vocab.txt, one a line; a token's id is its line number, counted from 0.
+    """The tokens of a vocab.txt, one per line; a token's id is its line number, counted from 0.
 
     A path that ends in .json is a tokenizer.json of the `tokenizers` library.
 
@@ -27,7 +27,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there. A vocabulary is a text file with one token a line.")
+        raise FileNotFoundError(f"{path} does not exist. A vocabulary is a text file with one token per line.")
     if path.suffix == ".json":
         tokens = tokenizer_file.read_tokens(path)
     else:
@@ -45,7 +45,7 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> None:
             raise ValueError(f"{source} line {line} is empty. Each line is a token; remove the line.")
         if token in lines:
             raise ValueError(
-                f"{source} line {line}: {token!r} stands on line {lines[token]} already. A token has one id; "
+                f"{source} line {line}: {token!r} is already on line {lines[token]}. A token has one id; "
                 "rename one of them, e.g. to [unused1]."
             )
         lines[token] = line
@@ -53,12 +53,12 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> None:
         if token not in lines:
             raise ValueError(
                 f"{source} has no {token}. BERT needs {' '.join(SPECIAL_TOKENS)}: is this a BERT vocabulary? "
-                f"Otherwise put {token} in place of an entry that is not used."
+                f"Otherwise replace an unused entry by {token}."
             )
 
 
 def write_vocabulary(path: str | Path, tokens: Sequence[str]) -> None:
-    """Writes one token a line; whoever reads `path` meanwhile sees the old file or the new, never a part."""
+    """Writes one token per line; the file is replaced at once, so that no reader ever sees a part of it."""
     check_vocabulary(tokens, source=str(path))
     partial = Path(f"{path}.partial")
     partial.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8", newline="\n")
@@ -66,26 +66,26 @@ def write_vocabulary(path: str | Path, tokens: Sequence[str]) -> None:
 
 
 def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool = True) -> list[str]:
-    """Learns WordPiece tokens from text by merging frequent pairs; equal texts give equal tokens.
+    """Learns WordPiece tokens from text by merging frequent pairs; the same texts give the same tokens.
 
-    Google never published how it learned its vocabulary. This is the `tokenizers` library's trainer: byte-pair
-    merges by frequency, of pieces that carry "##" inside a word.
+    Google never published how it learned its vocabulary. This uses the `tokenizers` library's trainer: byte-pair
+    merges by frequency, where pieces inside a word start with "##".
 
     Args:
         texts: lines, paragraphs or documents; read once, and kept in a temporary file meanwhile.
-        vocabulary_size: tokens wanted, the five of SPECIAL_TOKENS among them. Little text gives fewer.
-        lowercase: as the tokenizer that shall use the vocabulary.
+        vocabulary_size: number of tokens wanted, including the five of SPECIAL_TOKENS. Little text gives fewer.
+        lowercase: as for the tokenizer that will use the vocabulary.
 
-    Returns: SPECIAL_TOKENS, single characters, single characters inside a word, then merges as they were made.
+    Returns: SPECIAL_TOKENS, single characters, single characters inside a word, then merges in the order of learning.
     Raises: ValueError if there is no word in `texts`, or the size leaves no room for words.
     """
-    if vocabulary_size < len(SPECIAL_TOKENS) + 2:  # of a character: to begin a word and inside one
+    if vocabulary_size < len(SPECIAL_TOKENS) + 2:  # a character takes two: at the start of a word, inside one
         raise ValueError(f"vocabulary_size {vocabulary_size} leaves no room beside {' '.join(SPECIAL_TOKENS)}.")
     with tempfile.TemporaryFile("w+", encoding="utf-8") as lines:
         counts = _write_normalized(texts, lowercase, lines)
         alphabet = _alphabet(counts, vocabulary_size - len(SPECIAL_TOKENS))
         if not alphabet:
-            raise ValueError("texts hold no words to learn from: is the file empty, or the iterator used up?")
+            raise ValueError("texts has no words to learn from: is the file empty, or the iterator already exhausted?")
         lines.seek(0)
         return _merge_pairs(lines, alphabet, vocabulary_size)
 
@@ -105,9 +105,10 @@ def _write_normalized(texts, lowercase, file):
 
 
 def _alphabet(counts, room):
-    """The most frequent characters, sorted: 1,000, more if the coverage asks for it, fewer if `room` is used up.
+    """The most frequent characters, sorted: 1,000, more if the coverage requires it, fewer if `room` is too small.
 
-    A character takes two tokens, to begin a word and inside one; punctuation and CJK, words of their own, take one.
+    A character takes two tokens, one at the start of a word and one inside; punctuation and CJK characters, which are
+    words of their own, take one.
     """
     for space in " \t\r\n":
         del counts[space]
@@ -130,8 +131,8 @@ def _characters_alone():
 
 
 def _merge_pairs(lines, alphabet, vocabulary_size):
-    # The trainer numbers characters inside words as a randomly seeded hash map yields them, and breaks ties between
-    # pairs by number. Declared as special tokens they have the same numbers in every run.
+    # The trainer numbers the characters inside words in the order of a randomly seeded hash map and breaks ties between
+    # pairs by these numbers. Declared as special tokens, they get the same numbers in every run.
     alone = _characters_alone()
     inside = [f"##{character}" for character in alphabet if character not in alone]
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))

@@ -1,4 +1,4 @@
-"""Text to WordPiece ids and character offsets, without TensorFlow."""
+"""Turns text into WordPiece ids and character offsets, without TensorFlow."""
 
 import json
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ class WordPieceTokenizer:
     """The tokenizer of google-research/bert, id for id (Devlin et al. 2019, section 3; Wu et al. 2016).
 
     Text is cleaned, split at white space and punctuation, with `lowercase` also lower-cased and stripped of
-    accents; then each word is cut into the longest pieces the vocabulary holds, from left to right. A word that
-    cannot be cut, or of more than 200 characters, is one [UNK].
+    accents; then each word is cut from left to right into the longest pieces that the vocabulary holds. A word that
+    cannot be cut this way, or has more than 200 characters, becomes one [UNK].
 
-    "[SEP]" and its like within a text are text, and never become the control token; `encode_with_masks` alone
-    reads "[MASK]".
+    "[SEP]" and the like within a text are ordinary text and never become control tokens; only `encode_with_masks`
+    recognizes "[MASK]".
 
     Args:
         vocabulary: path of a vocab.txt, or the tokens in order of their ids.
@@ -42,7 +42,7 @@ class WordPieceTokenizer:
         self._build_pipelines()
 
     def _build_pipelines(self) -> None:
-        """Three pipelines over one model: for ASCII, for any text, and for text in which [MASK] is the token."""
+        """Three pipelines over one model: for ASCII, for any text, and for text in which [MASK] is the mask token."""
         model = models.WordPiece(self._ids, unk_token="[UNK]", max_input_chars_per_word=MAX_CHARACTERS_PER_WORD)
         self._plain = self._pipeline(
             model, google_pipeline.plain_normalizer(self.lowercase), google_pipeline.plain_pre_tokenizer()
@@ -53,7 +53,7 @@ class WordPieceTokenizer:
         self._masking.add_special_tokens([AddedToken("[MASK]", special=True, normalized=False)])
 
     def _pipeline(self, model, normalizer, pre_tokenizer) -> Tokenizer:
-        # No token is "added": the library would find added tokens in the text.
+        # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
         pipeline = Tokenizer(model)
         pipeline.normalizer = normalizer
         pipeline.pre_tokenizer = pre_tokenizer
@@ -61,7 +61,7 @@ class WordPieceTokenizer:
         return pipeline
 
     def __reduce__(self):
-        # The library cannot pickle a normalizer written in Python; what it was built from says it all.
+        # The library cannot pickle a normalizer written in Python, so the tokenizer is built again from its arguments.
         return WordPieceTokenizer, (self.vocabulary, self.lowercase)
 
     def __eq__(self, other) -> bool:
@@ -76,9 +76,9 @@ class WordPieceTokenizer:
     def __call__(
         self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, sequence_length: int = 512
     ) -> dict:
-        """The rows of texts, or of texts and their pairs, that models take as input; see `rows.rows_from_texts`.
+        """The model inputs for texts, or for texts and their pairs; see `rows.rows_from_texts`.
 
-        One string is a row alone. For the ids, tokens and offsets of one text there is `encode`.
+        A single string gives a single row. Use `encode` for the ids, tokens and offsets of one text.
         """
         first, second = ([text] if isinstance(text, str) else text for text in (texts, pairs))
         return rows_from_texts(self, first, second, sequence_length)
@@ -86,15 +86,15 @@ class WordPieceTokenizer:
     def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
         """`text`, or `text` and `pair`, as one sequence: [CLS] text [SEP], [CLS] text [SEP] pair [SEP].
 
-        The result has .ids, .tokens, .type_ids (segments), .sequence_ids (None, 0 or 1) and .offsets: begin and
-        end of each piece in characters of the text it came from, (0, 0) for control tokens.
+        The result has .ids, .tokens, .type_ids (segments), .sequence_ids (None, 0 or 1) and .offsets: the
+        start and end of each piece, counted in characters of its text, (0, 0) for control tokens.
         """
         is_plain = google_pipeline.is_plain(text) and (pair is None or google_pipeline.is_plain(pair))
         pipeline = self._plain if is_plain else self._exact
         return pipeline.encode(text, pair, add_special_tokens=add_special_tokens)
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """`encode` of each text, on all processors. As they come: no padding, no truncation."""
+        """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
         plain = [place for place, text in enumerate(texts) if google_pipeline.is_plain(text)]
         other = sorted(set(range(len(texts))) - set(plain))
         encodings: list = [None] * len(texts)
@@ -107,11 +107,11 @@ class WordPieceTokenizer:
         return encodings
 
     def encode_with_masks(self, text: str) -> Encoding:
-        """[CLS] text [SEP], where each "[MASK]" in the text, upper case, is the mask token: for filling masks."""
+        """[CLS] text [SEP], where each upper-case "[MASK]" in the text is the mask token: for filling masks."""
         return self._masking.encode(text)
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """Pieces joined to words and punctuation closed up, as Hugging Face does; case and accents stay lost."""
+        """Joins pieces to text without spaces before punctuation, as Hugging Face does; case and accents stay lost."""
         special = {self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id} if skip_special_tokens else ()
         tokens = [self.id_to_token(index) for index in map(int, ids) if index not in special]
         return decoders.WordPiece(prefix="##", cleanup=True).decode(tokens)
@@ -131,15 +131,15 @@ class WordPieceTokenizer:
         """The tokenizer of a checkpoint directory, Hugging Face's or Google's.
 
         Args:
-            directory: holds vocab.txt, or the tokenizer.json that Hugging Face 5 writes in its place, and from
-                Hugging Face tokenizer_config.json.
-            lowercase: None takes what the normalizer of tokenizer.json does, or else do_lower_case of
-                tokenizer_config.json, and True where nothing says. Google's directories say it only by their name:
+            directory: holds vocab.txt, or the tokenizer.json that Hugging Face transformers 5 writes instead. One from
+                Hugging Face also holds tokenizer_config.json.
+            lowercase: None takes the setting of the normalizer in tokenizer.json, or else do_lower_case of
+                tokenizer_config.json, and True if neither is given. Google's directories show it only in their name:
                 pass False for cased_L-12_H-768_A-12.
 
-        Raises: FileNotFoundError; ValueError as the constructor; if tokenizer.json and tokenizer_config.json say
-            different things; or if the checkpoint keeps accents while lower-casing or strips them while not, does not
-            split CJK characters, or has other steps that Google's algorithm does not have.
+        Raises: FileNotFoundError; ValueError as in the constructor, if tokenizer.json and tokenizer_config.json
+            disagree, or if the checkpoint keeps accents while lower-casing or strips them without it, does not split
+            CJK characters, or has other steps that Google's algorithm does not have.
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
@@ -149,9 +149,10 @@ class WordPieceTokenizer:
             said = [choice for choice in (normalizer, config.get("do_lower_case")) if choice is not None]
             if len(set(said)) > 1:
                 raise ValueError(
-                    f"{directory}: the normalizer of tokenizer.json has lowercase {normalizer}, tokenizer_config.json "
-                    f"do_lower_case {config['do_lower_case']}, and readers differ in which they follow. Correct one of "
-                    "them, or build WordPieceTokenizer.from_pretrained(directory, lowercase=...) and pass it."
+                    f"{directory}: the normalizer of tokenizer.json has lowercase {normalizer}, but "
+                    f"tokenizer_config.json has do_lower_case {config['do_lower_case']}, and programs differ in which "
+                    "they follow. Correct one of the files, or build the tokenizer with "
+                    "WordPieceTokenizer.from_pretrained(directory, lowercase=...) and pass it."
                 )
             lowercase = said[0] if said else True
         _check_steps(config, lowercase, config_path)
@@ -164,8 +165,8 @@ class WordPieceTokenizer:
         """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens.
 
         Args:
-            directory: made if missing.
-            sequence_length: tokens that the model's texts are cut to, kept as Hugging Face's `model_max_length`.
+            directory: created if it does not exist.
+            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
         """
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)

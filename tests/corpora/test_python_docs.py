@@ -69,7 +69,7 @@ async def h():
 
 
 def test_missing_package_is_named_in_a_warning_and_skipped(package):
-    with pytest.warns(UserWarning, match="Not installed, hence not read: kbi_absent"):
+    with pytest.warns(UserWarning, match="Packages that are not installed are skipped: kbi_absent"):
         corpus = PythonDocsCorpus(packages=("kbi_absent", package))
     assert len(list(corpus)) == 3
 

@@ -145,7 +145,7 @@ def test_bad_rows_are_named_by_line_and_left_out_alone(tmp_path):
     assert [problem.place for problem in corpus.problems] == [f"{file}:{line}" for line in (2, 3, 4, 5, 6)]
     reasons = [problem.reason for problem in corpus.problems]
     assert reasons[1:4] == [
-        'no field "text"; it has body. text_field names that of the text.',
+        'no field "text"; the row has body. Set text_field to the field with the text.',
         'field "text" is a int, expected a string.',
         "the row is a list, expected an object.",
     ]

@@ -13,10 +13,10 @@ CODE_POINTS = [code for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
 HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)  # decomposed by arithmetic, hence not in the table
 
 HEADER = '''# ruff: noqa: RUF001
-"""What Google's tokenizer asks of Unicode. Written by tests/golden/make_unicode_table.py; do not edit.
+"""The Unicode data that Google's tokenizer needs. Written by tests/golden/make_unicode_table.py; do not edit.
 
-Ranges are hexadecimal and inclusive. A line of FOLDED is a first code point, then what each code point from
-there on becomes by str.lower(), canonical decomposition and removal of nonspacing marks.
+Ranges are hexadecimal and inclusive. A line of FOLDED starts with a code point, then gives what it and each following
+code point become by str.lower(), canonical decomposition and removal of nonspacing marks.
 """
 '''
 

@@ -96,7 +96,7 @@ def test_line_ends_of_windows_are_read(tmp_path):
     ("tokens", "message"),
     [
         ([*SPECIAL_TOKENS, "", "a"], "line 6 is empty"),
-        ([*SPECIAL_TOKENS, "a", "b", "a"], "line 8: 'a' stands on line 6 already"),
+        ([*SPECIAL_TOKENS, "a", "b", "a"], "line 8: 'a' is already on line 6"),
         (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"], r"vocab.txt has no \[MASK\]"),
     ],
 )
@@ -107,5 +107,5 @@ def test_unusable_vocabulary_is_refused_with_its_place(tmp_path, tokens, message
 
 
 def test_absent_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"absent.txt is not there"):
+    with pytest.raises(FileNotFoundError, match=r"absent.txt does not exist"):
         read_vocabulary(tmp_path / "absent.txt")

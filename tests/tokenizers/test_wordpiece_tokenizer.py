@@ -196,7 +196,7 @@ def test_a_normalizer_that_is_contradicted_is_refused_unless_the_caller_decides(
         (lambda file: file["pre_tokenizer"].update(type="Whitespace"), r"type of the pre_tokenizer is 'Whitespace'"),
         (
             lambda file: file["added_tokens"].append({"id": 24, "content": "[E1]"}),
-            r"added_tokens are looked up in the text as they are, \[E1\] for one of 1",
+            r"1 of added_tokens, such as \[E1\], are matched in the text as a whole",
         ),
         (lambda file: file["added_tokens"][4].update(id=7), r"\[MASK\] has the id 4 in model.vocab, 7 in added_tokens"),
     ],

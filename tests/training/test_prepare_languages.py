@@ -39,7 +39,7 @@ def test_another_field_and_an_unknown_language_from_the_command_line(tmp_path, c
     (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
     arguments = ["--input", tmp_path / "a.jsonl", "--output", tmp_path / "data", "--vocabulary_size", 200]
     call = [data_preparation.PrepareConfig, data_preparation.run, *arguments]
-    assert "text_field names that of the text" in command(*call)
+    assert "Set text_field to the field with the text" in command(*call)
     assert 'language is "chinese", expected a code of two letters' in command(*call, "--language", "chinese")
     assert command(*call, "--text_field", "body", "--language", "zh") is None
     assert "of language zh no abbreviations are known" in capsys.readouterr().out

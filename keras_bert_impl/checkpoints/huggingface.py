@@ -113,8 +113,8 @@ def kind_of(model_class):
     found = next((parent.__name__ for parent in model_class.__mro__ if parent.__name__ in TASKS), None)
     if found is None:
         raise ValueError(
-            f"{model_class.__name__} is not a model that checkpoints can hold: expected one of {', '.join(TASKS)}, or a "
-            "class that inherits from one of them."
+            f"{model_class.__name__} is not a model that checkpoints can hold: expected one of {', '.join(TASKS)}, "
+            "or a class that inherits from one of them."
         )
     return found
 

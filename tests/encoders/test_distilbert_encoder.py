@@ -136,7 +136,7 @@ def test_a_built_encoder_has_the_parameters_that_its_configuration_counts(config
 def test_sinusoidal_positions_are_refused(config, tmp_path):
     theirs = {**config.to_huggingface(), "sinusoidal_pos_embds": True}
     (tmp_path / "config.json").write_text(json.dumps(theirs))
-    with pytest.raises(ValueError, match="sinusoidal_pos_embds True is not supported; DistilBERT's own is False"):
+    with pytest.raises(ValueError, match="sinusoidal_pos_embds True is not supported; expected False"):
         kbi.DistilBertConfig.from_huggingface(tmp_path / "config.json")
 
 

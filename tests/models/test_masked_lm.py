@@ -63,7 +63,7 @@ def test_texts_without_a_mask_are_refused(model):
 
 
 def test_a_text_with_a_mask_that_is_too_long_is_refused(model):
-    with pytest.raises(ValueError, match="has 12 tokens, the model takes 11"):
+    with pytest.raises(ValueError, match="has 12 tokens, but the model takes 11"):
         model.fill_mask("[MASK] " + "the " * 9)
 
 

@@ -19,7 +19,7 @@ class PretrainedMixin(KerasMethodsMixin):
 
     The model takes `encoder`, `tokenizer` and `sequence_length` in its constructor and has them as attributes;
     `head_arguments` names the constructor's other arguments, which are attributes, too. Its dtype policy is the
-    encoder's, since Keras decides in `compile` by the model's policy whether the loss is scaled, as mixed_float16 needs.
+    encoder's, since Keras decides in `compile` by the model's policy whether to scale the loss, for mixed_float16.
     """
 
     head_arguments = ()

@@ -65,7 +65,7 @@ class TextBatches(keras.utils.PyDataset):
         return self.size
 
     def __getitem__(self, index):
-        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts from the beginning.
+        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
         if self.iterator is None or index < self.position:
             self.iterator, self.position = self.dataset.as_numpy_iterator(), 0
         while self.position <= index:

@@ -55,7 +55,7 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         )
         super().__init__(inputs=encoder.input, outputs=vectors, name=name)
         self.dtype_policy = encoder.dtype_policy
-        # Tracked with its pooler, which no output here uses but which belongs into a checkpoint.
+        # Tracked with its pooler, which no output here uses but which belongs in a checkpoint.
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)

@@ -75,7 +75,7 @@ def finish(directory):
     for folder, _, names in os.walk(written, topdown=False):
         place = directory / pathlib.Path(folder).relative_to(written)
         if place.is_symlink():
-            raise ValueError(f"{place} is a link, which could lead anywhere: replace it by a directory.")
+            raise ValueError(f"{place} is a link, which could lead anywhere: replace it with a directory.")
         for name in sorted(names):
             with contextlib.suppress(FileNotFoundError):
                 place.mkdir(exist_ok=True)

@@ -125,20 +125,20 @@ MISFITS = {
     "tensorflow": [
         (
             "data_parallel",
-            "needs KERAS_BACKEND=jax, this is tensorflow; here there is single, mirrored, multi",
+            "needs KERAS_BACKEND=jax, but this is tensorflow, which supports single, mirrored, multi",
         ),
-        ("mirrored", "found no GPU: --devices 2 parts the CPU"),
+        ("mirrored", "found no GPU: --devices 2 divides the CPU"),
         ("multi_worker", "needs the environment variable TF_CONFIG"),
         ("tpu", "No TPU 'local' answers"),
     ],
     "jax": [
         (
             "mirrored",
-            "needs KERAS_BACKEND=tensorflow, this is jax; here there is single, data_parallel",
+            "needs KERAS_BACKEND=tensorflow, but this is jax, which supports single, data_parallel",
         ),
         ("model_parallel", "--model_devices 1 must be at least 2"),
     ],
-    "torch": [("data_parallel", "needs KERAS_BACKEND=jax, this is torch; here there is single")],
+    "torch": [("data_parallel", "needs KERAS_BACKEND=jax, but this is torch, which supports single")],
 }
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of every format, told apart by their files: what `from_pretrained` and `save_pretrained` call."""
+"""Opens and writes checkpoints of every format, for `from_pretrained` and `save_pretrained`."""
 
 from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
@@ -19,14 +19,13 @@ __all__ = [
 
 
 def open_checkpoint(path):
-    """The checkpoint of a directory of any format, of "hf://owner/name" or of a published name.
+    """Opens a checkpoint: a directory of any format, "hf://owner/name" or a published name.
 
-    Returns: a `tensor_tables.Checkpoint`.
+    Returns: a `tensor_tables.Checkpoint`. One that is already open is returned as it is, so that `from_pretrained`
+        accepts the result of `grow`.
 
-    One that is open already is given back, so that `from_pretrained` takes what `grow` made.
-
-    Raises: ValueError saying what is wrong with it, or what was tried to reach it. Reading from it raises ValueError if
-        another process has saved to the directory since: half of the weights would be of another model.
+    Raises: ValueError if the checkpoint is damaged or cannot be reached. Reading from it raises ValueError if another
+        process has saved to the directory since it was opened: half of the weights would belong to another model.
     """
     if isinstance(path, Checkpoint):
         return path
@@ -37,7 +36,7 @@ def open_checkpoint(path):
         try:
             return read(*arguments)
         finally:
-            check_unchanged()  # before an error, too, which is then no wonder
+            check_unchanged()  # after an error, too, since a replaced file would explain it
 
     return checkpoint._replace(
         source=source._replace(read=lambda name: unchanged(source.read, name)),
@@ -54,7 +53,7 @@ def _open(directory):
 def format_of(directory):
     """The module that reads and writes the format of the checkpoint in `directory`."""
     if (directory / "bert_config.json").is_file():
-        # Here, since it needs TensorFlow, which only whoever has such a checkpoint must install.
+        # Imported here because it needs TensorFlow, which only users of this format have to install.
         from keras_bert_impl.checkpoints import google
 
         return google

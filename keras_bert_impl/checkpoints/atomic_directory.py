@@ -1,4 +1,4 @@
-"""Files of a directory that are replaced all or none, whatever happens meanwhile, and read all old or all new."""
+"""Replaces the files of a directory all together or not at all, and reads them either all old or all new."""
 
 import contextlib
 import fnmatch
@@ -10,7 +10,7 @@ import shutil
 
 WRITING, WRITTEN = ".being-written", ".written"
 SUPERSEDED = "superseded.json"
-# The files that make up a checkpoint of any format; others in its directory, a log for one, may change at any time.
+# The files that make up a checkpoint of any format; other files in its directory, such as a log, may always change.
 CHECKPOINT_FILES = (
     "*config.json",
     "modules.json",
@@ -27,21 +27,21 @@ ATTEMPTS = 20
 
 @contextlib.contextmanager
 def replaced_together(directory, supersedes):
-    """Yields a directory to write files to, which then take their places in `directory`; others there stay.
+    """Yields a directory to write files to, which are then moved to `directory`; other files there stay.
 
-    A crash while they are written leaves the old files whole. One rename then decides; a crash after it, while the
-    files move up, leaves the new ones, and `finish` moves the rest up before the directory is next read or written.
+    A crash while they are written leaves the old files intact. A single rename then commits the new files; after a
+    crash while they are moved, `finish` moves the rest before the directory is next read or written.
 
     Args:
-        directory: made if missing.
-        supersedes: function from the names of the new files to patterns of the old ones that go.
+        directory: created if missing.
+        supersedes: function from the names of the new files to patterns of the old files to delete.
     """
     directory = pathlib.Path(directory)
     is_new = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     finish(directory)
     writing = directory / WRITING
-    shutil.rmtree(writing, ignore_errors=True)  # of a crash
+    shutil.rmtree(writing, ignore_errors=True)  # left by a crash
     writing.mkdir()
     try:
         yield writing
@@ -51,7 +51,7 @@ def replaced_together(directory, supersedes):
     except BaseException:
         shutil.rmtree(writing)
         if is_new:
-            with contextlib.suppress(OSError):  # not empty: another has written to it
+            with contextlib.suppress(OSError):  # not empty: another process has written to it
                 directory.rmdir()
         raise
     writing.rename(directory / WRITTEN)
@@ -59,45 +59,45 @@ def replaced_together(directory, supersedes):
 
 
 def finish(directory):
-    """Moves up what a save had written whole but not yet moved when it ended.
+    """Moves the files that a save had written completely, but not yet moved, when it ended.
 
-    The process that saves and any number of readers may be doing so at the same moment: nobody can tell a save that
-    crashed from one that is about to move its files. So every step may find that another has taken it already, and
-    only files that are in their places and directories that are empty are ever removed.
+    The process that saves and any number of readers may do this at the same time: a save that crashed cannot be told
+    from one that is about to move its files. So another process may have done any step already, and only superseded
+    files and empty directories are ever removed.
     """
     directory = pathlib.Path(directory)
     written = directory / WRITTEN
     with contextlib.suppress(FileNotFoundError):
         for name in json.loads((written / SUPERSEDED).read_text(encoding="utf-8")):
-            # The name alone: what a file says never leads out of the directory.
+            # The name alone: the content of a file must not lead out of the directory.
             (directory / pathlib.PurePath(name).name).unlink(missing_ok=True)
         (written / SUPERSEDED).unlink()
     for folder, _, names in os.walk(written, topdown=False):
         place = directory / pathlib.Path(folder).relative_to(written)
         if place.is_symlink():
-            raise ValueError(f"{place} is a link, which could lead anywhere: a checkpoint's folders are its own.")
+            raise ValueError(f"{place} is a link, which could lead anywhere: replace it with a directory.")
         for name in sorted(names):
             with contextlib.suppress(FileNotFoundError):
                 place.mkdir(exist_ok=True)
                 os.replace(pathlib.Path(folder) / name, place / name)
-        with contextlib.suppress(OSError):  # gone, or another save's already
+        with contextlib.suppress(OSError):  # already removed, or in use by another save
             os.rmdir(folder)
 
 
 def open_unchanged(directory, open_files):
-    """What `open_files(directory)` gives, where no save replaced the directory's files meanwhile.
+    """Calls `open_files(directory)`, again if a save replaced the directory's files meanwhile.
 
-    Returns: the result, and a function that raises ValueError once a save has replaced a file since: what is read
-        later, weights for the most part, is then another checkpoint's.
-    Raises: the errors of `open_files`; ValueError if saves followed each other faster than the files are opened.
+    Returns: the result, and a function that raises ValueError if a save has replaced a file since then: what is read
+        later, mostly weights, would belong to another checkpoint.
+    Raises: the errors of `open_files`; ValueError if saves follow each other faster than the files are opened.
     """
     for _ in range(ATTEMPTS):
         try:
             finish(directory)
         except OSError as error:
             raise ValueError(
-                f"{directory} holds a save that ended before its files were in their places, and they cannot be moved "
-                f"there: {error}. Make the directory writable, or save again."
+                f"{directory} holds a save that was interrupted, and its files cannot be moved to their places: "
+                f"{error}. Make the directory writable, or save again."
             ) from error
         before = _files(directory)
         try:
@@ -105,14 +105,14 @@ def open_unchanged(directory, open_files):
         except ValueError:
             if _files(directory) == before and not (directory / WRITTEN).exists():
                 raise
-            continue  # old and new files do not agree
+            continue  # a mix of old and new files
         if _files(directory) == before and not (directory / WRITTEN).exists():
             return opened, functools.partial(_check_files, directory, before)
-    raise ValueError(f"{directory} is saved again and again while it is opened: open it once the saves have ended.")
+    raise ValueError(f"{directory} was saved repeatedly while it was opened: open it after the saves have ended.")
 
 
 def _files(directory):
-    """What tells each file of a checkpoint from the one that replaces it: number, time and size, by its path."""
+    """What differs between each file of a checkpoint and one that replaces it, by path: inode, time and size."""
     found = {}
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -133,6 +133,6 @@ def _check_files(directory, before):
     for path, identity in before.items():
         if _identity(path) != {path: identity}:
             raise ValueError(
-                f"{directory} was saved anew while it was read ({pathlib.Path(path).name} is another file now): "
+                f"{directory} was saved again while it was read ({pathlib.Path(path).name} has been replaced): "
                 "read it again."
             )

@@ -1,8 +1,8 @@
-"""What every save makes sure of: each weight and each setting of a model comes back from what was written.
+"""The checks of every save: each weight and each setting of a model can be restored from what is written.
 
-A format is a table of weights and a few files of settings, and what has no place in them would be lost in silence.
-Weights are compared with the table before anything is written. Settings are compared with those that reading the
-written files gives, so that a setting which is added later is compared, too.
+A format is a table of weights and a few files of settings; anything that has no place in them would be lost silently.
+Weights are compared with the table before anything is written. Settings are compared with those that are read back
+from the written files, so that a setting which is added later is compared, too.
 """
 
 import warnings
@@ -10,16 +10,16 @@ import warnings
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.distribution import to_numpy
 
-# Settings that no output of the written model depends on: where new heads start, and how fit() masks texts. The id of
-# [PAD] is the vocabulary's; the padding mask hides its vector.
+# Settings that no output of the written model depends on: how new heads are initialised, and how fit() masks texts. The
+# id of [PAD] follows from the vocabulary, and the padding mask hides its vector.
 WITHOUT_INFLUENCE = ("initializer_range", "pad_id", "seed")
 LARGEST_LIST = 4
 
 
 def check_weights(model, rows, form):
-    """Refuses a model with weights that the rows of a format have no place for.
+    """Refuses a model with weights that a format has no place for.
 
-    Updates of LoRA that are zero, as `merge_lora` leaves them, have no influence and need no place.
+    LoRA updates that are zero, as after `merge_lora`, have no influence and need no place.
 
     Args:
         model: an encoder or one of the models over it.
@@ -32,31 +32,31 @@ def check_weights(model, rows, form):
     places = {path for path, _, _ in rows} | _idle_updates(model.weights)
     seen, lost = set(), []
     for weight in model.weights:
-        # Of two weights of one name, one would overwrite the other.
+        # If two weights have the same name, one would overwrite the other.
         if weight.path not in places or weight.path in seen:
             lost.append(weight.path)
         seen.add(weight.path)
     if lost:
         raise ValueError(
-            f"{form} has no place for {_listed(lost)} of this {type(model).__name__}: saved so, it would lose them. "
+            f"{form} has no place for {_listed(lost)} of this {type(model).__name__}: they would be lost. "
             f"{_remedy(model, lost)}"
         )
 
 
 def check_settings(model, tokenizer, open_written, form):
-    """Refuses a model whose settings are not those that its written checkpoint is read with.
+    """Refuses a model whose settings differ from those that are read back from its written checkpoint.
 
     Args:
         model: an encoder or one of the models over it.
         tokenizer: the one that was written; None if there is none.
-        open_written: function that gives the `tensor_tables.Checkpoint` of what was written.
+        open_written: function that returns the `tensor_tables.Checkpoint` of what was written.
         form: the name of the format, for the message.
 
     Raises: ValueError naming each setting, its value, and the value that would be read.
     """
     wanted = _settings_of(model, tokenizer)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a small vocabulary, which whoever built the model has seen
+        warnings.simplefilter("ignore")  # about a small vocabulary, already shown when the model was built
         found = _settings_read(open_written(), tokenizer is not None)
     lost = [
         f"{name} is {_short(value)} and would be read as {_short(found.get(name))}"
@@ -66,7 +66,7 @@ def check_settings(model, tokenizer, open_written, form):
     if lost:
         raise ValueError(
             f"{form} cannot keep every setting of this {type(model).__name__}: {'; '.join(lost)}. Build the model with "
-            "the value that would be read, where that is meant, or save it by model.save('model.keras')."
+            "the value that would be read, if that is acceptable, or save it with model.save('model.keras')."
         )
 
 
@@ -82,9 +82,11 @@ def check_not_quantized(model):
 
 
 def check_is_bert(encoder, form):
-    """Raises ValueError for an encoder of another family than BERT, of a format that has no other."""
+    """Raises ValueError for an encoder of another family than BERT, for a format that has only BERT."""
     if not isinstance(encoder.config, BertConfig):
-        raise ValueError(f"{form} has no {encoder.config.family}: save it by save_pretrained, as Hugging Face does.")
+        raise ValueError(
+            f"{form} has no {encoder.config.family}: save it with save_pretrained, in Hugging Face's format."
+        )
 
 
 def _idle_updates(weights):
@@ -100,8 +102,8 @@ def _idle_updates(weights):
 
 def _remedy(model, lost):
     if any("/lora_" in path for path in lost):
-        return "Add the updates of LoRA to the kernels first: keras_bert_impl.models.trainable.merge_lora(model)."
-    whole = "Keep everything by model.save('model.keras')"
+        return "Add the LoRA updates to the kernels first: keras_bert_impl.models.trainable.merge_lora(model)."
+    whole = "Keep everything with model.save('model.keras')"
     of_encoder = {weight.path for weight in getattr(model, "encoder", model).weights}
     return f"{whole}." if of_encoder & set(lost) else f"{whole}, or leave the head out: save model.encoder."
 
@@ -110,7 +112,7 @@ def _settings_of(model, tokenizer):
     """Every setting of a model by its name, as plain values."""
     config = getattr(model, "encoder", model).config
     arguments = {name: getattr(model, name) for name in getattr(model, "head_arguments", ())}
-    # A head over the encoder without named classes must not come back as one with them.
+    # A head without named classes must not be restored as one with them.
     settings = {**config.to_dict(), "class_names": None, **arguments}
     if settings["class_names"] is not None:
         settings["class_names"] = [str(name) for name in settings["class_names"]]
@@ -122,7 +124,7 @@ def _settings_of(model, tokenizer):
 
 
 def _settings_read(checkpoint, with_tokenizer):
-    """The same of an opened checkpoint; what it does not say is the default of the models' constructors."""
+    """The settings of an open checkpoint; those that it lacks have the defaults of the models' constructors."""
     names = checkpoint.class_names
     settings = {
         **checkpoint.config.to_dict(),
@@ -143,7 +145,7 @@ def _settings_read(checkpoint, with_tokenizer):
 
 
 def _listed(names):
-    """The first few names, and how many there are besides."""
+    """The first few names, and how many more there are."""
     rest = len(names) - LARGEST_LIST
     return ", ".join(names[:LARGEST_LIST]) + (f" and {rest} more weights" if rest > 0 else "")
 

@@ -1,7 +1,7 @@
 """Checkpoints of google-research/bert: bert_config.json, vocab.txt, bert_model.ckpt.* in TensorFlow 1's format.
 
-One table says which of our weights is which of their variables; it is read in one direction to load and in the other
-to save. TensorFlow is needed for this format alone, and only its checkpoint reader and writer: no graph, no session.
+One table maps our weights to their variables; it is applied in one direction to load and in the other to save. Only
+this format needs TensorFlow, and only its checkpoint reader and writer: no graph, no session.
 """
 
 import json
@@ -20,10 +20,10 @@ from keras_bert_impl.tokenizers import WordPieceTokenizer
 CHECKPOINT = "bert_model.ckpt"
 FORM = "The format of google-research/bert"
 QUERY_KEY_VALUE = ("query", "key", "value")
-# Of the training that made the checkpoint, not of the model.
+# Variables of the optimizer that trained the checkpoint, not of the model.
 OPTIMIZER_SUFFIXES = ("/adam_m", "/adam_v", "/lamb_m", "/lamb_v")
 
-# Google keeps a dense kernel as (in, out), as Keras does, but those of the two classifiers as (out, in).
+# Google stores dense kernels as (in, out), as Keras does, but those that are TRANSPOSED here as (out, in).
 EMBEDDING_ROWS = (
     ("token_embedding/embeddings", ("bert/embeddings/word_embeddings",), SAME),
     ("position_embedding/embeddings", ("bert/embeddings/position_embeddings",), SAME),
@@ -82,11 +82,11 @@ def table(config):
 def open_checkpoint(directory):
     """Opens a directory with bert_config.json, vocab.txt and a TF1 checkpoint; see `tensor_tables.Checkpoint`.
 
-    The checkpoint is bert_model.ckpt, or the only one in the directory. Whether the vocabulary is lower-cased says
-    tokenizer_config.json, which `save` writes, or else the name of the directory, as Google gives it: "uncased" in it,
-    and "chinese", mean that it is; "cased" that it is not.
+    The checkpoint is bert_model.ckpt, or the only one in the directory. Whether the vocabulary is lower-cased is read
+    from tokenizer_config.json, which `save` writes, or else from the directory's name as Google chose it: "uncased"
+    and "chinese" mean lower-cased, "cased" means not.
 
-    Raises: ValueError if there is no checkpoint, it is damaged, or it and the configuration do not agree.
+    Raises: ValueError if there is no checkpoint, if it is damaged, or if it does not agree with the configuration.
     """
     directory = pathlib.Path(directory)
     path = directory / "bert_config.json"
@@ -101,7 +101,7 @@ def open_checkpoint(directory):
     tensor_tables.check_shapes(source, expected, "bert_config.json")
     blocks = {name.split("/")[2] for name in source.shapes if name.startswith("bert/encoder/layer_")}
     if len(blocks) != config.num_layers:
-        raise ValueError(f"{source.path} has {len(blocks)} layers, bert_config.json asks for {config.num_layers}.")
+        raise ValueError(f"{source.path} has {len(blocks)} layers, but bert_config.json asks for {config.num_layers}.")
     tokenizer = None
     if (directory / "vocab.txt").is_file():
         said = (directory / "tokenizer_config.json").is_file()
@@ -116,19 +116,19 @@ def open_checkpoint(directory):
 
 
 def is_lowercase(name):
-    """Whether Google's directory of this name has a lower-cased vocabulary: all have but cased_*, multi_cased_*."""
+    """Whether Google's directory of this name has a lower-cased vocabulary: all except cased_* and multi_cased_*."""
     return "uncased" in name or "cased" not in name
 
 
 def open_source(directory):
-    """The variables of a TF1 checkpoint as a `tensor_tables.Source`, those of its optimizer left out."""
+    """The variables of a TF1 checkpoint as a `tensor_tables.Source`, without those of its optimizer."""
     prefixes = sorted(path.with_suffix("") for path in directory.glob("*.index"))
     if not prefixes:
         raise ValueError(f"{directory} holds bert_config.json but no checkpoint: {CHECKPOINT}.index is missing.")
     named = [prefix for prefix in prefixes if prefix.name == CHECKPOINT]
     if len(prefixes) > 1 and not named:
         names = ", ".join(prefix.name for prefix in prefixes)
-        raise ValueError(f"{directory} holds several checkpoints ({names}): leave one, or name one {CHECKPOINT}.")
+        raise ValueError(f"{directory} holds several checkpoints ({names}): keep one, or rename one to {CHECKPOINT}.")
     prefix = str((named or prefixes)[0])
     try:
         reader = tf.train.load_checkpoint(prefix)
@@ -142,7 +142,7 @@ def open_source(directory):
     def read(name):
         try:
             return reader.get_tensor(kept[name])
-        # TensorFlow's reader turns its own errors into Python's, each into another.
+        # TensorFlow's reader turns its own errors into various Python exceptions.
         except (tf.errors.OpError, IndexError, RuntimeError, ValueError) as error:
             raise ValueError(f"{prefix}: {kept[name]} cannot be read: {error}") from error
 
@@ -150,15 +150,15 @@ def open_source(directory):
 
 
 def standard_name(name):
-    """Their variable name with today's spelling: TF Hub's modules and old exports put "module/" before it."""
+    """Their variable name without the prefix "module/" of TF Hub's modules and old exports."""
     return name.removeprefix("module/")
 
 
 def save(model, directory, tokenizer=None):
     """Writes `model` so that google-research/bert reads it: bert_config.json, bert_model.ckpt.*, vocab.txt.
 
-    Names of classes and the length of texts, which Google's code takes from its command line and passes over here, are
-    written beside the rest. The tokenizer is the model's, where it has one, unless given.
+    Class names and sequence length are written, too; Google's code ignores them, since it takes them from its command
+    line. The tokenizer is by default the model's, if it has one.
 
     Raises: ValueError naming what would be lost: an activation or a norm's epsilon that Google's code does not compute,
         a head that it does not have, weights or settings that it has no place for.
@@ -167,11 +167,11 @@ def save(model, directory, tokenizer=None):
     encoder = getattr(model, "encoder", model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     completeness.check_is_bert(encoder, FORM)
-    config, rows = encoder.config.to_google(), table(encoder.config)  # first, since it may refuse
+    config, rows = encoder.config.to_google(), table(encoder.config)  # first, since it may raise
     if huggingface.task_of(model) not in TASKS:
         raise ValueError(
             f"{FORM} has no model with the head of a {type(model).__name__}. Save model.encoder to leave the head out, "
-            "or keep everything by save_pretrained."
+            "or keep everything with save_pretrained."
         )
     completeness.check_weights(model, rows, FORM)
     if getattr(model, "class_names", None) is not None:
@@ -187,6 +187,6 @@ def save(model, directory, tokenizer=None):
         )
         (target / "bert_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         if tokenizer is not None:
-            # With tokenizer_config.json, which Google's code does not look for: it says whether text is lower-cased.
+            # Also writes tokenizer_config.json, which Google's code ignores, to store whether text is lower-cased.
             tokenizer.save_pretrained(target, getattr(model, "sequence_length", None))
         completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)

@@ -1,4 +1,4 @@
-"""A checkpoint of another size: more positions, more words, fewer layers."""
+"""Changes the size of a checkpoint: more positions, more words, fewer layers."""
 
 import dataclasses
 import re
@@ -13,26 +13,28 @@ BY_WORD = ("token_embedding/embeddings", "masked_lm_head/output_bias")
 
 
 def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
-    """The checkpoint with another size, for any `from_pretrained`; prints what each change does.
+    """Changes the size of a checkpoint, for any `from_pretrained`; prints what each change does.
 
         checkpoint = kbi.checkpoints.grow(kbi.checkpoints.open_checkpoint(path), max_length=1024)
         encoder = kbi.BertEncoder.from_pretrained(checkpoint)
 
     Args:
-        checkpoint: what `open_checkpoint` gave.
-        max_length: positions; more than there are repeat the trained ones from the first on, which keeps neighbours
-            near (Beltagy et al. 2020, "Longformer", section 5); fewer are the first.
-        new_words: words, each at once one token, that are appended to the vocabulary; each starts as the mean of all
-            trained words, in the embedding and in the output bias.
-        num_layers: the first so many layers.
+        checkpoint: the result of `open_checkpoint`.
+        max_length: the number of positions. Additional ones repeat the trained ones from the first, which keeps
+            neighbours close (Beltagy et al. 2020, "Longformer", section 5); if there are fewer, the first are kept.
+        new_words: words to append to the vocabulary, each a single token; each starts as the mean of all trained
+            words, in the embedding and in the output bias.
+        num_layers: the number of layers to keep, from the first.
 
-    Returns: a Checkpoint; the file itself stays as it is.
-    Raises: ValueError for words that are there already or that no text gives, for a checkpoint without vocabulary,
-        or more layers than it has.
+    Returns: a Checkpoint; the file itself is not changed.
+    Raises: ValueError for words that are already in the vocabulary or that the tokenizer can never produce, for words
+        where the checkpoint has no vocabulary, or for more layers than it has.
     """
     old = checkpoint.config
     if num_layers is not None and not 1 <= num_layers <= old.num_layers:
-        raise ValueError(f"num_layers {num_layers}: the checkpoint has {old.num_layers} layers; fewer can be taken.")
+        raise ValueError(
+            f"num_layers {num_layers}: the checkpoint has {old.num_layers} layers; choose 1 to {old.num_layers}."
+        )
     read_tokenizer, vocabulary_size = _with_words(checkpoint, list(new_words))
     config = dataclasses.replace(
         old,
@@ -53,14 +55,14 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
 
 
 def keep_words(checkpoint, ids):
-    """The checkpoint with some words of its vocabulary alone, in ascending order of their ids.
+    """Keeps only some words of a checkpoint's vocabulary, in ascending order of their ids.
 
-    Texts whose pieces are all kept are cut into the same pieces: the longest piece that fits is among them, and no
-    other is longer. Fine-tuning on what its texts use is faster, since an optimizer moves every row of the table.
+    Texts whose pieces are all kept are split into the same pieces as before: at each place the longest match is still
+    there. Fine-tuning with only the words of its texts is faster, since an optimizer updates every row of the table.
 
     Args:
-        checkpoint: what `open_checkpoint` gave, with a vocabulary.
-        ids: of the words; control tokens are kept in any case.
+        checkpoint: the result of `open_checkpoint`, with a vocabulary.
+        ids: of the words to keep; control tokens are always kept.
 
     Returns: (Checkpoint, the ids kept, (words,) int).
     """
@@ -80,12 +82,12 @@ def keep_words(checkpoint, ids):
 
 
 def _with_words(checkpoint, new_words):
-    """What gives the tokenizer with the words, and the rows the embedding needs for them."""
+    """A function that returns the tokenizer with the words, and the number of rows that the embedding needs."""
     if not new_words:
         return checkpoint.read_tokenizer, checkpoint.config.vocabulary_size
     old = checkpoint.tokenizer
     if old is None:
-        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it that words could be added to.")
+        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it, so that no words can be added.")
     vocabulary = old.vocabulary
     known = sorted(set(new_words) & set(vocabulary))
     if known:
@@ -98,22 +100,22 @@ def _with_words(checkpoint, new_words):
         pieces = tokenizer.encode(word, add_special_tokens=False).tokens
         if pieces != [word]:
             raise ValueError(
-                f"{word!r} would never be found: before words are looked up, the tokenizer makes {' '.join(pieces)!r} "
-                "of it. Add a word as it is after lower-casing and splitting at punctuation."
+                f"{word!r} would never be found: the tokenizer turns it into {' '.join(pieces)!r} before it looks up "
+                "words. Add a word as it is after lower-casing and splitting at punctuation."
             )
     return lambda: tokenizer, len(words)
 
 
 def _changes(old, new):
     if new.max_length > old.max_length:
-        yield f"positions {old.max_length} to {new.max_length - 1} repeat those from 0 on; they want training."
+        yield f"positions {old.max_length} to {new.max_length - 1} repeat those from 0 on; they need training."
     elif new.max_length < old.max_length:
-        yield f"positions from {new.max_length} on are left out."
+        yield f"positions from {new.max_length} on are dropped."
     if new.vocabulary_size > old.vocabulary_size:
         count = new.vocabulary_size - old.vocabulary_size
-        yield f"{count} words added, each the mean of the {old.vocabulary_size:,} there were; they want training."
+        yield f"{count} words added, each the mean of the {old.vocabulary_size:,} old ones; they need training."
     if new.num_layers < old.num_layers:
-        yield f"layers {new.num_layers} to {old.num_layers - 1} are left out."
+        yield f"layers {new.num_layers} to {old.num_layers - 1} are dropped."
 
 
 def _block(path):

@@ -1,4 +1,4 @@
-"""Names of published checkpoints, and how a name becomes a directory."""
+"""The published checkpoints by name, and how they are fetched from the Hugging Face hub."""
 
 import pathlib
 import typing
@@ -9,7 +9,7 @@ from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
 
 SCHEME = "hf://"
-# Weights as safetensors where a repository has them; the pickles only where it has not.
+# Weights are fetched as safetensors if a repository has them, otherwise as pickles.
 SMALL_FILES = ("*.json", "vocab.txt")
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 
@@ -28,7 +28,7 @@ class Published(typing.NamedTuple):
 
     @property
     def num_parameters(self):
-        """Weights of the encoder, with its pooler where it has one."""
+        """The number of weights of the encoder, including its pooler if it has one."""
         shape = (self.vocabulary_size, self.hidden_size, self.num_layers, self.num_heads)
         return self.config_class(*shape).count_parameters()
 
@@ -71,15 +71,16 @@ PUBLISHED = (
 
 
 def local_directory(path):
-    """The directory of a checkpoint, fetched from the Hugging Face hub if its name is not that of a directory.
+    """The directory of a checkpoint, which is fetched from the Hugging Face hub if it is not a local one.
 
     Args:
-        path: a directory; "hf://owner/name"; or a short name of `PUBLISHED`, unless a directory has it.
+        path: a directory; "hf://owner/name"; or a short name of `PUBLISHED`, unless there is a directory of that name.
 
-    `huggingface_hub` keeps what it fetched; its variables HF_HOME, HF_HUB_OFFLINE, HF_ENDPOINT and HF_TOKEN apply.
+    `huggingface_hub` caches what it fetches; its environment variables HF_HOME, HF_HUB_OFFLINE, HF_ENDPOINT and
+    HF_TOKEN apply.
 
     Returns: pathlib.Path.
-    Raises: ValueError if there is no such directory or name, or the hub cannot be reached, saying what was tried.
+    Raises: ValueError if there is no such directory or name, or the hub cannot be reached, naming what was tried.
     """
     by_name = {published.name: published.repository for published in PUBLISHED}
     if str(path).startswith(SCHEME):
@@ -106,7 +107,7 @@ def _fetch(repository):
         # The errors of huggingface_hub for a missing repository and a missing network are OSErrors or ValueErrors.
         endpoint = huggingface_hub.constants.ENDPOINT
         raise ValueError(
-            f"{repository} could not be had from {endpoint}, and is not among what was fetched before: {error} "
+            f"{repository} could not be fetched from {endpoint}, and is not in the local cache: {error} "
             "Give the path of a directory, or set HF_ENDPOINT, HF_TOKEN or HF_HOME."
         ) from error
     raise ValueError(f"{repository} has no weights that can be read: neither safetensors nor pytorch_model.bin.")

@@ -1,7 +1,7 @@
 """Checkpoint directories in Hugging Face's layout: config.json, model.safetensors, vocab.txt, tokenizer_config.json.
 
-One table a family says which of our weights is which of their tensors; it is read in one direction to load and in the
-other to save. Nothing in a checkpoint is executed.
+For each family, one table maps our weights to their tensors; it is applied in one direction to load and in the other
+to save. Nothing in a checkpoint is executed.
 """
 
 import functools
@@ -27,7 +27,7 @@ from keras_bert_impl.tokenizers import WordPieceTokenizer
 FAMILIES = {
     family.config_class.model_type: family for family in (huggingface_bert.FAMILY, huggingface_distilbert.FAMILY)
 }
-# What our models are in transformers: the end of a class name there, as in BertForMaskedLM.
+# The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.
 TASKS = {
     "Encoder": "Model",
     "Pretrainer": "ForPreTraining",
@@ -43,7 +43,7 @@ TASKS = {
 FORM = "Hugging Face's format"
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
-# A new file on the left makes the old ones on the right void: another library would read them first, or in its place.
+# A new file on the left replaces the old ones on the right, which another library would read first or instead.
 SUPERSEDED = {
     "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*"),
     "vocab.txt": ("tokenizer.json", "added_tokens.json", "special_tokens_map.json"),
@@ -56,33 +56,34 @@ def table(config):
 
 
 def save(model, directory, tokenizer=None):
-    """Writes `model` to `directory` so that Hugging Face transformers opens it, and an embedder also
+    """Writes `model` to `directory` as a checkpoint of Hugging Face transformers, a TextEmbedder also as one of
     sentence-transformers.
 
     Args:
         model: an encoder or one of the models over it.
-        directory: made if missing. The checkpoint's files are replaced together, when all are written; others stay.
-        tokenizer: goes along; default is the model's, where it has one.
+        directory: created if missing. The checkpoint's files are replaced together, after all are written; others stay.
+        tokenizer: is saved, too; default is the model's, if it has one.
 
-    Raises: ValueError naming the weights or settings that would be lost: updates of LoRA not yet merged, for one.
+    Raises: ValueError naming the weights or settings that would be lost, such as LoRA updates that are not merged.
     """
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     family, task, rows = FAMILIES[encoder.config.model_type], task_of(model), table(encoder.config)
     if task not in family.tasks:
         raise ValueError(
-            f"{FORM} has no {family.name}{task}, which a {type(model).__name__} would be: save model.encoder to leave "
-            "the head out, or keep everything by model.save('model.keras')."
+            f"{FORM} has no {family.name}{task}, the counterpart of a {type(model).__name__}: save model.encoder to "
+            "leave the head out, or keep everything with model.save('model.keras')."
         )
     completeness.check_weights(model, rows, FORM)
-    # A bare model has no prefix, and BERT's a pooler always, which a TextEmbedder does not use.
+    # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if a TextEmbedder does not use
+    # it.
     prefix, holder = ("", encoder) if task == "Model" else (family.prefix, model)
     tensors = {
         (prefix + name.removeprefix(family.prefix) if name.startswith(family.prefix) else name): array
         for name, array in tensor_tables.tensors(holder, rows).items()
     }
     if not is_chief():
-        return  # of several processes all have given their parts of the weights; one writes
+        return  # all processes have given their parts of the weights; only the first one writes
     config = {
         "architectures": [family.name + task],
         **encoder.config.to_huggingface(),
@@ -100,18 +101,21 @@ def save(model, directory, tokenizer=None):
 
 
 def task_of(model):
-    """What a model is in transformers: the end of its class name there."""
+    """The counterpart of a model in transformers: the end of its class name there."""
     return TASKS[kind_of(type(model))] if getattr(model, "next_sentence", True) else "ForMaskedLM"
 
 
 def kind_of(model_class):
-    """Which of the models of TASKS a class is, or inherits from, by its name.
+    """The name of the model in TASKS that a class is or inherits from.
 
-    Raises: ValueError for a class that is none of them.
+    Raises: ValueError for any other class.
     """
     found = next((parent.__name__ for parent in model_class.__mro__ if parent.__name__ in TASKS), None)
     if found is None:
-        raise ValueError(f"{model_class.__name__} is none of {', '.join(TASKS)}: a checkpoint is of one of them.")
+        raise ValueError(
+            f"{model_class.__name__} is not a model that checkpoints can hold: expected one of {', '.join(TASKS)}, "
+            "or a class that inherits from one of them."
+        )
     return found
 
 
@@ -159,37 +163,37 @@ def _check_agreement(source, config, family):
     before, after = family.block.split("{}")
     blocks = {name.removeprefix(before).split(after)[0] for name in source.shapes if name.startswith(before)}
     if len(blocks) != config.num_layers:
-        raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
+        raise ValueError(f"{source.path} has {len(blocks)} layers, but config.json asks for {config.num_layers}.")
 
 
 def _class_names(content, shapes, task):
-    """The class names of a classifier in order; None if there is none, or it is a regressor's."""
+    """The class names of a classifier in order; None if the checkpoint has no classifier or is a regressor."""
     if "classifier.weight" not in shapes or task not in (*CLASSIFIERS, None):
         return None
     num_classes = shapes["classifier.weight"][0]
     kind = content.get("problem_type")
-    # transformers takes a sequence "classifier" of one column for a regressor, unless it says that it is none.
+    # transformers treats a sequence classifier with one column as a regressor, unless problem_type says otherwise.
     if kind == "regression" or (kind is None and num_classes == 1 and task != CLASSIFIERS[1]):
         return None
     return class_names(content, num_classes)
 
 
 def class_names(content, num_classes):
-    """The names that a configuration gives to so many classes, in order; their numbers where it gives none."""
+    """The names of the classes in a configuration, in order; a class without a name gets its number."""
     labels = content.get("id2label")
     labels = labels if isinstance(labels, dict) else {}
     return [str(labels.get(str(index), index)) for index in range(num_classes)]
 
 
 def _read_pooling(directory, content, config, read_tokenizer):
-    """What the checkpoint says of a TextEmbedder's arguments; see `tensor_tables.Checkpoint`."""
+    """The arguments of a TextEmbedder that the checkpoint specifies; see `tensor_tables.Checkpoint`."""
     if (directory / sentence_transformers.MODULES).is_file():
         return sentence_transformers.read(directory, config, read_tokenizer)
     return {name: content[name] for name in ("pooling", "normalize") if content.get(name) is not None}
 
 
 def _read_tokenizer(directory, config, source):
-    """The tokenizer of a directory; None if it has no vocabulary. Raises ValueError if that is not the embedding's."""
+    """The tokenizer of a directory; None without a vocabulary. Raises ValueError if it does not fit the embedding."""
     if not any((directory / name).is_file() for name in ("vocab.txt", "tokenizer.json")):
         return None
     try:
@@ -201,7 +205,7 @@ def _read_tokenizer(directory, config, source):
 
 
 def sequence_length(directory, config):
-    """The tokens that tokenizer_config.json cuts texts to; None if it says no length that the model takes."""
+    """The number of tokens that tokenizer_config.json cuts texts to; None if it has none that the model accepts."""
     path = directory / "tokenizer_config.json"
     length = read_json(path).get("model_max_length") if path.is_file() else None
     # Hugging Face writes a number of thirty digits for "no limit".
@@ -209,11 +213,11 @@ def sequence_length(directory, config):
 
 
 def open_source(directory, family):
-    """The tensors of a checkpoint as a `Source`, by the names that today's transformers gives them under a head.
+    """The tensors of a checkpoint as a `Source`, named as today's transformers names those of a model with a head.
 
     Reads model.safetensors, its shards by their index, or pytorch_model.bin, in that order.
 
-    Raises: ValueError if none is there, or one is damaged or holds a tensor that is not of floats.
+    Raises: ValueError if none of them exists, or one is damaged or holds a tensor that is not of floats.
     """
     directory = pathlib.Path(directory)
     for name, open_files in (
@@ -237,7 +241,7 @@ def standard_name(name, family):
 
 
 def _merge(path, sources, family):
-    """Several files as one Source of standard names; `path` is what messages name."""
+    """Several files as one Source of standard names; `path` is the file that messages name."""
     shapes, kinds, readers = {}, {}, {}
     for source in sources:
         for stored, shape in source.shapes.items():
@@ -266,20 +270,20 @@ def _shards(index):
 
 
 def _head_config(model, dropout_key):
-    """What config.json says of a model's head."""
+    """The fields of config.json that describe a model's head."""
     names = getattr(model, "class_names", None)
     if kind_of(type(model)) == "TextRegressor":
         names = ["LABEL_0"]
     fields = {}
     if getattr(model, "pooling", None) == "last_four":
-        # Which sentence-transformers does not have; other ways stand in its files.
+        # sentence-transformers does not have this way of pooling; the others are stored in its own files.
         fields = {"pooling": model.pooling, "normalize": model.normalize}
     if hasattr(model, "dropout_rate"):
         fields[dropout_key] = model.dropout_rate
     if kind_of(type(model)) == "TextRegressor":
         fields["problem_type"] = "regression"
     elif names is not None and len(names) == 1:
-        fields["problem_type"] = "multi_label_classification"  # or it would be read as a regressor
+        fields["problem_type"] = "multi_label_classification"  # otherwise it would be read as a regressor
     if names is not None:
         fields["id2label"] = {str(index): name for index, name in enumerate(names)}
         fields["label2id"] = {name: index for index, name in enumerate(names)}
@@ -287,6 +291,6 @@ def _head_config(model, dropout_key):
 
 
 def _superseded(new, pools):
-    """Patterns of the old files that the new ones make void; `pools` is whether they say how vectors are pooled."""
+    """Patterns of the old files that the new ones replace; `pools` is whether these specify how vectors are pooled."""
     patterns = [pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns]
     return [*patterns, *([sentence_transformers.MODULES] if pools else [])]

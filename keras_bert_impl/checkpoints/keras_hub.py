@@ -1,7 +1,7 @@
 """Preset directories of KerasHub's BertBackbone: config.json, model.weights.h5, tokenizer.json, assets/.
 
-KerasHub keeps no heads of pre-training, so an encoder is all that passes. It computes GELU by the tanh approximation:
-an encoder read from here says so in its configuration, and one that computes exact GELU is not written.
+KerasHub stores no pre-training heads, so only encoders are read and written. It computes GELU by the tanh
+approximation: the configuration of an encoder read here is set to it, and an encoder with exact GELU is not written.
 """
 
 import json
@@ -45,7 +45,7 @@ EMBEDDING_ROWS = (
 
 
 def block_rows(num_heads):
-    """The rows of a block; attention kernels are split into heads there, (width, heads, width of a head)."""
+    """The rows of a block; KerasHub splits attention kernels into heads, (width, heads, width of a head)."""
     split = Transform(
         lambda theirs: np.concatenate([array.reshape(*array.shape[:-2], -1) for array in theirs], axis=-1),
         lambda ours: [array.reshape(*array.shape[:-1], num_heads, -1) for array in np.split(ours, 3, axis=-1)],
@@ -110,7 +110,7 @@ def open_checkpoint(directory):
     tensor_tables.check_shapes(source, expected, "config.json")
     blocks = {name.split("/")[1] for name in source.shapes if name.startswith("layers/transformer_encoder")}
     if len(blocks) != config.num_layers:
-        raise ValueError(f"{source.path} has {len(blocks)} layers, config.json asks for {config.num_layers}.")
+        raise ValueError(f"{source.path} has {len(blocks)} layers, but config.json asks for {config.num_layers}.")
     tokenizer = _read_tokenizer(directory, config, source)
     return tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer)
 
@@ -134,10 +134,10 @@ def open_source(path):
 def save(model, directory, tokenizer=None):
     """Writes an encoder as a preset that `keras_hub.models.BertBackbone.from_preset` opens.
 
-    The tokenizer is the model's, where it has one, unless given.
+    The tokenizer is by default the model's, if it has one.
 
-    Raises: ValueError naming what would be lost, for KerasHub's backbone has no head, one rate of dropout for both
-        places and one epsilon of norms, and computes no exact GELU; or if the directory holds something.
+    Raises: ValueError naming what would be lost, since KerasHub's backbone has no head, one dropout rate for both
+        places, one fixed epsilon of norms, and no exact GELU; or if the directory is not empty.
     """
     completeness.check_not_quantized(model)
     encoder = getattr(model, "encoder", model)
@@ -145,8 +145,8 @@ def save(model, directory, tokenizer=None):
     config = encoder.config
     if config.activation != "gelu_tanh":
         raise ValueError(
-            f"KerasHub's BERT computes 'gelu_tanh' only, this one {config.activation!r}. Set activation='gelu_tanh' to "
-            "accept the difference of about 1e-3."
+            f"KerasHub's BERT computes 'gelu_tanh' only, but this encoder has {config.activation!r}. Set "
+            "activation='gelu_tanh' to accept the difference of about 1e-3."
         )
     directory = pathlib.Path(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -154,7 +154,7 @@ def save(model, directory, tokenizer=None):
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     completeness.check_weights(model, table(config), FORM)
     writing = directory.with_name(directory.name + ".being-written")
-    shutil.rmtree(writing, ignore_errors=True)  # of a crash
+    shutil.rmtree(writing, ignore_errors=True)  # left by a crash
     try:
         _write(encoder, tokenizer, writing)
         completeness.check_settings(model, tokenizer, lambda: open_checkpoint(writing), FORM)
@@ -176,7 +176,7 @@ def _write(encoder, tokenizer, directory):
     (directory / "metadata.json").write_text(json.dumps(metadata, indent=4) + "\n", encoding="utf-8")
     if tokenizer is not None:
         write_vocabulary(directory / VOCABULARY, tokenizer.vocabulary)
-        # Google strips accents where it lower-cases; KerasHub keeps them unless told.
+        # Google strips accents whenever it lower-cases; KerasHub keeps them by default.
         fields = {"vocabulary": None, "lowercase": tokenizer.lowercase, "strip_accents": tokenizer.lowercase}
         _write_object(directory / "tokenizer.json", "bert_tokenizer", "BertTokenizer", fields)
 

@@ -1,8 +1,8 @@
-"""model.safetensors, one tensor at a time.
+"""Reads model.safetensors, one tensor at a time.
 
-The file is eight bytes that say how long its header is, the header, a JSON object of names, types, shapes and places,
-and the numbers. The `safetensors` library writes ours. Read with it, a tensor is mapped, copied and copied again; read
-from here it passes through memory once, which keeps loading below 1.3 times the size of the weights.
+The file holds eight bytes with the length of the header; the header, a JSON object of names, types, shapes and places;
+and the numbers. The `safetensors` library writes our files, but would map each tensor and copy it twice when it reads
+them. Here a tensor is read into memory once, which keeps loading below 1.3 times the size of the weights.
 """
 
 import json
@@ -13,17 +13,17 @@ import numpy as np
 
 from keras_bert_impl.checkpoints import tensor_tables
 
-# Their names of types; the bytes of a number. Others can stand in a file, but not in a BERT.
+# The bytes of a number, by safetensors' names of types. Other types can occur in a file, but not in a BERT.
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
 FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-LARGEST_HEADER = 100_000_000  # as the safetensors library
+LARGEST_HEADER = 100_000_000  # bytes; the limit of the safetensors library
 
 
 def open_safetensors(path):
     """A safetensors file as a `tensor_tables.Source`; only its header is read.
 
-    Raises: ValueError naming file, and tensor where there is one, if the file is damaged or truncated, or a tensor
-        is described that does not lie within it.
+    Raises: ValueError naming the file, and the tensor if there is one, if the file is damaged or truncated, or if a
+        tensor does not lie within it.
     """
     path = pathlib.Path(path)
     header, start = _read_header(path)
@@ -46,7 +46,7 @@ def open_safetensors(path):
 
 
 def to_float32(numbers, is_bfloat16=False):
-    """Numbers of any float type as float32. A bfloat16 comes as uint16: it is the upper half of a float32."""
+    """Numbers of any float type as float32. bfloat16 is given as uint16: it is the upper half of a float32."""
     if is_bfloat16:
         numbers = numbers.astype("<u4")
         numbers <<= 16
@@ -60,13 +60,15 @@ def _read_header(path):
     with path.open("rb") as file:
         start = 8 + int.from_bytes(file.read(8), "little")
         if not 8 < start <= min(size, LARGEST_HEADER):
-            raise ValueError(f"{path} is damaged or not a safetensors file: it has {size:,} bytes and no whole header.")
+            raise ValueError(
+                f"{path} is damaged or not a safetensors file: it has {size:,} bytes and no complete header."
+            )
         try:
             header = json.loads(file.read(start - 8))
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged or not a safetensors file: its header is not JSON.") from error
     if not isinstance(header, dict):
-        raise ValueError(f"{path} is damaged or not a safetensors file: its header is no JSON object.")
+        raise ValueError(f"{path} is damaged or not a safetensors file: its header is not a JSON object.")
     return header, start
 
 
@@ -77,7 +79,7 @@ def _check_entry(path, name, entry, data_size):
         expected = math.prod(shape) * BYTES.get(kind, 0) if are_numbers else -1
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {name} is described without type, shape or place.") from error
-    # A type that is unknown here has an unknown size; it is refused when it is wanted.
+    # The size of an unknown type is unknown, too; a tensor of such a type is refused when it is read.
     if not are_numbers or begin > end or (kind in BYTES and end - begin != expected):
         raise ValueError(f"{path} is damaged: {name} of type {kind} and shape {shape} has the bytes {begin} to {end}.")
     if end > data_size:

@@ -1,8 +1,8 @@
-"""What a directory of sentence-transformers says beyond Hugging Face's files: how a text becomes one vector.
+"""The files that sentence-transformers adds to Hugging Face's: they specify how a text becomes one vector.
 
-modules.json names the steps in order. A TextEmbedder computes Transformer, Pooling and Normalize; any other step,
+modules.json lists the steps in order. A TextEmbedder computes Transformer, Pooling and Normalize; any other step,
 and any setting that would give other vectors, is refused by name. The files and their keys are those of the library's
-versions 2 to 6: one flag for each way of pooling, or since version 6 their names.
+versions 2 to 6: one flag for each way of pooling, or since version 6 a list of their names.
 """
 
 import json
@@ -10,7 +10,7 @@ import json
 from keras_bert_impl.json_files import read_json
 
 MODULES, POOLING_CONFIG, TRANSFORMER_CONFIG = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
-# Their flags, in the order in which they join the vectors, and the names of these ways, theirs and ours.
+# Their flags, in the order in which their vectors are joined, and the names of these ways of pooling, theirs and ours.
 FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -19,7 +19,7 @@ FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-# Settings of each file, with the values under which an embedder computes the same; None is any value.
+# Settings of each file, with the values for which a TextEmbedder computes the same vectors; None allows any value.
 TRANSFORMER_SETTINGS = {
     "max_seq_length": None,
     "do_lower_case": None,
@@ -44,15 +44,15 @@ MODEL_SETTINGS = {"__version__": None, "model_type": None, "prompts": None, "sim
 
 
 def read(directory, config, tokenizer):
-    """The arguments of a TextEmbedder that a directory with modules.json says.
+    """The arguments of a TextEmbedder that a directory with modules.json specifies.
 
     Args:
         directory: of the checkpoint.
         config: its configuration.
-        tokenizer: function that gives its WordPieceTokenizer, or None.
+        tokenizer: function that returns its WordPieceTokenizer, or None.
 
-    Returns: dict of pooling, normalize and, where it is said, sequence_length.
-    Raises: ValueError naming the file and the module or setting that an embedder does not have.
+    Returns: dict of pooling, normalize and, if it is specified, sequence_length.
+    Raises: ValueError naming the file and the module or setting that a TextEmbedder does not have.
     """
     paths = _read_modules(directory / MODULES)
     settings = _checked(directory / paths["Transformer"] / TRANSFORMER_CONFIG, TRANSFORMER_SETTINGS)
@@ -71,7 +71,7 @@ def read(directory, config, tokenizer):
 
 
 def write(embedder, directory):
-    """Writes how a TextEmbedder makes a vector of a text, as sentence-transformers reads it.
+    """Writes the files that tell sentence-transformers how a TextEmbedder turns a text into a vector.
 
     Pooling "last_four" is not written: the library has no such way.
     """
@@ -87,7 +87,7 @@ def write(embedder, directory):
     if list(modes) == [mode for mode in FLAGS.values() if mode in modes]:
         pooling = {"word_embedding_dimension": width, **{flag: mode in modes for flag, mode in FLAGS.items()}}
     else:
-        pooling = {"embedding_dimension": width, "pooling_mode": list(modes)}  # an order that flags cannot say
+        pooling = {"embedding_dimension": width, "pooling_mode": list(modes)}  # an order that flags cannot express
     transformer = {"max_seq_length": embedder.sequence_length, "do_lower_case": False}
     (directory / "1_Pooling").mkdir()
     for name, content in ((MODULES, modules), (POOLING_CONFIG, pooling), (TRANSFORMER_CONFIG, transformer)):
@@ -95,7 +95,7 @@ def write(embedder, directory):
 
 
 def modes_of(pooling):
-    """The ways of pooling, as a tuple, of one or several."""
+    """One or several ways of pooling as a tuple."""
     return (pooling,) if isinstance(pooling, str) else tuple(pooling)
 
 
@@ -123,7 +123,7 @@ def _read_modules(path):
 
 
 def _pooling(path):
-    """The way of pooling, or a tuple of ways. Without any, sentence-transformers takes the mean."""
+    """The way of pooling, or a tuple of ways. If none is set, the mean, as in sentence-transformers."""
     settings = _checked(path, POOLING_SETTINGS)
     modes = settings.get("pooling_mode") or [mode for flag, mode in FLAGS.items() if settings.get(flag)] or "mean"
     modes = modes_of(modes)
@@ -134,10 +134,10 @@ def _pooling(path):
 
 
 def _checked(path, known):
-    """The settings of a file, {} if it is not there. Raises ValueError for one that asks for something else."""
+    """The settings of a file, {} if it does not exist. Raises ValueError for a setting that gives other vectors."""
     settings = read_json(path) if path.is_file() else {}
     for name, value in settings.items():
-        # What is not set, or off, asks for nothing.
+        # A setting that is null, or an unknown one that is off, has no effect.
         if value is None or (value is False and name not in known):
             continue
         if name not in known or (known[name] is not None and value not in known[name]):
@@ -147,6 +147,6 @@ def _checked(path, known):
 
 def _refusal(path, what):
     return ValueError(
-        f"{path}: {what}, which TextEmbedder does not compute: its vectors would not be the checkpoint's. For "
-        "vectors of its encoder alone give all of pooling, normalize and sequence_length."
+        f"{path}: {what}, which TextEmbedder does not support: its vectors would differ from the checkpoint's. To use "
+        "the checkpoint's encoder alone, give all of pooling, normalize and sequence_length."
     )

@@ -1,4 +1,4 @@
-"""What the checkpoint formats share: tables of names, applied in both directions, and the ledger of a read."""
+"""What the checkpoint formats share: tables of names, applied in both directions, and the ledger of what was loaded."""
 
 import types
 import typing
@@ -47,18 +47,18 @@ COMMON_TASKS = (
 
 
 class Family(typing.NamedTuple):
-    """What Hugging Face's format says of one family of encoders.
+    """Hugging Face's format of one family of encoders.
 
     Fields:
-        config_class: the configuration.
-        name: what names of its classes begin with: "Bert" of BertForMaskedLM.
-        prefix: what the encoder's tensors begin with in a model with a head: "bert.".
-        bare_beginnings: what they begin with in a model without.
-        embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler is a head's.
-        block: beginning of the tensors of a block, with {} for its number; block_rows: what follows.
-        redundant: tensors that say nothing of their own.
-        tasks: ends of the names of the classes that it has.
-        dropout_key: of config.json, for the dropout before a classifier.
+        config_class: the class of its configuration.
+        name: what its class names begin with: "Bert" in BertForMaskedLM.
+        prefix: what the names of the encoder's tensors begin with in a model with a head: "bert.".
+        bare_beginnings: what they begin with in a model without a head.
+        embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
+        block: what the names of a block's tensors begin with, {} being its number; block_rows: rows without that.
+        redundant: tensors that hold no information of their own.
+        tasks: ends of the names of the family's classes.
+        dropout_key: the key in config.json of the dropout before a classifier.
     """
 
     config_class: type
@@ -80,7 +80,7 @@ class Family(typing.NamedTuple):
 
 
 class Source(typing.NamedTuple):
-    """A checkpoint opened for reading, of which nothing but names and shapes has been read.
+    """A checkpoint opened for reading: its names and shapes have been read, its tensors not yet.
 
     Fields:
         path: the file, for messages.
@@ -96,19 +96,19 @@ class Source(typing.NamedTuple):
 
 
 class Checkpoint(typing.NamedTuple):
-    """A checkpoint of any format, opened: small things read, weights not yet.
+    """An open checkpoint of any format: its small files have been read, its weights not yet.
 
     Fields:
-        config: the configuration of its family, found to agree with the tensors' shapes.
+        config: the configuration of its family, already checked against the tensors' shapes.
         rows: the format's table: (path of our weight, names of their tensors, Transform).
         source: the tensors.
-        read_tokenizer: function that gives its WordPieceTokenizer, or None if there is no vocabulary.
-        sequence_length: tokens that texts are cut to; None if nothing says.
-        class_names: of its classifier; None if it has none, or one of a single number.
-        architecture: Hugging Face's name of the model; None if nothing says.
-        head_arguments: what it says of arguments of a model: dropout_rate.
-        read_pooling: function that gives the arguments of a TextEmbedder that it says: pooling, normalize,
-            sequence_length. Raises ValueError where an embedder would not compute the checkpoint's vectors.
+        read_tokenizer: function that returns its WordPieceTokenizer, or None if there is no vocabulary.
+        sequence_length: the number of tokens that texts are cut to; None if it is not specified.
+        class_names: of its classifier; None if it has no classifier or is a regressor.
+        architecture: Hugging Face's name of the model; None if it is not specified.
+        head_arguments: the arguments of a model that it specifies: dropout_rate.
+        read_pooling: function that returns the arguments of a TextEmbedder that it specifies: pooling, normalize,
+            sequence_length. Raises ValueError if a TextEmbedder would not compute the checkpoint's vectors.
     """
 
     config: EncoderConfig
@@ -128,16 +128,16 @@ class Checkpoint(typing.NamedTuple):
 
     @property
     def tokenizer(self):
-        """Its WordPieceTokenizer, read when asked for: whoever works with ids needs none. None without vocabulary."""
+        """Its WordPieceTokenizer, read only when needed, since ids can do without; None if it has no vocabulary."""
         return self.read_tokenizer()
 
     def has(self, beginning):
-        """Whether it has values for all our weights whose paths begin so."""
+        """Whether it has values for all our weights whose paths start with `beginning`."""
         rows = [names for path, names, _ in self.rows if path.startswith(beginning)]
         return bool(rows) and all(name in self.source.shapes for names in rows for name in names)
 
     def read(self, path):
-        """Its values for our weight of this path, float32."""
+        """Its values for our weight with this path, float32."""
         names, transform = next(row[1:] for row in self.rows if row[0] == path)
         return transform.load([self.source.read(name) for name in names])
 
@@ -148,7 +148,7 @@ def task_in(architecture, config):
 
 
 class Ledger(typing.NamedTuple):
-    """What became of a checkpoint: names of tensors used and left over, and of our weights that stayed new."""
+    """What was loaded: the names of tensors used and left over, and of our weights that were newly initialised."""
 
     used: list[str]
     left_over: list[str]
@@ -165,22 +165,22 @@ class Ledger(typing.NamedTuple):
 def load(model, checkpoint, except_for=(), report=False, filled=None):
     """Copies the tensors of a checkpoint into the weights of `model`, one at a time.
 
-    Heads the checkpoint does not have, and those whose path starts with one of `except_for`, start anew, at random,
-    and are named in one warning. All shapes are compared before a tensor is read.
+    Heads that the checkpoint does not have, and those whose path starts with one of `except_for`, are initialised at
+    random and named in one warning. All shapes are compared before any tensor is read.
 
     Args:
         model: an encoder or one of the models over it.
         checkpoint: a Checkpoint.
         except_for: beginnings of paths of our weights, of whole heads.
-        report: print the ledger rather than warn.
-        filled: None for a model that was built at random; for one built of zeros, paths of the weights that have the
-            checkpoint's values already.
+        report: print the ledger instead of warning.
+        filled: None for a model that was built with random weights; for one built with zeros, the paths of the weights
+            that already have the checkpoint's values.
 
     Returns: the Ledger.
     Raises: ValueError naming file, tensor, expected and found shape.
     """
     encoder, source = getattr(model, "encoder", model), checkpoint.source
-    # The pooler of an encoder is no weight of a model whose head does not use it.
+    # An encoder's pooler is not among the weights of a model whose head does not use it.
     ours = {weight.path: weight for weight in [*encoder.weights, *model.weights]}
     _check_depth(checkpoint, encoder)
     missing = _missing_groups(checkpoint, ours, tuple(except_for))
@@ -200,7 +200,8 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
         print(f"{source.path}: {ledger}")
     elif ledger.new:
         warnings.warn(
-            f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, to be trained.", stacklevel=5
+            f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, they need training.",
+            stacklevel=5,
         )
     return ledger
 
@@ -208,13 +209,13 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
 def _check_depth(checkpoint, encoder):
     held, wanted = checkpoint.config.num_layers, encoder.config.num_layers
     if held < wanted:
-        raise ValueError(f"{checkpoint.source.path} has {held} layers, the model {wanted}.")
+        raise ValueError(f"{checkpoint.source.path} has {held} layers, but the model has {wanted}.")
 
 
 def _missing_groups(checkpoint, ours, except_for):
-    """Which heads, or the pooler, have no values: a head is there whole or not at all, an encoder always.
+    """The heads, including the pooler, that have no values: a head may be missing as a whole, an encoder may not.
 
-    Half of one is named by `_check_row`.
+    `_check_row` reports a head of which only some tensors are missing.
     """
     stored = {
         _group(path)
@@ -233,14 +234,14 @@ def _group(path):
 
 
 def _draw(kernels, config):
-    """Random values for kernels: `from_pretrained` builds models of zeros, which is much faster."""
+    """Gives kernels random values: `from_pretrained` builds models with zeros, which is much faster."""
     initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
     for kernel in kernels:
         kernel.assign(initializer(kernel.shape, kernel.dtype))
 
 
 def check_shapes(source, expected, config_name):
-    """Compares names and shapes that a configuration asks for with the tensors, before memory is taken for a model.
+    """Compares the names and shapes of a configuration with the tensors, before memory is allocated for a model.
 
     Raises: ValueError naming file and tensor with both shapes.
     """
@@ -248,7 +249,9 @@ def check_shapes(source, expected, config_name):
         if name not in source.shapes:
             raise ValueError(f"{source.path} has no tensor {name}: it is not a BERT.")
         if source.shapes[name] != shape:
-            raise ValueError(f"{source.path}: {name} has shape {source.shapes[name]}, {config_name} asks for {shape}.")
+            raise ValueError(
+                f"{source.path}: {name} has shape {source.shapes[name]}, but {config_name} asks for {shape}."
+            )
 
 
 def encoder_shape(config, path):
@@ -264,7 +267,7 @@ def encoder_shape(config, path):
             "output/kernel": (inner, width),
         }.get(path.split("/", 1)[1], (width,))
     if path == "segment_embedding/embeddings":
-        return (config.num_segments, width)  # of families that have segments
+        return (config.num_segments, width)  # only families with segments have this weight
     return {
         "token_embedding/embeddings": (config.vocabulary_size, width),
         "position_embedding/embeddings": (config.max_length, width),
@@ -276,10 +279,10 @@ def encoder_shape(config, path):
 
 
 def check_encoder(checkpoint):
-    """Compares every tensor of an encoder with the configuration, before memory is taken for a model.
+    """Compares every tensor of an encoder with the configuration, before memory is allocated for a model.
 
     Raises: ValueError naming file and tensor, with expected and found shape, if one is missing or of another shape.
-        A pooler may be missing: half of the published models were saved without.
+        A pooler may be missing: half of the published models were saved without one.
     """
     for path, names, transform in checkpoint.rows:
         shape = encoder_shape(checkpoint.config, path)
@@ -294,15 +297,15 @@ def check_vocabulary(tokenizer, config, source):
     words, rows = tokenizer.vocabulary_size, config.vocabulary_size
     if words > rows:
         raise ValueError(
-            f"{source.path}: the token embedding has {rows} rows, the vocabulary beside it {words} words: "
+            f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has {words} words: "
             "they do not belong together."
         )
-    # Embeddings are rounded up to a multiple of 8 to 128, for speed. Others have lost words, or keep them in an
-    # added_tokens.json, which is not read: their ids stay right, their words are cut to pieces.
+    # Embeddings are rounded up to a multiple of 8 to 128, for speed. Otherwise words were lost, or are stored in an
+    # added_tokens.json, which is not read: the other ids stay right, but these words are split into pieces.
     if rows - words >= 128 or (rows > words and rows % 8):
         warnings.warn(
-            f"{source.path}: the token embedding has {rows} rows, the vocabulary beside it only {words} words: "
-            "is it the right one, and whole?",
+            f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has only {words} words: "
+            "check that it is the right one and complete.",
             stacklevel=6,
         )
 
@@ -328,14 +331,14 @@ def in_blocks(rows, num_layers, ours, theirs):
 
 
 def _check_row(source, names, shape, transform):
-    """Raises ValueError unless the tensors of a row are there and make a weight of `shape`."""
-    # An array of any shape that takes no memory: what is asked for may not exist.
+    """Raises ValueError unless the tensors of a row exist and form a weight of `shape`."""
+    # A broadcast array takes no memory, however large a shape a damaged configuration asks for.
     for name, array in zip(names, transform.save(np.broadcast_to(False, shape)), strict=True):
         if name not in source.shapes:
             raise ValueError(f"{source.path} has no tensor {name}, expected of shape {array.shape}.")
         if source.shapes[name] != array.shape:
             raise ValueError(
-                f"{source.path}: {name} has shape {source.shapes[name]}, the configuration asks for {array.shape}."
+                f"{source.path}: {name} has shape {source.shapes[name]}, but the configuration asks for {array.shape}."
             )
         if source.kinds.get(name, "F32") not in FLOATS:
             raise ValueError(f"{source.path}: {name} is of type {source.kinds[name]}, expected {', '.join(FLOATS)}.")

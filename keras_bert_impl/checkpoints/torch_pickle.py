@@ -1,9 +1,9 @@
-"""pytorch_model.bin without torch, and without running what its pickle asks for.
+"""Reads pytorch_model.bin without torch, and without running the functions that its pickle names.
 
 Since torch 1.6 such a file is a zip: `*/data.pkl` describes the tensors, `*/data/KEY` holds the bytes of each storage.
-Before, it was a row of pickles, the fourth of which describes the tensors, and then the storages.
-A pickle names the functions it wants called; this reader knows the handful that describe tensors, calls its own in
-their place, and refuses every other.
+Before, it was a sequence of pickles, the fourth of which describes the tensors, followed by the storages.
+A pickle names the functions to call; this reader knows the few that describe tensors, calls its own functions in their
+place, and refuses all others.
 """
 
 import collections
@@ -46,7 +46,7 @@ class Storage(typing.NamedTuple):
 
 
 class Tensor(typing.NamedTuple):
-    """A tensor as its pickle describes it; nothing of it has been read."""
+    """A tensor as its pickle describes it; its numbers have not been read."""
 
     storage: Storage
     offset: int
@@ -55,7 +55,7 @@ class Tensor(typing.NamedTuple):
 
 
 class Opened(typing.NamedTuple):
-    """A file whose description has been read: what it describes, the bytes of every storage, and how to get them."""
+    """A file whose description has been read: its content, the size of every storage in bytes, and how to read one."""
 
     content: object
     sizes: dict[str, int]
@@ -71,7 +71,7 @@ def open_torch_file(path):
     path = pathlib.Path(path)
     try:
         opened = _open_zip(path) if zipfile.is_zipfile(path) else _open_old(path)
-    # A damaged or hostile file leads to errors of every kind: of unpickling, of zip, missing arguments.
+    # A damaged or hostile file can raise errors of any kind: of unpickling, of zip, missing arguments.
     except Exception as error:
         raise ValueError(f"{path} is not a file of tensors that can be read safely: {error}. {REMEDY}") from error
     content = opened.content
@@ -100,7 +100,7 @@ def _open_zip(path):
     with zipfile.ZipFile(path) as archive:
         members = {info.filename.partition("/")[2]: info for info in archive.infolist()}
         if any(info.compress_type or info.compress_size != info.file_size for info in members.values()):
-            # torch stores. Compressed, a small file could ask for any amount of memory.
+            # torch does not compress. A small compressed file could expand to any amount of memory.
             raise ValueError("it is a compressed zip, which torch does not write")
         if "data.pkl" not in members:
             raise ValueError("it is a zip without data.pkl")
@@ -123,7 +123,7 @@ def _open_old(path):
             raise ValueError("torch did not write it")
         version, system = _describe(file), _describe(file)
         if version != 1001 or not system["little_endian"]:
-            raise ValueError(f"it is of version {version}, or big-endian")
+            raise ValueError(f"its version is {version}, not 1001, or it is big-endian")
         content, keys = _describe(file), _describe(file)
         kinds = {tensor.storage.key: tensor.storage.kind for tensor in content.values()}
         begins, sizes = {}, {}
@@ -143,12 +143,12 @@ def _open_old(path):
 
 
 def _describe(file):
-    """What the next pickle of a file says."""
+    """The content of the next pickle in a file."""
     start = file.tell()
     for operation, _, position in pickletools.genops(file):
-        # torch writes protocol 2. A later one can ask for memory that the file does not fill.
+        # torch writes protocol 2. A later one can request more memory than the file fills.
         if operation.proto > 4 or position - start > LARGEST_DESCRIPTION:
-            raise ValueError(f"its description of tensors is too long or asks for {operation.name}")
+            raise ValueError(f"its description of tensors is too long or uses {operation.name}")
     file.seek(start)
     return _Description(file).load()
 
@@ -157,31 +157,33 @@ def _check(path, name, tensor, sizes):
     """Raises ValueError unless every number of the tensor lies within what the file holds."""
     numbers = (tensor.offset, *tensor.shape, *tensor.strides)
     if len(tensor.shape) != len(tensor.strides) or not all(type(n) is int and n >= 0 for n in numbers):
-        raise ValueError(f"{path} is damaged: {name} has the shape {tensor.shape} and the steps {tensor.strides}.")
+        raise ValueError(f"{path} is damaged: {name} has the shape {tensor.shape} and the strides {tensor.strides}.")
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
     held = sizes.get(tensor.storage.key, 0) // BYTES[tensor.storage.kind]
     if 0 not in tensor.shape and last >= held:
-        raise ValueError(f"{path}: {name} of shape {tensor.shape} reaches to number {last + 1} of a storage of {held}.")
+        raise ValueError(
+            f"{path} is damaged: {name} of shape {tensor.shape} needs {last + 1} numbers of a storage of {held}."
+        )
 
 
-# Python's own and not the one in C: that one fills as much memory as a number in the file says.
+# The unpickler in Python: the one in C allocates as much memory as a number in the file asks for.
 class _Description(pickle._Unpickler):
     """Builds `Tensor`s, dicts and plain values, nothing else."""
 
     def find_class(self, module, name):
         if (module, name) == ("collections", "OrderedDict"):
             return collections.OrderedDict
-        # New functions each time: a pickle may set attributes of what it was given.
+        # New functions each time: a pickle may set attributes of the functions that it gets.
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return lambda storage, offset, shape, strides, *rest: Tensor(storage, offset, tuple(shape), tuple(strides))
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
             return lambda tensor, *rest: tensor
         if module == "torch" and name in STORAGES:
             return STORAGES[name]
-        raise ValueError(f"it asks to run {module}.{name}, which describes no tensor: refused")
+        raise ValueError(f"it asks to run {module}.{name}, which does not describe a tensor: refused")
 
     def persistent_load(self, saved):
         is_storage = isinstance(saved, tuple) and len(saved) in (5, 6) and saved[0] == "storage"
         if not is_storage or saved[1] not in BYTES or not isinstance(saved[2], str) or any(saved[5:]):
-            raise ValueError(f"it refers to {saved!r:.80}, which is no storage of numbers: refused")
+            raise ValueError(f"it refers to {saved!r:.80}, which is not a storage of numbers: refused")
         return Storage(saved[1], saved[2])

@@ -1,4 +1,4 @@
-"""The shape of a BERT, and its two published JSON spellings."""
+"""The configuration of a BERT, and the two JSON formats in which it is published."""
 
 import dataclasses
 import typing
@@ -82,7 +82,7 @@ class BertConfig(EncoderConfig):
         return cls.from_json(path, GOOGLE_ACTIVATIONS)
 
     def to_google(self):
-        """The dict of a `bert_config.json`. Raises ValueError for exact GELU, which Google's code has not."""
+        """The dict of a `bert_config.json`. Raises ValueError for exact GELU, which Google's code does not have."""
         activations = {ours: theirs for theirs, ours in GOOGLE_ACTIVATIONS.items()}
         if self.activation not in activations:
             raise ValueError(

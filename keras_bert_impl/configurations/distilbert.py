@@ -1,4 +1,4 @@
-"""The shape of a DistilBERT."""
+"""The configuration of a DistilBERT."""
 
 import dataclasses
 import typing
@@ -10,7 +10,7 @@ from keras_bert_impl.configurations.encoder_config import EncoderConfig
 class DistilBertConfig(EncoderConfig):
     """The shape of a DistilBERT encoder; the defaults are distilbert-base-uncased (Sanh et al. 2019, section 3).
 
-    Args and errors are those of BertConfig, less num_segments, and the epsilon of norms, which is always 1e-12.
+    Arguments and errors are those of BertConfig, without num_segments and layer_norm_epsilon, which is always 1e-12.
     """
 
     vocabulary_size: int = 30522

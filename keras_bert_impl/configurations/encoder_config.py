@@ -1,11 +1,11 @@
-"""What the configurations of all families do: check themselves, and read and write Hugging Face's config.json."""
+"""What the configurations of all families share: checks, and reading and writing Hugging Face's config.json."""
 
 import dataclasses
 import typing
 
 from keras_bert_impl.json_files import read_json
 
-# Hugging Face has several names for either function, by how it is computed; the first of each is the one written.
+# Hugging Face has several names for each function, by how it is computed; the first name of each is the one we write.
 HUGGINGFACE_ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_python": "gelu",
@@ -18,23 +18,22 @@ HUGGINGFACE_ACTIVATIONS = {
 }
 ACTIVATION_NAMES = ("gelu", "gelu_tanh", "relu")
 SIZES = ("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "max_length", "num_segments")
-# No encoder is larger in any direction: a damaged or hostile file ends here, before anything of
-# its size is made.
+# No encoder is larger in any dimension: a damaged or hostile file is refused before memory of its size is allocated.
 LARGEST_SIZE = 2**24
 
 
 class EncoderConfig:
-    """Methods of a family's configuration, a frozen dataclass of its fields with these tables.
+    """Base class of the families' configurations, which are frozen dataclasses with these class attributes.
 
     Attributes:
-        model_type: of Hugging Face's config.json.
+        model_type: its value in Hugging Face's config.json.
         family: the family's name, for messages.
         named_sizes: published names to (layers, width, heads).
-        huggingface_keys: pairs of a field and its key in config.json; the first five must be there.
+        huggingface_keys: pairs of a field and its key in config.json; the first five are required.
         activation_key: the key of `activation`.
-        optional_keys: the same as huggingface_keys, of keys that are passed over where they are missing or null.
-        has_pooler: whether the encoder has one.
-        fixed_values: keys of config.json with the one value that this library computes, which is also the default.
+        optional_keys: pairs as in huggingface_keys, for keys that may be missing or null.
+        has_pooler: whether the encoder has a pooler.
+        fixed_values: keys of config.json with the only value that this library supports, which is also the default.
     """
 
     model_type: typing.ClassVar[str]
@@ -75,7 +74,7 @@ class EncoderConfig:
             raise ValueError(f"pad_id {self.pad_id!r} is outside the vocabulary of {self.vocabulary_size}.")
 
     def count_parameters(self):
-        """Weights of the encoder, with its pooler where it has one: 109,482,240 for bert-base-uncased."""
+        """The number of weights of the encoder, with its pooler if it has one: 109,482,240 for bert-base-uncased."""
         width, inner = self.hidden_size, self.intermediate_size
         embeddings = (self.vocabulary_size + self.max_length + getattr(self, "num_segments", 0)) * width + 2 * width
         attention = 4 * (width * width + width) + 2 * width
@@ -85,7 +84,7 @@ class EncoderConfig:
 
     @classmethod
     def from_name(cls, name, **overrides):
-        """The published size of this name, with any field replaced by keyword."""
+        """The configuration of a published size; keyword arguments replace its fields."""
         if name not in cls.named_sizes:
             raise ValueError(f"There is no {cls.family} size {name!r}; known are {', '.join(cls.named_sizes)}.")
         num_layers, hidden_size, num_heads = cls.named_sizes[name]
@@ -107,7 +106,7 @@ class EncoderConfig:
     def from_huggingface(cls, path):
         """Reads a Hugging Face `config.json` of this family's `model_type`.
 
-        Raises: ValueError if the model is of another type, or uses what this library does not compute
+        Raises: ValueError if the model is of another type, or uses a feature that this library does not support
             (relative positions, a decoder).
         """
         found = read_json(path)
@@ -115,9 +114,9 @@ class EncoderConfig:
             raise ValueError(f"{path}: model_type is {found['model_type']!r}, expected {cls.model_type!r}.")
         for key, value in cls.fixed_values.items():
             if found.get(key, value) != value:
-                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; {cls.family}'s own is {value!r}.")
+                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {value!r}.")
         if found.get("is_decoder"):
-            raise ValueError(f"{path}: is_decoder is true; this library holds encoders only.")
+            raise ValueError(f"{path}: is_decoder is true; this library has encoders only.")
         return cls.from_json(path, HUGGINGFACE_ACTIVATIONS)
 
     def to_huggingface(self):
@@ -132,11 +131,11 @@ class EncoderConfig:
 
     @classmethod
     def from_json(cls, path, activations):
-        """Reads a JSON file with the keys of this family, whose names of activations are keys of `activations`."""
+        """Reads a JSON file with the keys of this family; `activations` maps its names of activations to ours."""
         found = read_json(path)
         missing = [theirs for _, theirs in cls.huggingface_keys[:5] if theirs not in found]
         if missing:
-            raise ValueError(f"{path}: {', '.join(missing)} missing; this is not the configuration of a {cls.family}.")
+            raise ValueError(f"{path} lacks {', '.join(missing)}: it is not the configuration of a {cls.family}.")
         fields = {ours: found[theirs] for ours, theirs in cls.huggingface_keys if theirs in found}
         activation = found.get(cls.activation_key, "gelu")
         if not isinstance(activation, str) or activation not in activations:

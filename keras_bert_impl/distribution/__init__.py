@@ -1,9 +1,8 @@
-"""Which devices compute: decided here alone, so that models and scripts are the same on one CPU and on a TPU slice.
+"""Chooses the devices that compute, so that models and scripts are the same on one CPU and on a TPU slice.
 
 TensorFlow distributes by strategies, which run a model once on each device, each on its part of a batch ("replicas").
-JAX distributes by meshes: one program that sees the whole batch, cut up by the compiler. Whatever is summed over a
-batch therefore goes through `sum_over_replicas`. Both backends are imported here where they are asked for, nowhere
-else.
+JAX distributes by meshes: one program sees the whole batch, and the compiler divides it. Every sum over a batch
+therefore goes through `sum_over_replicas`. Each backend is imported only in the functions that use it.
 """
 
 from keras_bert_impl.distribution.devices import Distribution, Kind, axes_of_weight, distributed

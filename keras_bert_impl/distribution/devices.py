@@ -1,4 +1,4 @@
-"""The devices that a script's options ask for: TensorFlow's strategies, JAX's meshes."""
+"""The devices that a script's options select: TensorFlow's strategies, JAX's meshes."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from keras_bert_impl.distribution.processes import (
     processes_in_environment,
 )
 
-# What each needs; "single" runs on every backend.
+# The backend that each kind needs; "single" runs on every backend.
 BACKENDS = {
     "mirrored": "tensorflow",
     "multi_worker": "tensorflow",
@@ -26,23 +26,24 @@ BACKENDS = {
     "data_parallel": "jax",
     "model_parallel": "jax",
 }
-# The environment variable that names the processes which train together; the other kinds are of one process.
+# The environment variable that names the processes which train together; the other kinds run in one process.
 JOINED_BY = {"multi_worker": "TF_CONFIG", "data_parallel": JAX_COUNT, "model_parallel": JAX_COUNT}
 Kind = typing.Literal["single", "mirrored", "multi_worker", "tpu", "data_parallel", "model_parallel"]
 
 
 @dataclasses.dataclass
 class Distribution:
-    """The options of a script that say which devices compute.
+    """The options of a script that select the devices.
 
     Args:
-        distribution: single; on TensorFlow mirrored (all GPUs of this machine), multi_worker (those of the machines in
-            TF_CONFIG), tpu; on JAX data_parallel (all devices), or model_parallel (each weight matrix over some of
-            them), of several processes on the hosts of a TPU slice, or where KERAS_DISTRIBUTION_JOB_ADDRESSES,
+        distribution: single; on TensorFlow mirrored (all GPUs of this machine), multi_worker (those of all machines in
+            TF_CONFIG) or tpu; on JAX data_parallel (all devices) or model_parallel (each weight matrix split over some
+            of them), with several processes on the hosts of a TPU slice, or if KERAS_DISTRIBUTION_JOB_ADDRESSES,
             _NUM_PROCESSES and _PROCESS_ID are set.
-        devices: use so many devices; where there is no accelerator, so many parts of the CPU, to try things out.
-        model_devices: for model_parallel, the devices that share one copy of the model.
-        tpu: for tpu, the name of the TPU; default is that of this machine, "local".
+        devices: the number of devices to use; without an accelerator, the number of parts of the CPU, to try things
+            out.
+        model_devices: for model_parallel, the number of devices that share one copy of the model.
+        tpu: for tpu, the name of the TPU; default is "local", the TPU of this machine.
     """
 
     distribution: Kind = "single"
@@ -53,14 +54,14 @@ class Distribution:
 
 @contextlib.contextmanager
 def distributed(options):
-    """Within it, models are built on the devices of these options, and trained by them wherever `fit` is called.
+    """Within this context, models are built on the devices of these options, which later also train them.
 
-    To be entered before anything is computed: devices cannot be parted afterwards.
+    It must be entered before anything is computed: devices cannot be divided afterwards.
 
     Args:
-        options: a Distribution, or what has its attributes.
+        options: a Distribution, or an object with its attributes.
 
-    Raises: ValueError for a kind that the backend or the machine cannot do, saying what could.
+    Raises: ValueError for a kind that the backend or the machine does not support, naming the alternatives.
     """
     kind, backend = options.distribution, keras.backend.backend()
     _check_processes(kind)
@@ -70,7 +71,7 @@ def distributed(options):
     if BACKENDS[kind] != backend:
         possible = [name for name, needed in BACKENDS.items() if needed == backend]
         raise ValueError(
-            f"--distribution {kind} needs KERAS_BACKEND={BACKENDS[kind]}, this is {backend}; here there is "
+            f"--distribution {kind} needs KERAS_BACKEND={BACKENDS[kind]}, but this is {backend}, which supports "
             f"{', '.join(['single', *possible])}."
         )
     if kind != "model_parallel" and options.model_devices != 1:
@@ -96,8 +97,8 @@ def _check_processes(kind):
     for variable, count in counts.items():
         if count > 1:
             raise ValueError(
-                f"{variable} names {count} processes, each of which would train alone with --distribution {kind}, and "
-                f"write over the others' files: name another distribution, or unset {variable}."
+                f"{variable} names {count} processes, each of which would train alone with --distribution {kind} and "
+                f"overwrite the others' files: choose another distribution, or unset {variable}."
             )
 
 
@@ -118,7 +119,7 @@ def _strategy(options):
         return tf.distribute.MirroredStrategy([device.name for device in _first(gpus, options.devices)])
     if options.devices is None:
         raise ValueError(
-            "--distribution mirrored found no GPU: --devices 2 parts the CPU, to try it out; --distribution single "
+            "--distribution mirrored found no GPU: --devices 2 divides the CPU, to try it out; --distribution single "
             "trains on the whole CPU."
         )
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -128,13 +129,13 @@ def _strategy(options):
             tf.config.set_logical_device_configuration(cpu, parts)
     except RuntimeError as error:
         raise ValueError(
-            f"The CPU can be parted into {options.devices} only before TensorFlow computes: {error}."
+            f"The CPU can be divided into {options.devices} only before TensorFlow computes: {error}."
         ) from None
     return tf.distribute.MirroredStrategy([f"CPU:{index}" for index in range(options.devices)])
 
 
 def _check_cluster():
-    """Raises ValueError if TF_CONFIG names no process that trains, or this is another one than those."""
+    """Raises ValueError if TF_CONFIG names no process that trains, or if this process is not one of them."""
     import tensorflow as tf
 
     trained_by = ("chief", "worker")
@@ -146,8 +147,8 @@ def _check_cluster():
     kind = tf.distribute.cluster_resolver.TFConfigClusterResolver().task_type
     if kind not in trained_by:
         raise ValueError(
-            f"TF_CONFIG calls this process {kind!r}: with --distribution multi_worker a chief and workers train, and "
-            "no other kind of process is needed. Start none of it."
+            f"TF_CONFIG calls this process {kind!r}: --distribution multi_worker trains with a chief and workers, and "
+            "needs no other kind of process. Do not start any."
         )
 
 
@@ -160,8 +161,8 @@ def _tpu_strategy(name):
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise ValueError(
-            f"No TPU {name!r} answers TensorFlow ({str(error).splitlines()[0][:200]}). On a TPU VM it is 'local', in "
-            "Colab too; KERAS_BACKEND=jax with --distribution data_parallel is the way we recommend."
+            f"No TPU {name!r} answers TensorFlow ({str(error).splitlines()[0][:200]}). On a TPU VM and in Colab its "
+            "name is 'local'. We recommend KERAS_BACKEND=jax with --distribution data_parallel instead."
         ) from None
     return tf.distribute.TPUStrategy(resolver)
 
@@ -174,12 +175,12 @@ def _mesh_distribution(options):
     if options.devices is not None and _platforms() <= {"cpu"}:
         try:
             jax.config.update("jax_num_cpu_devices", options.devices)
-            # A sum over devices holds a thread of each until all are there. Two steps at once, or threads for the cores
-            # alone, and some wait for ever. (NPROC is where XLA reads how many threads to make.)
+            # A sum over devices blocks a thread of each until all have arrived. With two steps at once, or only as many
+            # threads as cores, some would wait for ever. (XLA reads the number of threads from NPROC.)
             jax.config.update("jax_cpu_enable_async_dispatch", False)
             os.environ["NPROC"] = str(max(os.cpu_count(), 4 * options.devices))
         except RuntimeError as error:
-            raise ValueError(f"The CPU can be parted only before JAX computes: {error}.") from None
+            raise ValueError(f"The CPU can be divided only before JAX computes: {error}.") from None
     devices = _first(jax.devices(), options.devices)
     if options.distribution == "data_parallel":
         return keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)  # `shared` does it
@@ -192,9 +193,9 @@ def _mesh_distribution(options):
     return ModelParallel(mesh)
 
 
-# Which axis of a weight lies over the devices that share a model, as Shoeybi et al. 2019 ("Megatron-LM", section 3):
-# query, key, value and the first feed-forward kernel by columns, the kernels that follow them by rows, so that a block
-# needs two sums over its devices; the vocabulary by words. Other weights are on all devices.
+# The axis along which a weight is split over the devices that share a model, as in Shoeybi et al. 2019 ("Megatron-LM",
+# section 3): query, key, value and the first feed-forward kernel by columns, the kernels that follow them by rows, so
+# that a block needs two sums over its devices; the vocabulary by words. Other weights are whole on every device.
 LAYOUT = {
     r".*attention/query_key_value/kernel": (None, "model"),
     r".*attention/query_key_value/bias": ("model",),
@@ -208,9 +209,10 @@ LAYOUT = {
 
 
 def axes_of_weight(path, shape, model_devices):
-    """The mesh axis over which each axis of a weight lies, None for one that is whole on all devices.
+    """The mesh axis over which each axis of a weight is split; None for an axis that is whole on all devices.
 
-    So is that of a weight that cannot be cut evenly: 30,522 words are not, by 4; a vocabulary of a multiple of 128 is.
+    A weight that cannot be split evenly is whole on all devices, too: 30,522 words cannot be split by 4, a multiple of
+    128 can.
     """
     axes = next((axes for pattern, axes in LAYOUT.items() if re.fullmatch(pattern, path)), (None,) * len(shape))
     is_even = all(axis is None or size % model_devices == 0 for axis, size in zip(axes, shape, strict=True))
@@ -218,7 +220,7 @@ def axes_of_weight(path, shape, model_devices):
 
 
 class ModelParallel(keras.distribution.ModelParallel):
-    """`keras.distribution.ModelParallel` by LAYOUT over a mesh with the axes "batch" and "model"."""
+    """`keras.distribution.ModelParallel` according to LAYOUT, over a mesh with the axes "batch" and "model"."""
 
     def __init__(self, mesh):
         layout = keras.distribution.LayoutMap(mesh)

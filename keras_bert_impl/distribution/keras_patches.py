@@ -1,27 +1,27 @@
-"""What of Keras has to be mended for several processes of TensorFlow, checked by its version."""
+"""Fixes of Keras for several TensorFlow processes, applied only to the versions that they were tested with."""
 
 import functools
 
 import keras
 
-VERSIONS = ("3.15",)  # whose trainer this was written for and tested with
+VERSIONS = ("3.15",)  # the versions whose trainer this was written for and tested with
 
 
 @functools.cache
 def make_multi_worker_fit_work():
-    """Mends two places of Keras' TensorFlow trainer on which `fit` fails in several processes (keras issue 20585).
+    """Fixes two places in Keras' TensorFlow trainer where `fit` fails in several processes (keras issue 20585).
 
-    To see shapes it reduces the first batch over the processes, which fails on a batch that is a dictionary; a
-    replica's part of it shows the same. And it averages metrics along their first axis, which scalars do not have.
+    To infer shapes, the trainer reduces the first batch over the processes, which fails if the batch is a dictionary;
+    one replica's part of it is enough. And it averages metrics along their first axis, which scalars do not have.
     """
     import tensorflow as tf
     from keras.src.backend.tensorflow import trainer
 
     if not keras.__version__.startswith(VERSIONS):
         raise ValueError(
-            f"--distribution multi_worker mends a fault of Keras {VERSIONS[0]} (keras issue 20585) and was not "
+            f"--distribution multi_worker works around a bug of Keras {VERSIONS[0]} (keras issue 20585) and was not "
             f"tested with {keras.__version__}: install keras~={VERSIONS[0]}.0, or train with KERAS_BACKEND=jax and "
-            "--distribution data_parallel, in as many processes."
+            "--distribution data_parallel, in the same number of processes."
         )
     symbolic_build, reduce_per_replica = trainer.TensorFlowTrainer._maybe_symbolic_build, trainer.reduce_per_replica
 

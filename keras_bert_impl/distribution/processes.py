@@ -1,4 +1,4 @@
-"""The processes that train together: which one this is, and how it learns that it, or another one, is to end."""
+"""The processes that train together: which one this is, and how it learns that it or another one has to end."""
 
 import contextlib
 import json
@@ -9,19 +9,19 @@ import sys
 
 import keras
 
-HEARTBEAT_SECONDS = 30  # a JAX process that is silent for so long is taken for lost; JAX itself waits 100
+HEARTBEAT_SECONDS = 30  # a JAX process that is silent for longer is considered lost; JAX's own default is 100
 
 JAX_COUNT = "KERAS_DISTRIBUTION_NUM_PROCESSES"
 TF_CONFIG_EXAMPLE = (
     """'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'"""
 )
 
-# What TensorFlow and JAX say where another process does not answer.
+# Parts of the error messages of TensorFlow and JAX when another process does not answer.
 SIGNS_OF_LOSS = ("Collective ops is aborted", "Gloo", "heartbeat", "UNAVAILABLE", "Connection reset", "Socket closed")
 
 
 def active_strategy():
-    """The `tf.distribute.Strategy` whose scope this is, None where there is none."""
+    """The `tf.distribute.Strategy` whose scope is active; None if there is none."""
     if keras.backend.backend() != "tensorflow":
         return None
     import tensorflow as tf
@@ -32,7 +32,7 @@ def active_strategy():
 def join_processes():
     """Joins the other processes of a JAX program, if the environment names them or this is a host of a TPU slice.
 
-    As `keras.distribution.initialize`, which knows no heartbeat.
+    Like `keras.distribution.initialize`, which has no argument for the heartbeat.
     """
     import jax
 
@@ -42,7 +42,7 @@ def join_processes():
         return
     if found:
         if len(found) < len(names):
-            raise ValueError(f"Of {', '.join(names)} only {' and '.join(found)} set: all three are needed.")
+            raise ValueError(f"Only {' and '.join(found)} set: all three of {', '.join(names)} are needed.")
         addresses, number, index = (os.environ[name] for name in names)
         jax.distributed.initialize(
             addresses.split(",")[0], int(number), int(index), heartbeat_timeout_seconds=HEARTBEAT_SECONDS
@@ -71,7 +71,7 @@ def cluster_in_environment():
 
 
 def num_processes():
-    """Processes that train together, 1 in all but multi_worker and JAX programs of several."""
+    """The number of processes that train together: 1 except with multi_worker and in JAX programs of several."""
     return process_number_and_count()[1]
 
 
@@ -98,7 +98,7 @@ def _place_in_cluster(resolver):
     import tensorflow as tf
 
     if not isinstance(resolver, tf.distribute.cluster_resolver.TFConfigClusterResolver):
-        return 0, 1  # one process that has a TPU's hosts work for it
+        return 0, 1  # a single process controls all hosts of a TPU
     cluster = resolver.cluster_spec().as_dict()
     chiefs, workers = (len(cluster.get(kind, ())) for kind in ("chief", "worker"))
     if chiefs + workers < 2:
@@ -108,45 +108,45 @@ def _place_in_cluster(resolver):
 
 @contextlib.contextmanager
 def ending_with_the_others():
-    """Ends this process with one line if another one of the same training is gone."""
+    """Ends this process with a one-line message if another process of the same training is lost."""
     number, count = process_number_and_count()
     if count == 1:
         yield
         return
     line = (
-        f"error: process {number} of {count} has ended, for it or another one was killed or is out of reach. "
-        "Give all of them the same command again: it goes on from the last saved state."
+        f"error: process {number} of {count} has ended because it or another one was killed or cannot be reached. "
+        "Run the same command again in all of them: training resumes from the last saved state."
     )
-    # A shell has the last word: if the first process is gone, JAX may abort before Python meets an exception.
+    # A shell prints the line: if the first process is lost, JAX may abort before Python sees an exception.
     shell = subprocess.Popen(["sh", "-c", 'read ended || echo "$0" >&2', line], stdin=subprocess.PIPE)
     try:
         yield
     except Exception as error:
         if any(sign in str(error) for sign in SIGNS_OF_LOSS):
             sys.stdout.flush()
-            os._exit(1)  # at once: JAX would first wait for the lost one to say goodbye
+            os._exit(1)  # at once: JAX would first wait for the lost process to disconnect
         raise
     finally:
         shell.communicate(b"ended\n")
 
 
 class EndSignal:
-    """Whether this process was asked to end, by SIGTERM: preemptible machines send it some seconds before they go.
+    """Whether this process was asked to end by SIGTERM, which preemptible machines send seconds before they stop.
 
-    Of several JAX processes, whether any was: all are told after the same step, and can save together. TensorFlow's
-    know of their own only; where one ends, the others lose it.
+    With several JAX processes, whether any of them was asked: all learn it after the same step, and can save together.
+    A TensorFlow process knows only of its own signal; if it ends, the others lose it.
     """
 
     def __init__(self):
         self.is_asked, self.executions, self.earlier_handler = False, 0, None
 
     def listen(self):
-        """From now on; JAX processes have a handler for the signal already."""
+        """Starts listening; JAX processes already have a handler for the signal."""
         if not self._is_of_jax_processes():
             self.earlier_handler = signal.signal(signal.SIGTERM, self._note)
 
     def after_execution(self):
-        """Whether to end now; to be called after each execution of a training step, by all processes alike."""
+        """Whether to end now; all processes must call it after each execution of a training step."""
         self.executions += 1
         if self._is_of_jax_processes():
             from jax.experimental import multihost_utils
@@ -155,7 +155,7 @@ class EndSignal:
         return self.is_asked
 
     def stop_listening(self):
-        """Puts back the handler that was there before."""
+        """Restores the previous handler."""
         if not self._is_of_jax_processes():
             signal.signal(signal.SIGTERM, self.earlier_handler)
 

@@ -1,4 +1,4 @@
-"""A batch shared out over devices: its parts, sums over them, outputs of a whole batch."""
+"""A batch divided over devices: its parts, sums over them, outputs of a whole batch."""
 
 import functools
 
@@ -9,7 +9,7 @@ from keras_bert_impl.distribution.processes import active_strategy, num_processe
 
 
 def num_replicas():
-    """Parts into which a batch is cut."""
+    """The number of parts into which a batch is divided."""
     strategy = active_strategy()
     if strategy is not None:
         return strategy.num_replicas_in_sync
@@ -18,7 +18,7 @@ def num_replicas():
 
 
 def num_processors():
-    """Devices that compute at once, of all processes; the parts of a CPU are one."""
+    """The number of devices that compute at once, in all processes; the parts of a CPU count as one."""
     distribution = keras.distribution.distribution()
     if distribution is not None:
         devices = distribution.device_mesh.devices.ravel()
@@ -36,10 +36,10 @@ def is_shared():
 
 
 def shared(dataset):
-    """A `tf.data.Dataset` of whole global batches, of which the replicas of a strategy take their rows.
+    """Sets a `tf.data.Dataset` of global batches to be divided by rows among the replicas of a strategy.
 
-    By rows, not by files: the batches stay those of a single process. In JAX a process is to be given its
-    `part_of_batch` only.
+    By rows, not by files, so that the batches stay those of a single process. In JAX, the dataset of a process must
+    hold only its `part_of_batch`.
     """
     if active_strategy() is None:
         return dataset
@@ -51,7 +51,7 @@ def shared(dataset):
 
 
 def part_of_batch():
-    """(number, of how many): the part of a global batch that this process has to read; (0, 1) for the whole.
+    """(index, number of parts): the part of a global batch that this process has to read; (0, 1) for the whole.
 
     TensorFlow's strategies take the parts themselves, see `shared`.
     """
@@ -65,8 +65,8 @@ def part_of_batch():
 
 
 def can_compile():
-    """Whether `jit_compile` can be: TensorFlow compiles nothing that sums over replicas, but on a TPU, where it always
-    does."""
+    """Whether `jit_compile` is possible: TensorFlow cannot compile sums over replicas, except on a TPU, where it always
+    compiles."""
     return active_strategy() is None or num_replicas() == 1
 
 
@@ -79,7 +79,7 @@ def check_batch_size(batch_size):
 def sum_over_replicas(values):
     """An array, or a list of them, summed over the replicas of a strategy.
 
-    Elsewhere, on one device and in JAX's meshes, what a program sees is the whole already.
+    On one device and in JAX's meshes, where a program sees the whole batch, they are returned as they are.
     """
     context = _replica_context()
     return values if context is None else context.all_reduce("sum", values)
@@ -92,7 +92,7 @@ def replica_number():
 
 
 def _replica_context():
-    """TensorFlow's, within a replica of a strategy; else None."""
+    """TensorFlow's replica context within a replica of a strategy; otherwise None."""
     if active_strategy() is None:
         return None
     import tensorflow as tf
@@ -101,9 +101,9 @@ def _replica_context():
 
 
 def outputs_of_batch(model, inputs):
-    """What `model.predict_on_batch` gives, as NumPy arrays, but each replica computes its part of the rows alone.
+    """The outputs of `model.predict_on_batch` as NumPy arrays, where each replica computes only its part of the rows.
 
-    All processes are to call it with the same whole batch, and get the outputs of all its rows.
+    All processes must call it with the same whole batch; each gets the outputs of all rows.
 
     Args:
         model: a keras.Model.
@@ -119,7 +119,7 @@ def outputs_of_batch(model, inputs):
 
 
 def _outputs_of_replicas(model, inputs):
-    """Of a strategy: each replica is given its part, and Keras joins their outputs."""
+    """For a strategy: each replica gets its part, and Keras joins their outputs."""
     strategy, replicas, processes = active_strategy(), num_replicas(), num_processes()
     devices = replicas // processes
 
@@ -133,7 +133,7 @@ def _outputs_of_replicas(model, inputs):
 
 
 def _outputs_of_mesh(model, inputs):
-    """Of a mesh: the compiler shares the rows, and gives the outputs to all devices."""
+    """For a mesh: the compiler divides the rows, and all devices get all outputs."""
     import jax
 
     mesh = keras.distribution.distribution()
@@ -146,7 +146,7 @@ def _outputs_of_mesh(model, inputs):
     return _compiled_for_mesh(model)(*weights, keras.tree.map_structure(spread, inputs))
 
 
-@functools.lru_cache(maxsize=1)  # of the model that was asked last: it is asked again after each epoch
+@functools.lru_cache(maxsize=1)  # keeps the last model, which is evaluated again after each epoch
 def _compiled_for_mesh(model):
     import jax
 
@@ -158,7 +158,7 @@ def _compiled_for_mesh(model):
 
 
 def to_numpy(variable):
-    """A variable's whole value on this process, also where other processes hold parts of it: all must call it."""
+    """A variable's whole value, even if other processes hold parts of it: all processes must call this function."""
     if keras.backend.backend() == "jax":
         value = variable.value
         if not (value.is_fully_addressable or value.is_fully_replicated):

@@ -1,1 +1,1 @@
-"""Encoders, one family a file."""
+"""Encoders, one file per family."""

@@ -18,13 +18,13 @@ class BertEncoder(Encoder):
         return_hidden_states: adds the output `hidden_states`, (batch, layers + 1, length, hidden_size), the
             embeddings first.
         return_attention: adds the output `attention_probabilities`, (batch, layers, heads, length, length).
-        rematerialize: whether training computes each block a second time for its gradients, rather than keep what it
-            computed: gradient checkpointing.
-        dtype: dtype policy of all layers, "mixed_bfloat16" for one; default is Keras' global policy.
+        rematerialize: whether training computes each block a second time for its gradients, instead of keeping its
+            activations in memory (gradient checkpointing).
+        dtype: dtype policy of all layers, for example "mixed_bfloat16"; default is Keras' global policy.
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size):
-            a dense tanh layer over the first token, as Google's.
+            a dense tanh layer over the first token, as in Google's code.
     Raises: ValueError for a row longer than `config.max_length`, and for both `rematerialize` and `return_attention`.
     """
 

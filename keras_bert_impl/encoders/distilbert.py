@@ -12,13 +12,13 @@ from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, Tr
 class DistilBertEncoder(Encoder):
     """The encoder of Sanh et al. 2019, section 3, as a functional model.
 
-    Differences from BERT: half of its layers; no segments, so that a pair is told apart by [SEP] alone; no pooler,
-    in whose place classifiers have a dense ReLU layer of their own, Hugging Face's `pre_classifier`; and their dropout
-    is 0.2, config.json's `seq_classif_dropout`. Arguments and errors are those of BertEncoder.
+    Differences from BERT: half as many layers; no segments, so that only [SEP] separates the texts of a pair; no
+    pooler, instead of which classifiers have a dense ReLU layer of their own (Hugging Face's `pre_classifier`); and a
+    dropout of 0.2 in classifiers (`seq_classif_dropout` in config.json). Arguments and errors are those of BertEncoder.
 
-    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` have no
-            influence: they are an input so that rows of one form serve every family.
-    Output: dict of `sequence_output` (batch, length, hidden_size), and what is asked for as of BertEncoder.
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
+            they are an input so that every family takes the same rows.
+    Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
     """
 
     config_class = DistilBertConfig

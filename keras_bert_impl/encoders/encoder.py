@@ -1,4 +1,4 @@
-"""What the encoders of all families can do: be described, loaded, saved, and say what heads need of them."""
+"""What the encoders of all families share: configuration, loading, saving, and what heads need from them."""
 
 import keras
 
@@ -9,12 +9,12 @@ from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_st
 
 
 class Encoder(KerasMethodsMixin, keras.Model):
-    """Methods of a family's encoder, a functional model whose constructor wires its layers and ends in this one.
+    """Base class of the encoders: functional models whose constructors connect their layers and then call this one.
 
     Layers that every family has, by name: `token_embedding`, `embeddings_norm`, `block_0`, `block_1`, ...
 
     Args:
-        inputs, outputs, name, trainable: of `keras.Model`; outputs are those of `features`.
+        inputs, outputs, name, trainable: of `keras.Model`; `features` describes the outputs.
         options: the other arguments of the family's constructor, each of which becomes an attribute.
     """
 
@@ -32,11 +32,11 @@ class Encoder(KerasMethodsMixin, keras.Model):
         return self.get_layer("token_embedding")
 
     def pool(self, vectors):
-        """First tokens' vectors, (..., hidden_size), to those of the same shape that a classifier takes."""
+        """Turns the vectors of first tokens, (..., hidden_size), into those of the same shape for a classifier."""
         return self.get_layer("pooler")(vectors)
 
     def pooled(self, outputs):
-        """The vectors that a classifier takes, (batch, hidden_size), of what this encoder gave."""
+        """The vectors that a classifier takes, (batch, hidden_size), from the outputs of this encoder."""
         if "pooled_output" in outputs:
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
@@ -68,7 +68,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
             report: print which tensors were used, left over and newly initialised.
             arguments: of the constructor.
 
-        Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
+        Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
         """
         checkpoint = checkpoints.open_checkpoint(path)
         if not isinstance(checkpoint.config, cls.config_class):
@@ -96,6 +96,6 @@ def encoder_inputs(packed):
 
 
 def check_options(rematerialize, return_attention):
-    """Raises ValueError for both: one keeps the probabilities that the other does not."""
+    """Raises ValueError if both are set: one needs the probabilities that the other does not keep."""
     if rematerialize and return_attention:
-        raise ValueError("return_attention keeps the probabilities that rematerialize does not: leave one out.")
+        raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")

@@ -1,4 +1,4 @@
-"""Which encoder computes which configuration."""
+"""Which encoder belongs to which configuration."""
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.configurations.bert import BertConfig
@@ -15,6 +15,6 @@ def build_encoder(config, **arguments):
 
 
 def encoder_from_pretrained(path, report=False, **arguments):
-    """The encoder of a checkpoint of any family: the `from_pretrained` of BertEncoder or of another, by config.json."""
+    """The encoder of a checkpoint of any family, according to its config.json; see `BertEncoder.from_pretrained`."""
     checkpoint = checkpoints.open_checkpoint(path)
     return ENCODERS[type(checkpoint.config)].from_pretrained(checkpoint, report=report, **arguments)

@@ -1,4 +1,4 @@
-"""How weights start: at random, or as a checkpoint says."""
+"""How weights are initialised: at random, or from a checkpoint."""
 
 import contextvars
 
@@ -6,16 +6,16 @@ import keras
 
 from keras_bert_impl import checkpoints
 
-# The checkpoint that the model being built is filled from, and the paths of the weights that have their values.
+# The checkpoint that the model being built is filled from, and the paths of the weights that already have its values.
 _filling = contextvars.ContextVar("filling", default=None)
 
 
 def kernel_initializer(config, path=None):
-    """BERT's truncated normal (Devlin et al. 2019's code: standard deviation 0.02), or within `build_filled` zeros.
+    """BERT's truncated normal (Devlin et al. 2019's code: standard deviation 0.02); zeros within `build_filled`.
 
     Args:
         config: a BertConfig.
-        path: of the weight; there it starts with the checkpoint's values.
+        path: of a weight that within `build_filled` starts with the checkpoint's values instead.
     """
     filling = _filling.get()
     if filling is None:
@@ -28,11 +28,11 @@ def kernel_initializer(config, path=None):
 
 
 def build_filled(build, checkpoint, except_for=(), report=False):
-    """The model that `build()` gives, filled from a checkpoint; see `checkpoints.load`.
+    """Builds a model with `build()` and fills it from a checkpoint; see `checkpoints.load`.
 
-    It is built of zeros, since drawing a hundred million random numbers takes longer than reading them. The token
-    embedding alone is read at once: were it there twice beside the other weights, memory would peak at 1.7 times their
-    size.
+    It is built with zeros, since drawing a hundred million random numbers takes longer than reading them. Only the
+    token embedding is read while the model is built: if it were in memory twice beside the other weights, memory would
+    peak at 1.7 times their size.
     """
     filled = set()
     token = _filling.set((checkpoint, filled))
@@ -45,7 +45,7 @@ def build_filled(build, checkpoint, except_for=(), report=False):
 
 
 class StoredValues(keras.initializers.TruncatedNormal):
-    """A checkpoint's values; where the layer's description travels on without the checkpoint, a truncated normal."""
+    """A checkpoint's values; a truncated normal where the layer is built from its configuration alone."""
 
     def __init__(self, stddev, checkpoint=None, path=None, **kwargs):
         super().__init__(stddev=stddev, **kwargs)

@@ -1,17 +1,17 @@
-"""Methods of `keras.Model` that need help with a BERT: its own `export`, and `quantize`."""
+"""Methods of `keras.Model` that are adapted to BERT: `export` and `quantize`."""
 
 import keras
 
 
 class KerasMethodsMixin:
-    """Quantizes weights alone unless told otherwise; where Keras cannot export, says what can."""
+    """Quantizes only the weights by default; if Keras cannot export, names an alternative."""
 
     def quantize(self, mode=None, config=None, **arguments):
-        """`keras.Model.quantize`, but by itself "int8" rounds weights and leaves activations as they are.
+        """`keras.Model.quantize`, but by default "int8" rounds only the weights, not the activations.
 
-        Keras rounds both. A few hidden states of a BERT are many times larger than the others, which then share the
-        few levels that are left: vectors of all-MiniLM-L6-v2 are off by 5.0 % of their range, by rounded weights alone
-        1.5 %, in two fifths of the time on a CPU. To round activations, too, say so in a config:
+        Keras rounds both. A few hidden states of a BERT are many times larger than the others, for which only a few
+        levels then remain: vectors of all-MiniLM-L6-v2 are off by 5.0 % of their range, with rounded weights alone by
+        1.5 %, in two fifths of the time on a CPU. To round activations, too, pass the config
         `Int8QuantizationConfig(activation_quantizer=AbsMaxQuantizer(axis=-1))`.
         """
         if mode == "int8" and is_default(config):
@@ -21,8 +21,8 @@ class KerasMethodsMixin:
     def export(self, filepath, format="tf_saved_model", **arguments):
         """`keras.Model.export`: a graph that takes token ids.
 
-        Raises: ValueError where Keras cannot write this model in this format on this backend: its SavedModel of JAX
-            and torch takes no dict of inputs of unknown length.
+        Raises: ValueError if Keras cannot write this model in this format on this backend: its SavedModel export of
+            JAX and torch does not support a dict of inputs of unknown length.
         """
         try:
             return super().export(filepath, format=format, **arguments)
@@ -38,5 +38,5 @@ class KerasMethodsMixin:
 
 
 def is_default(config):
-    """Whether a configuration of int8 is the one that Keras puts in where `quantize` is given none."""
+    """Whether an int8 configuration is the one that Keras uses when `quantize` is given none."""
     return config is None or config.get_config() == keras.quantizers.Int8QuantizationConfig().get_config()

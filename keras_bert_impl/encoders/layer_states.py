@@ -1,8 +1,8 @@
-"""What was done to single layers after a model was built: frozen, or quantized.
+"""Records which layers were frozen or quantized after a model was built.
 
-Keras writes it into the description of each layer. The models here are described by the arguments of their
-constructors, which build every layer anew: without this record a model would come back from its `.keras` file with
-everything trainable, and without room for quantized weights.
+Keras writes this into the configuration of each layer. The models here are configured by their constructors' arguments
+alone, and the constructors build every layer again: without this record, a model loaded from its `.keras` file would
+have all layers trainable and could not hold quantized weights.
 """
 
 import keras
@@ -11,7 +11,7 @@ import keras
 def layer_states(model):
     """The record for `get_config` of a model whose constructor builds its layers: a dict, empty for one just built.
 
-    A layer with LoRA is recorded as the plain layer that Keras saves: update and kernel in one.
+    A layer with LoRA is recorded as the plain layer that Keras saves: the update is merged into the kernel.
     """
     layers = [layer for layer in model._flatten_layers() if _name_of(layer, model) is not None]
     states = {
@@ -25,12 +25,12 @@ def layer_states(model):
 
 
 def restore_layer_states(model, config):
-    """Does to the layers of a model just built what `layer_states` found, if anything; before it is compiled."""
+    """Freezes and quantizes the layers of a model just built as `layer_states` recorded; call before `compile`."""
     states = config.get("layer_states")
     if states is None:
         return model
     for group in states["quantized"]:
-        keras.Model.quantize(  # as it is recorded, whatever a model's own method makes of a mode
+        keras.Model.quantize(  # not the model's own method, which changes the default of a mode
             model,
             group["mode"],
             config=keras.saving.deserialize_keras_object(group["config"]),
@@ -50,19 +50,19 @@ def restore_layer_states(model, config):
 
 
 def without_layer_states(config):
-    """The arguments of the constructor alone."""
+    """The constructor's arguments in a configuration, without the record of its layers."""
     return {name: value for name, value in config.items() if name != "layer_states"}
 
 
 def _name_of(layer, model):
-    """What a layer is called here: its path; "" for the model; None for models in it, which tell it themselves."""
+    """The name of a layer in the record: its path; "" for the model; None for models in it, which have their own."""
     if layer is model:
         return ""
     return None if isinstance(layer, keras.Model) else layer.path
 
 
 def _quantized(layers):
-    """Paths of the quantized layers, those of one mode and configuration together."""
+    """Paths of the quantized layers, grouped by mode and configuration."""
     groups = []
     for layer in layers:
         if layer.quantization_mode is not None:
@@ -79,5 +79,5 @@ def _quantized(layers):
 
 
 def _lora_kernels(layers):
-    """Paths of the kernels that LoRA froze: they and their updates are saved as one."""
+    """Paths of the kernels that LoRA froze: each is saved merged with its update."""
     return {layer._kernel.path for layer in layers if getattr(layer, "lora_enabled", False)}

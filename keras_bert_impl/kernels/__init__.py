@@ -1,1 +1,1 @@
-"""What a backend does better by an operation of its own, one operation a file."""
+"""Operations for which a backend has a faster kernel of its own, one file each."""

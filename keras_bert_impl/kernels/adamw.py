@@ -1,8 +1,8 @@
 """AdamW's update of one weight: by `keras.ops`, or by the backend's own kernel where that saves passes over memory.
 
 XLA fuses the dozen steps of the formula into one pass over weight, moments and gradient. TensorFlow without XLA and
-torch take a pass for each, and an accelerator a launch for each; both have one kernel for all of it, which differs in
-rounding alone. Backends are imported here where they compute, nowhere else.
+torch need a pass for each step, and on an accelerator a kernel launch for each; both have one kernel for the whole
+update, which differs only in rounding. Each backend is imported only in the function that uses it.
 """
 
 import typing
@@ -20,9 +20,9 @@ class Update(typing.NamedTuple):
 
     Args:
         gradient, first, second, variable: g, m, v and w.
-        step: of the update, from 1, an integer scalar.
+        step: the number of the update, from 1, an integer scalar.
         rate, keep: scalars.
-        beta_1, beta_2, epsilon: numbers; missing_i = 1 - beta_i ** step corrects that the moments began at zero.
+        beta_1, beta_2, epsilon: numbers; missing_i = 1 - beta_i ** step corrects for moments that start at zero.
     """
 
     variable: typing.Any
@@ -43,13 +43,13 @@ class Update(typing.NamedTuple):
 
 def missing(beta, step, dtype):
     """1 - beta ** step, a scalar of this type."""
-    # bfloat16 takes 0.999 for 1: a weight of that type would never move.
+    # bfloat16 rounds 0.999 to 1: a weight of that type would never change.
     exact = keras.backend.result_type(dtype, "float32")
     return ops.cast(1 - ops.power(ops.cast(beta, exact), ops.cast(step, exact)), dtype)
 
 
 def apply(update, assign):
-    """Does an Update; `assign` is the optimizer's own, (variable, value)."""
+    """Applies an Update; `assign` is the optimizer's function of (variable, value)."""
     DO.get(keras.backend.backend(), _by_ops)(update, assign)
 
 
@@ -60,7 +60,7 @@ def _by_ops(update, assign):
     assign(update.first, first)
     assign(update.second, second)
     root = ops.sqrt(update.missing(update.beta_2))
-    # The corrections are numbers: all of them go where they cost no pass over the weights.
+    # The corrections are scalars: they are applied where they cost no additional pass over the weights.
     rate = update.rate * root / update.missing(update.beta_1)
     assign(variable, variable * update.keep - rate * first / (ops.sqrt(second) + update.epsilon * root))
 
@@ -87,7 +87,7 @@ def _by_tensorflow(update, assign):
         lr=update.rate,
         beta1=update.beta_1,
         beta2=update.beta_2,
-        epsilon=update.epsilon * tf.sqrt(missing_2),  # the kernel's stands beside the uncorrected second moment
+        epsilon=update.epsilon * tf.sqrt(missing_2),  # the kernel adds it to the uncorrected second moment's root
         grad=update.gradient,
     )
 
@@ -97,7 +97,7 @@ def _by_torch(update, assign):
     from torch.optim.adamw import adamw
 
     variable, first, second = (each.value for each in (update.variable, update.first, update.second))
-    step = ops.cast(update.step - 1, "float32").clone()  # the kernel counts on
+    step = ops.cast(update.step - 1, "float32").clone()  # the kernel adds 1
     with torch.no_grad():
         variable.mul_(update.keep)
         adamw(

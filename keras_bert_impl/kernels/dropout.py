@@ -1,9 +1,9 @@
-"""Dropout of one array: Keras' own, or sixteen random bits a unit where a backend is faster with them."""
+"""Dropout of one array: Keras' own, or with sixteen random bits per unit on backends where that is faster."""
 
 import keras
 from keras import ops
 
-CHOICES = 1 << 16  # of a unit: sixteen random bits; the share that is dropped is the rate to 1 / 131,072
+CHOICES = 1 << 16  # values of a unit's sixteen random bits; the share dropped is the rate to within 1 / 131,072
 
 
 def drop(inputs, rate, seed):
@@ -12,12 +12,12 @@ def drop(inputs, rate, seed):
 
 
 def drop_by_keras(inputs, rate, seed):
-    """The plain form. TensorFlow keeps it: with sixteen bits XLA draws them anew for each use."""
+    """The plain form. TensorFlow keeps it: with sixteen bits, XLA draws them again for each use."""
     return keras.random.dropout(inputs, rate, seed=seed)
 
 
 def dropped_choices(rate):
-    """Of the CHOICES how many drop a unit; never all."""
+    """How many of the CHOICES drop a unit; never all."""
     return min(round(rate * CHOICES), CHOICES - 1)
 
 
@@ -32,7 +32,7 @@ def _drop_in_torch(inputs, rate, seed):
     import torch
 
     if inputs.device.type != "cpu" or seed._initial_seed is not None:
-        return keras.random.dropout(inputs, rate, seed=seed)  # one kernel; or numbers of the generator's own
+        return keras.random.dropout(inputs, rate, seed=seed)  # one kernel on a GPU; the given seed's numbers otherwise
     count = inputs.numel()
     words = torch.randint(-(1 << 63), (1 << 63) - 1, ((count + 3) // 4,), dtype=torch.int64)  # four units a word
     bits = words.view(torch.int16)[:count].view(inputs.shape)

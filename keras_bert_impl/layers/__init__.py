@@ -1,4 +1,4 @@
-"""Keras layers that BERT is made of, one a file; `keras.ops` only."""
+"""The Keras layers of a BERT, one file each; they use `keras.ops` only."""
 
 from keras_bert_impl.layers.attention_mask import AttentionMask
 from keras_bert_impl.layers.dropout import Dropout

@@ -1,4 +1,4 @@
-"""Who may attend to whom."""
+"""Which tokens may attend to which."""
 
 import keras
 from keras import ops
@@ -6,7 +6,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class AttentionMask(keras.layers.Layer):
-    """The attention mask of a batch, made once and used by every block.
+    """The attention mask of a batch, computed once and used by every block.
 
     Every token sees every token that is not padding; in packed rows, only those of its own sequence.
 

@@ -1,4 +1,4 @@
-"""Dropout that differs from replica to replica, and spends few random bits where those cost time."""
+"""Dropout that differs between replicas, and uses fewer random bits where they cost time."""
 
 import keras
 from keras import ops
@@ -11,19 +11,20 @@ from keras_bert_impl.kernels.dropout import drop
 class Dropout(keras.layers.Dropout):
     """`keras.layers.Dropout` (Srivastava et al. 2014) with the replica's number in the seed, and fewer random bits.
 
-    The generator has the same state on all replicas of a `tf.distribute` strategy, where Keras' own would drop the same
-    units of each part of a batch. And on torch and a CPU, where Keras' dropout is a tenth of a training step of rows of
-    128 tokens and more of longer ones, and on JAX a unit has sixteen random bits, not 64 or 32. (TensorFlow keeps its
-    own: with sixteen XLA draws them anew for each use, and a step takes twice as long.)
+    The generator has the same state on all replicas of a `tf.distribute` strategy, so that Keras' own dropout would
+    drop the same units in each part of a batch. On torch on a CPU, where Keras' dropout takes a tenth of a training
+    step with rows of 128 tokens and more with longer ones, and on JAX, sixteen random bits are drawn for a unit instead
+    of 64 or 32. (TensorFlow keeps Keras' dropout: with sixteen bits, XLA draws them again for each use, and a step
+    takes twice as long.)
 
     Args:
         rate: share of the units to drop, from 0 to less than 1.
         seed: of the generator.
-        noise_shape: of the mask, 1 along the axes whose units are dropped together; None means that of the input. Then
-            Keras' own dropout computes.
+        noise_shape: shape of the mask, 1 along the axes whose units are dropped together; None means that of the input.
+            If it is given, Keras' own dropout is used.
 
-    Input:  any shape. Output: the same, in training with units dropped and the others divided by 1 - rate.
-    Raises: ValueError for another rate.
+    Input:  any shape. Output: the same shape; in training, units are dropped and the others divided by 1 - rate.
+    Raises: ValueError for a rate outside this range.
     """
 
     def __init__(self, rate, seed=None, noise_shape=None, **kwargs):
@@ -41,11 +42,11 @@ class Dropout(keras.layers.Dropout):
 
 
 class SeedOfReplica(keras.random.SeedGenerator):
-    """Another generator's next seed, moved by the number of the replica; without a state of its own."""
+    """Another generator's next seed, shifted by the number of the replica; it has no state of its own."""
 
     def __init__(self, generator):  # without super(), which would make a variable
         self.generator = generator
-        # By which Keras tells on torch whether torch's own dropout will do.
+        # On torch, Keras decides by this whether torch's own dropout can be used.
         self._initial_seed = generator._initial_seed
 
     def next(self, ordered=True):

@@ -1,4 +1,4 @@
-"""The vectors that stand at given positions."""
+"""Gathers the vectors at given positions."""
 
 import keras
 from keras import ops
@@ -8,8 +8,8 @@ from keras import ops
 class GatherPositions(keras.layers.Layer):
     """Picks vectors by a product with one-hot rows, as exact as indexing.
 
-    For BERT's few positions that costs under 2 % of the vocabulary product, its gradient is a product too, and on a
-    device mesh it stays within a row's own device.
+    For BERT's few masked positions this costs less than 2 % of the product with the vocabulary, its gradient is a
+    product, too, and on a device mesh every row stays on its own device.
 
     Input:  sequence_output (batch, length, width); positions (batch, count), int.
     Output: (batch, count, width).

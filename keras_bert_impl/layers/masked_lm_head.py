@@ -1,4 +1,4 @@
-"""The masked language model's output."""
+"""The output head of the masked language model."""
 
 import keras
 from keras import ops
@@ -12,8 +12,8 @@ class MaskedLMHead(keras.layers.Layer):
     """Scores every word of the vocabulary at the masked positions (Devlin et al. 2019, section 3.1, task 1).
 
     Only the masked positions are gathered and transformed (dense, activation, norm): the product with the
-    vocabulary is the largest of the model, and 85 % of the positions have no label. The product uses the token
-    embedding's own table, transposed, plus a bias of its own, as Google's code.
+    vocabulary is the largest of the model, and 85 % of the positions have no label. As in Google's code, the product
+    uses the token embedding's own table, transposed, and the head adds a bias.
 
     Args:
         token_embedding: the encoder's `keras.layers.ReversibleEmbedding`; its table is shared, not copied.
@@ -64,9 +64,9 @@ class MaskedLMHead(keras.layers.Layer):
     def _products_with_words(self, rows):
         """(rows, width) to (rows, vocabulary)."""
         if self.token_embedding.quantization_mode is not None:
-            return self.token_embedding(rows, reverse=True)  # which knows the scales of its integers
-        # Row by row of the table, without its transpose, which TensorFlow would make, and that of its gradient: a tenth
-        # of a training step of a small model.
+            return self.token_embedding(rows, reverse=True)  # it knows the scales of its integers
+        # A product with the rows of the table: TensorFlow would copy its transpose, and that of its gradient, which
+        # takes a tenth of a training step of a small model.
         table = ops.cast(self.token_embedding.embeddings, self.compute_dtype)  # (vocabulary, width)
         return ops.einsum("rw,vw->rv", rows, table)
 

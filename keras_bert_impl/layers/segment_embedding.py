@@ -29,8 +29,8 @@ class SegmentEmbedding(keras.layers.Layer):
         )
 
     def call(self, segment_ids):
-        # A product with one-hot rows, as Google's code: its gradient is a product too, where that of a gather
-        # would add every token of the batch into two rows one after the other.
+        # A product with one-hot rows, as in Google's code: its gradient is a product, too, while that of a gather
+        # would add every token of the batch into two rows, one after the other.
         one_hot = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)  # (batch, length, segments)
         return ops.matmul(one_hot, self.table)
 

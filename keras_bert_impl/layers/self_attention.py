@@ -14,12 +14,12 @@ MASKED_LOGIT = -1e9  # finite, so that a row without any visible key gives a uni
 class MultiHeadSelfAttention(keras.layers.Layer):
     """Scaled dot-product self-attention in several heads (Vaswani et al. 2017, section 3.2).
 
-    Query, key and value come from one matrix product. Where no dropout acts on the attention probabilities and
-    nobody asks for them, Keras' fused attention computes the result (flash attention where the backend has it);
-    otherwise the probabilities are formed, in float32.
+    Query, key and value come from one matrix product. Without dropout on the attention probabilities, and if they are
+    not to be returned, Keras' fused attention computes the result (flash attention if the backend has it); otherwise
+    the probabilities are computed in float32.
 
     Args:
-        num_heads: heads; divides the width of the input.
+        num_heads: the number of heads, which must divide the width of the input.
         dropout_rate: dropout on the attention probabilities. BERT: 0.1.
         initializer: of the two kernels.
         seed: of the dropout.
@@ -57,8 +57,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
     def call(self, inputs, attention_mask=None, training=False, return_probabilities=False):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
         head_width = width // self.num_heads
-        # Split before the heads are formed: the gradient of a split is one concatenation, that of three slices three
-        # arrays of zeros to be added up.
+        # Split before the heads are formed: the gradient of a split is one concatenation, that of three slices a sum of
+        # three arrays padded with zeros.
         parts = ops.split(self.query_key_value(inputs), 3, axis=-1)  # 3 of (batch, length, width)
         query, key, value = (ops.reshape(part, (-1, length, self.num_heads, head_width)) for part in parts)
         if return_probabilities or (training and self.dropout_rate > 0):

@@ -14,19 +14,19 @@ from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
 class TransformerEncoderBlock(keras.layers.Layer):
     """Self-attention and feed-forward, each followed by dropout, residual sum and normalization.
 
-    The norm stands after the sum (post-norm), as in Vaswani et al. 2017, figure 1, and in BERT.
+    The norm follows the sum (post-norm), as in Vaswani et al. 2017, figure 1, and in BERT.
 
     Args:
-        num_heads: attention heads; divides the width of the input.
+        num_heads: the number of attention heads, which must divide the width of the input.
         intermediate_size: inner width of the feed-forward layer. BERT: 4 * width.
         activation: a name in `kernels.gelu.ACTIVATIONS`.
         dropout_rate: dropout after attention and after feed-forward. BERT: 0.1.
         attention_dropout_rate: dropout on the attention probabilities. BERT: 0.1.
         layer_norm_epsilon: 1e-12 in Google's code.
         initializer: of all kernels. BERT: truncated normal of standard deviation 0.02.
-        rematerialize: whether training computes the block a second time for its gradients, rather than keep what it
-            computed (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more work, and a
-            fraction of the memory. Attention probabilities are then not to be had.
+        rematerialize: whether training computes the block a second time for its gradients, instead of keeping its
+            activations (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more work, and a
+            fraction of the memory. Attention probabilities are then not available.
 
     Input:  (batch, length, width); `attention_mask` as MultiHeadSelfAttention takes it.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
@@ -91,11 +91,11 @@ class TransformerEncoderBlock(keras.layers.Layer):
     def _rematerialized(self, inputs, attention_mask):
         dropouts = [self.attention.dropout, self.attention_dropout, self.output_dropout]
         dropouts = [layer for layer in dropouts if layer.rate]
-        # Drawn here: a generator used inside would draw again when the block is computed again, other masks and hence
-        # wrong gradients, and JAX could not carry its state out.
+        # Seeds are drawn here: a generator used inside would draw again when the block is computed again, which gives
+        # other masks and hence wrong gradients, and JAX could not return its state.
         seeds = [DrawnSeed(layer.seed_generator) for layer in dropouts]
 
-        # Mask and seeds from outside: TensorFlow looks for the gradient of each argument, and booleans have none.
+        # Mask and seeds are not arguments: TensorFlow looks for the gradient of each argument, and booleans have none.
         def transform(inputs):
             with fixed_seeds(dropouts, seeds):
                 return self._transform(inputs, attention_mask, training=True)
@@ -132,11 +132,11 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
 
 class DrawnSeed(keras.random.SeedGenerator):
-    """The next seed of a generator, again and again, without a state of its own."""
+    """Draws the next seed of a generator once and always returns it; it has no state of its own."""
 
     def __init__(self, generator):  # without super(), which would make a variable
         self.drawn = generator.next()
-        # By which Keras tells on torch whether torch's own dropout will do.
+        # On torch, Keras decides by this whether torch's own dropout can be used.
         self._initial_seed = generator._initial_seed
 
     def next(self, ordered=True):
@@ -145,11 +145,11 @@ class DrawnSeed(keras.random.SeedGenerator):
 
 @contextlib.contextmanager
 def fixed_seeds(dropouts, seeds):
-    """Dropout layers with these seeds instead of their generators."""
+    """Within this context, dropout layers use these seeds instead of their generators."""
     generators = [layer.seed_generator for layer in dropouts]
     try:
         for layer, seed in zip(dropouts, seeds, strict=True):
-            # Past Keras' setter, which would track the seed as a part of the layer.
+            # Bypasses Keras' setter, which would track the seed as a part of the layer.
             object.__setattr__(layer, "seed_generator", seed)
         yield
     finally:

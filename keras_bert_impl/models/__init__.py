@@ -1,4 +1,4 @@
-"""BERT models, functional, one a file."""
+"""BERT models, all functional, one file each."""
 
 from keras_bert_impl.models.feature_tagger import FeatureTagger
 from keras_bert_impl.models.masked_lm import MaskedLM

@@ -1,4 +1,4 @@
-"""A class for every token from a frozen encoder's layers: the feature-based approach."""
+"""Classifies every token by the vectors of a frozen encoder: the feature-based approach."""
 
 import pathlib
 
@@ -15,7 +15,7 @@ from keras_bert_impl.models.pretrained import (
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.token_classifier import rule_of_token_classes
 
-# The rows of Devlin et al. 2019, table 7: layers, counted from the embeddings, 0, or from the end; how they become one.
+# The rows of Devlin et al. 2019, table 7: layers, counted from 0 (embeddings) or from the end, and their combination.
 FEATURES = {
     "embeddings": ([0], "concatenate"),
     "second_to_last": ([-2], "concatenate"),
@@ -28,18 +28,18 @@ FEATURES = {
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
-    """Vectors of a frozen encoder into a two-layer BiLSTM before the classifier (Devlin et al. 2019, section 5.3).
+    """A two-layer BiLSTM and a classifier over the vectors of a frozen encoder (Devlin et al. 2019, section 5.3).
 
     Args:
-        encoder: a BertEncoder, or another family's; it is frozen, and its dropout is idle.
+        encoder: a BertEncoder, or another family's; it is frozen, and its dropout is off.
         num_classes: columns of the output.
         features: a key of FEATURES. Weights of a sum are learnt, as in ELMo, and start equal.
         units: of each direction of each LSTM; 768 in the paper.
-        tokenizer, sequence_length, class_names: as of TokenClassifier.
+        tokenizer, sequence_length, class_names: as in TokenClassifier.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: logits (batch, length, num_classes), float32; labels as of TokenClassifier.
-    Raises: ValueError for unknown features, or as TokenClassifier.
+    Output: logits (batch, length, num_classes), float32; labels as in TokenClassifier.
+    Raises: ValueError for unknown features, and as TokenClassifier does.
     """
 
     head_arguments = ("num_classes", "features", "units", "class_names")
@@ -88,7 +88,7 @@ class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
     def save_pretrained(self, directory):
         """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.
 
-        Of several processes one writes.
+        Only one of several processes writes.
         """
         if not is_chief():
             return
@@ -100,12 +100,12 @@ class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
 
     @classmethod
     def from_pretrained(cls, path):
-        """What `save_pretrained` wrote."""
+        """Loads the model that `save_pretrained` wrote."""
         return keras.saving.load_model(pathlib.Path(path) / "model.keras", compile=False)
 
 
 class FrozenStates(keras.layers.Layer):
-    """Output of an encoder's embeddings and of each block, without dropout even while what is above trains.
+    """Outputs of an encoder's embeddings and of each block, without dropout even while the layers above are trained.
 
     Input:  dict of the encoder's inputs.
     Output: list of (batch, length, hidden_size), layers + 1 of them.
@@ -146,7 +146,7 @@ class LayerWeights(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class IsToken(keras.layers.Layer):
-    """Whether a position holds a token, bool (batch, length), of padding_mask; LSTMs keep their state elsewhere."""
+    """padding_mask as bool, (batch, length): True for tokens; at other positions LSTMs keep their state."""
 
     def call(self, padding_mask):
         return ops.not_equal(padding_mask, 0)

@@ -1,6 +1,6 @@
-"""Labels and sample weights as arrays, checked before training: what is wrong is named, on every backend alike.
+"""Labels and sample weights as arrays, checked before training, with the same errors on every backend.
 
-Without this a class beyond the last costs nothing on JAX, is not a number on a TensorFlow GPU and ends a torch process.
+Without this, a label beyond the last class adds no loss on JAX, gives NaN on a TensorFlow GPU and aborts torch.
 """
 
 import typing
@@ -13,10 +13,10 @@ from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 
 
 class LabelRule(typing.NamedTuple):
-    """What the labels of a model are.
+    """The labels that a model expects.
 
     Args:
-        shape: of all labels.
+        shape: of all labels together.
         limit: labels are whole numbers from 0 to below this, one limit for all or an array that broadcasts to `shape`;
             None: any finite numbers.
         meaning: of one label, for messages.
@@ -30,13 +30,13 @@ class LabelRule(typing.NamedTuple):
 
 
 class RowSizes(typing.NamedTuple):
-    """The rows that labels are checked against.
+    """The sizes of the rows that labels are checked against.
 
     Args:
-        tokens: up to the last token of each example, (examples,), or (examples, choices).
-        width: positions of a row; of texts, which are padded batch by batch, of the longest.
-        choices, predictions: of an example, where a model has them.
-        room: tokens that a text is cut to; None for rows of ids.
+        tokens: the number of tokens of each example, up to its last one, (examples,) or (examples, choices).
+        width: positions of a row; for texts, which are padded batch by batch, those of the longest.
+        choices, predictions: their number in an example, for models that have them.
+        room: the number of tokens that texts are cut to; None for rows of ids.
     """
 
     tokens: np.ndarray
@@ -55,7 +55,7 @@ def sizes_of_texts(rows, sequence_length):
 
 
 def sizes_of_arrays(inputs):
-    """The RowSizes of a model's input arrays; None for what is not a dict of them."""
+    """The RowSizes of a model's input arrays; None if the inputs are not a dict of arrays."""
     if not isinstance(inputs, dict) or "padding_mask" not in inputs:
         return None
     mask = to_array(inputs["padding_mask"], "padding_mask") != 0
@@ -67,14 +67,14 @@ def sizes_of_arrays(inputs):
 
 
 def takes_class_numbers(loss):
-    """Whether a loss that `compile` was given wants whole numbers as labels, as those that models come with."""
+    """Whether a loss given to `compile` takes class numbers as labels, as the models' default losses do."""
     kinds = WeightedCrossEntropy, keras.losses.SparseCategoricalCrossentropy
     named = "sparse_categorical_crossentropy", keras.losses.sparse_categorical_crossentropy
     return isinstance(loss, kinds) or any(loss is one or loss == one for one in named)
 
 
 def ignored_labels(loss):
-    """The labels that a loss leaves out, as a tuple."""
+    """The labels that a loss ignores, as a tuple."""
     ignored = getattr(loss, "ignore_class", None)
     return tuple(ignored) if isinstance(ignored, list | tuple) else () if ignored is None else (ignored,)
 
@@ -84,12 +84,12 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
 
     Args:
         labels: an array, a list or tuple of numbers, or of lists of them.
-        weights: the same, one a label or one a row; or None.
-        rule: a LabelRule; None checks how many they are, and nothing else.
+        weights: the same, one for each label or one for each row; or None.
+        rule: a LabelRule; None checks only the number of labels.
         sizes: RowSizes.
-        ignored: labels that the loss leaves out.
+        ignored: labels that the loss ignores.
 
-    Raises: ValueError naming the first label that is wrong, what was wanted, and what to do.
+    Raises: ValueError naming the first label that is wrong, what was expected, and what to do.
     """
     if rule is not None and rule.per_token and sizes.room is not None:
         return _labels_of_text_tokens(labels, weights, rule, sizes, ignored)
@@ -101,19 +101,19 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
 
 
 def to_array(values, name):
-    """`values`, an array of any library or lists of numbers, as a NumPy array. Raises ValueError naming what is no
-    number."""
+    """`values`, an array of any library or lists of numbers, as a NumPy array. Raises ValueError naming the first value
+    that is not a number."""
     if keras.ops.is_tensor(values):
         return keras.ops.convert_to_numpy(values)
     try:
         array = np.asarray(values)
     except ValueError:  # lists of different lengths
-        raise ValueError(f"{name} are lists of different lengths: all rows need equally many.") from None
+        raise ValueError(f"{name} are lists of different lengths: all rows need the same number.") from None
     if array.dtype.kind not in "biuf":
         found = [(place, value) for place, value in np.ndenumerate(array) if not isinstance(value, int | float)]
         place, value = (str(list(found[0][0])), found[0][1]) if found else ("", values)
         raise ValueError(
-            f"{name}{place} is {str(value)[:60]!r}, not a number; of a class, give its place among the classes."
+            f"{name}{place} is {str(value)[:60]!r}, not a number; give a class by its index among the classes."
         )
     return array
 
@@ -131,9 +131,9 @@ def _checked_numbers(labels, rule, ignored):
     if labels.shape != rule.shape:
         remedy = ""
         if len(labels.shape) == len(rule.shape) + 1 and rule.limit is not None:
-            remedy = " Of one-hot labels take argmax(axis=-1), or compile with a loss that wants them."
+            remedy = " Convert one-hot labels with argmax(axis=-1), or compile with a loss that takes them."
         raise ValueError(
-            f"labels have shape {labels.shape}, wanted {rule.shape}. Each label is {rule.meaning}.{remedy}"
+            f"labels have shape {labels.shape}, expected {rule.shape}. Each label is {rule.meaning}.{remedy}"
         )
     if rule.limit is None:
         _refuse(labels, ~np.isfinite(labels), "not a finite number", rule)
@@ -162,9 +162,9 @@ def _refuse_no_label(labels, is_missing, rule):
         return
     count, place = int(is_missing.sum()), tuple(np.argwhere(is_missing)[0])
     remedy = (
-        f"Compile with keras_bert_impl.losses.WeightedCrossEntropy(ignore_class={NO_LABEL}), which leaves them out."
+        f"Compile with keras_bert_impl.losses.WeightedCrossEntropy(ignore_class={NO_LABEL}), which ignores them."
         if rule.per_token
-        else "Leave these rows out: they have nothing to teach, and cannot be scored."
+        else "Leave these rows out: a model can neither be trained nor be scored on them."
     )
     where = "".join(f"[{index}]" for index in place)
     raise ValueError(
@@ -183,19 +183,19 @@ def _checked_weights(weights, labels):
         weights = weights[:, 0]
     if weights.shape not in ((len(labels),), labels.shape):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}, wanted ({len(labels)},), one a row"
-            + (f", or {labels.shape}, one a label." if labels.ndim > 1 else ".")
+            f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each row"
+            + (f", or {labels.shape}, one for each label." if labels.ndim > 1 else ".")
         )
     return weights.astype("float32")
 
 
 def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
-    """The same, of a label for each token of a text: lists as long as the rows, or an array at least so wide."""
+    """As `checked_labels`, for a label per token of a text: lists as long as the rows, or an array at least as wide."""
     is_per_label = weights is not None and np.ndim(weights[0]) > 0
     if not ignored and not is_per_label:
         raise ValueError(
             "The loss counts the labels of padding. Compile with keras_bert_impl.losses.WeightedCrossEntropy("
-            f"ignore_class={NO_LABEL}), which leaves out -1 and -100, or give sample_weight one for each label."
+            f"ignore_class={NO_LABEL}), which ignores -1 and -100, or give a sample_weight for each label."
         )
     padding = ignored[0] if ignored else 0
     labels = _rows_of_numbers(labels, "labels", sizes, padding)
@@ -212,19 +212,19 @@ def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
 
 
 def _refuse_behind_the_text(labels, counts, sizes):
-    """Raises ValueError for labels behind the last token of a text: they belong to other tokens than ours."""
-    # Of a text that was cut the labels may go on.
+    """Raises ValueError for labels after the last token of a text: they were made for another tokenization."""
+    # A text that was cut may have more labels.
     behind = (np.arange(labels.shape[1]) >= sizes.tokens[:, None]) & (sizes.tokens < sizes.room)[:, None] & counts
     if behind.any():
         row, token = np.argwhere(behind)[0]
         raise ValueError(
             f"labels[{row}][{token}] is {labels[row, token]}, but text {row} has {sizes.tokens[row]} tokens with [CLS] "
-            "and [SEP]: wanted is one label for each of them, and -1 behind them."
+            "and [SEP]: expected one label for each of them, and -1 after them."
         )
 
 
 def _rows_of_numbers(values, name, sizes, padding):
-    """Lists of numbers, one a text, as an array (texts, longest)."""
+    """Lists of numbers, one list for each text, as an array (texts, longest)."""
     if isinstance(values, np.ndarray) and values.ndim == 2 and len(values) == len(sizes.tokens):
         if values.shape[1] >= sizes.tokens.max(initial=0):
             return to_array(values, name)
@@ -235,7 +235,7 @@ def _rows_of_numbers(values, name, sizes, padding):
         if row.ndim != 1 or len(row) < tokens:
             found = f"is one number, {row}" if row.ndim == 0 else f"has shape {row.shape}"
             raise ValueError(
-                f"{name}[{place}] {found}, but text {place} has {tokens} tokens with [CLS] and [SEP]: wanted is one "
+                f"{name}[{place}] {found}, but text {place} has {tokens} tokens with [CLS] and [SEP]: expected one "
                 "number for each of them."
             )
     array = np.full((len(rows), max(map(len, rows))), padding, np.result_type(*rows))

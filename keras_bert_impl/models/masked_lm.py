@@ -27,11 +27,11 @@ class FilledMask(typing.NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
-    """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled as it comes,
+    """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled by default
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 
-    `fit(texts)` masks the texts itself, anew in every epoch, `evaluate(texts)` always alike; `predict(texts)` and
-    `fill_mask` expect `[MASK]` in the texts.
+    `fit(texts)` masks the texts itself, differently in every epoch, `evaluate(texts)` always in the same way;
+    `predict(texts)` and `fill_mask` expect `[MASK]` in the texts.
 
     Args:
         encoder: a BertEncoder, or another family's; the head continues its graph and shares its token embedding.
@@ -60,8 +60,8 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         inputs = {**encoder.input, "mask_positions": mask_positions}
         super().__init__(inputs=inputs, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
-        # Not tracked as a layer: the graph above holds the encoder's layers, all but the pooler, which no output of
-        # this model uses, so that it is not a weight of it and gets no gradient. Hugging Face leaves it out, too.
+        # Not tracked as a layer: the graph above already holds the encoder's layers except the pooler. No output of
+        # this model uses the pooler, so it must not be among its weights. Hugging Face leaves it out, too.
         object.__setattr__(self, "encoder", encoder)
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, config)
@@ -69,7 +69,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         self.random = np.random.default_rng(seed)
         self.compile(
             optimizer=BertAdamW(5e-5),
-            # Over the tokens predicted; Keras' default would divide by the padding, too.
+            # The mean over the predicted tokens; Keras' default would count the padding, too.
             loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
             weighted_metrics=[LabelledAccuracy()],
         )
@@ -83,14 +83,14 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     def rows(self, texts, pad_to=None):
         """The input arrays of texts in which `[MASK]` stands for a masked word."""
         tokenizer, texts = self._require_tokenizer(), to_strings(texts)
-        # The special tokens come back with packing.
+        # Packing adds the special tokens again.
         ids = [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
         for text, row in zip(texts, ids, strict=True):
             if tokenizer.mask_id not in row:
                 raise ValueError(f"There is no [MASK] in the text {text[:60]!r}: write [MASK] for the word to guess.")
             if len(row) + 2 > self.sequence_length:
                 raise ValueError(
-                    f"The text {text[:60]!r}... has {len(row) + 2} tokens, the model takes {self.sequence_length}."
+                    f"The text {text[:60]!r}... has {len(row) + 2} tokens, but the model takes {self.sequence_length}."
                 )
         rows = pack_rows(tokenizer, ids, None, self.sequence_length, pad_to)
         places = [np.flatnonzero(row == tokenizer.mask_id) for row in rows["token_ids"]]
@@ -100,30 +100,30 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         return rows
 
     def fill_mask(self, text, k=5):
-        """The k likeliest words for every `[MASK]` of a text.
+        """The k most likely words for every `[MASK]` of a text.
 
         Args:
-            text: one, or a list of them.
+            text: a text, or a list of texts.
             k: words for each mask.
 
-        Returns: a list with an entry for each mask: a list of k FilledMask, the likeliest first. Of a list of texts, a
-            list of that for each.
+        Returns: a list with an entry for each mask: a list of k FilledMask, the most likely first. For a list of texts,
+            a list of such lists.
         Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes, or k is not from 1 to the
             size of the vocabulary.
         """
         if not 1 <= k <= self._require_tokenizer().vocabulary_size:
-            raise ValueError(f"k is {k}: ask for 1 to {self.tokenizer.vocabulary_size} words, all of the vocabulary.")
+            raise ValueError(f"k is {k}, expected 1 to {self.tokenizer.vocabulary_size}, the size of the vocabulary.")
         is_one = isinstance(text, str)
         rows = self.rows([text] if is_one else text)
         filled = [self._guesses(logits, k) for logits in super().predict(rows, verbose=0)]
-        # Texts with fewer masks than another were padded.
+        # Texts with fewer masks than others were padded.
         counts = (rows["token_ids"] == self.tokenizer.mask_id).sum(axis=1)
         filled = [guesses[:count] for guesses, count in zip(filled, counts, strict=True)]
         return filled[0] if is_one else filled
 
     def _guesses(self, logits, k):
-        """The k likeliest words of each row of logits, (masks, vocabulary)."""
-        # An embedding may have more rows than the tokenizer words, to make it a multiple of 8: those are no guesses.
+        """The k most likely words of each row of logits, (masks, vocabulary)."""
+        # An embedding may have more rows than the tokenizer has words, such as a multiple of 8: these are not guessed.
         words = keras.ops.softmax(keras.ops.convert_to_tensor(logits))[:, : self.tokenizer.vocabulary_size]
         probabilities, ids = map(keras.ops.convert_to_numpy, keras.ops.top_k(words, k))
         return [
@@ -137,12 +137,12 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         return super()._rows_of(texts)
 
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
-        """Batches that are masked when they are asked for."""
+        """Batches that are masked when they are requested."""
         self._refuse_labels(labels, weights)
         return MaskedTexts(self._text_rows(texts, 5).first, batch_size or 32, self._mask_ids, self.seed, shuffle)
 
     def _test_data(self, texts, labels, weights, batch_size):
-        """All texts, with masks that depend on the model's seed alone."""
+        """All texts, with masks that depend only on the model's seed."""
         self._refuse_labels(labels, weights)
         return mask_rows(self._packed(self._text_rows(texts, 5)), self.tokenizer, np.random.default_rng(self.seed))
 
@@ -158,14 +158,14 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         return mask_rows(rows, self.tokenizer, self.random)
 
     def _convert_batch(self, texts):
-        """One element of a dataset of texts, masked, and how many of its texts were cut, of how many."""
+        """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
         rows = self._text_rows(texts, stacklevel=None)
-        # All of one length: Keras takes the shapes of the first batches for those of all.
+        # All of the same length: Keras expects the shapes of the first batches in all others.
         return self._mask_ids(rows.first, self.sequence_length), (rows.num_cut, len(rows))
 
 
 class MaskedTexts(keras.utils.PyDataset):
-    """Batches of tokenized texts, each masked when it is asked for, all of one length.
+    """Batches of tokenized texts, each masked when it is requested, all of the same length.
 
     Args:
         ids: for each text the list of its ids, without special tokens.

@@ -19,13 +19,13 @@ from keras_bert_impl.optimization import BertAdamW
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
-    """A score for each choice, one vector over the pooled first token of text and choice, as for SWAG (Devlin et al.
-    2019, section 4.4). Compiled as it comes, with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
+    """A score for each choice, by a dense layer over the pooled first token of text and choice, as for SWAG (Devlin et
+    al. 2019, section 4.4). Compiled by default with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
 
     Args:
         encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate`, `predict` and `rows` take a pair: texts, and for
-            each the list of its choices, equally many for all.
+            each the list of its choices, the same number for all.
         sequence_length: text and choice are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
 
@@ -62,7 +62,7 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
         return is_text_input(x) or has_choices(x)
 
     def _rows_of(self, texts):
-        """Raises: ValueError if the texts do not all have equally many choices, naming the first that has not."""
+        """Raises: ValueError if not all texts have the same number of choices, naming the first that differs."""
         if not has_choices(texts):
             raise ValueError("A multiple-choice model takes a pair: texts, and for each the list of its choices.")
         first, choices = texts
@@ -70,7 +70,10 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
             raise ValueError(f"{len(first)} texts but {len(choices)} lists of choices: every text needs one.")
         for index, endings in enumerate(choices):
             if len(endings) != len(choices[0]):
-                raise ValueError(f"text {index} has {len(endings)} choices, text 0 has {len(choices[0])}.")
+                raise ValueError(
+                    f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: all texts need the "
+                    "same number."
+                )
         repeated = [text for text, endings in zip(first, choices, strict=True) for _ in endings]
         flat = [ending for endings in choices for ending in endings]
         return Rows.from_texts(
@@ -104,7 +107,7 @@ class FlattenChoices(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class UnflattenChoices(keras.layers.Layer):
-    """(batch * choices, 1) to (batch, choices), the choices of the second input."""
+    """(batch * choices, 1) to (batch, choices); the second input gives the number of choices."""
 
     def call(self, scores, array):
         return ops.reshape(scores, (-1, ops.shape(array)[1]))

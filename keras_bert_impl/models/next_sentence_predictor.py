@@ -10,16 +10,16 @@ from keras_bert_impl.optimization import BertAdamW
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
-    """The next-sentence head of pre-training alone (Devlin et al. 2019, section 3.1, task 2). Compiled as it comes,
+    """The next-sentence head of pre-training alone (Devlin et al. 2019, section 3.1, task 2). Compiled by default
     with AdamW at 5e-5, cross-entropy and accuracy.
 
     Args:
         encoder: a BertEncoder, or another family's.
-        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take pairs of lists of texts.
+        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take a pair of lists of texts.
         sequence_length: pairs are cut to this many tokens; None means the encoder's `max_length`.
 
     Input:  dict of the encoder's inputs, or (first texts, second texts).
-    Output: logits (batch, 2), float32; labels and columns are 0 for IsNext, 1 for a random text, as Google's.
+    Output: logits (batch, 2), float32; labels and columns are 0 for IsNext, 1 for a random text, as in Google's code.
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 

@@ -1,4 +1,4 @@
-"""Describing, loading and saving, for the models that put a head on an encoder."""
+"""Configuration, loading and saving, for the models that put a head on an encoder."""
 
 import keras
 
@@ -17,9 +17,9 @@ SHORTEST_ROW = 3
 class PretrainedMixin(KerasMethodsMixin):
     """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
 
-    The model has the attributes `encoder`, `tokenizer` and `sequence_length`, takes them in its constructor, and names
-    in `head_arguments` the constructor's other arguments, each an attribute, too. Its dtype policy is the encoder's: by
-    that of the model Keras decides in `compile` whether the loss is scaled, as mixed_float16 needs it.
+    The model takes `encoder`, `tokenizer` and `sequence_length` in its constructor and has them as attributes;
+    `head_arguments` names the constructor's other arguments, which are attributes, too. Its dtype policy is the
+    encoder's, since Keras decides in `compile` by the model's policy whether to scale the loss, for mixed_float16.
     """
 
     head_arguments = ()
@@ -49,10 +49,10 @@ class PretrainedMixin(KerasMethodsMixin):
             path: a checkpoint directory, "hf://owner/name", or a published name.
             report: print which tensors were used, left over and newly initialised.
             arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. `dtype` and
-                `rematerialize` are the encoder's: its dtype policy, "mixed_bfloat16" to train faster, "bfloat16" to
-                predict; and whether training computes blocks twice to save memory.
+                `rematerialize` are passed to the encoder: its dtype policy, "mixed_bfloat16" to train faster or
+                "bfloat16" to predict; and whether training computes blocks twice to save memory.
 
-        Raises: ValueError saying what is wrong with the checkpoint, or what was tried to reach it.
+        Raises: ValueError if the checkpoint is damaged or cannot be reached.
         """
         checkpoint = checkpoints.open_checkpoint(path)
         return load_model(cls, checkpoint, report, **arguments)
@@ -63,7 +63,7 @@ class PretrainedMixin(KerasMethodsMixin):
 
 
 class ClassesMixin(PretrainedMixin):
-    """The same for models with `num_classes` and `class_names`: a checkpoint's classes are kept or replaced."""
+    """PretrainedMixin for models with `num_classes` and `class_names`: a checkpoint's classes are kept or replaced."""
 
     @classmethod
     def from_pretrained(cls, path, num_classes=None, report=False, **arguments):
@@ -75,8 +75,8 @@ class ClassesMixin(PretrainedMixin):
         names = checkpoint.class_names if is_for(cls, checkpoint) else None
         if names is None and num_classes is None:
             raise ValueError(
-                f"{checkpoint.source.path} holds no classifier that a {cls.__name__} could go on with: say how many "
-                "classes a new one has, for example num_classes=2."
+                f"{checkpoint.source.path} holds no classifier that a {cls.__name__} can use: give the number of "
+                "classes of a new one, for example num_classes=2."
             )
         if names is not None and num_classes in (None, len(names)):
             return load_model(cls, checkpoint, report, **{"num_classes": len(names), "class_names": names, **arguments})
@@ -84,7 +84,7 @@ class ClassesMixin(PretrainedMixin):
 
 
 def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, rematerialize=False, **arguments):
-    """Builds a model of the class over the checkpoint's encoder and fills in its weights, but those `except_for`."""
+    """Builds a model of the class over the checkpoint's encoder and loads its weights, except those of `except_for`."""
     if "tokenizer" not in arguments:
         arguments["tokenizer"] = checkpoint.tokenizer
     stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
@@ -98,9 +98,9 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
 
 
 def is_for(cls, checkpoint):
-    """Whether a checkpoint's classifier, if it has one, was trained as that of a model of this class.
+    """Whether a checkpoint's classifier, if it has one, was trained as the head of such a model.
 
-    Hugging Face calls the heads of four kinds of model `classifier`; transformers takes one for another.
+    Hugging Face calls the heads of four kinds of model `classifier`; transformers loads one in place of another.
     """
     task = checkpoints.huggingface.TASKS[checkpoints.huggingface.kind_of(cls)]
     is_other = checkpoint.task in HEADS_NAMED_CLASSIFIER and checkpoint.task != task
@@ -108,7 +108,7 @@ def is_for(cls, checkpoint):
 
 
 def checked_sequence_length(sequence_length, config):
-    """`sequence_length`, where None means all that the model takes. Raises ValueError if it takes less, or nothing."""
+    """`sequence_length`, where None means the encoder's max_length. Raises ValueError if it is larger or too small."""
     if sequence_length is None:
         return config.max_length
     if sequence_length != int(sequence_length) or sequence_length < SHORTEST_ROW:
@@ -128,7 +128,7 @@ def check_vocabulary(tokenizer, encoder):
     """Raises ValueError if the tokenizer can give ids that the encoder's embedding does not have."""
     if tokenizer is not None and tokenizer.vocabulary_size > encoder.config.vocabulary_size:
         raise ValueError(
-            f"The tokenizer has {tokenizer.vocabulary_size} words, the encoder's embedding "
+            f"The tokenizer has {tokenizer.vocabulary_size} words, but the encoder's embedding has "
             f"{encoder.config.vocabulary_size}: they do not belong together."
         )
 
@@ -145,7 +145,7 @@ def checked_class_names(class_names, num_classes):
 
 
 def head_dense(encoder, units, name):
-    """The dense layer of a head, float32, started as BERT's other kernels."""
+    """The dense layer of a head, float32, initialised like BERT's other kernels."""
     return keras.layers.Dense(
         units,
         kernel_initializer=kernel_initializer(encoder.config),

@@ -18,8 +18,8 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
 
     Args:
         encoder: a BertEncoder, or another family's; the heads continue its graph and share its token embedding.
-        next_sentence: False leaves that head and its loss out, for rows that are no pairs (Liu et al. 2019). With
-            ALBERT's sentence-order labels it learns those.
+        next_sentence: False leaves out the next-sentence head and its loss, for rows that are not pairs (Liu et al.
+            2019). With ALBERT's sentence-order labels, this head learns sentence order.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
             `cls_positions` (batch, sequences).
@@ -27,8 +27,8 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
             (batch, 2), or (batch, sequences, 2) for packed rows, float32.
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
-    `preprocessing.pretraining.read_training_data` yields them. The loss is the sum of both, as in the paper; it needs
-    no argument in `compile`.
+    `preprocessing.pretraining.read_training_data` yields them. The loss is the sum of both losses, as in the paper;
+    `compile` needs no argument for it.
     """
 
     def __init__(self, encoder, next_sentence=True, name="bert_pretrainer"):
@@ -60,7 +60,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
             )(pooled)
         super().__init__(inputs=inputs, outputs=outputs, name=name)
         self.dtype_policy = encoder.dtype_policy
-        # Not tracked as a layer: without next sentences the pooler is no weight of this model.
+        # Not tracked as a layer: without next_sentence the pooler must not be among the weights of this model.
         object.__setattr__(self, "encoder", encoder)
         self.next_sentence = next_sentence
         names = ["masked_lm_loss", "masked_lm_accuracy"]
@@ -71,7 +71,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         """Masked-LM loss plus next-sentence loss; also updates their metrics."""
         logits, labels, weights = y_pred["masked_lm_logits"], y["mask_ids"], y["mask_weights"]
         masked_lm = losses.masked_lm_loss(labels, weights, logits)
-        # Weighted by its predictions, so that the epoch's mean is one over tokens and exp() of it a perplexity.
+        # Weighted by the number of predictions, so that the epoch's mean is over tokens, and its exp() a perplexity.
         self._update("masked_lm", masked_lm, losses.accuracy(labels, logits, weights), weights)
         if not self.next_sentence:
             return masked_lm
@@ -82,7 +82,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         return masked_lm + next_sentence
 
     def _update(self, task, loss, accuracy, weights):
-        """Adds to the means of a task what this batch has, of all replicas."""
+        """Adds this batch's values, summed over all replicas, to the means of a task."""
         count = sum_over_replicas(ops.sum(ops.cast(weights, "float32")))
         for name, share in (("loss", loss), ("accuracy", accuracy)):
             self.means[f"{task}_{name}"].update_state(sum_over_replicas(share), sample_weight=count)

@@ -19,16 +19,15 @@ class RawTextMixin:
     """Lets a model's `fit`, `evaluate` and `predict` take texts wherever they take ids.
 
     Texts are a list or array of strings; sentence pairs are a tuple of two such columns, `(questions, contexts)`, or a
-    list with a 2-tuple for each pair; a `tf.data.Dataset` yields batches of them. Anything else goes to Keras. The
-    model has the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a warning says how many.
+    list with a 2-tuple for each pair; a `tf.data.Dataset` yields batches of them. Anything else is passed to Keras. The
+    model has the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a warning gives their number.
 
-    Labels and sample weights are arrays, lists or tuples. Those of lists and arrays are checked before training, those
-    of a dataset of texts batch by batch: number, shape and range, on every backend alike; those of a dataset of ids are
-    left to Keras. -1 and -100 mean that there is no label. Where a label stands for a token they have no weight; a row
-    without a label is refused.
+    Labels and sample weights are arrays, lists or tuples. On every backend, their number, shape and range are checked:
+    for lists and arrays before training, for a dataset of texts batch by batch; those of a dataset of ids are left to
+    Keras. -1 and -100 mean that there is no label: a token without a label is ignored, a row without one is refused.
     """
 
-    pair_columns = None  # names of both columns, of a model that takes pairs alone
+    pair_columns = None  # names of both columns, for a model that takes only pairs
 
     def fit(
         self,
@@ -45,13 +44,15 @@ class RawTextMixin:
         sample_weight=None,
         **arguments,
     ):
-        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; batches of 32 unless told.
+        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; by default in batches of 32.
 
         Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
         with shuffle=False in the order given.
         """
         if class_weight is not None and len(self.outputs[0].shape) > 2:
-            raise ValueError("class_weight has one class a row in Keras, this model has several: give sample_weight.")
+            raise ValueError(
+                "class_weight needs one class per row in Keras, but this model has several: give sample_weight."
+            )
         validation_batch_size = arguments.get("validation_batch_size") or batch_size
         validation_data = self._validation(validation_data, validation_batch_size, arguments.get("validation_steps"))
         is_ours = self._is_text_input(x) or is_text_dataset(x) or isinstance(x, LengthBatches)
@@ -90,20 +91,20 @@ class RawTextMixin:
         """`keras.Model.predict`, with texts or ids for `x`; one string is one text.
 
         Lists of texts are computed in batches of about the same length; the outputs are in the order of the texts.
-        Where there is an output for each token, all rows are as long as the longest.
+        If there is an output for each token, all rows are as long as the longest.
         """
         arguments = {"verbose": verbose, **arguments}
         x = [x] if isinstance(x, str) else x
         if not self._is_text_input(x) or any(None in output.shape[1:] for output in self.outputs):
             return super().predict(self._to_inputs(x, steps), batch_size=batch_size, steps=steps, **arguments)
         if steps is not None:
-            raise ValueError(f"steps={steps} is for datasets: of a list of texts give those that you want.")
+            raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
         batches = SortedBatches(
             self.tokenizer,
             self._text_rows(x),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
-            # A compiler wants few different shapes.
+            # Every new shape would be compiled: few different ones are faster.
             multiple=ROW_MULTIPLE if self.jit_compile else 1,
         )
         return batches.restore(super().predict(batches, **arguments))
@@ -116,7 +117,7 @@ class RawTextMixin:
         return self._packed(self._text_rows(texts), pad_to)
 
     def label_rule(self, sizes):
-        """What the labels of rows of these `labels.RowSizes` are, a `labels.LabelRule`; None: anything."""
+        """The `labels.LabelRule` for rows of these `labels.RowSizes`; None allows any labels."""
         return None
 
     def _is_text_input(self, x):
@@ -134,7 +135,7 @@ class RawTextMixin:
         if self.pair_columns and second is None:
             names = " and ".join(self.pair_columns)
             raise ValueError(
-                f"{type(self).__name__} takes {names}, got single texts: pass a tuple of two columns, "
+                f"{type(self).__name__} takes {names}, but got single texts: pass a tuple of two columns, "
                 f"({', '.join(self.pair_columns)}), or a list of tuples."
             )
         return Rows.from_texts(self._require_tokenizer(), first, second, self.sequence_length)
@@ -143,7 +144,7 @@ class RawTextMixin:
         return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
 
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
-        """What Keras trains on of texts and their labels: batches of about the same length."""
+        """Texts and labels as Keras trains on them: batches of rows of about the same length."""
         rows = self._text_rows(texts, stacklevel=5)
         sizes = sizes_of_texts(rows, self.sequence_length)
         rule = self.label_rule(sizes)
@@ -157,7 +158,7 @@ class RawTextMixin:
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,
-            # Of keras.utils.set_random_seed, as Keras' own order is.
+            # Follows from keras.utils.set_random_seed, like Keras' own order.
             seed=random.randrange(2**31),
         )
 
@@ -166,7 +167,7 @@ class RawTextMixin:
         return self._training_data(texts, labels, weights, batch_size, shuffle=True), None, None
 
     def _validation(self, data, batch_size, steps):
-        """`validation_data` with texts as what Keras takes."""
+        """`validation_data` with its texts converted to what Keras takes."""
         if is_texts(data):
             raise ValueError("validation_data holds texts without labels: pass (texts, labels).")
         if not isinstance(data, (list, tuple)):
@@ -177,7 +178,7 @@ class RawTextMixin:
         return x, *self._checked(x, y, weights)
 
     def _checked(self, x, y, weights):
-        """Labels and weights of arrays of ids, checked and as arrays; those of batches are checked where they lie."""
+        """Labels and weights of arrays of ids, checked and as arrays; those of batches are checked in place."""
         if isinstance(x, LengthBatches) and not isinstance(x.rows.labels, dict | None):
             self._checked_against(sizes_of_texts(x.rows, x.sequence_length), x.rows.labels, x.rows.weights)
         sizes = None if y is None else sizes_of_arrays(x)
@@ -206,14 +207,14 @@ class RawTextMixin:
         return self.rows(x) if self._is_text_input(x) else x
 
     def _convert_batch(self, batch):
-        """What Keras takes of one element of a dataset of texts: texts, (texts, labels) or (texts, labels, weights).
+        """Converts an element of a dataset for Keras: texts, (texts, labels) or (texts, labels, weights).
 
-        Returns: that, and how many of its texts were cut, of how many.
+        Returns: the converted batch, and (the number of texts that were cut, the number of texts).
         """
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
         rows = self._text_rows(texts, stacklevel=None)
-        # All of one length: Keras takes the shapes of the first batches for those of all.
+        # All of the same length: Keras expects the shapes of the first batches in all others.
         inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
         if is_alone:
             return inputs, cut

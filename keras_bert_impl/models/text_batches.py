@@ -16,12 +16,12 @@ class TextBatches(keras.utils.PyDataset):
 
     Args:
         dataset: yields batches whose first part is texts: a vector of strings or a pair of them.
-        convert: function from such a batch, as NumPy arrays, to what Keras trains on, and how many of how many texts
-            were cut for it. At the end of the first epoch a warning says so.
-        sequence_length: that texts are cut to, for the warning.
-        steps: batches that Keras will take in an epoch, where it was told. A dataset that has as many is not read to
-            its end, which it may not have; the next epoch goes on where this one stopped, and a dataset that ends
-            begins anew.
+        convert: function from such a batch, as NumPy arrays, to what Keras trains on, and (the number of texts that
+            were cut, the number of texts). At the end of the first epoch a warning reports both.
+        sequence_length: the number of tokens that texts are cut to, for the warning.
+        steps: the number of batches in an epoch, if Keras was given one. A dataset that has as many is not read to its
+            end, since it may be endless; the next epoch continues where this one stopped, and a dataset that ends
+            starts again.
 
     Raises: ValueError if the dataset yields single texts.
     """
@@ -42,7 +42,7 @@ class TextBatches(keras.utils.PyDataset):
             return None
         if size >= 0:
             return size
-        # Unknown until read.
+        # The size is unknown until the dataset is read.
         if steps is None:
             return self._count()
         found = sum(1 for _ in itertools.islice(self.dataset, steps))
@@ -53,8 +53,8 @@ class TextBatches(keras.utils.PyDataset):
         for count, _ in enumerate(self.dataset, start=1):
             if count == LONG_COUNT:
                 warnings.warn(
-                    f"The dataset does not know its size, and is read to count its batches: {count:,} so far. If it is "
-                    "endless, this is, too: pass steps_per_epoch to fit, steps to evaluate and predict.",
+                    f"The dataset does not know its size and is read to count its batches: {count:,} so far. If it is "
+                    "endless, counting never ends: pass steps_per_epoch to fit, or steps to evaluate and predict.",
                     stacklevel=2,
                 )
         return count
@@ -65,7 +65,7 @@ class TextBatches(keras.utils.PyDataset):
         return self.size
 
     def __getitem__(self, index):
-        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts anew.
+        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
         if self.iterator is None or index < self.position:
             self.iterator, self.position = self.dataset.as_numpy_iterator(), 0
         while self.position <= index:

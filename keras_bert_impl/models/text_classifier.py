@@ -17,8 +17,8 @@ from keras_bert_impl.optimization import BertAdamW
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
-    """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled as it comes,
-    with AdamW at 5e-5, cross-entropy on logits and accuracy.
+    """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled by default with AdamW at
+    5e-5, cross-entropy on logits and accuracy.
 
     Args:
         encoder: a BertEncoder, or another family's.

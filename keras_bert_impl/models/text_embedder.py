@@ -13,7 +13,7 @@ POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weighted
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
-    """One vector a text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
+    """One vector per text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
         encoder: a BertEncoder, or another family's.
@@ -22,18 +22,19 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         pooling: "mean", as Sentence-BERT (Reimers & Gurevych 2019, section 3); "max"; "cls", the first token;
             "lasttoken", the last; "mean_sqrt_len_tokens", the sum over the square root of the number of tokens;
             "weightedmean", the mean that counts the first token once, the second twice, and so on (Muennighoff 2022,
-            "SGPT"). A list of these joins their vectors, as sentence-transformers does. "last_four", alone, is the
-            first token's vectors of the last four layers, one after the other, the best of the feature-based
-            approaches of Devlin et al. 2019, table 7.
+            "SGPT"). A list of these concatenates their vectors, as sentence-transformers does. "last_four", which
+            cannot be in a list, concatenates the first token's vectors of the last four layers, the best of the
+            feature-based approaches of Devlin et al. 2019, table 7.
         normalize: whether vectors have length 1, so that their product is the cosine.
 
-    `from_pretrained` pools, normalizes and cuts texts as the checkpoint says, one saved from here or by
-    sentence-transformers. A checkpoint with steps that are not computed here is refused, unless pooling, normalize and
+    `from_pretrained` pools, normalizes and cuts texts as the checkpoint specifies, whether it was saved here or by
+    sentence-transformers. A checkpoint with steps that are not supported here is refused, unless pooling, normalize and
     sequence_length are all given.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: (batch, hidden_size), for several poolings or "last_four" as many times that width, float32.
-    Raises: ValueError for another pooling, for "last_four" of fewer layers or beside others, or as the other models.
+    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four".
+    Raises: ValueError for an unknown pooling, for "last_four" in a list or with fewer than four layers, and as the
+            other models do.
     """
 
     head_arguments = ("pooling", "normalize")
@@ -54,7 +55,7 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         )
         super().__init__(inputs=encoder.input, outputs=vectors, name=name)
         self.dtype_policy = encoder.dtype_policy
-        # With its pooler, which no output here uses but a checkpoint holds.
+        # Tracked with its pooler, which no output here uses but which belongs in a checkpoint.
         self.encoder = encoder
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
@@ -70,21 +71,21 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
 
 
 def checked_pooling(pooling):
-    """`pooling` as one name or a tuple of several. Raises ValueError for one that is unknown or cannot be joined."""
+    """`pooling` as one name or a tuple of several. Raises ValueError for one that is unknown or cannot be combined."""
     modes = modes_of(pooling)
     for mode in modes:
         if mode not in POOLINGS:
             raise ValueError(f"pooling {mode!r} is unknown; known are {', '.join(POOLINGS)}.")
     if not modes or (len(modes) > 1 and "last_four" in modes):
-        raise ValueError(f"pooling {pooling!r}: name one, or several of one layer; 'last_four' stands alone.")
+        raise ValueError(f"pooling {pooling!r}: give one name, or several without 'last_four'.")
     return modes[0] if len(modes) == 1 else modes
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TokenPooling(keras.layers.Layer):
-    """Vectors of tokens to one of the text; see TextEmbedder.
+    """Pools the vectors of tokens into one vector of the text; see TextEmbedder.
 
-    Input:  list of (batch, length, width), one a layer; padding_mask (batch, length).
+    Input:  list of (batch, length, width), one for each layer; padding_mask (batch, length).
     Output: (batch, width times layers times poolings), float32.
     """
 
@@ -108,9 +109,9 @@ class TokenPooling(keras.layers.Layer):
 
 
 def pool(tokens, real, mode):
-    """Vectors of tokens, (batch, length, width), to one of each row; `real` is 0 for padding, (batch, length, 1).
+    """Pools vectors of tokens, (batch, length, width), into one per row; `real` is 0 for padding, (batch, length, 1).
 
-    A row of nothing but padding, as the last batch of a mesh may hold, gives numbers, too.
+    A row of padding only, which the last batch of a mesh may hold, gives finite numbers, too.
     """
     count = ops.maximum(ops.sum(real, axis=1), 1.0)  # (batch, 1)
     if mode == "mean":

@@ -1,10 +1,10 @@
-"""What counts as texts among the inputs of `fit`, `evaluate` and `predict`, and how texts are read from it."""
+"""Recognises texts among the inputs of `fit`, `evaluate` and `predict`, and reads them."""
 
 import numpy as np
 
 
 def is_text_input(x):
-    """Whether `x` is texts or pairs of texts, all at hand, rightly arranged or not: `texts_of` says what is wrong."""
+    """Whether `x` is texts or pairs of texts in memory, even if wrongly arranged, which `texts_of` then reports."""
     if is_text_dataset(x):
         return False
     return is_texts(x) or is_text_pair(x) or (isinstance(x, list) and any(map(is_texts, x)))
@@ -13,7 +13,7 @@ def is_text_input(x):
 def is_texts(x):
     """Whether `x` is a list, tuple or one-dimensional array of strings (or a tensor of them).
 
-    One string makes them texts, so that a missing one among them is named by `to_strings`.
+    One string is enough, so that `to_strings` can report a missing text among them.
     """
     if isinstance(x, (list, tuple)):
         return any(isinstance(text, (str, bytes)) for text in x)
@@ -32,11 +32,11 @@ def is_text_pair(x):
 
 
 def texts_of(x):
-    """First and second texts, as lists of str, of texts (no second, None) or of pairs.
+    """The first and second texts of `x` as lists of str; for single texts, the second is None.
 
     Pairs are a tuple of two columns, `(questions, contexts)`, or a list with a 2-tuple for each pair.
 
-    Raises: ValueError for a text that is no string, or a list whose elements are neither strings nor 2-tuples.
+    Raises: ValueError for a text that is not a string, or a list whose elements are neither strings nor 2-tuples.
     """
     if is_text_pair(x):
         first, second = x
@@ -50,20 +50,20 @@ def texts_of(x):
 def _columns_of(pairs):
     """The two columns of a list of pairs."""
     for index, pair in enumerate(pairs):
-        # Two lists of strings may be two columns, two pairs or two texts cut into words: nobody can tell.
+        # Two lists of strings may be two columns, two pairs or two texts split into words: it is not clear which.
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise ValueError(
                 f"text {index} is {repr(pair)[:60]}, neither a string nor a pair. Pairs are a tuple of two columns, "
-                "(first_texts, second_texts), or a list of tuples, [(first, second), ...]; a text that is cut into "
-                "words is joined with ' '.join(words)."
+                "(first_texts, second_texts), or a list of tuples, [(first, second), ...]; join a text that is split "
+                "into words with ' '.join(words)."
             )
     return zip(*pairs, strict=True)
 
 
 def to_strings(texts):
-    """A list of str; bytes are decoded as UTF-8, undecodable ones left out, as Google's tokenizer does.
+    """A list of str; bytes are decoded as UTF-8, leaving out undecodable ones, as in Google's tokenizer.
 
-    Raises: ValueError naming the first that is neither.
+    Raises: ValueError naming the first element that is neither str nor bytes.
     """
     texts = list(texts) if isinstance(texts, (list, tuple)) else np.asarray(texts, dtype=object).tolist()
     for index, text in enumerate(texts):

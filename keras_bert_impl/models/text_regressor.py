@@ -17,7 +17,7 @@ from keras_bert_impl.optimization import BertAdamW
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
     """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
-    Compiled as it comes, with AdamW at 5e-5 and the mean squared error.
+    Compiled by default with AdamW at 5e-5 and the mean squared error.
 
     Args:
         encoder: a BertEncoder, or another family's.
@@ -45,4 +45,4 @@ class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
 
     def label_rule(self, sizes):
-        return LabelRule((len(sizes.tokens),), None, "a finite number, that of its row")
+        return LabelRule((len(sizes.tokens),), None, "a finite number, the value of its row")

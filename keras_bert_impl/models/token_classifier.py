@@ -18,12 +18,12 @@ from keras_bert_impl.optimization import BertAdamW
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
-    """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled as it comes, with
+    """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled by default with
     AdamW at 5e-5, the mean cross-entropy over labelled tokens, and accuracy.
 
-    Labels are (batch, length), int; -1 or -100 for tokens that have none: special ones, padding, all but a first piece.
-    Of texts they may also be a list of lists, a label for each token of a row, [CLS] and [SEP] included. Sample weights
-    are as the labels, or (batch,), one a row.
+    Labels are (batch, length), int; -1 or -100 for tokens without a label: special tokens, padding, all pieces of a
+    word but the first. For texts they may also be a list of lists, with a label for each token of a row, including
+    [CLS] and [SEP]. Sample weights are shaped like the labels, or (batch,), one for each row.
 
     Args:
         encoder: a BertEncoder, or another family's.
@@ -57,7 +57,7 @@ class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["sequence_output"]))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
-        # Not tracked as a layer: the pooler, which no output here uses, is then no weight of this model.
+        # Not tracked as a layer, so that the pooler, which no output here uses, is not among this model's weights.
         object.__setattr__(self, "encoder", encoder)
         self.tokenizer = tokenizer
         self.num_classes = num_classes
@@ -66,7 +66,7 @@ class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
         self.class_names = class_names
         self.compile(
             optimizer=BertAdamW(5e-5),
-            # Over the tokens that have a label, in the batch: Keras' default would divide by the padding, too.
+            # The mean over the batch's tokens that have a label; Keras' default would count the padding, too.
             loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
             metrics=[LabelledAccuracy()],
         )

@@ -1,4 +1,4 @@
-"""Which weights of a model learn: frozen layers, and low-rank updates instead of whole kernels (LoRA)."""
+"""Which weights of a model are trained: frozen layers, and low-rank updates instead of whole kernels (LoRA)."""
 
 import keras
 
@@ -8,7 +8,7 @@ def freeze_layers(model, count):
 
     Args:
         model: an encoder or a model over one.
-        count: 0 leaves everything as it is; the number of blocks leaves head and pooler alone to learn.
+        count: 0 changes nothing; with all blocks frozen, only head and pooler are trained.
 
     Raises: ValueError if the encoder has fewer blocks.
     """
@@ -16,16 +16,18 @@ def freeze_layers(model, count):
     if not 0 <= count <= encoder.config.num_layers:
         raise ValueError(f"Cannot freeze {count} blocks: the encoder has {encoder.config.num_layers}.")
     if count:
-        names = ["token_embedding", "position_embedding", "segment_embedding", "embeddings_norm"]
-        for name in [*names, *(f"block_{index}" for index in range(count))]:
-            encoder.get_layer(name).trainable = False
+        blocks = {f"block_{index}" for index in range(count)}
+        for layer in encoder.layers:
+            # token_embedding, embeddings_norm, ...: which embeddings there are depends on the family.
+            if layer.name in blocks or layer.name.endswith("_embedding") or layer.name == "embeddings_norm":
+                layer.trainable = False
 
 
 def enable_lora(model, rank):
-    """Freezes the encoder but for updates of `rank` to the kernels of its blocks (Hu et al. 2022).
+    """Freezes the encoder, and trains updates of this rank to the kernels of its blocks instead (Hu et al. 2022).
 
-    Query, key and value are one kernel here and share the update's first factor; head and pooler learn whole. To be
-    called before `compile`; after training `merge_lora` makes a plain model of it.
+    Query, key and value are one kernel here and share the update's first factor; head and pooler are trained whole. To
+    be called before `compile`; after training, `merge_lora` turns the model into a plain one.
 
     Raises: ValueError for a rank below 1.
     """
@@ -45,18 +47,18 @@ def enable_lora(model, rank):
 
 
 def merge_lora(model):
-    """Adds the updates to the kernels and empties them: weights by their names then hold what was learnt.
+    """Adds the LoRA updates to the kernels and sets them to zero: the plain weights then hold what was learnt.
 
-    Those of `enable_lora` above, and any that Keras' own `enable_lora` gave to a dense layer or an embedding.
+    It merges the updates of `enable_lora` above, and any of Keras' own `enable_lora` of a dense layer or an embedding.
     """
     encoder = getattr(model, "encoder", model)
-    # A model may have layers besides its encoder's, and does not hold an encoder whose graph it continues.
+    # Both, since a model may have layers besides its encoder's, and not every model tracks its encoder as a layer.
     for layer in {id(layer): layer for layer in (*_flat(encoder), *_flat(model))}.values():
         if getattr(layer, "lora_enabled", False):
             name = "kernel" if isinstance(layer, keras.layers.Dense) else "embeddings"
             second = getattr(layer, f"lora_{name}_b")
-            # Of a layer with LoRA, `kernel` is kernel and update together. Keras lets its own save do this only;
-            # `_kernel` is the weight below the update.
+            # In a layer with LoRA, `kernel` is kernel and update together. Keras merges them only in its own save;
+            # `_kernel` is the weight without the update.
             getattr(layer, f"_{name}").assign(keras.ops.convert_to_numpy(getattr(layer, name)))
             second.assign(keras.ops.zeros(second.shape))
 

@@ -69,7 +69,7 @@ def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint, capsys):
 
 def test_fewer_layers_are_the_first(model, checkpoint, capsys):
     grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, num_layers=2))
-    assert "layers 2 to 2 are left out" in capsys.readouterr().out
+    assert "layers 2 to 2 are dropped" in capsys.readouterr().out
     assert grown.encoder.config.num_layers == 2
     for name in ("block_0", "block_1"):
         for old, new in zip(model.get_layer(name).get_weights(), grown.get_layer(name).get_weights(), strict=True):

@@ -133,7 +133,7 @@ def test_surplus_tensors_are_listed_in_the_report(encoder, checkpoint, capsys):
 def test_a_wrong_shape_is_named_with_both_shapes(checkpoint):
     config = json.loads((checkpoint / "config.json").read_text())
     (checkpoint / "config.json").write_text(json.dumps({**config, "vocab_size": 59}))
-    with pytest.raises(ValueError, match=r"word_embeddings.weight has shape \(53, 15\), config.json asks for \(59, 15"):
+    with pytest.raises(ValueError, match=r"word_embeddings.weight has shape \(53, 15\), but config.json asks for \(59"):
         BertEncoder.from_pretrained(checkpoint)
 
 
@@ -142,7 +142,7 @@ def test_a_wrong_shape_is_named_with_both_shapes(checkpoint):
     [
         ("intermediate_size", 10**7, r"layer.0.intermediate.dense.weight has shape \(21, 15\), .* \(10000000, 15\)"),
         ("intermediate_size", 10**12, r"config.json: intermediate_size is 1000000000000, above 16,777,216"),
-        ("num_hidden_layers", 10**7, r"model.safetensors has 2 layers, config.json asks for 10000000"),
+        ("num_hidden_layers", 10**7, r"model.safetensors has 2 layers, but config.json asks for 10000000"),
         ("vocab_size", "53", r"config.json: vocabulary_size must be an integer of at least 1, not '53'"),
         ("hidden_dropout_prob", "0.1", r"config.json: hidden_dropout_rate must be a number, not '0.1'"),
     ],
@@ -243,7 +243,7 @@ def test_a_vocabulary_longer_than_the_embedding_is_refused(encoder, checkpoint):
 
 def test_a_vocabulary_that_lost_words_is_noticed(encoder, checkpoint):
     write_vocabulary(checkpoint / "vocab.txt", SPECIAL_TOKENS)
-    with pytest.warns(UserWarning, match=r"has 53 rows, the vocabulary beside it only 5 words"):
+    with pytest.warns(UserWarning, match=r"has 53 rows, but the vocabulary beside it has only 5 words"):
         checkpoints.open_checkpoint(checkpoint).read_tokenizer()
 
 

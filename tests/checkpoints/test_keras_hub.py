@@ -70,7 +70,7 @@ def test_our_hugging_face_directory_opens_there(rows, small_tokenizer, tmp_path)
 
 
 def test_exact_gelu_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(ValueError, match=r"computes 'gelu_tanh' only, this one 'gelu'"):
+    with pytest.raises(ValueError, match=r"computes 'gelu_tanh' only, but this encoder has 'gelu'"):
         keras_hub.save(encoder("gelu"), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

@@ -74,7 +74,7 @@ def test_a_tensor_outside_its_storage_is_refused(tmp_path):
     # The shape (3,) is written as the one-byte integer 3.
     assert description.count(b"K\x03\x85") == 1
     rewrite(tmp_path / "file.bin", description.replace(b"K\x03\x85", b"K\xf0\x85"))
-    with pytest.raises(ValueError, match=r"weight of shape \(240,\) reaches to number 240 of a storage of 3"):
+    with pytest.raises(ValueError, match=r"weight of shape \(240,\) needs 240 numbers of a storage of 3"):
         open_torch_file(tmp_path / "file.bin")
 
 

@@ -164,5 +164,5 @@ def test_rematerialized_blocks_have_the_same_gradients(small_config, small_batch
 
 
 def test_rematerialized_blocks_keep_no_attention(small_config):
-    with pytest.raises(ValueError, match="return_attention keeps the probabilities"):
+    with pytest.raises(ValueError, match="return_attention needs the probabilities"):
         BertEncoder(small_config, rematerialize=True, return_attention=True)

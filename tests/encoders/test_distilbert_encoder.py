@@ -136,7 +136,7 @@ def test_a_built_encoder_has_the_parameters_that_its_configuration_counts(config
 def test_sinusoidal_positions_are_refused(config, tmp_path):
     theirs = {**config.to_huggingface(), "sinusoidal_pos_embds": True}
     (tmp_path / "config.json").write_text(json.dumps(theirs))
-    with pytest.raises(ValueError, match="sinusoidal_pos_embds True is not supported; DistilBERT's own is False"):
+    with pytest.raises(ValueError, match="sinusoidal_pos_embds True is not supported; expected False"):
         kbi.DistilBertConfig.from_huggingface(tmp_path / "config.json")
 
 
@@ -144,7 +144,7 @@ def test_sinusoidal_positions_are_refused(config, tmp_path):
 def test_formats_without_the_family_refuse_it(form, config, tmp_path):
     pytest.importorskip("tensorflow" if form == "google" else "h5py")
     module = __import__(f"keras_bert_impl.checkpoints.{form}", fromlist=["save"])
-    with pytest.raises(ValueError, match="has no DistilBERT: save it by save_pretrained"):
+    with pytest.raises(ValueError, match="has no DistilBERT: save it with save_pretrained"):
         module.save(kbi.DistilBertEncoder(config), tmp_path / "target")
 
 

@@ -135,7 +135,7 @@ def test_multiple_choice_takes_texts_and_their_choices(small_config, small_token
     rows = model.rows((["the cat", "a dog"], [["sat", "ran on", "is good"], ["is bad", "sat", "in rain"]]))
     assert rows["token_ids"].shape == (2, 3, 11)
     assert small_tokenizer.decode(rows["token_ids"][1, 2]) == "a dog in rain"
-    with pytest.raises(ValueError, match="text 1 has 1 choices, text 0 has 2"):
+    with pytest.raises(ValueError, match="text 1 has 1 choices, but text 0 has 2"):
         model.rows((["the cat", "a dog"], [["sat", "ran"], ["sat"]]))
 
 
@@ -214,9 +214,7 @@ def test_a_classifier_of_another_kind_is_not_taken_for_ones_own(
     with pytest.warns(UserWarning, match="no values for .*classifier/kernel.*newly initialised"):
         ours.from_pretrained(tmp_path, **arguments)
     if arguments:
-        with pytest.raises(
-            ValueError, match=rf"no classifier that a {ours.__name__} could go on with: .* num_classes=2"
-        ):
+        with pytest.raises(ValueError, match=rf"no classifier that a {ours.__name__} can use: .* num_classes=2"):
             ours.from_pretrained(tmp_path)
 
 

@@ -201,13 +201,13 @@ def test_a_loss_that_would_count_padding_is_refused(make):
 @pytest.mark.parametrize(
     ("kind", "labels", "message"),
     [
-        ("text_classifier", np.eye(3), "labels have shape (3, 3), wanted (3,)"),
+        ("text_classifier", np.eye(3), "labels have shape (3, 3), expected (3,)"),
         ("text_classifier", [0.5, 1, 1], "labels[0] is 0.5, not a whole number"),
         ("text_classifier", ["good", "bad", "good"], "labels[0] is 'good', not a number"),
         ("text_classifier", [0, None, 1], "labels[1] is 'None', not a number"),
         ("text_classifier", [0, [1, 2], 1], "labels are lists of different lengths"),
-        ("question_answerer", [1, 2, 3], "labels have shape (3,), wanted (3, 2)"),
-        ("text_regressor", np.ones((3, 2)), "labels have shape (3, 2), wanted (3,)"),
+        ("question_answerer", [1, 2, 3], "labels have shape (3,), expected (3, 2)"),
+        ("text_regressor", np.ones((3, 2)), "labels have shape (3, 2), expected (3,)"),
     ],
 )
 def test_labels_of_another_kind_are_refused(kind, labels, message, make):
@@ -216,7 +216,7 @@ def test_labels_of_another_kind_are_refused(kind, labels, message, make):
 
 def test_labels_as_wide_as_the_rows_are_wanted_beside_ids(make):
     model = make("token_classifier")
-    message = "labels have shape (3, 9), wanted (3, 11)"
+    message = "labels have shape (3, 9), expected (3, 11)"
     check_refused(lambda: model.fit(model.rows(TEXTS), np.zeros((3, 9), int), verbose=0), message)
 
 

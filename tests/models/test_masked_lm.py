@@ -63,7 +63,7 @@ def test_texts_without_a_mask_are_refused(model):
 
 
 def test_a_text_with_a_mask_that_is_too_long_is_refused(model):
-    with pytest.raises(ValueError, match="has 12 tokens, the model takes 11"):
+    with pytest.raises(ValueError, match="has 12 tokens, but the model takes 11"):
         model.fill_mask("[MASK] " + "the " * 9)
 
 
@@ -203,5 +203,5 @@ def test_a_pretraining_checkpoint_fills_masks(config, small_tokenizer, tmp_path)
 
 def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small_tokenizer):
     encoder = BertEncoder(dataclasses.replace(config, vocabulary_size=13))
-    with pytest.raises(ValueError, match=r"tokenizer has \d+ words, the encoder's embedding 13"):
+    with pytest.raises(ValueError, match=r"tokenizer has \d+ words, but the encoder's embedding has 13"):
         MaskedLM(encoder, tokenizer=small_tokenizer)

@@ -289,7 +289,7 @@ def test_a_missing_text_is_named(texts, classifier):
 
 def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small_tokenizer):
     encoder = BertEncoder(dataclasses.replace(config, vocabulary_size=13))
-    with pytest.raises(ValueError, match=r"tokenizer has \d+ words, the encoder's embedding 13"):
+    with pytest.raises(ValueError, match=r"tokenizer has \d+ words, but the encoder's embedding has 13"):
         TextClassifier(encoder, 3, tokenizer=small_tokenizer)
 
 

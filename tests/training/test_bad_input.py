@@ -68,7 +68,7 @@ def test_pretraining_without_prepared_data(command, tmp_path):
 def test_rows_longer_than_the_model(command, tmp_path, checkpoint):
     text = "the cat sat on the mat in the rain . the [MASK] ran ."
     message = command(fill_mask.FillMaskConfig, fill_mask.run, "--model", checkpoint, "--text", text)
-    assert "has 16 tokens, the model takes 11" in message
+    assert "has 16 tokens, but the model takes 11" in message
 
 
 def test_a_text_without_mask(command, checkpoint):

@@ -294,7 +294,7 @@ def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
     print(f"\nprocess {victim} killed, the other ended {seconds:.0f} s later: {printed.splitlines()[-1]}")
     assert seconds < 60
     assert processes[1 - victim].returncode != 0
-    assert "another one was killed or is out of reach. Give all of them the same command" in printed
+    assert "another one was killed or cannot be reached. Run the same command again in all of them" in printed
 
     step, _, _ = last_state(output)
     assert 0 < step < 240

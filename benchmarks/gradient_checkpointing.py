@@ -2,8 +2,8 @@
 
     KERAS_BACKEND=torch python benchmarks/gradient_checkpointing.py
 
-Each in a process of its own; what the process held before its first step, weights and libraries, is taken off. (On JAX
-and a CPU there is no difference: XLA's CPU compiler computes nothing twice.)
+Each case runs in a process of its own. The memory that the process held before its first step, for weights and
+libraries, is subtracted. (On JAX there is no difference on a CPU: XLA's CPU compiler computes nothing twice.)
 """
 
 import json
@@ -19,7 +19,7 @@ ROWS, LENGTH, PREDICTIONS, STEPS = 8, 512, 77, 3
 
 
 def measure(checkpointing):
-    """(MB that the steps take, seconds of a step)."""
+    """(MB that the steps take, seconds per step)."""
     from keras_bert_impl import BertConfig
 
     config = BertConfig(8192, hidden_size=256, num_layers=12, num_heads=4, intermediate_size=1024)

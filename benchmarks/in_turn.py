@@ -1,7 +1,9 @@
-"""Ours and the peers in turn, each setting in a process of its own, in every round: a busy minute hits no side alone.
+"""Measures our code and its peers in turn.
 
-A benchmark defines a `Case` and calls `main(CASE, __file__)`. It prints each figure as it comes and writes, under
-`--output`, NAME.json, NAME.md (a table with ratios, and shares of the machine's matrix-product ceiling) and NAME.png.
+In every round each setting runs once, in a process of its own, so that a busy minute of the machine does not slow down
+one side only. A benchmark defines a `Case` and calls `main(CASE, __file__)`. It prints each figure when it is measured
+and writes, under `--output`, NAME.json, NAME.md (a table with ratios, and shares of the machine's matrix-product
+ceiling) and NAME.png.
 """
 
 import argparse
@@ -33,30 +35,30 @@ class Setting(typing.NamedTuple):
 
 
 class Target(typing.NamedTuple):
-    """How many times as fast the best of ours is to be as the best of the peer's settings."""
+    """How many times as fast as the peer's best setting our best setting should be."""
 
     peer: str
     at_least: float
-    where: dict | None = None  # what the peer's setting has, such as {"backend": "jax"}; None: any will do
-    ours: dict | None = None  # what ours has
+    where: dict | None = None  # fields of the peer's setting, such as {"backend": "jax"}; None: any setting
+    ours: dict | None = None  # the same for our setting
 
 
 class Case(typing.NamedTuple):
-    """One thing to be measured. `measure(setting)` gives units a second, more being better."""
+    """What a benchmark measures. `measure(setting)` returns units per second; more is better."""
 
     title: str
     unit: str
     settings: list
     targets: list
     measure: collections.abc.Callable
-    flops_per_unit: collections.abc.Callable | None = None  # of a setting
+    flops_per_unit: collections.abc.Callable | None = None  # function of a setting
 
 
 OURS = "keras_bert_impl"
 
 
 def median_seconds(run, warm, repeats):
-    """Of `repeats` calls after `warm` others, which compile and fill caches."""
+    """The median time of `repeats` calls, after `warm` calls that compile and fill caches."""
     seconds = []
     for _ in range(warm + repeats):
         start = time.perf_counter()
@@ -70,7 +72,7 @@ def main(case, script):
     parser = argparse.ArgumentParser(description=case.title)
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
     parser.add_argument("--rounds", type=int, default=3, help="how often each setting is measured; the median counts")
-    parser.add_argument("--only", default="", help="settings whose name holds these words alone; or these | or those")
+    parser.add_argument("--only", default="", help="only settings whose names hold these words; | between alternatives")
     parser.add_argument("--setting", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.setting:
@@ -102,7 +104,7 @@ def main(case, script):
 
 
 def measure_apart(script, setting):
-    """`measure` in a process of its own. Raises RuntimeError with the last line of what it complained about."""
+    """`measure` in a process of its own. Raises RuntimeError with the last line of its stderr if it fails."""
     environment = {**os.environ, "KERAS_BACKEND": setting.backend}
     command = [sys.executable, script, "--setting", json.dumps(setting)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -112,7 +114,7 @@ def measure_apart(script, setting):
 
 
 def ceilings():
-    """Operations a second of the machine's best matrix product, by type, of the backends that are installed."""
+    """FLOP/s of the machine's fastest matrix product, by type, over the installed backends."""
     code = (
         "from keras_bert_impl.training.flops import matrix_product_ceiling as c; import json;"
         "print(json.dumps({d: c(d) for d in ('float32', 'bfloat16')}))"
@@ -127,7 +129,7 @@ def ceilings():
 
 
 def table(case, medians, errors, top):
-    """Lines of Markdown, the fastest first, then what failed, then the ratios."""
+    """Lines of Markdown: the settings, fastest first, then those that failed, then the ratios."""
     lines = [f"{case.title}", ""]
     if top:
         products = ", ".join(f"{flops / 1e9:,.0f} GFLOP/s in {dtype}" for dtype, flops in top.items())
@@ -143,12 +145,12 @@ def table(case, medians, errors, top):
     lines += [f"| {setting} | {error} |{' |' if top else ''}" for setting, error in errors.items()]
     lines.append("")
     for ratio in ratios(case, medians):
-        lines.append(f"- {ratio['ratio']:.2f} times {ratio['against']} ({ratio['at_least']:g} asked): {ratio['ours']}")
+        lines.append(f"- {ratio['ratio']:.2f} times {ratio['against']} (target {ratio['at_least']:g}): {ratio['ours']}")
     return lines
 
 
 def ratios(case, medians):
-    """The best of ours against the best of a peer, for each target whose settings were measured."""
+    """Our best setting compared with the peer's best, for each target whose settings were measured."""
 
     def best(side, values):
         found = [s for s in medians if s.side == side and all(getattr(s, n) == v for n, v in (values or {}).items())]
@@ -164,7 +166,7 @@ def ratios(case, medians):
 
 
 def plot(case, medians, path):
-    """A bar for each setting, ours in blue; nothing where matplotlib is not installed."""
+    """Draws a bar for each setting, ours in blue; does nothing if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -179,7 +181,7 @@ def plot(case, medians, path):
     bars = axis.barh([str(s) for s in ranked], [medians[s] for s in ranked], color=[colors[s.side] for s in ranked])
     axis.bar_label(bars, fmt="{:,.1f}", padding=3)
     axis.margins(x=0.12)
-    axis.set(xlabel=f"{case.unit} a second")
+    axis.set(xlabel=f"{case.unit} per second")
     figure.suptitle(case.title, fontsize="medium")
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)

@@ -1,9 +1,10 @@
-"""Rows a second that the tf.data graph reads, shuffles, parses and masks, of the default corpus, for one core.
+"""Rows of the default corpus that the tf.data graph reads, shuffles, parses and masks per second on one core.
 
     taskset --cpu-list 0 python benchmarks/input_pipeline.py
 
-"of 64 processes" counts the rows of the whole batch, of which one process parses and masks a 64th: what reading and
-shuffling alone allow. What a host of accelerators needs is rows a step over seconds a step; tpu/README.md compares.
+The figure "for one of 64 processes" counts the rows of whole batches, of which the process parses and masks only a
+64th: it is the limit that reading and shuffling set. A host with accelerators needs its rows per step divided by the
+seconds per step; tpu/README.md compares the two.
 """
 
 import os
@@ -34,7 +35,7 @@ def main():
                 data = prepared(pathlib.Path(directory) / f"{length}_{packed}", length, packed, BATCH)
                 alone, of_many = (rows_a_second(data, (0, parts)) for parts in (1, PARTS))
                 what = f"rows of {length}, {'packed' if packed else 'a pair a row'}, on {cores} core{'s' * (cores > 1)}"
-                print(f"{what}: {alone:,.0f} a second, {of_many:,.0f} for one of {PARTS} processes", flush=True)
+                print(f"{what}: {alone:,.0f} per second, {of_many:,.0f} for one of {PARTS} processes", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     KERAS_BACKEND=jax python benchmarks/load_checkpoint.py [--repeats 5]
 
-Writes a random BERT-base once, then loads it in a process of its own for each measurement, in turn, and encodes one
-row, for transformers maps the file and reads a weight when it is first used. Memory is what the process holds at its
-peak, after the row, beyond what it held after the imports and a first tiny model, as a multiple of the weights' size.
+Writes a random BERT-base once. Each measurement loads it in a process of its own, ours and transformers in turn, and
+encodes one row, since transformers maps the file and reads a weight only when it is first used. Memory is the peak of
+the process after that row, less what it held after the imports and a first tiny model, as a multiple of the weights'
+size.
 """
 
 import argparse

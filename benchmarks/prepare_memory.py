@@ -1,9 +1,9 @@
-"""Peak memory and speed of training/prepare_data.py over the size of the corpus.
+"""Peak memory and speed of training/prepare_data.py for corpora of several sizes.
 
     python benchmarks/prepare_memory.py --text DIR --vocab vocab.txt --output DIR [--megabytes 60 250 1000]
 
-The corpus of so many megabytes is the text of DIR, as often as it takes, in files of other names. Memory is the sum of
-all processes' proportional set sizes, ten times a second. Writes memory.png and memory.json.
+A corpus consists of links to the files of `--text`, repeated until it has the size asked for. Memory is the sum of the
+proportional set sizes (PSS) of all processes, sampled ten times a second. Writes memory.png and memory.json.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SCRIPT = pathlib.Path(__file__).parent.parent / "training" / "prepare_data.py"
 
 
 def make_corpus(text, directory, megabytes):
-    """Links to the files of `text` in folders 0, 1, ... until they hold so many megabytes; returns their megabytes."""
+    """Links the files of `text` into folders 0, 1, ... until these hold `megabytes`; returns their size in MB."""
     files = sorted(path for path in pathlib.Path(text).rglob("*") if path.is_file())
     size, copy = 0, 0
     while size < megabytes * 1e6:
@@ -39,7 +39,7 @@ def make_corpus(text, directory, megabytes):
 
 
 def tree_bytes(process):
-    """Memory of a process and its descendants; pages they share count once."""
+    """Memory of a process and its descendants; shared pages count once."""
     total = 0
     for one in [process, *process.children(recursive=True)]:
         try:

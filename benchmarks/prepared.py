@@ -5,7 +5,7 @@ import sys
 
 
 def prepared(directory, length, packed, batch_size):
-    """The PretrainingData of rows of a length, made in `directory` unless they are there."""
+    """The PretrainingData of rows of `length` tokens, which are prepared in `directory` if they are not there yet."""
     command = [sys.executable, "-m", "keras_bert_impl", "prepare-data", "--output", str(directory)]
     command += ["--sequence_length", str(length), *(["--packed"] if packed else [])]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

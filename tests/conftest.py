@@ -1,11 +1,11 @@
-"""What every test may use: paths of real data, small configurations, and which tests a backend runs."""
+"""What all tests share: paths of real data, small configurations, and which tests a backend runs."""
 
 import gc
 import itertools
 import os
 import pathlib
 
-# Before Keras is imported. JAX compiles for seconds what a test computes in milliseconds: it keeps that in a folder.
+# Set before Keras is imported. JAX compiles for seconds what a test computes in milliseconds: keep it on disk.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
-# These folders are about tf.data and SavedModel; the TensorFlow run of the tests covers them.
+# These folders test tf.data and SavedModels; they run only with TensorFlow.
 TENSORFLOW_ONLY = ("preprocessing", "export", "notebooks")
-# These compute nothing on a backend: text, files and figures in NumPy. They run once, with TensorFlow.
+# These do not depend on the backend (text, files, figures in NumPy); they run once, with TensorFlow.
 WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "configurations", "checkpoints/test_hub.py")
-# Of the scripts, what depends on the backend.
+# The tests of the scripts that do depend on the backend.
 ON_EVERY_BACKEND = ("test_resumption.py", "test_finetune_backends.py", "test_finetune_devices.py")
 
 collect_ignore = []
@@ -31,8 +31,8 @@ if keras.backend.backend() != "tensorflow":
         *(f"training/{path.name}" for path in scripts if path.name not in ON_EVERY_BACKEND),
     ]
 
-# For `compile`: tracing a step of milliseconds takes TensorFlow seconds, and XLA more. Only JAX needs to compile; that
-# all three train as `compile` leaves them by itself is what test_fit_learns_from_texts and the pretrainer's tests say.
+# Options for `compile`, since tracing a step of milliseconds takes TensorFlow seconds, and XLA more. Only JAX has to
+# compile. test_fit_learns_from_texts and the pretrainer's tests check that all three train with the defaults.
 QUICK_STEPS = {"jit_compile": True} if keras.backend.backend() == "jax" else {"run_eagerly": True}
 
 
@@ -85,7 +85,7 @@ def text_folder(tmp_path_factory):
 
 @pytest.fixture
 def command(monkeypatch):
-    """Calls a script's main as the shell does, with these arguments; gives the message it ends with, or None."""
+    """Calls a script's main with these arguments, as the shell does; returns the message it exits with, or None."""
     from keras_bert_impl.training.runs import main
 
     def call(config_class, run, *arguments):

@@ -1,4 +1,4 @@
-"""Trains a small Pretrainer on batches with very uneven masks; a program of its own, since devices are set up once.
+"""Trains a small Pretrainer on batches with very uneven masks; it is a program, since devices are set up only once.
 
     KERAS_BACKEND=jax python tests/distributed_training.py '{"distribution": "data_parallel", "devices": 8}' losses.json
 

@@ -1,4 +1,4 @@
-"""What a page of the documentation shows, taken from its own text: Python blocks, commands, what they print."""
+"""Extracts from a page of the documentation what it shows: Python blocks, commands, and what these print."""
 
 import pathlib
 import re
@@ -22,7 +22,7 @@ def indented_blocks(page):
 def commands(block, program):
     """The commands of a block that call `program`, each a list of words without the program and comments.
 
-    A backslash at the end of a line joins it with the next; variables before the program are left out.
+    A backslash at the end of a line joins it with the next line; variables before the program are left out.
     """
     joined = re.sub(r" *\\\n *", " ", block)
     found = re.findall(rf"^ *(?:\w+=\S+ +)*(?:\S*/)?{program} +(.*)$", joined, re.MULTILINE)
@@ -30,6 +30,6 @@ def commands(block, program):
 
 
 def shape_of_line(line):
-    """A printed line with its numbers, and the units of its times, replaced: what two runs have in common."""
+    """A printed line with its numbers and the units of its times replaced, so that two runs can be compared."""
     line = re.sub(r"\d[\d,.:]*(e-?\d+)?", "N", line.strip())
     return re.sub(r"N ?(ms|us|s)\b", "N s", line)

@@ -1,10 +1,10 @@
-"""One small model of each kind, and arrays that it takes."""
+"""One small model of each kind, and the arrays that it takes."""
 
 import numpy as np
 
 import keras_bert_impl as kbi
 
-# What makes each kind over an encoder.
+# A function for each kind that builds it over an encoder.
 MODELS = {
     "BertEncoder": lambda encoder, **arguments: encoder,
     "TextClassifier": lambda encoder, **arguments: kbi.TextClassifier(encoder, 3, **arguments),
@@ -22,7 +22,7 @@ KINDS = tuple(MODELS)
 
 
 def inputs_of(kind, batch):
-    """Of a batch of rows with masked positions what a model of this kind takes; rows are two choices of a text."""
+    """The arrays of a batch that a model of this kind takes; for multiple choice, rows are two choices of a text."""
     if kind in ("MaskedLM", "Pretrainer"):
         return batch
     rows = {name: array for name, array in batch.items() if name != "mask_positions"}

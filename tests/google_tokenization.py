@@ -1,4 +1,4 @@
-"""Google's tokenizer as google-research/bert's tokenization.py defines it, for tests to compare with.
+"""Google's tokenizer as google-research/bert's tokenization.py defines it, as the reference in tests.
 
 Written from the algorithm's description: slow, plain Python, and independent of the library's code.
 """

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""Texts on which BERT tokenizers are known to disagree, and vocabularies that let the disagreement show."""
+"""Texts on which BERT tokenizers are known to disagree, and vocabularies that reveal the disagreement."""
 
 import random
 import sys
@@ -41,20 +41,20 @@ HOSTILE_TEXTS = [
 
 
 def letters_between(step: int) -> list[str]:
-    """Each `step`-th code point between two letters; those that Python's Unicode and the table's differ on left out."""
+    """Each `step`-th code point between two letters, without those on which Python's Unicode and the table's differ."""
     return [f"a{chr(code)}b" for code in range(0, sys.maxunicode + 1, step) if _is_comparable(code)]
 
 
 def _is_comparable(code):
     if 0xD800 <= code <= 0xDFFF:
         return False
-    # On a Python with another Unicode only characters as old as Unicode 3.2 are sure to be the same in both.
+    # In a Python with another version of Unicode, only the characters of Unicode 3.2 are certain to be the same.
     is_same_unicode = unicodedata.unidata_version == unicode_table.UNICODE_VERSION
     return is_same_unicode or unicodedata.ucd_3_2_0.category(chr(code)) != "Cn"
 
 
 def mixed_texts(count: int) -> list[str]:
-    """Characters of several scripts and of the hostile texts thrown together, the same in every run."""
+    """Random texts of characters of several scripts and of the hostile texts, the same in every run."""
     chance = random.Random(5)
     latin, greek, cyrillic, kana = "abcdEFGH éÉ'.-", "αβςσΣΑΒΆ", "жЖёЁ", "かガ。中"
     marks = "\u0301\u0308\u0345\u20dd\u00ad\u200d"
@@ -67,7 +67,7 @@ def mixed_texts(count: int) -> list[str]:
 
 
 def revealing_vocabulary(texts: list[str], lowercase: bool) -> list[str]:
-    """Every character the reference leaves of the texts, at the begin of a word and within: nothing is [UNK]."""
+    """Every character that the reference keeps of the texts, at the start of a word and inside: no [UNK] is needed."""
     words = {word for text in texts for word in basic_tokenize(text, lowercase)}
     letters = sorted(set("".join(words)))
     return [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]

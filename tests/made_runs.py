@@ -1,4 +1,4 @@
-"""What a fine-tuning of the tests starts from: a small checkpoint, and options for `finetune.run`."""
+"""What the tests' fine-tuning runs start from: a small checkpoint, and options for `finetune.run`."""
 
 import keras
 from conftest import WORDS
@@ -8,7 +8,7 @@ from keras_bert_impl.training import finetuning
 
 
 def write_checkpoint(path):
-    """A checkpoint of 64 positions with its tokenizer; gives the path."""
+    """Writes a checkpoint of 64 positions with its tokenizer; returns its path."""
     keras.utils.set_random_seed(7)  # the same weights whichever test comes first
     config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=2, num_heads=3, intermediate_size=21, max_length=64)
     kbi.Pretrainer(kbi.BertEncoder(config)).save_pretrained(path)
@@ -17,7 +17,7 @@ def write_checkpoint(path):
 
 
 def config_of(checkpoint, tmp_path, task, data="data", output="run", **options):
-    # JAX is the only one that needs to compile: it would compile each operation by itself.
+    # Only JAX has to compile: otherwise it would compile each operation separately.
     jit_compile = "on" if keras.backend.backend() == "jax" else "off"
     usual = {"epochs": 2, "batch_size": 4, "learning_rate": 1e-3, "sequence_length": 40, "jit_compile": jit_compile}
     return finetuning.FinetuneConfig(

@@ -1,4 +1,4 @@
-"""Small task files, made of words that the tests' vocabulary has."""
+"""Small task files, made of words from the tests' vocabulary."""
 
 import json
 
@@ -19,7 +19,7 @@ def write_ner(folder):
 
 
 def write_parts_of_speech(folder):
-    """Words with labels that have no prefixes: D for determiners, V for what is done, N and X for the rest."""
+    """Words with labels without prefixes: D for determiners, V for verbs, N and X for the rest."""
     kinds = {"the": "D", "a": "D", "sat": "V", "ran": "V", "is": "V", "cat": "N", "dog": "N", "mat": "N", "rain": "N"}
     lines = []
     for text in SENTENCES * 2:

@@ -6,7 +6,7 @@ import pytest
 def random_model(class_name, config, directory, **their_fields):
     """A transformers model in the shape of a configuration of its family, saved to `directory`.
 
-    Every weight is random: biases of 0 and norms of 1, as models start, would hide one taken for another.
+    Every weight is random: initial biases of 0 and norms of 1 would hide that one is mistaken for another.
     """
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     torch.manual_seed(5)
@@ -23,7 +23,7 @@ def random_model(class_name, config, directory, **their_fields):
 
 
 def open_in_transformers(class_name, directory):
-    """The checkpoint as transformers opens it, after asserting that it finds each tensor and no other."""
+    """The checkpoint as transformers opens it, after asserting that it finds each tensor and no others."""
     transformers = pytest.importorskip("transformers")
     model, found = getattr(transformers, class_name).from_pretrained(
         directory, attn_implementation="eager", output_loading_info=True
@@ -33,11 +33,11 @@ def open_in_transformers(class_name, directory):
 
 
 def outputs_of(model, batch, **arguments):
-    """What a transformers model computes from our arrays; labels as keywords. NumPy arrays by their names."""
+    """The outputs of a transformers model for our arrays, with labels as keywords: NumPy arrays by name."""
     torch = pytest.importorskip("torch")
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
     if not hasattr(model.config, "type_vocab_size"):
-        del names["segment_ids"]  # of a family without segments
+        del names["segment_ids"]  # for a family without segments
     inputs = {theirs: batch[ours] for ours, theirs in names.items()} | arguments
     with torch.no_grad():
         outputs = model(**{name: torch.as_tensor(array, dtype=torch.long) for name, array in inputs.items()})

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""Sentences in six languages of five scripts, one list each: everyday ones and such as stand in an encyclopedia."""
+"""Sentences in six languages of five scripts, one list each: everyday sentences and some as in an encyclopedia."""
 
 SENTENCES = {
     "zh": [
@@ -63,5 +63,5 @@ SENTENCES = {
         "Der Lehrer sagte: „Schlagt bitte Seite zwanzig auf.“",
     ],
 }
-# What stands between two sentences of a paragraph.
+# What separates two sentences of a paragraph.
 BETWEEN = dict.fromkeys(SENTENCES, " ") | {"zh": ""}

@@ -1,4 +1,4 @@
-"""Real task files beside the checkout, for tests that use them where they are."""
+"""Real task files next to the checkout; tests that need them are skipped where they are missing."""
 
 import pathlib
 

@@ -12,7 +12,7 @@ LENGTHS = (3, 70, 5, 31, 40, 2, 64, 9, 33, 7, 1)
 
 @pytest.fixture
 def rows():
-    """Eleven rows of these many ids, each repeating its own number + 5."""
+    """Eleven rows of these lengths, each of which repeats the id "number of the row + 5"."""
     return [[number + 5] * length for number, length in enumerate(LENGTHS)]
 
 
@@ -35,7 +35,7 @@ def test_an_epoch_holds_every_row_once(small_tokenizer, rows):
 def test_rows_of_a_batch_have_the_same_rounded_length(small_tokenizer, rows):
     batches = batches_of(small_tokenizer, rows)
     shapes = [batches[index]["token_ids"].shape for index in range(batches.num_batches)]
-    # With [CLS] and [SEP], 6 rows round to 32, 3 to 64, 2 to the 72 that rows may have; the odd one is a shortest.
+    # With [CLS] and [SEP], 6 rows are padded to 32, 3 to 64 and 2 to the limit of 72; the single one is a shortest row.
     assert sorted(shapes) == [(1, 32), (2, 32), (2, 32), (2, 64), (2, 64), (2, 72)]
     assert shapes[0] == (2, 72) and shapes[1] == (1, 32)
 

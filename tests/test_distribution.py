@@ -1,4 +1,4 @@
-"""The same batch and seeds on several devices: the losses of 50 steps, the metrics and the weights of one device."""
+"""With the same batches and seeds, several devices give the losses of 50 steps, metrics and weights of one device."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def environments(processes, with_chief=False):
 
 
 def train(options, path, processes=1):
-    """What tests/distributed_training.py finds with these options."""
+    """What tests/distributed_training.py writes with these options."""
     command = [sys.executable, str(PROGRAM), json.dumps(options), str(path)]
     running = [
         subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd=PROGRAM.parents[1])

@@ -8,7 +8,7 @@ import keras
 import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "keras_bert_impl"
-# A module imports its own folder or file and what stands before it here.
+# A module imports only from its own folder or file and from what comes before it in this list.
 ORDER = (
     "startup",
     "features",
@@ -35,7 +35,7 @@ ORDER = (
     "__main__",
 )
 MAY_IMPORT_TENSORFLOW = ("startup", "preprocessing", "export", "training", "commands")
-# Each backend where it is asked for.
+# These import a backend only if it is in use.
 OF_BACKENDS = [
     *(PACKAGE / "kernels").glob("*.py"),
     *(PACKAGE / "distribution").glob("*.py"),
@@ -47,7 +47,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__
 
 
 def place_of(path):
-    """The folder or file of the library that a module is or stands in."""
+    """The folder or file directly in the package that a module is in, or is itself."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 

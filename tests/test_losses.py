@@ -26,7 +26,7 @@ def test_the_masked_lm_loss_counts_predictions_only():
     mask_ids = np.array([[0, 2]])
     both = masked_lm_loss(mask_ids, np.array([[1.0, 1.0]], "float32"), LOGITS)
     first = masked_lm_loss(mask_ids, np.array([[1.0, 0.0]], "float32"), LOGITS)
-    # Google's 1e-5 beside the number of predictions.
+    # Google adds 1e-5 to the number of predictions.
     np.testing.assert_allclose(float(both), (np.log(2) + np.log(10 / 8)) / (2 + 1e-5), rtol=1e-6)
     np.testing.assert_allclose(float(first), np.log(2) / (1 + 1e-5), rtol=1e-6)
 
@@ -69,7 +69,7 @@ def half_precision_by_default():
 
 
 def test_losses_are_float32_also_where_keras_default_is_half_precision(half_precision_by_default):
-    # Each label has a probability of a half. bfloat16 knows neither class 257 nor a sum of 301 nor the weight 1/3.
+    # Each label has probability 1/2. bfloat16 can represent neither class 257 nor a sum of 301 nor the weight 1/3.
     labels = np.full((7, 43), 257)
     logits = np.zeros((7, 43, 301), "float32")
     logits[..., 257] = np.log(300)

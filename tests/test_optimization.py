@@ -34,7 +34,7 @@ def test_warmup_as_long_as_the_run_is_refused():
 
 def test_steps_are_counted_exactly_also_where_keras_default_is_half_precision():
     before = keras.config.floatx()
-    keras.config.set_floatx("bfloat16")  # which does not know 257
+    keras.config.set_floatx("bfloat16")  # which cannot represent 257
     try:
         assert float(WarmupLinearDecay(1.0, 0, 1000)(257)) == pytest.approx(0.743)
     finally:
@@ -67,7 +67,7 @@ def numpy(values):
 
 
 def test_an_end_that_is_moved_lets_the_rate_go_on_from_where_it_is_to_zero_there():
-    """Of 7 steps, the last 4 fall by 0.15 each. Half-way down, 1 step is left, or 4."""
+    """Of 7 steps, the last 4 lower the rate by 0.15 each. Half-way down, the end is moved: 1 or 4 steps are left."""
     for total, expected in (6, [0.3, 0, 0]), (9, [0.3, 0.225, 0.15, 0.075, 0, 0]):
         schedule = MovableDecay(peak=0.6, warmup_steps=3, total_steps=7)
         assert [float(schedule(step)) for step in range(3)] == [
@@ -75,7 +75,7 @@ def test_an_end_that_is_moved_lets_the_rate_go_on_from_where_it_is_to_zero_there
         ]
         schedule.move_end(5, total)
         np.testing.assert_allclose([float(schedule(step)) for step in range(5, total + 2)], expected, atol=1e-6)
-    # Moved a second time, and while the rate still rises: there a step goes half as far, or twice.
+    # The end is moved while the rate still rises, where each step then rises half as much, and then a second time.
     schedule = MovableDecay(peak=0.6, warmup_steps=4, total_steps=8)
     schedule.move_end(2, 14)
     np.testing.assert_allclose([float(schedule(step)) for step in (2, 3, 4, 14)], [0.45, 0.525, 0.6, 0], atol=1e-6)
@@ -121,7 +121,7 @@ def test_gradients_are_clipped_to_a_global_norm_of_one():
     optimizer = BertAdamW(0.5)
     gradients = [keras.ops.convert_to_tensor(np.array([value], "float32")) for value in (30.0, 40.0)]
     optimizer.apply(gradients, weights)
-    # The norm of both together is 50; a first moment is (1 - 0.9) times the clipped gradient.
+    # The joint norm is 50; a first moment is (1 - 0.9) times the clipped gradient.
     moments = [float(variable[0]) for variable in optimizer.variables if "momentum" in variable.path]
     np.testing.assert_allclose(moments, [0.06, 0.08], rtol=1e-5)
     assert float(optimizer.gradient_norm.value) == pytest.approx(50)
@@ -159,7 +159,7 @@ def test_weights_of_half_precision_move_as_others_do(optimizer_class, dtype):
 
 
 def decayed(model):
-    """Names of the weights that an update with gradients of zero changes."""
+    """Names of the weights that an update changes although all gradients are zero."""
     weights = model.trainable_variables
     before = [keras.ops.convert_to_numpy(weight).copy() for weight in weights]
     model.optimizer.apply([keras.ops.zeros(weight.shape) for weight in weights], weights)
@@ -302,7 +302,7 @@ def test_lamb_comes_back_from_its_description():
 def test_arguments_of_keras_that_the_update_does_not_have_are_refused(argument, value, remedy):
     with pytest.raises(ValueError, match=rf"BertAdamW does not take {argument}={value}: .*{remedy}"):
         BertAdamW(1e-3, global_clipnorm=None, **{argument: value})
-    if argument != "amsgrad":  # which Keras' Lamb does not know
+    if argument != "amsgrad":  # which Keras' Lamb does not have
         with pytest.raises(ValueError, match=rf"BertLamb does not take {argument}={value}"):
             BertLamb(1e-3, global_clipnorm=None, **{argument: value})
 

@@ -1,4 +1,4 @@
-"""The private names of Keras that the library uses or overrides: a version that renames one fails here, by its name."""
+"""The private names of Keras that the library uses or overrides: if a version renames one, a test here names it."""
 
 import ast
 import pathlib
@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 
 def built(layer_or_optimizer):
-    """A layer or optimizer with its weights, which only then has all of its attributes."""
+    """A layer or optimizer with its weights: it has all of its attributes only when it is built."""
     if isinstance(layer_or_optimizer, keras.Layer):
         layer_or_optimizer.build((None, 2))
     else:
@@ -22,7 +22,7 @@ def built(layer_or_optimizer):
     return layer_or_optimizer
 
 
-# Of what, the name, and what goes wrong without it.
+# The owner, the private name, and what goes wrong without it.
 USED = (
     (
         lambda: keras.optimizers.AdamW(),
@@ -45,7 +45,7 @@ USED = (
     (lambda: keras.random.SeedGenerator(), "_initial_seed", "Dropout cannot tell on torch whether a seed was given"),
     (lambda: keras.Model, "_symbolic_build", "keras-bert plan-tpu makes no metrics"),
 )
-# Of the TensorFlow backend alone, whose module others cannot import.
+# Names of the TensorFlow backend only, whose module cannot be imported on the other backends.
 USED_OF_TENSORFLOW = (
     ("_all_reduce_sum_gradients", "gradients are summed over replicas twice"),
     ("_maybe_symbolic_build", "fit of several processes fails on its first batch"),

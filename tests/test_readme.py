@@ -1,7 +1,7 @@
-"""The commands of the README and of the pages in docs/, and the Python example, run from their own text.
+"""Runs the commands of the README and of the pages in docs/, and the Python example, as they are written there.
 
-Commands that take days are run with the options of SMALL added; the data have the names and places that the pages
-give them, and are small.
+Commands that would take days are run with the options of SMALL added. The data are small, and have the names and paths
+that the pages use.
 """
 
 import gzip
@@ -33,7 +33,7 @@ HEAVY = ("make", "pip install")
 
 
 def block_with(word):
-    """The only block of the pages whose commands hold `word`."""
+    """The only block of the pages whose commands contain `word`."""
     blocks = [block for page in PAGES for block in indented_blocks(page)]
     (block,) = [block for block in blocks if word in block and not block.startswith(HEAVY)]
     return block
@@ -68,7 +68,7 @@ def write_squad(folder):
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory, text_folder):
-    """A folder that looks like a clone in which the quickstart has run, with the data that the README names."""
+    """A folder like a clone in which the quickstart has run, with the data that the README names."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "corpus" / "deep").mkdir(parents=True)
     for path in text_folder.glob("*.txt"):
@@ -87,7 +87,7 @@ def clone(tmp_path_factory, text_folder):
 
 @pytest.fixture
 def shell(clone, monkeypatch, capfd):
-    """Runs the commands of a block in the clone, each as if it were its own process; gives what they printed."""
+    """Runs the commands of a block in the clone, each as if it were its own process; returns what they printed."""
     monkeypatch.chdir(clone)
 
     def run(block):

@@ -67,7 +67,7 @@ CLS, SEP, PAD, MASK = 2, 3, 0, 4
 
 @pytest.fixture(scope="module")
 def masked():
-    """A million tokens, in 8,000 rows of 125 with one to fifty of padding, and what masking makes of them."""
+    """A million tokens in 8,000 rows of 125, with 1 to 50 padding tokens per row, before and after masking."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = WordPieceTokenizer([*special, *(f"word{index}" for index in range(WORDS - len(special)))])
     random = np.random.default_rng(1)
@@ -89,7 +89,7 @@ def chosen(rows, inputs, mask_weights):
 
 
 def assert_binomial(count, trials, rate):
-    """Asserts a count within five standard deviations, which one right run in two million leaves."""
+    """Asserts a count within five standard deviations, which correct code misses once in two million runs."""
     assert abs(count - trials * rate) < 5 * np.sqrt(trials * rate * (1 - rate)), count / trials
 
 
@@ -144,7 +144,7 @@ def test_random_words_come_from_the_whole_vocabulary(masked):
 def test_every_place_of_a_row_is_equally_likely(masked):
     rows, inputs, _, mask_weights = masked
     _, columns = chosen(rows, inputs, mask_weights)
-    columns = columns[columns < 30]  # words in every row but the first place: a separator stands at 37 or later
+    columns = columns[columns < 30]  # words in every row except at the first position; a separator is at 37 or later
     for place in range(1, 30):
         assert_binomial((columns == place).sum(), len(columns), 1 / 29)
 

@@ -39,7 +39,7 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
     (figures,) = json.loads((tmp_path / "plan.json").read_text())
     assert figures["fits"] and figures["chips"] == 4
     assert figures["flops"] == pytest.approx(figures["counted_flops"], rel=0.1)
-    # The sums of the gradients, at least in bfloat16 and of this chip's part of them.
+    # The all-reduce of the gradients has at least the size of this chip's part of them in bfloat16.
     assert figures["collectives"]["all-reduce"]["bytes"] > 2 * 28e6 / model_devices / 2
     # Weights and AdamW's two moments, float32.
     assert figures["argument_bytes"] > 3 * 4 * 28e6 / model_devices * 0.9
@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_said():
 @pytest.mark.parametrize("bend", [0.8, 1.0, 1.3])
 @pytest.mark.parametrize("limit", [0, 1, 7, 8, 9, 31, 100, 127, 128, 511, 5000])
 def test_the_search_ends_between_what_fits_and_what_does_not(limit, bend):
-    """Memory that does not grow evenly costs more calls, and gives the same answer."""
+    """If memory does not grow evenly, the search takes more calls and finds the same answer."""
     calls = []
 
     def room(rows):
@@ -67,7 +67,7 @@ def test_the_search_ends_between_what_fits_and_what_does_not(limit, bend):
 
 
 def test_the_search_goes_on_where_more_rows_take_less():
-    """As the compiler has it now and then."""
+    """As happens with the compiler now and then."""
     left = {8: 100, 32: 101, 64: 40, 72: 45, 80: 20}
     calls = []
 

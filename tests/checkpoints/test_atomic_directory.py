@@ -1,4 +1,4 @@
-"""Saving into a directory that holds a checkpoint: all of the new one or all of the old."""
+"""Saving into a directory that holds a checkpoint leaves either the whole new one or the whole old one."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ def models(small_config, small_tokenizer):
 
 
 def assert_equal(path, model):
-    """The directory holds this model, whole."""
+    """Asserts that the directory holds exactly this model."""
     reloaded = kbi.TextClassifier.from_pretrained(path)
     assert reloaded.class_names == model.class_names
     for weight, expected in zip(reloaded.get_weights(), model.get_weights(), strict=True):
@@ -29,7 +29,7 @@ def assert_equal(path, model):
 
 
 class Crash(BaseException):
-    """Not an Exception: nothing in between may handle it."""
+    """Not a subclass of Exception, so that no code in between handles it."""
 
 
 def crash(*arguments, **keywords):
@@ -65,7 +65,7 @@ def test_a_crash_while_files_move_up_leaves_the_new_checkpoint(moved, models, tm
     replace, count = os.replace, iter(range(100))
 
     def replace_some(source, target):
-        # Of the moves up; files are replaced while they are written, too.
+        # Only the moves into the directory above count; files are also replaced while they are written.
         if pathlib.Path(source).parent.name == atomic_directory.WRITTEN and next(count) == moved:
             raise Crash
         replace(source, target)

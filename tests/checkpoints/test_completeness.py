@@ -1,4 +1,4 @@
-"""A save keeps every weight and every setting, or refuses by name: in every format."""
+"""In every format, a save keeps every weight and setting, or refuses and names what it cannot keep."""
 
 import dataclasses
 import importlib
@@ -33,7 +33,7 @@ OTHER_VALUES = {
 
 @pytest.fixture
 def config(small_config):
-    """One layer of the small configuration, with the activation that every format has."""
+    """The small configuration with one layer, and with the activation that every format supports."""
     return dataclasses.replace(small_config, num_layers=1, activation="gelu_tanh")
 
 
@@ -73,7 +73,7 @@ def test_every_field_of_a_configuration_comes_back_or_is_refused_by_name(name, f
         module.save(encoder, tmp_path / "new")
     except ValueError as refusal:
         message = str(refusal)
-        # KerasHub has one rate of dropout: whichever is read as another.
+        # KerasHub has one dropout rate for both: either of ours would be read back as another.
         assert name in message or (form == "keras_hub" and "dropout_rate" in message)
         assert not (tmp_path / "new").exists() and not list(tmp_path.iterdir())
         assert form != "huggingface"

@@ -8,7 +8,7 @@ from keras_bert_impl.checkpoints import grow, keep_words, open_checkpoint
 
 @pytest.fixture
 def model(small_tokenizer):
-    """A masked language model with more rows in its embedding than words, as published ones have."""
+    """A masked language model whose embedding has more rows than there are words, as in published models."""
     config = kbi.BertConfig(
         vocabulary_size=len(WORDS) + 3,
         hidden_size=15,

@@ -9,7 +9,7 @@ from keras_bert_impl.checkpoints import hub
 
 @pytest.fixture
 def fetched(monkeypatch, small_config, tmp_path):
-    """Stands in for the hub: gives a saved encoder and notes what was asked for."""
+    """Replaces the hub: returns a saved encoder and records what was asked for."""
     BertEncoder(small_config).save_pretrained(tmp_path / "snapshot")
     asked = []
 

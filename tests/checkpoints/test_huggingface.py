@@ -27,7 +27,7 @@ def checkpoint(encoder, tmp_path):
 
 
 def rewrite(directory, change):
-    """Stores the tensors of a checkpoint anew, as `change` returns them."""
+    """Rewrites a checkpoint with the tensors that `change` returns."""
     path = directory / "model.safetensors"
     path.write_bytes(safetensors.numpy.save(change(safetensors.numpy.load(path.read_bytes()))))
 
@@ -178,7 +178,7 @@ def test_a_truncated_file_is_named(checkpoint):
 
 
 def header_of(path, change):
-    """Replaces the header of a safetensors file by what `change` makes of it; the numbers stay."""
+    """Replaces the header of a safetensors file by what `change` returns for it; the numbers stay."""
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
     header = json.dumps(change(json.loads(content[8 : 8 + size]))).encode()

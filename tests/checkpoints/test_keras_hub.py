@@ -63,7 +63,7 @@ def test_our_hugging_face_directory_opens_there(rows, small_tokenizer, tmp_path)
     model = kbi.TextClassifier(encoder("gelu_tanh"), 2, tokenizer=small_tokenizer)
     model.save_pretrained(tmp_path)
     theirs = models.BertBackbone.from_preset(str(tmp_path)).predict_on_batch(rows)
-    # They compute the tanh approximation, whatever config.json says; so does this model.
+    # KerasHub always computes the tanh approximation, whatever config.json says; so does this model.
     np.testing.assert_allclose(
         model.encoder.predict_on_batch(rows)["pooled_output"], theirs["pooled_output"], atol=1e-5
     )

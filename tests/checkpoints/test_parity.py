@@ -70,7 +70,7 @@ def test_unpadded_rows_give_the_same(embedder, sentences, theirs):
 
 
 def their_vectors(embedder, sentences, theirs):
-    """What sentence-transformers computes: the mean over the tokens, of length 1."""
+    """What sentence-transformers computes: the mean over the tokens, normalised to length 1."""
     vectors = []
     for rows in batches(embedder, sentences):
         states, real = outputs_of(theirs, rows)["last_hidden_state"], rows["padding_mask"][..., None]

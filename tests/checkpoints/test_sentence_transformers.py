@@ -1,4 +1,4 @@
-"""Directories of sentence-transformers: modules.json is read whole, or refused by name, and written back."""
+"""Directories of sentence-transformers: each part of modules.json is read, or refused by name, and written back."""
 
 import json
 
@@ -13,7 +13,7 @@ from keras_bert_impl.checkpoints.sentence_transformers import FLAGS
 
 @pytest.fixture
 def directory(small_config, small_tokenizer, tmp_path):
-    """A checkpoint as transformers writes it, without a word on pooling."""
+    """A checkpoint as transformers writes it, without information on pooling."""
     from keras_bert_impl.checkpoints import huggingface
 
     huggingface.save(kbi.BertEncoder(small_config), tmp_path / "model", small_tokenizer)
@@ -21,7 +21,7 @@ def directory(small_config, small_tokenizer, tmp_path):
 
 
 def describe(directory, pooling, *more, prefix="sentence_transformers.models", **files):
-    """Writes modules.json with Transformer, Pooling and more modules, and other files given by their name."""
+    """Writes modules.json with Transformer, Pooling and `more` modules, and the other files by their names."""
     kinds = [f"{prefix}.{kind}" for kind in ("Transformer", "Pooling")]
     kinds += [kind if "." in kind else f"{prefix}.{kind}" for kind in more]
     paths = ["", *(f"{place}_{kind.rsplit('.', 1)[-1]}" for place, kind in enumerate(kinds[1:], start=1))]

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture
 def theirs(small_config, tmp_path):
-    """A model of transformers, saved as pytorch_model.bin alone."""
+    """A model of transformers, saved only as pytorch_model.bin."""
     model = random_model("BertForMaskedLM", small_config, tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")

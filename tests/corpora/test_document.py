@@ -13,7 +13,7 @@ def test_splits_hold_ninety_five_and_five_of_a_hundred_documents():
 
 
 def test_split_of_a_name_never_changes():
-    # Written down once: a new hash would move test documents into training data of models already published.
+    # Fixed values: a new hash would move test documents into the training sets of models already published.
     names = [f"m{index}" for index in range(60)]
     assert [name for name in names if split_of(name) != "train"] == ["m14", "m16", "m25", "m34", "m39"]
     code = f"from keras_bert_impl.corpora.document import split_of; print([split_of(n) for n in {names}])"

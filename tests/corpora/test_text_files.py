@@ -92,7 +92,7 @@ def test_compressed_text_and_rows_read_as_plain_ones(tmp_path, compression):
 
 @pytest.mark.parametrize("compression", [".gz", ".xz", ".zst"])
 def test_truncated_file_is_named_and_the_others_are_read(tmp_path, compression):
-    # Digits that repeat late keep the compressed file long, so that half of it is no whole block.
+    # Numbers that do not repeat keep the compressed file long, so that its half does not end with a whole block.
     text = "\n\n".join(f"Document {index * 7919 % 100_003} ends here." for index in range(20_000))
     packed = COMPRESS[compression](text.encode())
     (tmp_path / f"bad.txt{compression}").write_bytes(packed[: len(packed) // 2])

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""One sentence a line is told from running text, whatever the script and whether or not every line has a full stop."""
+"""One sentence per line is told from running text in any script, whether or not every line ends with a full stop."""
 
 import json
 import textwrap
@@ -39,7 +39,7 @@ def write(path, text):
 def test_one_sentence_a_line_is_documents_of_lines_in_every_script(tmp_path, language):
     documents = [SENTENCES[language][:5], SENTENCES[language][5:], SENTENCES[language][::2]]
     write(tmp_path / "a.txt", "\n\n".join("\n".join(document) for document in documents))
-    assert sentences_of(tmp_path) == documents  # the language need not be said
+    assert sentences_of(tmp_path) == documents  # the language need not be given
 
 
 @pytest.mark.parametrize("language", sorted(set(SENTENCES) - {"th"}))

@@ -121,7 +121,7 @@ def test_a_trained_checkpoint_gives_the_vectors_that_transformers_gives():
     model = transformers.BertModel.from_pretrained(directory, attn_implementation="eager").eval()
     ours = BertEncoder.from_pretrained(directory).predict_on_batch(rows)["sequence_output"]
     theirs, tokens = outputs_of(model, rows)["last_hidden_state"], rows["padding_mask"] == 1
-    # At padding, where nothing is ever read, both are 7e-5 away from the same computation in float64.
+    # At padding positions, which nothing reads, both differ by 7e-5 from the same computation in float64.
     np.testing.assert_allclose(ours[tokens], theirs[tokens], atol=1e-5)
 
 

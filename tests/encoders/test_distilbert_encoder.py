@@ -7,6 +7,7 @@ from conftest import QUICK_STEPS, without
 from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
+from keras_bert_impl.models.trainable import enable_lora, freeze_layers
 
 
 @pytest.fixture
@@ -158,3 +159,13 @@ def test_a_head_that_transformers_does_not_have_is_refused(config, tmp_path):
 def test_dropout_of_classifiers_is_the_checkpoint_s(config, tmp_path):
     random_model("DistilBertForSequenceClassification", config, tmp_path, num_labels=3, seq_classif_dropout=0.37)
     assert kbi.TextClassifier.from_pretrained(tmp_path).dropout_rate == 0.37
+
+
+def test_layers_are_frozen_and_get_low_rank_updates(config):
+    frozen, updated = (kbi.TextClassifier(kbi.DistilBertEncoder(config), 3) for _ in range(2))
+    freeze_layers(frozen, 1)
+    assert {weight.path.split("/")[0] for weight in frozen.trainable_weights} == {"block_1", "pooler", "classifier"}
+    enable_lora(updated, 2)
+    trained = {weight.path for weight in updated.trainable_weights if not weight.path.startswith("block_")}
+    assert trained == {"pooler/kernel", "pooler/bias", "classifier/kernel", "classifier/bias"}
+    assert all("lora" in weight.path for weight in updated.trainable_weights if weight.path.startswith("block_"))

@@ -1,4 +1,4 @@
-"""The graph gives the best answers of the task."""
+"""The exported graph returns the same best answers as the task."""
 
 import keras
 import numpy as np

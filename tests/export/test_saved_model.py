@@ -25,7 +25,7 @@ PAIRS = ["a dog", "", "it ran in rain , the cat sat on a mat", "good", "bad " * 
 
 
 def make_encoder(tokenizer, max_length=11, dtype=None):
-    """Odd sizes; weights large enough that every token shows in the outputs."""
+    """An encoder of odd sizes, with weights large enough that every token influences the outputs."""
     config = kbi.BertConfig(
         tokenizer.vocabulary_size,
         hidden_size=15,
@@ -129,7 +129,7 @@ def test_rows_with_fewer_masks_are_padded(masked_lm_directory):
 
 
 def test_texts_without_any_mask_give_no_guesses(masked_lm_directory):
-    # The seventeenth word is beyond the model's 11 tokens, hence cut away.
+    # The seventeenth word is beyond the model's 11 tokens and is cut off.
     assert serve(masked_lm_directory, text=["the cat", "a dog " * 8 + "[MASK]"])["tokens"].shape == (2, 0, 5)
 
 
@@ -266,7 +266,7 @@ def test_model_of_another_backend_is_served_with_its_own_outputs(backend, tmp_pa
 
 
 class Renamed(kbi.TextClassifier):
-    """A class of a user's own that trains in another way and computes as its parent."""
+    """A user-defined class that trains differently but computes the same as its parent."""
 
     def fit(self, *arguments, **named):
         return super().fit(*arguments, **named)
@@ -285,7 +285,7 @@ class Doubled(kbi.TextClassifier):
 
 @pytest.fixture
 def doubled(tmp_path, monkeypatch):
-    """A class of a user's own, in a module beside the script, that computes otherwise than its parent."""
+    """A user-defined class, in a module next to the script, that computes something else than its parent."""
     (tmp_path / "own_module.py").write_text(OWN_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     return importlib.import_module("own_module").Doubled
@@ -332,7 +332,7 @@ def test_failure_of_the_other_process_is_shown(classifier, tokenizer, tmp_path, 
 
 @pytest.fixture
 def writes_a_file(monkeypatch):
-    """Stands in for the slow writing of graphs."""
+    """Replaces the slow writing of graphs."""
 
     def write(model, tokenizer, sequence_length, target):
         target.mkdir()

@@ -2,15 +2,15 @@
 
     python tests/golden/make_unicode_table.py > keras_bert_impl/tokenizers/unicode_table.py
 
-Made once, with Python 3.11 (Unicode 14). Making it anew with a newer Python changes ids only of text
-that holds characters assigned since, none of which stands in a published vocabulary.
+The table was made with Python 3.11 (Unicode 14). Making it again with a newer Python changes only the ids of text
+with characters that were assigned since, none of which is in a published vocabulary.
 """
 
 import textwrap
 import unicodedata
 
 CODE_POINTS = [code for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
-HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)  # decomposed by arithmetic, hence not in the table
+HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)  # decomposed by arithmetic and therefore not in the table
 
 HEADER = '''# ruff: noqa: RUF001
 """The Unicode data that Google's tokenizer needs. Written by tests/golden/make_unicode_table.py; do not edit.
@@ -44,7 +44,7 @@ def is_nonspacing(code):
 
 
 def is_cased(code):
-    """Python writes final sigma after a cased character; its rule is asked for, not copied."""
+    """Whether Python writes a final sigma after the character: this asks Python's own rule for cased characters."""
     return (chr(code) + "Σ").lower().endswith("ς")
 
 

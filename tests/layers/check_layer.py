@@ -1,4 +1,4 @@
-"""The routine properties of a layer, in one call."""
+"""Checks the properties that every layer must have, in one call."""
 
 import keras
 import numpy as np
@@ -8,9 +8,9 @@ from keras import ops
 def check_layer(make, *inputs):
     """Asserts what holds for every layer of the library.
 
-    Its configuration rebuilds it; a model around it saves and reloads with equal outputs; it accepts batches and
-    lengths unknown when it is built; under mixed precision it gives bfloat16 and keeps its weights in float32; every
-    weight gets a gradient.
+    It can be rebuilt from its configuration; a model with it saves and reloads with equal outputs; it accepts batch
+    sizes and lengths that are unknown when it is built; under mixed precision it returns bfloat16 and keeps its weights
+    in float32; every weight gets a gradient.
 
     Args:
         make: function that makes the layer; takes `dtype`.
@@ -40,7 +40,7 @@ def check_gradients(layer, inputs):
     """Asserts that a step of plain gradient descent changes every trainable weight of the layer."""
     symbols = [keras.Input(array.shape[1:], dtype=str(array.dtype)) for array in inputs]
     outputs = layer(*symbols)
-    # A random direction: the mean of a normalised output has no gradient.
+    # The target below is random: the mean of a normalised output would have no gradient.
     outputs = keras.layers.Rescaling(1.0, dtype="float32")(outputs)
     model = keras.Model(symbols, outputs)
     model.compile(optimizer=keras.optimizers.SGD(1.0), loss="mse")

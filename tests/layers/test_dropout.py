@@ -6,7 +6,7 @@ from keras_bert_impl.layers import Dropout
 
 
 def masks(layer, shape, count=1):
-    """Which units were kept in some calls, bool (count, *shape)."""
+    """Which units were kept in each of `count` calls, bool (count, *shape)."""
     found = [keras.ops.convert_to_numpy(layer(keras.ops.ones(shape), training=True)) for _ in range(count)]
     return np.stack(found) > 0
 
@@ -21,7 +21,7 @@ def test_the_share_of_dropped_units_is_the_rate(rate, seed):
 
 def test_neighbours_and_calls_are_independent():
     kept = masks(Dropout(0.5), (40_000,), count=2).astype("float64")
-    for distance in range(1, 9):  # two or four neighbours are of one random word
+    for distance in range(1, 9):  # two or four neighbours come from one random word
         assert abs(np.corrcoef(kept[0, :-distance], kept[0, distance:])[0, 1]) < 0.025
     assert abs(np.corrcoef(kept[0], kept[1])[0, 1]) < 0.025
 

@@ -1,4 +1,4 @@
-"""The heads of fine-tuning, each over each family's encoder against transformers, both ways."""
+"""The heads for fine-tuning over the encoder of each family, compared with transformers, loading and saving."""
 
 import dataclasses
 import warnings
@@ -14,7 +14,7 @@ from keras_bert_impl.checkpoints import huggingface
 
 SPANS = np.array([[1, 3], [0, 0]])
 TOKEN_LABELS = np.array([[-1, 2, 0, 1, -1, 3, -1], [-1, 0, 0, 2, -1, -1, -1]])
-# The end of the name of their class, ours, further fields of their configuration, labels.
+# The end of the name of the class in transformers, our class, further fields of its configuration, labels.
 HEADS = {
     "text_classifier": ("ForSequenceClassification", kbi.TextClassifier, {"num_labels": 3}, np.array([2, 0])),
     "token_classifier": ("ForTokenClassification", kbi.TokenClassifier, {"num_labels": 4}, TOKEN_LABELS),
@@ -36,7 +36,7 @@ head_of_family = pytest.mark.parametrize(("family", "kind"), FAMILIES)
 
 @pytest.fixture
 def family_config(family, small_config):
-    """The small configuration, of the family."""
+    """The small configuration as one of the family."""
     config_class = getattr(kbi, f"{family}Config")
     names = {field.name for field in dataclasses.fields(config_class)}
     return config_class(**{name: value for name, value in small_config.to_dict().items() if name in names})
@@ -126,7 +126,7 @@ def test_gradients_reach_every_weight_of_a_head(kind, small_config, rows):
     model.train_on_batch(inputs_of(kind, rows), labels)
     for weight, old in zip(model.trainable_weights, before, strict=True):
         unmoved = np.array_equal(keras.ops.convert_to_numpy(weight), old)
-        # The choices' scores differ by no constant, which their softmax forgets.
+        # A constant added to all scores of the choices does not change their softmax: the bias has no gradient.
         assert not unmoved or (kind, weight.path) == ("multiple_choice", "classifier/bias"), weight.path
 
 
@@ -226,6 +226,6 @@ def test_a_regressor_opens_without_being_told(small_config, tmp_path):
 
 
 def test_the_table_of_heads_knows_every_model():
-    # The tagger over frozen features has no counterpart there, and a file of its own.
+    # The tagger over frozen features has no counterpart in transformers; it has its own test file.
     models = {"Encoder", *kbi.models.__all__} - {"FeatureTagger"}
     assert models == set(huggingface.TASKS)

@@ -1,4 +1,4 @@
-"""What a `.keras` file keeps of a model beyond its weights, and of a class of the user's own."""
+"""What a `.keras` file keeps of a model besides its weights, and of a user-defined class."""
 
 import keras
 import numpy as np
@@ -46,7 +46,7 @@ def test_training_goes_on_with_the_optimizer_s_state_after_freezing(small_config
 def test_single_frozen_layers_and_weights_come_back_so(small_config, tmp_path):
     model = kbi.TokenClassifier(kbi.BertEncoder(small_config), 3)
     model.encoder.get_layer("block_1").attention.trainable = False
-    model.encoder.get_layer("pooler").trainable = False  # no weight of this model, but of its encoder
+    model.encoder.get_layer("pooler").trainable = False  # not a weight of this model, but of its encoder
     model.get_layer("classifier").bias.trainable = False
     model.save(tmp_path / "model.keras")
     reloaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -74,7 +74,7 @@ def test_a_frozen_model_comes_back_frozen(small_config, tmp_path):
 
 
 def test_a_model_with_lora_comes_back_merged(small_config, small_batch, tmp_path):
-    # As Keras saves it: the update is in the kernel, which learns whole from then on.
+    # Keras saves the kernel with the update of LoRA merged; from then on the whole kernel is trained.
     model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
     enable_lora(model, 2)
     trained(model, small_batch).save(tmp_path / "model.keras")

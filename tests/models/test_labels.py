@@ -1,4 +1,4 @@
-"""Labels and sample weights of every head: what is taken, and what is refused by name before training."""
+"""Labels and sample weights of every head: which are accepted, and which are refused by name before training."""
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ PAIRS = (["is it good", "is it", "a dog"], ["the cat", "a dog sat", "ran in rain
 CHOICES = (TEXTS, [["sat", "ran on"], ["is bad", "in rain"], ["sat", "the"]])
 # A label for each token of TEXTS, [CLS] and [SEP] included.
 TOKEN_LABELS = [[-1, 0, 1, 2, 3, -100], [-1, 0, 1, 2, 3, -1], [-1, 1, 2, 3, -1]]
-# The model, texts, their labels, and labels that are wrong with what is said of them.
+# The model, texts, their labels, and wrong labels with the error that they raise.
 HEADS = {
     "text_classifier": (kbi.TextClassifier, {"num_classes": 3}, TEXTS, [1, 0, 2], [1, 0, 3], "labels[2] is 3"),
     "token_classifier": (
@@ -51,7 +51,7 @@ head = pytest.mark.parametrize("kind", HEADS)
 
 @pytest.fixture
 def make(small_tokenizer):
-    """Builds a model of two layers without dropout over eleven positions."""
+    """Builds a model of two layers and eleven positions without dropout."""
     config = kbi.BertConfig(
         29,
         hidden_size=6,

@@ -1,4 +1,4 @@
-"""mixed_float16: gradients too small for it are kept by a scaled loss."""
+"""mixed_float16: scaling the loss keeps gradients that are too small for float16."""
 
 import dataclasses
 import warnings
@@ -21,7 +21,7 @@ def encoder(small_config):
 
 
 def functional(encoder):
-    """A model of a user's own."""
+    """A user-defined functional model."""
     return keras.Model(encoder.input, keras.layers.Dense(3, dtype="float32")(encoder.output["pooled_output"]))
 
 
@@ -39,10 +39,10 @@ def step_of_block(model, batch):
     return np.abs(keras.ops.convert_to_numpy(kernel) - before).max()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "FeatureTagger"])  # which trains float32 alone
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "FeatureTagger"])  # which trains only float32
 def test_every_model_trains_with_a_scaled_loss(kind, encoder):
     model = MODELS[kind](encoder)
-    if getattr(model, "optimizer", None) is not None:  # it comes compiled
+    if getattr(model, "optimizer", None) is not None:  # it is compiled by default
         assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
     model.compile(optimizer=BertAdamW(1e-3), loss="mse")
     assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)

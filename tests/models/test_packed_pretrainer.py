@@ -8,7 +8,7 @@ from conftest import QUICK_STEPS
 import keras_bert_impl as kbi
 from keras_bert_impl import features
 
-# [CLS] a [SEP] b [SEP], three in the first row, two in the second; the second of the first row has no prediction.
+# Pairs [CLS] a [SEP] b [SEP], three in the first row, two in the second; the first row's second has no prediction.
 LENGTHS = [[5, 7, 3], [9, 4]]
 FIRST = [[3, 4, 2], [6, 2]]
 MASKED = [[1, 3, 13], [2, 7, 10]]
@@ -65,7 +65,7 @@ def test_a_packed_row_gives_what_its_pairs_give_alone(config, batch):
         for number in range(len(lengths)):
             where = np.flatnonzero(inputs["sequence_ids"][row] == number + 1)
             chosen = np.isin(inputs["mask_positions"][row], where)
-            # Position 0 where there is nothing to predict: an empty axis is no batch.
+            # Position 0 if there is nothing to predict, since an axis of length 0 is not a valid batch.
             positions = inputs["mask_positions"][row, chosen] - where[0] if chosen.any() else np.zeros(1, "int32")
             pair = {name: inputs[name][row, where][None] for name in ("token_ids", "segment_ids", "padding_mask")}
             expected = alone.predict_on_batch({**pair, "mask_positions": positions[None]})

@@ -25,7 +25,7 @@ def without_dropout(config):
 
 
 def one_layer(config):
-    """A shape that compiles in half of the time, for tests that train."""
+    """A configuration of one layer, which compiles in half the time, for tests that train."""
     return dataclasses.replace(config, num_layers=1)
 
 
@@ -132,7 +132,7 @@ def test_equal_seeds_give_equal_runs(small_config, small_batch):
 
 
 def test_training_goes_on_from_a_keras_file_as_if_uninterrupted(small_config, small_batch, tmp_path):
-    # Keras writes no seed of a dropout into a file: with dropout, the resumed run would draw other numbers.
+    # Keras does not save the seeds of dropout: with dropout, the resumed run would draw other numbers.
     config = without_dropout(one_layer(small_config))
     whole, half = compiled(config), compiled(config)
     half.set_weights(whole.get_weights())

@@ -12,14 +12,14 @@ import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import huggingface, keras_hub
 
 pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize")
-# As Keras' own default: activations in eight bits, too, a scale for each token.
+# As in Keras' default: activations are also in eight bits, with a scale for each token.
 ALL_ROUNDED = keras.quantizers.Int8QuantizationConfig(activation_quantizer=keras.quantizers.AbsMaxQuantizer(axis=-1))
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture(autouse=True)
 def little_garbage():
-    """Keras collects garbage for each layer that it quantizes, which takes seconds among all that is imported here."""
+    """Keras collects garbage for each layer that it quantizes, which takes seconds with as many imports as here."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -38,7 +38,7 @@ def batch():
 
 @pytest.fixture
 def make():
-    """A model wide enough for the errors of rounding to average out, with outputs that differ from row to row."""
+    """A model that is wide enough for rounding errors to average out, with outputs that differ from row to row."""
 
     def make(kind):
         config = kbi.BertConfig(
@@ -94,7 +94,7 @@ def test_a_quantized_model_survives_its_keras_file(how, kind, make, batch, tmp_p
 
 
 def test_quantized_weights_pass_to_another_process(make, batch, tmp_path):
-    # As the export of JAX and torch hands a model over: its description and its weights.
+    # As the export on JAX and torch passes a model on: its configuration and its weights.
     model, inputs = make("MaskedLM"), inputs_of("MaskedLM", batch)
     model.quantize("int8")
     model.save_weights(tmp_path / "model.weights.h5")

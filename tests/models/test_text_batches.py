@@ -1,4 +1,4 @@
-"""Datasets of texts: how many batches they have, and which of their texts were cut."""
+"""Datasets of texts: how many batches they have, and which of their texts were truncated."""
 
 import itertools
 import warnings

@@ -17,7 +17,7 @@ LABELS = np.array([1, 0, 1, 0, 2])
 
 
 class Series:
-    """What pandas' Series shows of itself: a dtype and conversion to an array."""
+    """The part of the interface of pandas' Series that counts: a dtype and conversion to an array."""
 
     def __init__(self, texts):
         self.dtype, self.texts = np.dtype(object), texts
@@ -111,7 +111,7 @@ def test_a_list_of_pairs_is_a_row_for_each_pair(classifier):
     rows = classifier.rows(list(zip(*PAIRS, strict=True)))
     for name, array in classifier.rows(PAIRS).items():
         np.testing.assert_array_equal(rows[name], array)
-    # Two pairs are as many as two columns.
+    # Two pairs have the same shape as two columns.
     two = classifier.rows([("the cat", "a dog"), ("sat", "ran")])
     assert classifier.tokenizer.decode(two["token_ids"][0]) == "the cat a dog"
 

@@ -1,4 +1,4 @@
-"""Texts of very different lengths in the batches of one epoch, the long ones late."""
+"""Texts of very different lengths in one epoch, with the long ones in late batches."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def encoder():
 
 
 def quick(model):
-    """The model compiled anew so that its steps take milliseconds."""
+    """The model, compiled again so that its steps take milliseconds."""
     model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
     return model
 

@@ -1,4 +1,4 @@
-"""The notebook: that it runs, and that the outputs stored in it are those of the code stored in it."""
+"""Checks that the notebook runs, and that the outputs stored in it belong to the code stored in it."""
 
 import contextlib
 import importlib.metadata
@@ -13,7 +13,7 @@ import pytest
 from documentation import shape_of_line
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "notebooks" / "quickstart.ipynb"
-# As many epochs as stored, so that each cell prints as many lines.
+# The same numbers of epochs as in the notebook, so that each cell prints the same number of lines.
 SMALL = """
 MAX_SENTENCES = 100
 VOCABULARY_SIZE = 600
@@ -32,7 +32,7 @@ def code_cells(notebook):
 
 
 def printed(cell):
-    """The lines that a cell has printed, without TensorFlow's log; warnings, which depend on the text, go elsewhere."""
+    """The lines that a cell printed, except TensorFlow's log. Warnings, which depend on the text, are on stderr."""
     text = "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
     return [line for line in text.splitlines() if not line.startswith("INFO:tensorflow")]
 
@@ -43,7 +43,7 @@ def settings_of(notebook):
 
 
 def shape(line):
-    """A line without what training decides: numbers, guessed words, predicted sources."""
+    """A line without what depends on training: numbers, guessed words, predicted sources."""
     line = re.sub(r"^N% \S+$", "N% guess", " ".join(shape_of_line(line).split()))
     return re.sub(r"b'[^']+'", "b'source'", re.sub(r"^\S+ N% ", "source N% ", line))
 
@@ -74,7 +74,7 @@ def test_stored_outputs_have_the_lines_that_the_stored_code_prints(executed):
 
 
 def skip_if_the_text_is_another(notebook):
-    """The notebook's text is the docstrings of Python and of packages: others than those it was made with differ."""
+    """The notebook reads the docstrings of Python and of packages, which differ between their versions."""
     constraints = (NOTEBOOK.parents[1] / "constraints.txt").read_text(encoding="utf-8")
     wanted = {"python": notebook.metadata.language_info.version}
     wanted |= dict(re.findall(r"^(keras|numpy|tensorflow)==(\S+)", constraints, re.MULTILINE))
@@ -88,7 +88,7 @@ def skip_if_the_text_is_another(notebook):
 def test_what_is_printed_before_training_is_word_for_word_what_is_stored():
     notebook, found = read(), {}
     skip_if_the_text_is_another(notebook)
-    for cell in code_cells(notebook)[1:5]:  # without the one that installs; to the one that makes the encoder
+    for cell in code_cells(notebook)[1:5]:  # from the cell after the installation to the one that makes the encoder
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             exec(cell.source, found)
@@ -113,7 +113,7 @@ def test_stored_steps_and_predictions_agree_with_the_stored_settings_and_with_ea
         steps = -(-settings["MAX_SENTENCES"] // rows)
         assert lines[::2] == [f"Epoch {number}/{epochs}" for number in range(1, epochs + 1)]
         assert all(line.startswith(f"{steps}/{steps} - ") for line in lines[1::2])
-    # Keras' classifier and the SavedModel made of it say the same.
+    # Keras' classifier and the SavedModel made from it predict the same.
     predicted, served = printed(cells[-2]), printed(cells[-1])[0]
     labels, shares = zip(*(re.match(r"(\w+) +([\d.]+)%", line).groups() for line in predicted), strict=True)
     assert tuple(re.findall(r"b'(\w+)'", served)) == labels

@@ -19,7 +19,7 @@ ROWS = {
     "example_index": np.array([5, 2**40, 7], np.int64),
 }
 
-# The same, as they are read.
+# The same examples, as they are read.
 UNMASKED = {
     "token_ids": np.array([[1, 7, 8, 2, 9, 2, 0], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2, 0, 0, 0, 0]], np.int32),
     "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]], np.int32),

@@ -41,13 +41,13 @@ def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL
 
 
 def assert_share(count, total, probability):
-    """Within five standard deviations of a binomial: fails by chance less than once in a million."""
+    """Asserts a share within five standard deviations of a binomial: fails by chance less than once in a million."""
     assert abs(count - total * probability) < 5 * np.sqrt(total * probability * (1 - probability))
 
 
 @pytest.mark.parametrize(
     ("num_tokens", "expected"),
-    # Python's round(0.15 * n), halves to even: 1.5 -> 2, 4.5 -> 4, 7.5 -> 8; 28.5 is no half in float32.
+    # Python's round(0.15 * n), halves to even: 1.5 -> 2, 4.5 -> 4, 7.5 -> 8; 190 * 0.15 is not 28.5 in float32.
     [(3, 1), (5, 1), (10, 2), (30, 4), (50, 8), (128, 19), (190, 28)],
 )
 def test_number_of_predictions_is_googles(num_tokens, expected):
@@ -178,7 +178,7 @@ def test_more_predictions_than_tokens_are_refused(length, advised):
         mask(rows_of([length], length))
 
 
-# Of the made-up vocabulary every third id goes on a word.
+# In the made-up vocabulary, every third id continues a word.
 IS_CONTINUATION = [index > MASK and index % 3 == 0 for index in range(VOCABULARY_SIZE)]
 UNITS = {unit: {"unit": unit, "is_continuation": IS_CONTINUATION} for unit in ("whole_word", "span")}
 
@@ -242,7 +242,7 @@ def test_a_span_is_treated_as_one():
             if position + 1 in chosen:
                 same += (after[row, position] == MASK) == (after[row, position + 1] == MASK)
                 changes += (after[row, position] == MASK) != (after[row, position + 1] == MASK)
-    assert changes < 0.15 * same  # only where two spans touch; half of all if each token had its own draw
+    assert changes < 0.15 * same  # only where two spans touch; it would be half of all if each token had its own draw
 
 
 @pytest.mark.parametrize("unit", ["whole_word", "span"])
@@ -257,7 +257,7 @@ def test_words_and_spans_are_the_same_in_any_batch_and_in_a_data_set(unit):
 
 
 def rows_of_text(rows):
-    """A batch of rows of ids, [CLS] and [SEP] wherever one likes, filled up with padding."""
+    """A batch of rows of ids, with [CLS] and [SEP] at any place, filled up with padding."""
     lengths = [len(row) for row in rows]
     return {
         "token_ids": tf.ragged.constant(rows, tf.int32, ragged_rank=1).to_tensor(PAD),
@@ -267,12 +267,12 @@ def rows_of_text(rows):
 
 
 def hostile_rows():
-    """Rows where spans meet ends and each other: several segments, nothing but text, nothing of it, short words."""
+    """Rows where spans meet row ends and each other: several segments, only text, no text at all, short words."""
     text = np.random.default_rng(5).integers(4, VOCABULARY_SIZE, (40, 23)).tolist()
     rows = [[CLS, *row[:9], SEP, *row[9:], SEP] for row in text[:20]] + [row + row[:3] for row in text[20:30]]
     rows += [[CLS, SEP], [4], [CLS, 4, SEP, 4, SEP, 5, SEP, 7, SEP, 8, SEP, 10], [CLS, 4, 6, 9, 12, SEP]]
     rows += [[CLS, *row[:length], SEP] for length, row in enumerate(text[30:], start=1)]
-    return rows_of_text(rows + [[4] * 26] * 20)  # the last are as many words as tokens
+    return rows_of_text(rows + [[4] * 26] * 20)  # in the last rows, every token is a word
 
 
 def draws_of(stream, row, count):
@@ -280,7 +280,7 @@ def draws_of(stream, row, count):
 
 
 def words_by_loop(words, room, row):
-    """The positions that whole-word masking chooses, by the draws of the row: word i has the draw i, from 1."""
+    """The positions that whole-word masking chooses: words by falling draw, if they fit; word i, from 1, has draw i."""
     draws, chosen = draws_of(Stream.MASK_POSITION, row, len(words) + 1), set()
     for number in sorted(range(1, len(words) + 1), key=lambda number: -draws[number]):
         if len(words[number - 1]) <= room - len(chosen):
@@ -289,7 +289,7 @@ def words_by_loop(words, room, row):
 
 
 def spans_by_loop(words, room, row):
-    """Likewise for spans: up to so many words of one segment, those chosen before skipped, the last span cut."""
+    """The positions that span masking chooses: spans of words of one segment, by falling draw; the last one is cut."""
     draws, chosen = draws_of(Stream.MASK_POSITION, row, len(words) + 1), set()
     shares = np.cumsum([0.8**length for length in range(10)])
     lengths = 1 + np.searchsorted(shares / shares[-1], draws_of(Stream.SPAN_LENGTH, row, len(words) + 1))
@@ -299,7 +299,7 @@ def spans_by_loop(words, room, row):
             continue
         for before, word in zip([None, *span], span, strict=False):
             if before and before[-1] + 1 != word[0]:
-                break  # a special token between: the segment ends
+                break  # a special token in between ends the segment
             chosen.update(position for position in word if position not in chosen and len(chosen) < room)
     return chosen
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert_impl.preprocessing.next_sentence import boundaries, chunk_documents, cut_chunks, target_lengths
 
-# Documents of 3, 1 and 2 sentences; every token is a number of its own, so that each can be traced.
+# Documents of 3, 1 and 2 sentences; every token is a different number, so that it can be traced.
 SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]
 
 
@@ -28,7 +28,7 @@ def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, b
 
 
 def one_token_sentences(num_documents, num_sentences):
-    """A block of documents with as many sentences of one token each."""
+    """A block of documents with these numbers of sentences of one token each."""
     tokens = tf.reshape(tf.range(num_documents * num_sentences), [num_documents, num_sentences, 1])
     return tf.RaggedTensor.from_tensor(tokens, ragged_rank=2)
 
@@ -42,7 +42,7 @@ def document_ranges(documents):
 
 
 def google_chunks(sentences, target_length, splits_and_random):
-    """`create_instances_from_document` of google-research/bert with its draws handed in.
+    """`create_instances_from_document` of google-research/bert, with its random numbers as arguments.
 
     Yields the tokens of each first segment and of the second that follows it, None where it is random.
     """
@@ -147,7 +147,7 @@ def test_every_sentence_of_the_other_document_is_equally_likely_to_begin_the_sec
     starts = pairs.second_range[pairs.next_sentence_labels == 1, 0] % 4000
     counts = np.histogram(starts, bins=10, range=(0, 4000))[0]
     assert len(starts) > 5000 and np.abs(counts - len(starts) / 10).max() < 5 * np.sqrt(len(starts) * 0.09)
-    # As many different ones as independent draws give: 4000 * (1 - exp(-draws / 4000)).
+    # As many different documents as independent draws give: 4000 * (1 - exp(-draws / 4000)).
     assert abs(len(np.unique(starts)) / (4000 * (1 - np.exp(-len(starts) / 4000))) - 1) < 0.03
 
 
@@ -214,11 +214,11 @@ def test_where_chunks_split_is_another_draw_for_each_seed_and_block():
 
 
 def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_block():
-    # Documents of one sentence are paired at random, so that nothing but the other document is drawn.
+    # Documents of one sentence are always paired at random, so that only the other document is drawn.
     documents = one_token_sentences(1000, 1)
     first, *others = (chunk(documents, seed=seed, block_index=index) for seed, index in SEEDS_AND_BLOCKS)
     assert all((first.second_document == other.second_document).mean() < 0.02 for other in others)
-    # Two documents: the other one is certain, and its sentence alone is drawn.
+    # With two documents the other one is certain, and only its sentence is drawn.
     documents, at_random = one_token_sentences(2, 1000), []
     for seed, index in SEEDS_AND_BLOCKS:
         pairs = chunk(documents, 2, seed=seed, block_index=index)

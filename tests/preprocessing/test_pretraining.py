@@ -31,7 +31,7 @@ def assert_equal(ours, others):
 
 
 def unmasked(found):
-    """The rows of batches as they were before masking, in their order: whatever the masks, equal rows are equal."""
+    """The rows of batches before masking, in their order: equal rows compare equal, whatever their masks."""
     rows = []
     for inputs, labels in found:
         for row, token_ids in enumerate(inputs["token_ids"].copy()):
@@ -46,7 +46,7 @@ FORMATS = {"dynamic": {}, "static": {"static_masks": True}, "packed": {"packed":
 
 @pytest.fixture(params=FORMATS)
 def written(request, tmp_path):
-    """Files of one of the formats, and what `batches` has to be told of it."""
+    """Files of one of the formats, and the arguments of `batches` for it."""
     paths = [tmp_path / "1", tmp_path / "2"]
     for number, path in enumerate(paths):
         write_rows(path, tokens(20), TOKENIZER, number=number, **SHAPE, **FORMATS[request.param])
@@ -83,7 +83,7 @@ def test_a_run_that_goes_on_sees_what_it_would_have_seen(written):
 
 
 def joined(parts):
-    """The batches of which each process read a part."""
+    """The batches put together from the parts that the processes read."""
     return [tf.nest.map_structure(lambda *arrays: np.concatenate(arrays), *each) for each in zip(*parts, strict=True)]
 
 
@@ -99,7 +99,7 @@ def test_streams_make_the_same_batches_in_any_number_of_processes(paths):
     parts = [batches(paths, 20, streams=2, part=(number, 2)) for number in range(2)]
     assert_equal(joined(parts), whole)
     assert_equal(batches(paths, 7, streams=2, start_step=13), whole[13:])
-    # The second of two processes reads the second file alone, each epoch whole but for what fills no batch.
+    # The second of two processes reads only the second file, in each epoch all of it except an incomplete last batch.
     steps = sum(1 for _ in tf.data.TFRecordDataset(str(paths[1]))) // 2
     of_file = {row.tobytes() for inputs, _ in batches(paths[1:], repeat=False) for row in inputs["segment_ids"]}
     assert {row.tobytes() for inputs, _ in parts[1][:steps] for row in inputs["segment_ids"]} <= of_file
@@ -132,7 +132,7 @@ def test_every_epoch_has_its_own_masks(paths):
 
 @pytest.mark.parametrize("most_rows", [2, 7, 12])
 def test_a_part_of_the_rows_has_rows_of_every_file(tmp_path, most_rows):
-    """Of three files, with twice and three times the text of the first."""
+    """There are three files; the second and third have two and three times the text of the first."""
     paths = [tmp_path / str(number) for number in range(3)]
     counts = [write_rows(path, tokens(9 * (n + 1)), TOKENIZER, number=n, **SHAPE)[0] for n, path in enumerate(paths)]
     found = batches(paths, repeat=False, most_rows=most_rows)

@@ -39,7 +39,7 @@ def test_uniforms_fill_the_unit_interval_evenly():
     draws = table(1000, 1000)
     assert draws.min() >= 0 and draws.max() < 1
     counts, _ = np.histogram(draws, bins=100, range=(0, 1))
-    # Chi-squared with 99 degrees of freedom lies within 99 +- 5 * sqrt(198) but for one time in a million.
+    # Chi-squared with 99 degrees of freedom lies within 99 +- 5 * sqrt(198), except about once in a million times.
     assert abs(((counts - 1e4) ** 2 / 1e4).sum() - 99) < 5 * np.sqrt(198)
 
 

@@ -16,7 +16,7 @@ def test_every_pair_is_in_one_row_that_has_room_for_it():
 
 
 def test_the_longest_pairs_come_first_each_into_the_fullest_row_that_holds_it():
-    # 6 and 5 open rows with room for 2 and 3; 3 fits the second alone, the first 2 fits the first, the other 2 neither.
+    # Open rows of 6 and 5 tokens can take 2 and 3: 3 fits only the second, the first 2 the first, the other 2 neither.
     assert assign_rows([2, 5, 3, 6, 2], 8, 8) == [[3, 0], [1, 2], [4]]
     assert assign_rows([1, 1, 1, 1], 3, 8) == [[0, 1, 2], [3]]
 

@@ -1,4 +1,4 @@
-"""In what order training rows come. Of each row, the tests know the file and the place in it."""
+"""The order of training rows. In these tests, each row holds its file and its place in that file."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ BATCH, WINDOW = 20, 3000
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes files of so many rows each, "file place"; gives the arguments of `shuffled_batches` for them."""
+    """Writes files with so many rows each, "file place"; returns the arguments of `shuffled_batches` for them."""
 
     def call(counts):
         paths = [str(tmp_path / f"{number:04d}") for number in range(len(counts))]
@@ -25,7 +25,7 @@ def write(tmp_path):
 
 
 def rows_of_epoch(files, epoch=0, seed=3, stream=0, open_files=128, window=WINDOW):
-    """Files and places, (rows, 2), in the order in which they come."""
+    """Files and places, (rows, 2), in the order in which the rows are read."""
     batches = shuffled_batches(*files, BATCH, seed, epoch, stream, window=window, open_files=open_files)
     return np.array([record.split() for batch in batches.as_numpy_iterator() for record in batch]).astype(int)
 
@@ -35,14 +35,14 @@ def correlation(values):
 
 
 EQUAL = [500] * 60
-# Very uneven, and in the order that tells most: long ones last.
+# Very uneven files, in the most difficult order: long ones last.
 UNEVEN = np.linspace(10, 990, 60).astype(int).tolist()
 
 
 @pytest.mark.parametrize("counts", [EQUAL, UNEVEN], ids=["equal", "uneven"])
 @pytest.mark.parametrize("open_files", [128, 15], ids=["all_open", "some_open"])
 def test_when_a_row_comes_says_nothing_of_its_file(write, counts, open_files):
-    """Ten windows of rows, in each of two epochs. File by file the correlation would be 0.9."""
+    """Ten windows of rows, in each of two epochs. If files were read one by one, the correlation would be 0.9."""
     files = write(counts)
     for epoch in range(2):
         assert abs(correlation(rows_of_epoch(files, epoch, open_files=open_files)[:, 0])) < 0.05
@@ -57,14 +57,14 @@ def test_every_tenth_of_an_epoch_has_the_share_of_every_file(write, counts):
 
 
 def test_rows_of_a_file_that_follow_one_another_on_disk_do_not_when_they_come(write):
-    """Taken in turn and not shuffled, the places in a file would rise all the time."""
+    """If rows were read in turn and not shuffled, the places in a file would always rise."""
     found = rows_of_epoch(write([400] * 25), window=10_000)
     of_one = found[found[:, 0] == 11, 1]
     assert abs(correlation(of_one)) < 0.15 and abs(correlation(found[:, 1])) < 0.02
 
 
 def test_an_epoch_has_every_row_once(write):
-    """All but what fills no batch."""
+    """All rows are read, except an incomplete last batch."""
     counts = [2, 301, 57, 0, 5, 400, 333]
     for open_files in (128, 3):
         found = [tuple(row) for row in rows_of_epoch(write(counts), open_files=open_files, window=90)]
@@ -72,7 +72,7 @@ def test_an_epoch_has_every_row_once(write):
 
 
 def test_of_more_files_than_are_open_each_epoch_begins_with_others(write):
-    """Groups of five files: which of them comes first is drawn for each epoch and seed."""
+    """Files are read in groups of five: which group comes first is drawn for each epoch and seed."""
     files = write([120] * 25)
 
     def firsts(epoch, seed):
@@ -85,7 +85,7 @@ def test_of_more_files_than_are_open_each_epoch_begins_with_others(write):
 
 
 def test_an_order_depends_on_seed_epoch_and_stream_alone(write):
-    files = write([210])  # of several the order would change even if that of their rows did not
+    files = write([210])  # with several files, the order would change even if that of their rows did not
     tf.random.set_seed(0)
     first = rows_of_epoch(files)
     tf.random.set_seed(5)
@@ -96,6 +96,6 @@ def test_an_order_depends_on_seed_epoch_and_stream_alone(write):
 
 
 def test_an_epoch_does_not_end_with_a_short_window(write):
-    """A row more than a window: those at the ends of the files would come last in every epoch."""
+    """With one row more than a window, the rows at the ends of the files would come last in every epoch."""
     found = rows_of_epoch(write([505] * 2), window=1000)
     assert (found[-10:, 1] < 400).any()

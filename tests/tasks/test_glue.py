@@ -9,7 +9,7 @@ from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tasks.text_classification import TextClassification
 from keras_bert_impl.training import finetuning_task
 
-# Rows in train, dev and test: Wang et al. 2019, and for MNLI's kin the official files.
+# Rows in train, dev and test, from Wang et al. 2019; for MNLI and its variants, from the official files.
 SIZES = {
     "cola": ("CoLA", 8551, 1043, 1063),
     "sst-2": ("SST-2", 67349, 872, 1821),

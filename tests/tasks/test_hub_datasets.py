@@ -1,4 +1,4 @@
-"""Data sets of the `datasets` library, made here, as the files that tasks read."""
+"""Data sets of the `datasets` library, made in the tests, become the files that tasks read."""
 
 import json
 
@@ -13,7 +13,7 @@ CLASSES = datasets.ClassLabel(names=["no", "maybe", "yes"])
 
 
 def table(labels, feature=CLASSES):
-    """Rows of texts "0", "1", ... with these labels, None for a table without."""
+    """Rows with the texts "0", "1", ... and these labels; None for a table without labels."""
     texts = [str(number) for number in range(len(labels))]
     features = datasets.Features({"text": datasets.Value("string"), "label": feature})
     return datasets.Dataset.from_dict({"text": texts, "label": labels}, features=features)

@@ -126,7 +126,7 @@ def test_predictions_are_read_at_first_pieces_and_lost_words_are_o(small_tokeniz
 
 
 def logits_of(labels, class_names, length):
-    """Logits (length, classes) that say these labels, one a word, from the second position on: [CLS] is before."""
+    """Logits (length, classes) that predict these labels, one per word, from the position after [CLS] on."""
     logits = np.zeros((length, len(class_names)))
     logits[range(1, len(labels) + 1), [class_names.index(label) for label in labels]] = 1.0
     return logits

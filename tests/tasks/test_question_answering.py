@@ -1,4 +1,4 @@
-"""What a task of questions does with thresholds: figures and answers from logits that the tests set."""
+"""How a question answering task uses thresholds: figures and answers from logits that the tests set."""
 
 import json
 
@@ -10,13 +10,13 @@ from keras_bert_impl.tasks.squad_files import read_questions
 from keras_bert_impl.tasks.tables import BadRows
 
 CONTEXT = "the cat sat on a mat"
-# Null odds that the logits below give, and whether there is an answer. At 0 "b" and "e" are left unanswered and "c" is
-# answered, all wrong; at 3.5 only "c" is wrong.
+# The null odds of each question, and whether it has an answer. With the threshold 0, "b" and "e" are left unanswered
+# and "c" is answered, all of them wrongly; with 3.5, only "c" is wrong.
 ODDS = {"a": (-4.0, True), "b": (3.0, True), "c": (-1.0, False), "d": (5.0, False), "e": (3.5, True)}
 
 
 def write_questions(path, answered, answer="cat"):
-    """A file of the questions of ODDS; `answered`: with answers and is_impossible, as train and dev."""
+    """Writes the questions of ODDS; if `answered`, with answers and is_impossible, as in train and dev."""
     rows = []
     for key, (_, has_answer) in ODDS.items():
         row = {"id": key, "question": "the dog"}
@@ -70,7 +70,7 @@ def test_answers_for_a_test_file_use_the_threshold_tuned_on_dev(dev, tmp_path, s
 
 def test_where_nothing_answered_is_best_nothing_is_answered(tmp_path, small_tokenizer):
     questions = write_questions(tmp_path / "dev.json", answered=True, answer="mat")
-    # Null odds below 0, and every answer would be wrong: the official script's threshold stays at 0.
+    # All null odds are below 0 and every answer would be wrong: the official script's threshold stays at 0.
     rows, outputs = rows_and_logits(small_tokenizer, questions, {"a": -1.0, "b": -2.0, "c": -4.0, "d": -3.5, "e": -7.0})
     tuned = TASKS["squad2.0"].tuned_on_dev(questions, rows, outputs)
     figures = tuned.score(questions, rows, outputs, None)

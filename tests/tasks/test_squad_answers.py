@@ -12,10 +12,10 @@ WORDS = string.ascii_letters
 def answers_to_words(
     *logits, null=(0.0, 0.0), with_impossible=False, is_best=None, beyond=0.0, dtype="float32", **most
 ):
-    """`best_answers` for one context, the words "a b c ...", which each window shows whole.
+    """`best_answers` for one context, the words "a b c ...", all of which are in each window.
 
-    `logits` are (starts, ends) of each window, a number a word; `null` are those of [CLS], and `beyond` is that of the
-    question, of [SEP] and of padding. `is_best` says of each word whether an answer may begin there.
+    `logits` are (starts, ends) of each window, one number per word; `null` are the logits of [CLS], and `beyond` is the
+    logit of the question, of [SEP] and of padding. `is_best` tells for each word whether an answer may begin there.
     """
     count = len(logits[0][0])
     context = " ".join(WORDS[:count])
@@ -49,7 +49,7 @@ def test_probabilities_are_the_softmax_over_the_answers_kept():
 
 
 def test_only_the_n_best_starts_and_ends_of_a_window_make_answers():
-    # The best start is c, the best end is a: alone they make no answer, though a b c would.
+    # The best start is c and the best end is a: together they are not an answer, although a b c would be one.
     logits = ([1, 0, 2], [2, 0, 1])
     assert answers_to_words(logits, n_best=1)[0] == [Answer("", 0.0, 1.0)]
     assert texts_and_scores(answers_to_words(logits, n_best=2)[0]) == [("c", 3), ("a", 3)]
@@ -95,7 +95,7 @@ def test_question_separator_and_padding_are_no_answers():
 
 
 def test_logits_of_half_precision_are_added_in_double_precision():
-    # 2049 is no float16.
+    # 2049 cannot be represented in float16.
     answers, odds = answers_to_words(([2048], [1]), null=(1, 2048), with_impossible=True, dtype="float16")
     assert texts_and_scores(answers) == [("a", 2049.0), ("", 2049.0)] and odds == 0.0
 

@@ -32,7 +32,7 @@ def labelled_text(windows, row, context):
 def test_windows_step_by_the_stride_and_reach_the_end():
     assert window_begins(13, 6, 4) == [0, 4, 8]
     assert window_begins(6, 6, 4) == [0]
-    assert window_begins(7, 6, 100) == [0, 6]  # a step above the room would lose tokens
+    assert window_begins(7, 6, 100) == [0, 6]  # a stride larger than the window would lose tokens
 
 
 def test_labels_are_the_answer_in_windows_that_hold_it_and_0_in_others(small_tokenizer):
@@ -56,7 +56,7 @@ def test_a_token_is_best_where_its_poorer_side_is_richest():
 
 
 def logits_for(windows, **scores):
-    """Logits of 0 but where told: row_start_position=score."""
+    """Logits that are 0 except where a keyword sets them: row_start_position=score."""
     starts, ends = ([np.zeros(11) for _ in windows.first] for _ in range(2))
     for name, score in scores.items():
         kind, row, place = name.split("_")
@@ -126,6 +126,6 @@ def test_every_answer_of_squad_lies_in_a_window_and_comes_back_as_text():
         if windows.start[row]
     ]
     assert {number for row, number in enumerate(windows.question) if windows.start[row]} == set(range(len(questions)))
-    # Some answers are parts of words: what is labelled then holds the answer.
+    # Some answers are parts of words: the labelled words then contain the answer.
     assert all(answer in text for text, answer in texts)
     assert sum(text == answer for text, answer in texts) > 0.99 * len(texts)

@@ -16,7 +16,7 @@ PUBLISHED = [
 
 
 def dataset_of(questions, impossible=None):
-    """A SQuAD file of {id: answers}; with `impossible`, a set of ids, of version 2.0."""
+    """A SQuAD file of {id: answers}; of version 2.0 if `impossible`, a set of ids, is given."""
     rows = [
         {"id": key, "question": "?", "answers": [{"text": text, "answer_start": 0} for text in texts]}
         for key, texts in questions.items()
@@ -80,7 +80,7 @@ def test_a_question_without_prediction_is_wrong_whatever_its_null_odds():
     data = dataset_of({"q1": ["cat"], "q2": [], "q3": []}, {"q2", "q3"})
     for odds in ({"q1": 0.5, "q2": 3.0, "q3": 3.0}, {"q1": 0.5, "q2": 3.0}):
         found = evaluate(data, {"q1": "cat", "q2": "dog"}, odds, null_threshold=-1.0)
-        assert found["exact"] == pytest.approx(100 / 3)  # all odds are above -1: q2 alone is right unanswered
+        assert found["exact"] == pytest.approx(100 / 3)  # all odds are above -1: only q2 is right to be unanswered
         assert (found["HasAns_exact"], found["NoAns_exact"], found["missing"]) == (0.0, 50.0, ["q3"])
         assert found["best_exact"] == pytest.approx(200 / 3)
         assert (found["total"], found["HasAns_total"], found["NoAns_total"]) == (3, 1, 2)

@@ -33,7 +33,7 @@ def test_prefixes_on_some_labels_only_are_refused():
 
 
 def test_parts_of_speech_that_are_all_wrong_score_zero():
-    # By first letters, as seqeval reads them, all of these would be right: F1 1.0.
+    # seqeval looks only at the first letters, by which all of these would be right, with an F1 of 1.0.
     wanted, found = [["DT", "NN", "VB"]], [["XT", "XN", "XB"]]
     scores = word_scores(wanted, found)
     assert (scores["accuracy"], scores["macro_f1"], scores["words"]) == (0.0, 0.0, 3)

@@ -47,7 +47,7 @@ def test_little_text_gives_fewer_tokens():
 
 
 def chinese_text():
-    """20,000 characters of 4,000 kinds, the k-th as frequent as 1/k, as in Zipf's law; deterministic."""
+    """20,000 characters of 4,000 kinds, the k-th with a frequency proportional to 1/k (Zipf's law); deterministic."""
     kinds = [chr(0x4E00 + 3 * place) for place in range(4000)]
     weights = [1 / (place + 1) for place in range(4000)]
     return ["".join(random.Random(seed).choices(kinds, weights, k=100)) for seed in range(200)]
@@ -60,7 +60,7 @@ def test_alphabet_of_many_characters_covers_the_text_if_there_is_room():
     unknown = sum(count for character, count in counts.items() if character not in set(vocabulary))
     assert len(vocabulary) > 1005  # what a cap of 1,000 characters left
     assert unknown <= 0.0005 * counts.total()
-    # The coverage ends the alphabet: of characters that stand there once it takes no more than needed.
+    # The coverage ends the alphabet: it takes no more of the characters that occur once than it needs.
     once = sum(counts[character] == 1 for character in vocabulary)
     assert once == sum(count == 1 for count in counts.values()) - int(0.0005 * counts.total())
     assert len(learn_vocabulary(texts, 500)) == 500  # a Chinese character takes one token

@@ -147,7 +147,7 @@ def test_checkpoint_with_other_steps_is_refused(tmp_path, tokenizer):
 
 
 def tokenizer_json(directory, lowercase=False, change=None, **config):
-    """A directory as `tokenizers` and transformers leave it: tokenizer.json, tokenizer_config.json with `config`."""
+    """A directory as `tokenizers` and transformers write it: tokenizer.json, tokenizer_config.json with `config`."""
     words = [*WORDS, "The", "É"]
     theirs = BertTokenizerFast(vocab={word: place for place, word in enumerate(words)}, do_lower_case=lowercase)
     theirs.save_pretrained(directory)
@@ -169,7 +169,7 @@ def test_the_normalizer_says_whether_text_is_lower_cased(lowercase, with_vocabul
         (tmp_path / "vocab.txt").write_text("\n".join([*WORDS, "The", "É"]))
     ours = WordPieceTokenizer.from_pretrained(tmp_path)
     assert ours.lowercase is lowercase
-    theirs = AutoTokenizer.from_pretrained(tmp_path)  # of the library itself, which follows the normalizer
+    theirs = AutoTokenizer.from_pretrained(tmp_path)  # by the library itself, which follows the normalizer
     assert ours.encode("The capital is É.").ids == theirs("The capital is É.").input_ids
 
 

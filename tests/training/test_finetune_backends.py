@@ -1,4 +1,4 @@
-"""What of fine-tuning depends on the backend most: its states, the weights in its loss, the rates of its optimizer."""
+"""The parts of fine-tuning that depend most on the backend: saved states, weights in the loss, rates by layer."""
 
 import keras
 import numpy as np
@@ -49,7 +49,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, m
 
 
 def loss_of(checkpoint, tmp_path, name, **options):
-    """Of one step over all sentences, from the same weights, at a rate that changes nothing."""
+    """The loss of one step over all sentences, from the same weights, at a learning rate that changes nothing."""
     usual = {"epochs": 1, "batch_size": 10, "learning_rate": 1e-12, "dropout_rate": 0.0, "output": name}
     figures = finetuning.run(config_of(checkpoint, tmp_path, "ner", **usual, **options))
     return figures["history"][0]["loss"]
@@ -61,7 +61,7 @@ def test_a_class_weighs_in_the_loss_what_is_asked(checkpoint, tmp_path):
     animals = loss_of(checkpoint, tmp_path, "animals", class_weights={"O": 0.0})
     assert abs(others - animals) > 0.01
     balanced = loss_of(checkpoint, tmp_path, "balanced", class_weights="balanced")
-    # Each class has half of the weight, though 34 of the 42 words are none.
+    # Each class has half of the weight, although 34 of the 42 words are not entities.
     assert balanced == pytest.approx((others + animals) / 2, abs=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning on several devices and in several processes: the losses, weights and files of one device."""
+"""Fine-tuning on several devices and in several processes gives the losses, weights and files of one device."""
 
 import dataclasses
 import json
@@ -18,7 +18,7 @@ from keras_bert_impl import distribution
 from keras_bert_impl.training import finetuning
 
 FINETUNE = [sys.executable, "-m", "keras_bert_impl", "finetune"]
-# Of two devices of this machine, and of two processes.
+# The distribution for two devices of this machine, and for two processes.
 KINDS = {"tensorflow": ("mirrored", "multi_worker"), "jax": ("data_parallel", "data_parallel")}
 DEVICES, PROCESSES = KINDS.get(keras.backend.backend(), (None, None))
 pytestmark = pytest.mark.skipif(DEVICES is None, reason="Keras distributes TensorFlow and JAX")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(DEVICES is None, reason="Keras distributes Tenso
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
-    """Named entities, whose words to be learnt are spread unevenly over the rows; and a checkpoint without dropout."""
+    """A task of named entities that are spread unevenly over the rows, and a checkpoint to start from."""
     path = tmp_path_factory.mktemp("begun")
     write_ner(path / "data")
     config = kbi.BertConfig(len(WORDS), hidden_size=12, num_layers=1, num_heads=3, intermediate_size=21, max_length=64)
@@ -36,7 +36,7 @@ def begun(tmp_path_factory):
 
 
 def command(begun, name, *options):
-    """Of the script that fine-tunes into begun/name."""
+    """The command that fine-tunes into begun/name."""
     files = ["--data", begun / "data", "--model", begun / "checkpoint", "--output", begun / name]
     usual = "--task ner --epochs 3 --batch_size 4 --learning_rate 1e-2 --dropout_rate 0 --sequence_length 40"
     # What is compiled decides how batches are cut, and TensorFlow compiles nothing for several devices.
@@ -45,7 +45,7 @@ def command(begun, name, *options):
 
 
 def run(begun, name, *options, processes=1):
-    """Where the processes wrote, and what each printed."""
+    """Runs the processes; returns the directory that they wrote to, and what each printed."""
     running = [
         subprocess.Popen(
             command(begun, name, *options), env=one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""Preparing data: whatever the workers, interruptions and damage, the same files."""
+"""Data preparation writes the same files whatever the number of workers, and after interruptions and damage."""
 
 import json
 import os
@@ -133,7 +133,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
         worker = int(waiting.stdout.readline())
         waiting.kill()
         try:
-            # The pipe is the worker's, too: it ends when both have.
+            # The worker also holds the pipe: it closes when both processes have ended.
             assert waiting.communicate(timeout=30) == ("", None)
         except subprocess.TimeoutExpired:
             os.kill(worker, signal.SIGKILL)
@@ -142,7 +142,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
 
 @pytest.fixture
 def three_files(tmp_path, text_folder, small_jobs, monkeypatch):
-    """Options for a corpus of three files, a piece each, that a test may change."""
+    """Options for a corpus of three files, each one piece, that a test may change."""
     (tmp_path / "text").mkdir()
     for name, source in {"keras": "keras", "numpy": "numpy", "z": "numpy"}.items():
         documents = (text_folder / f"{source}.txt").read_text().split("\n\n")
@@ -153,7 +153,7 @@ def three_files(tmp_path, text_folder, small_jobs, monkeypatch):
 
 
 def interrupt(output, monkeypatch, **options):
-    """A preparation that stops before its first file of examples."""
+    """Runs a preparation that stops before its first file of examples."""
 
     def interrupted(settings, shard):
         raise KeyboardInterrupt

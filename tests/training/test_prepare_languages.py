@@ -1,4 +1,4 @@
-"""What the command line says about text, and what preparation says about words that the vocabulary loses."""
+"""Options that describe the text, and warnings about words that the vocabulary loses."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Ways to pre-train beside the quickstart's: other rows, longer rows from a checkpoint, and damaged data."""
+"""Pre-training other than the quickstart's: other rows, longer rows from a checkpoint, and damaged data."""
 
 import json
 import pathlib
@@ -56,7 +56,7 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
 
 
 def test_validation_has_rows_of_all_files_and_is_the_same_each_time(prepared_copy, tmp_path, monkeypatch):
-    """A file of examples for each thousand tokens or more: every one has more rows than are taken."""
+    """There is a file of examples for each thousand tokens or more; each file has more rows than are taken."""
     monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
     monkeypatch.setattr(shards, "BLOCK_BYTES", 5000)
     data = prepared_copy(workers=1)
@@ -107,7 +107,7 @@ def first_batches(directory, tmp_path):
 
 
 def test_data_may_be_where_tensorflow_alone_reads(prepared_copy, tmp_path):
-    """In its own file system in memory: a bucket's names look the same."""
+    """Uses TensorFlow's file system in memory, whose names look like those of a bucket."""
     near = prepared_copy()
     for path in [path for path in near.rglob("*") if path.is_file() and "work" not in path.parts]:
         tf.io.gfile.makedirs(f"ram://data/{path.relative_to(near).parent}")

@@ -8,12 +8,12 @@ from keras_bert_impl.training import pretraining_report
 
 PAD, CLS, SEP, MASK, CAT, DOG, RUN = range(7)
 ROWS = [[CLS, CAT, RUN, SEP, PAD], [CLS, DOG, RUN, CAT, SEP], [CLS, CAT, CAT, RUN, SEP]]
-# Left and right, [CLS] on the left too, [SEP] and [PAD] never on the right.
+# Neighbours (left, right): [CLS] occurs on the left too, [SEP] and [PAD] never on the right.
 BIGRAMS = {(CLS, CAT): 2, (CAT, RUN): 2, (CLS, DOG): 1, (DOG, RUN): 1, (RUN, CAT): 1, (CAT, CAT): 1}
 
 
 class Data:
-    """PretrainingData of these rows, as often as wanted; counts how many it gave."""
+    """Replaces PretrainingData: repeats these rows, and counts how many it returned."""
 
     tokenizer = types.SimpleNamespace(vocabulary_size=7, pad_id=PAD, cls_id=CLS, sep_id=SEP, mask_id=MASK)
     sequence_length, given = 5, 0
@@ -50,7 +50,7 @@ def test_the_baselines_read_no_more_of_the_training_split_than_they_need(monkeyp
 
 
 def test_baselines_by_hand(monkeypatch):
-    """Of words there are 4 cats, 3 runs, 1 dog; with one added to each of the 7 tokens, 15 in all."""
+    """The words are 4 cats, 3 runs and 1 dog; with one added to the count of each of the 7 tokens, 15 in all."""
     monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 15)
     report = pretraining_report.baselines(Data())
     # The most frequent word is cat; after cat comes run, after [CLS] cat, after [MASK], never seen, the most frequent.
@@ -64,7 +64,7 @@ def test_baselines_by_hand(monkeypatch):
 
 
 def test_memory_does_not_grow_with_the_tokens_counted(monkeypatch):
-    """A merge holds the distinct pairs and what waits, however much was counted before."""
+    """A merge holds only the distinct pairs and those that wait, however many were counted before."""
     held = []
     original = pretraining_report.counted
 

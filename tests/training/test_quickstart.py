@@ -25,7 +25,7 @@ RECIPES = {
 
 @pytest.fixture
 def recipes(tmp_path):
-    """The quickstart's recipes, made small."""
+    """Small versions of the quickstart's recipes."""
     (tmp_path / "recipes").mkdir()
     for name, options in RECIPES.items():
         # JSON is YAML.
@@ -107,7 +107,7 @@ def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeyp
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=1.0, steps_per_round=None)
     monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.5)
     plan = pretraining.make_plan(config, None, pretraining.open_run(config.output, config))
-    minutes = plan.pop("minutes")  # less what planning took
+    minutes = plan.pop("minutes")  # less the time that planning took
     assert plan == {"jit_compile": False, "seconds_per_step": 0.5, "steps_per_round": 6, "steps": 113}
     assert 0.98 < minutes < 1.0
     monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.1)

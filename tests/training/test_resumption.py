@@ -1,4 +1,4 @@
-"""Training that was stopped goes on bit for bit, whatever stopped it."""
+"""Training that was stopped resumes bit for bit, whatever stopped it."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def assert_equal_states(one, other):
 
 
 def interrupted(config, patch, at_step):
-    """Runs until a step, after which the process is interrupted."""
+    """Runs until the process is interrupted after this step."""
 
     class Interrupt(pretraining.Rounds):
         def on_train_batch_end(self, batch, logs=None):
@@ -75,7 +75,7 @@ def whole(prepared, tmp_path_factory):
 
 
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_path, monkeypatch):
-    """With dropout, whose random numbers go on, too; in the first round, within one, and at the end of one."""
+    """The run has dropout, whose random numbers continue too; it stops in the first round, within one, or at an end."""
     for at_step in (2, 7, 9):
         with monkeypatch.context() as patch:
             interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
@@ -85,7 +85,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_pa
 
 
 def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch):
-    """Averages of weights, and gradients of an update that is half gathered."""
+    """Tests averages of the weights, and gradients accumulated for half of an update."""
     options = {"optimizer": "lamb", "ema_momentum": 0.9, "gradient_accumulation_steps": 2}
     pretraining.run(config_of(prepared, tmp_path / "whole", steps=6, **options))
     with monkeypatch.context() as patch:
@@ -181,7 +181,7 @@ def test_a_state_of_another_model_is_refused(tmp_path):
 
 @pytest.mark.slow
 def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared, tmp_path):
-    """SIGKILL, which no process can answer; some of the moments are while a state is being written."""
+    """SIGKILL cannot be handled by a process; some of the moments fall into the writing of a state."""
     options = (
         "--size bert_tiny --batch_size 8 --steps 600 --steps_per_round 20 --validation_batches 1 --jit_compile off"
     )
@@ -199,7 +199,7 @@ def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared,
     while True:
         process = start(tmp_path / "broken")
         before = states(tmp_path / "broken")
-        # Past the start, which is the same each time: until a state is there, and a random while longer.
+        # Beyond the start, which is the same each time: until there is a state, and for a random time after it.
         while process.poll() is None and states(tmp_path / "broken") <= before | {"writing.npz"}:
             time.sleep(0.01)
         if kills < 20:
@@ -225,7 +225,7 @@ def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared,
     assert one.read_bytes() == other.read_bytes()
 
 
-# Of a training in two processes.
+# Options of a training in two processes.
 KIND = {"tensorflow": "multi_worker", "jax": "data_parallel"}
 OTHER = {"tensorflow": ("mirrored", "4"), "jax": ("data_parallel", "4")}
 
@@ -239,7 +239,7 @@ def shared_command(prepared, output, *options):
 
 
 def two_processes(prepared, output):
-    """Begins a training in two processes, and waits for its first saved state."""
+    """Starts a training in two processes and waits for its first saved state."""
     kind = ("--distribution", KIND[keras.backend.backend()])
     processes = [
         subprocess.Popen(
@@ -261,7 +261,7 @@ def two_processes(prepared, output):
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="its processes tell one another")
 @pytest.mark.parametrize("asked", [0, 1])
 def test_when_one_of_two_processes_is_asked_to_end(asked, prepared, tmp_path):
-    """Both save the same step and end, and the same command goes on from it."""
+    """Both save the same step and end, and the same command resumes from it."""
     processes = two_processes(prepared, tmp_path / "run")
     processes[asked].send_signal(signal.SIGTERM)
     printed = [process.communicate(timeout=60)[0] for process in processes]
@@ -281,7 +281,7 @@ def test_when_one_of_two_processes_is_asked_to_end(asked, prepared, tmp_path):
 @pytest.mark.skipif(keras.backend.backend() not in KIND, reason="Keras distributes TensorFlow and JAX")
 @pytest.mark.parametrize("victim", [0, 1])
 def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
-    """The other ends within a minute, and other devices go on from the last state to the weights of a single one."""
+    """The other process ends within a minute; other devices resume from its last state and reach the same weights."""
     alone, output = tmp_path / "alone", tmp_path / "together"
     environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
     subprocess.run(shared_command(prepared, alone), check=True, env=environment, stdout=subprocess.DEVNULL)
@@ -309,7 +309,7 @@ def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
 
 
 class Clock:
-    """A clock that training sets: `seconds(step)` for each step, and a second for each validation."""
+    """A clock that training moves on: by `seconds(step)` for each step, and by one second for each validation."""
 
     def __init__(self, patch, seconds):
         self.now = 0.0
@@ -334,12 +334,12 @@ def history(output):
 
 
 MINUTE = {"steps": None, "max_minutes": 1.0, "steps_per_round": 6, "learning_rate": 1e-3}
-# Seconds of a step: two where it is planned.
+# Seconds per step: two while the steps are planned.
 SPEEDS = {
     "slower": lambda step: 2.0 if step <= 12 else 4.3,
     "faster": lambda step: 2.0 if step <= 12 else 0.7,
     "slower_near_the_end": lambda step: 2.0 if step <= 22 else 4.3,
-    # The round from step 12 ends where it has taken three quarters of the time that was left.
+    # The round from step 12 ends when it has taken three quarters of the remaining time.
     "much_slower": lambda step: 2.0 if step <= 12 else 7.0,
 }
 
@@ -349,7 +349,7 @@ SPEEDS = {
     "speed", ["slower", "faster", *(pytest.param(name, marks=pytest.mark.slow) for name in list(SPEEDS)[2:])]
 )
 def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tmp_path, monkeypatch, speed):
-    """28 steps are planned from the speed at the start, and as many done as there is time for."""
+    """28 steps are planned from the speed at the start; as many are done as there is time for."""
     Clock(monkeypatch, SPEEDS[speed])
     pretraining.run(config_of(prepared, tmp_path / "run", **MINUTE))
     rows = history(tmp_path / "run")
@@ -358,13 +358,13 @@ def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tm
     print(f"\n{speed}: {60 * rows[-1]['minutes']:.0f} s, steps {steps}, rates {rates}")
     assert rates[-1] == pytest.approx(0.0, abs=1e-9) and steps[-1] == rows[-1]["planned_steps"]
     assert rates == sorted(rates, reverse=True), "after the warm-up it falls all the time"
-    # Within the last round, one step of these twenty at least, it falls evenly: so much is left for the last update.
+    # Within the last round, of at least one step, the rate falls evenly: this quotient is the rate of its last update.
     assert rates[-2] / (steps[-1] - steps[-2]) < 0.4 * MINUTE["learning_rate"]
     assert 0.9 < rows[-1]["minutes"] < 1.1
 
 
 def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch):
-    """The time of a round that was broken off does not count: with the same speeds, all plans are the same."""
+    """The time of an interrupted round does not count: with the same speeds, all plans are the same."""
     for name, breaks in (("whole", ()), ("broken", (15, 19))):  # within a round, in the last round
         config = config_of(prepared, tmp_path / name, **MINUTE)
         for at_step in breaks:
@@ -380,7 +380,7 @@ def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch):
     ]
     assert rows[0] == rows[1]
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
-    # As if it had been ended after the last step, before the figures were written: the time is up, nothing is trained.
+    # As if the run had ended after the last step, before the figures were written: the time is up, nothing is trained.
     (tmp_path / "whole" / "evaluation.json").unlink()
     pretraining.run(config_of(prepared, tmp_path / "whole", **MINUTE))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))

@@ -1,4 +1,4 @@
-"""Run directories: which commands go on with a run, and which are refused."""
+"""Run directories: which commands resume a run, and which are refused."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ class Config:
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
-    """Of a run that was begun in the folder "run" of the current directory."""
+    """The configuration of a run that was started in the folder "run" of the current directory."""
     monkeypatch.chdir(tmp_path)
     config = Config("data", "run")
     open_run(config.output, config)

@@ -299,7 +299,7 @@ def test_a_task_may_be_a_plain_object(checkpoint, tmp_path):
     file = tmp_path / "plain.py"
     file.write_text(PLAIN_TASK)
     assert finetuning.run(config_of(checkpoint, tmp_path, str(file), epochs=1))["task"] == "mrpc"
-    with pytest.raises(ValueError, match=r"plain\.py is no dataclass: it takes no task_options"):
+    with pytest.raises(ValueError, match=r"plain\.py is not a dataclass and takes no task_options"):
         finetuning.run(config_of(checkpoint, tmp_path, str(file), task_options={"main_metric": "accuracy"}))
 
 
@@ -344,7 +344,7 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"task": "mrcp"}, "no task 'mrcp'; known are .*mrpc"),
+        ({"task": "mrcp"}, "no task 'mrcp': give one of .*mrpc"),
         ({"task": "mrpc", "task_options": {"stride": 3}}, "no option 'stride'"),
         ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', none of the classes not_equivalent"),
         ({"task": "mrpc", "frozen_layers": 3}, "the encoder has 2"),

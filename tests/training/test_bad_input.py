@@ -31,7 +31,7 @@ def test_an_empty_corpus(command, tmp_path):
 def test_a_corpus_of_one_document(command, tmp_path):
     (tmp_path / "one.txt").write_text("The cat sat.\nThe dog ran.\n")
     message = prepare(command, "--input", tmp_path / "one.txt", "--output", tmp_path / "data")
-    assert "1 documents" in message and "blank lines part documents" in message
+    assert "1 documents" in message and "blank lines separate documents" in message
     assert not (tmp_path / "data").exists()
 
 

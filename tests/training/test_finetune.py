@@ -248,7 +248,7 @@ def test_data_sets_of_the_hub_become_the_files_of_a_task(checkpoint, tmp_path, t
 def test_a_data_set_that_cannot_be_had_says_why(checkpoint, tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"datasets:.*empty cannot be had"):
+    with pytest.raises(ValueError, match=r"datasets:.*empty cannot be loaded"):
         finetuning.run(
             dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}")
         )
@@ -360,7 +360,7 @@ def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, com
 
 def test_a_main_figure_that_there_is_not_is_named(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
-    with pytest.raises(ValueError, match="main_metric 'f2' is no figure of mrpc: it has examples, accuracy, f1"):
+    with pytest.raises(ValueError, match="main_metric 'f2' is not a figure of mrpc, which has examples, accuracy, f1"):
         finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, task_options={"main_metric": "f2"}))
 
 

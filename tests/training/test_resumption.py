@@ -301,7 +301,7 @@ def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
     kind, devices = OTHER[keras.backend.backend()]
     command = shared_command(prepared, output, "--distribution", kind, "--devices", devices)
     done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
-    assert f"going on after step {step}" in done.stdout
+    assert f"resuming after step {step}" in done.stdout
     (_, expected, _), (_, found, _) = last_state(alone), last_state(output)
     assert found.keys() == expected.keys()
     for name, array in expected.items():

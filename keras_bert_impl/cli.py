@@ -25,7 +25,7 @@ WITHOUT_CHIPS = {
     "TPU_ACCELERATOR_TYPE": "v5litepod-1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_STDERR_LOG_LEVEL": "3",  # what fails is reported by the command itself
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # there is no chip that two processes could not share
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # without chips, processes cannot compete for one
 }
 COMMANDS = {
     "quickstart": Command(

@@ -94,7 +94,7 @@ class PrepareConfig:
         labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
             validation and test; every label gets equally many.
         skip_unreadable: skip and report files that cannot be read, instead of stopping.
-        seed: random seed of every random choice.
+        seed: random seed for every random choice.
         workers: number of processes; default is one for each core, or a single one for a small corpus.
         runner: run on Apache Beam instead, with DirectRunner, DataflowRunner, FlinkRunner or SparkRunner; all its
             machines must see the output directory under the same name.

@@ -346,7 +346,7 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
     [
         ({"task": "mrcp"}, "no task 'mrcp': give one of .*mrpc"),
         ({"task": "mrpc", "task_options": {"stride": 3}}, "no option 'stride'"),
-        ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', none of the classes not_equivalent"),
+        ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', which is not one of the classes not_"),
         ({"task": "mrpc", "frozen_layers": 3}, "the encoder has 2"),
         ({"task": "mrpc", "text_column": "sentence"}, "text_column 'sentence' is for tables of your own"),
     ],

@@ -92,7 +92,7 @@ def test_a_saved_model_that_exists(command, tmp_path, checkpoint):
         ('{"text": 3, "label": "x"}', "train.jsonl line 2: text is 3, expected a string"),
         ("text,label", "train.jsonl line 2: not valid JSON"),
         ('["text"]', "train.jsonl line 2: '[\"text\"]' is not an object"),
-        ('{"text": "a", "text_pair": "b", "label": "x"}', "train.jsonl line 2: some lines have text_pair"),
+        ('{"text": "a", "text_pair": "b", "label": "x"}', "train.jsonl line 2: only some lines have text_pair"),
     ],
 )
 def test_a_malformed_line_of_labelled_text(command, tmp_path, checkpoint, line, complaint):

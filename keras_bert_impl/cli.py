@@ -1,4 +1,4 @@
-"""The command `keras-bert`: a subcommand for each job, of which only the one that is asked for is imported."""
+"""The command `keras-bert`: one subcommand for each job; only the module of the one that is run is imported."""
 
 import importlib
 import importlib.metadata
@@ -14,10 +14,10 @@ class Command(typing.NamedTuple):
     configuration: str
     does: str
     environment: typing.Mapping[str, str] = {}
-    positional: tuple[str, ...] = ()  # options that may stand first as plain words
+    positional: tuple[str, ...] = ()  # options whose values may be given first, as plain words
 
 
-# The TPU compiler is loaded without its chips: without these it looks for them, and for the cloud around them.
+# The TPU compiler is used without TPU chips: without these variables it would look for chips, and for Google's cloud.
 WITHOUT_CHIPS = {
     "KERAS_BACKEND": "jax",
     "JAX_PLATFORMS": "cpu",
@@ -25,34 +25,36 @@ WITHOUT_CHIPS = {
     "TPU_ACCELERATOR_TYPE": "v5litepod-1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_STDERR_LOG_LEVEL": "3",  # what fails is reported by the command itself
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # there is no chip that two processes could not share
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # without chips, processes cannot compete for one
 }
 COMMANDS = {
-    "quickstart": Command("commands.quickstart", "QuickstartConfig", "text to a served classifier, all the steps once"),
+    "quickstart": Command(
+        "commands.quickstart", "QuickstartConfig", "runs all steps, from text to a served classifier"
+    ),
     "prepare-data": Command(
         "training.data_preparation",
         "PrepareConfig",
-        "text to a vocabulary and pre-training examples",
+        "turns text into a vocabulary and pre-training examples",
         {"KERAS_BACKEND": "tensorflow"},
     ),
-    "pretrain": Command("training.pretraining", "PretrainConfig", "pre-training examples to a checkpoint"),
-    "finetune": Command("training.finetuning", "FinetuneConfig", "a checkpoint and a task's files to a fine-tuned one"),
-    "fill-mask": Command("commands.fill_mask", "FillMaskConfig", "the likeliest words for each [MASK] of a sentence"),
+    "pretrain": Command("training.pretraining", "PretrainConfig", "trains a checkpoint on pre-training examples"),
+    "finetune": Command("training.finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),
+    "fill-mask": Command("commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]"),
     "evaluate": Command(
-        "commands.evaluate", "EvaluateConfig", "predictions to the official scripts' figures", positional=("task",)
+        "commands.evaluate", "EvaluateConfig", "scores predictions as the official scripts do", positional=("task",)
     ),
     "convert": Command(
-        "commands.convert", "ConvertConfig", "a checkpoint of one format to another", positional=("source", "target")
+        "commands.convert", "ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")
     ),
-    "export": Command("commands.export", "ExportConfig", "a checkpoint to a SavedModel that takes strings"),
+    "export": Command("commands.export", "ExportConfig", "writes a SavedModel that takes strings"),
     "plan-tpu": Command(
-        "commands.plan_tpu", "PlanConfig", "what a recipe takes on a TPU, from the TPU compiler", WITHOUT_CHIPS
+        "commands.plan_tpu", "PlanConfig", "asks the TPU compiler what a recipe needs on TPUs", WITHOUT_CHIPS
     ),
 }
 
 
 def main(arguments=None):
-    """Runs the command line; exits with 2 for a command line that is wrong, 1 for a run that failed."""
+    """Runs the command line; exits with 2 if the command line is wrong, 1 if the run fails."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     name, *options = arguments or ["--help"]
     if name in ("-h", "--help"):
@@ -77,18 +79,18 @@ def overview():
             "",
             *lines,
             "",
-            "keras-bert COMMAND --help lists a command's options. KERAS_BACKEND=tensorflow, jax or torch says what",
-            "computes; without it, the first of them that is installed.",
+            "keras-bert COMMAND --help lists a command's options. KERAS_BACKEND=tensorflow, jax or torch chooses the",
+            "backend; without it, the first of them that is installed is used.",
         ]
     )
 
 
 def run_command(name, options):
-    """Imports the module of a command and runs it, in an environment that is as it has to be."""
+    """Imports the module of a command and runs it, in a new process if it needs another environment."""
     command = COMMANDS[name]
     missing = {key: value for key, value in command.environment.items() if os.environ.get(key) != value}
     if missing:
-        # Keras is imported already, with a backend that cannot be changed: the command starts anew with another.
+        # Keras is already imported and its backend cannot be changed: the command is started again in a new process.
         os.execve(
             sys.executable,
             [sys.executable, "-m", "keras_bert_impl", name, *options],

@@ -94,7 +94,7 @@ def test_an_interrupted_command_ends_with_130(capsys):
 
     with pytest.raises(SystemExit) as ended:
         runs.main(MixConfig, run, ["--output", "x"])
-    assert ended.value.code == 130 and "goes on" in capsys.readouterr().err
+    assert ended.value.code == 130 and "resumes" in capsys.readouterr().err
 
 
 def test_a_command_for_another_backend_starts_anew_with_it(monkeypatch):

@@ -81,7 +81,7 @@ def test_the_search_goes_on_where_more_rows_take_less():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--topology", "v9:2x2"), "the generation is one of v4, v5e, v5p, v6e"),
+        (("--topology", "v9:2x2"), "the generation must be one of v4, v5e, v5p, v6e"),
         (("--recipe", "bert_huge"), "There is no recipe 'bert_huge': give a file, or one of bert_base"),
         (("--recipe", "bert_tiny/phase_128", "--global_batch", "7"), "cannot be shared evenly by 16"),
     ],

@@ -1,4 +1,4 @@
-"""`keras-bert plan-tpu`, for a clone: python tpu/plan.py --help"""
+"""`keras-bert plan-tpu`, from a clone: python tpu/plan.py --help"""
 
 import sys
 

@@ -2,8 +2,8 @@
 
     python tpu/pretrain_jax_tpu.py --config bert_base/phase_128 --data data --output runs/base_128
 
-On a slice the same command is given on every host; see tpu/README.md. Where a model is too large for one chip,
-`--distribution model_parallel --model_devices 4` takes the place of data_parallel.
+On a slice, give the same command on every host; see tpu/README.md. If the model is too large for one chip, add
+`--distribution model_parallel --model_devices 4`, which replaces data_parallel.
 """
 
 import os

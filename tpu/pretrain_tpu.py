@@ -1,9 +1,9 @@
 """`keras-bert pretrain` on the chips of one TPU with TensorFlow's TPUStrategy.
 
     python tpu/pretrain_tpu.py --config bert_base/phase_128 --data data --output runs/base_128
-    python tpu/pretrain_tpu.py --tpu my-tpu ...     # a TPU by name; this machine's own is 'local', in Colab, too
+    python tpu/pretrain_tpu.py --tpu my-tpu ...     # a TPU by name; 'local' is this machine's own, also in Colab
 
-tpu/README.md says why we recommend tpu/pretrain_jax_tpu.py.
+tpu/README.md explains why we recommend tpu/pretrain_jax_tpu.py.
 """
 
 import os

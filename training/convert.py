@@ -1,4 +1,4 @@
-"""`keras-bert convert`, for a clone: python training/convert.py --help"""
+"""`keras-bert convert`, from a clone: python training/convert.py --help"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`keras-bert evaluate`, for a clone: python training/evaluate.py --help"""
+"""`keras-bert evaluate`, from a clone: python training/evaluate.py --help"""
 
 import sys
 

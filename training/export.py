@@ -1,4 +1,4 @@
-"""`keras-bert export`, for a clone: python training/export.py --help"""
+"""`keras-bert export`, from a clone: python training/export.py --help"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`keras-bert fill-mask`, for a clone: python training/fill_mask.py --help"""
+"""`keras-bert fill-mask`, from a clone: python training/fill_mask.py --help"""
 
 import sys
 

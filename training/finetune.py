@@ -1,4 +1,4 @@
-"""`keras-bert finetune`, for a clone: python training/finetune.py --help"""
+"""`keras-bert finetune`, from a clone: python training/finetune.py --help"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`keras-bert prepare-data`, for a clone: python training/prepare_data.py --help"""
+"""`keras-bert prepare-data`, from a clone: python training/prepare_data.py --help"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`keras-bert pretrain`, for a clone: python training/pretrain.py --help"""
+"""`keras-bert pretrain`, from a clone: python training/pretrain.py --help"""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`keras-bert quickstart`, for a clone: python training/quickstart.py --help"""
+"""`keras-bert quickstart`, from a clone: python training/quickstart.py --help"""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""The commands of `keras-bert` that are no training: one a file."""
+"""The commands of `keras-bert` besides training, one in each file."""

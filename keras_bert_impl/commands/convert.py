@@ -1,9 +1,9 @@
-"""A checkpoint of one format as another: Hugging Face's, google-research/bert's, KerasHub's.
+"""Converts a checkpoint between the formats of Hugging Face, google-research/bert and KerasHub.
 
     keras-bert convert SOURCE TARGET --to google
 
-The source may also be "hf://owner/name" or a published name. Prints what was found, reads the target again, and says
-how far the outputs on a sentence are apart.
+The source may also be "hf://owner/name" or a published name. Prints what the source holds, reads the target again, and
+prints how much the two models' outputs on a sentence differ.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from keras_bert_impl.console import say
 from keras_bert_impl.encoders.families import build_encoder
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
-# The parts a checkpoint has, and the model of ours that holds them all; the first that fits.
+# The parts of a checkpoint, and our model that holds them all; the first entry that fits is used.
 MODELS = (
     (("masked_lm_head/", "next_sentence_head/"), models.Pretrainer),
     (("masked_lm_head/",), models.MaskedLM),
@@ -33,15 +33,15 @@ CLASSIFIERS = {
 
 @dataclasses.dataclass
 class ConvertConfig:
-    """A checkpoint of one format as another.
+    """Converts a checkpoint to another format.
 
     Args:
         source: checkpoint directory, hf://owner/name or a published name.
         target: directory to write; must be new or empty.
-        to: huggingface, google or keras_hub; the last holds the encoder alone, and Google's no way of making a text's
-            vector: what a directory of sentence-transformers says of that is kept by huggingface.
-        approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; where
-            the source was exact, activations change by about 1e-3.
+        to: format of the target: huggingface, google or keras_hub. keras_hub holds only the encoder. Only huggingface
+            keeps what a directory of sentence-transformers specifies about how a text becomes a vector.
+        approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; if the
+            source computes exact GELU, activations change by about 1e-3.
     """
 
     source: str
@@ -51,14 +51,16 @@ class ConvertConfig:
 
 
 def run(config):
-    """Converts, and returns the largest difference of an output."""
+    """Converts, and returns the largest difference between an output of the source and of the target."""
     target = pathlib.Path(config.target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists: name another directory.")
     checkpoint = checkpoints.open_checkpoint(config.source)
     describe(checkpoint)
     if config.to != "huggingface" and checkpoint.config.activation == "gelu" and not config.approximate_gelu:
-        raise ValueError(f"The source computes exact GELU, {config.to} does not: accept that with --approximate_gelu.")
+        raise ValueError(
+            f"The source computes exact GELU, {config.to} only its approximation: accept that with --approximate_gelu."
+        )
     exact = checkpoint
     if config.approximate_gelu:
         checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
@@ -66,10 +68,10 @@ def run(config):
     model = build(checkpoint, encoder_only)
     ledger = checkpoints.load(model, checkpoint, report=True)
     if encoder_only and ledger.left_over:
-        say(f"{config.to} keeps the encoder alone: what is left over stays behind.")
+        say(f"{config.to} keeps only the encoder: the weights that are left over are not converted.")
     if encoder_only and is_embedder(checkpoint):
         settings = ", ".join(f"{name} {value}" for name, value in checkpoint.read_pooling().items())
-        say(f"{config.to} does not say how a text becomes a vector: {settings} stay behind.")
+        say(f"{config.to} cannot specify how a text becomes a vector: {settings} are not converted.")
     if exact.config.activation != checkpoint.config.activation:
         change = largest_difference(filled(exact, encoder_only), model, checkpoint.tokenizer)
         say(f"The approximation of GELU changes outputs on a sentence by at most {change:.1e}.")
@@ -81,13 +83,13 @@ def run(config):
 
 
 def is_embedder(checkpoint):
-    """Whether a checkpoint has no head and says how the vector of a text is made."""
+    """Whether a checkpoint has no head and specifies how a text becomes a vector."""
     heads = ("masked_lm_head/", "next_sentence_head/", "span_head/", "classifier/")
     return not any(map(checkpoint.has, heads)) and bool(checkpoint.read_pooling())
 
 
 def filled(checkpoint, encoder_only):
-    """The model of ours that holds all of a checkpoint."""
+    """Our model that holds all parts of a checkpoint, with its weights."""
     model = build(checkpoint, encoder_only)
     checkpoints.load(model, checkpoint)
     return model
@@ -111,7 +113,7 @@ def describe(checkpoint):
 
 
 def build(checkpoint, encoder_only):
-    """The model of ours that holds all of a checkpoint, its weights still random."""
+    """Our model that holds all parts of a checkpoint, still with random weights."""
     encoder = build_encoder(checkpoint.config)
     if encoder_only:
         return encoder

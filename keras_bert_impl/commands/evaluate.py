@@ -2,7 +2,8 @@
 
     keras-bert evaluate squad --dataset dev-v2.0.json --predictions predictions.json --null-odds null_odds.json
 
-SQuAD 1.1 or 2.0, as the data set says. Questions without a prediction count as wrong and are named on stderr.
+The dataset's layout decides between SQuAD 1.1 and 2.0. Questions without a prediction count as wrong and are listed on
+stderr.
 """
 
 import dataclasses
@@ -22,9 +23,10 @@ class EvaluateConfig:
     Args:
         task: squad.
         dataset: a SQuAD file with answers.
-        predictions: JSON, question id to answer text.
-        null_odds: JSON, question id to a number, higher for no answer: finds the best thresholds on it.
-        null_threshold: answers of questions with higher null odds count as none; 1.0 in the official script.
+        predictions: JSON file that maps question ids to answer texts.
+        null_odds: JSON file that maps question ids to numbers, higher if no answer is likelier; with it, the best
+            thresholds on these numbers are also reported.
+        null_threshold: questions with higher null odds count as unanswered; 1.0 in the official script.
     """
 
     task: typing.Literal["squad"]
@@ -48,7 +50,7 @@ def run(config):
 
 
 def read_object(path):
-    """The JSON object of a file. Raises ValueError naming the file if it holds none."""
+    """The JSON object in a file. Raises ValueError with the file's name if it does not hold an object."""
     try:
         found = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

@@ -1,9 +1,9 @@
-"""A checkpoint as a SavedModel that takes raw strings.
+"""Writes a checkpoint as a SavedModel that takes raw strings.
 
     keras-bert export --model runs/classifier --output served
 
-Tells the task from `architectures` in the checkpoint's config.json; a checkpoint of pre-training serves for filling
-masks, or with `--task embed` for vectors. Prints the signatures and four lines of Python that call the first.
+The task follows from `architectures` in the checkpoint's config.json; the SavedModel of a pre-training checkpoint fills
+masks, or with `--task embed` computes vectors. Prints the signatures and four lines of Python that call the first one.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from keras_bert_impl.encoders.families import encoder_from_pretrained
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
-# What a checkpoint can serve for; the first is what "auto" means.
+# The tasks that a checkpoint can be exported for; "auto" means the first.
 TASKS = {
     "ForSequenceClassification": ("classify", "embed"),
     "ForTokenClassification": ("label_words", "embed"),
@@ -55,15 +55,15 @@ EXAMPLES = {
 
 @dataclasses.dataclass
 class ExportConfig:
-    """A checkpoint as a SavedModel that takes raw strings.
+    """Writes a checkpoint as a SavedModel that takes raw strings.
 
     Args:
         model: checkpoint directory with config.json, model.safetensors and vocabulary.
         output: directory to write.
-        task: what it shall do, or auto: what the checkpoint was made for.
-        sequence_length: longer texts are cut to so many tokens; default is all the model's positions. Give what
-            training cut to: a checkpoint does not hold it.
-        overwrite: replace a SavedModel that stands at the output.
+        task: what the SavedModel does; auto is what the checkpoint was trained for.
+        sequence_length: longer texts are cut to this many tokens; default is the number of positions of the model. Give
+            the value used in training: a checkpoint does not hold it.
+        overwrite: replace a SavedModel that is already in the output directory.
     """
 
     model: str
@@ -96,14 +96,18 @@ def choose_task(config):
     if is_sequence_head and checkpoint.class_names is None:
         tasks = ("regress", "embed")
     if tasks is None and config.task == "auto":
-        raise ValueError(f"{config.model} is a {architecture}, which tells no task: say --task fill_mask or embed.")
+        raise ValueError(
+            f"{config.model} is a {architecture}, from which no task follows: give --task fill_mask or --task embed."
+        )
     if tasks is not None and config.task not in ("auto", *tasks):
-        raise ValueError(f"{config.model} is a {architecture}, good for {' or '.join(tasks)}, not for {config.task}.")
+        raise ValueError(
+            f"{config.model} is a {architecture}, which can be exported for {' or '.join(tasks)}, not {config.task}."
+        )
     return tasks[0] if config.task == "auto" else config.task
 
 
 def print_signature(name, function):
-    """Prints names, types and shapes of what goes in and what comes out; None is any size."""
+    """Prints names, types and shapes of inputs and outputs; None means any size."""
     say(f"  {name}")
     _, inputs = function.structured_input_signature
     for arrow, arrays in (("in ", inputs), ("out", function.structured_outputs)):

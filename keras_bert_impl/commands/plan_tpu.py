@@ -1,15 +1,16 @@
-"""What a recipe takes on TPUs, from the real compiler, on a machine without one.
+"""Asks the TPU compiler what a recipe needs on TPUs, on a machine without a TPU.
 
     pip install 'keras_bert_impl[jax,tpu-plan]'
     keras-bert plan-tpu --topology v5e:4x4 --recipe bert_large --global_batch 4096
     keras-bert plan-tpu --topology v5e:4x4 --recipe bert_large --search
 
-The training step of the JAX backend, the one that `fit` runs, is lowered with shapes alone and compiled by `libtpu`
-for the chips of a topology. What the compiler says: whether it fits, memory and arithmetic of a chip, what the chips
-send each other. What is estimated from that, and marked so: the time of a step and of the recipe. No chip is asked.
+The training step that `fit` runs on the JAX backend is lowered from shapes alone and compiled by `libtpu` for the chips
+of a topology. The compiler reports whether the step fits, the memory and arithmetic of a chip, and what the chips send
+each other. From these figures the time of a step and of the recipe is estimated, and marked as an estimate. No chip is
+used.
 
-A topology is a generation and the shape of a slice: v4:2x2x2, v5e:4x4, v5p:2x2x2, v6e:4x4. A recipe is a folder or file
-of the package's recipes; a folder's phases are planned one by one.
+A topology is a TPU generation and the shape of a slice: v4:2x2x2, v5e:4x4, v5p:2x2x2, v6e:4x4. A recipe is a folder or
+file of the package's recipes; a folder's phases are planned one by one.
 """
 
 import dataclasses
@@ -63,17 +64,17 @@ COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "coll
 
 @dataclasses.dataclass
 class PlanConfig:
-    """What a recipe takes on TPUs, from the real compiler, on a machine without one.
+    """Asks the TPU compiler what a recipe needs on TPUs, on a machine without a TPU.
 
     Args:
-        topology: generation and shape of a slice, such as v5e:4x4; several with commas.
+        topology: TPU generation and shape of a slice, such as v5e:4x4; several are separated by commas.
         recipe: folder or file of the package's recipes, such as bert_large.
-        global_batch: rows of a batch, of all chips; default is the recipe's.
-        vocabulary_size: words.
-        model_devices: chips that share one copy of the model, as --distribution model_parallel.
+        global_batch: number of rows in a batch, over all chips; default is the recipe's.
+        vocabulary_size: number of words in the vocabulary.
+        model_devices: number of chips that share one copy of the model, as with --distribution model_parallel.
         gradient_checkpointing: as in keras-bert pretrain.
-        search: find the most rows a chip has room for, with and without gradient checkpointing, instead.
-        output: JSON file for the figures.
+        search: instead, find the largest number of rows that fits on a chip, with and without gradient checkpointing.
+        output: JSON file to write the figures to.
     """
 
     topology: str = "v5e:4x4"
@@ -87,7 +88,7 @@ class PlanConfig:
 
 
 def run(config):
-    """Plans every phase on every topology; returns the figures, a dict each."""
+    """Plans every phase on every topology; returns a list with a dict of figures for each."""
     found = []
     for name in config.topology.split(","):
         devices = devices_of(name)
@@ -113,10 +114,10 @@ def phases_of(recipe):
 
 
 def devices_of(topology):
-    """The devices of a topology, one a chip."""
+    """The devices of a topology, one for each chip."""
     generation = topology.split(":")[0]
     if generation not in CHIPS:
-        raise ValueError(f"Topology {topology!r}: the generation is one of {', '.join(CHIPS)}, as in v5e:4x4.")
+        raise ValueError(f"Topology {topology!r}: the generation must be one of {', '.join(CHIPS)}, as in v5e:4x4.")
     if importlib.util.find_spec("libtpu") is None:
         raise ValueError("The TPU compiler is missing: pip install libtpu.")
     # A v4 chip has two cores, which are used as one.
@@ -128,7 +129,7 @@ def devices_of(topology):
 
 
 def plan(config, topology, devices, phase):
-    """Compiles one phase and prints what came of it."""
+    """Compiles one phase, and prints and returns its figures."""
     rows = config.global_batch or phase["batch_size"]
     replicas = len(devices) // config.model_devices
     if rows % replicas:
@@ -141,7 +142,7 @@ def plan(config, topology, devices, phase):
 
 
 def search(config, topology, devices, phase):
-    """The most rows a chip has room for, with and without gradient checkpointing."""
+    """Finds the largest number of rows that fits on a chip, with and without gradient checkpointing."""
     memory = CHIPS[topology.split(":")[0]].memory
     found = []
     for checkpointing in (False, True):
@@ -152,8 +153,8 @@ def search(config, topology, devices, phase):
         def room(rows, model=model, config=config, replicas=replicas):
             figures = compile_step(model, devices, rows * replicas, phase, config)
             left = memory - bytes_of(figures) if figures["fits"] else None
-            verdict = f"fit, {left / GIB:.1f} GiB are left" if figures["fits"] else f"are too much, {figures['needed']}"
-            say(f"    {rows} rows a chip {verdict}; compiled for {figures['compile_seconds']:.0f} s")
+            verdict = f"fit, {left / GIB:.1f} GiB are left" if figures["fits"] else f"do not fit, {figures['needed']}"
+            say(f"    {rows} rows a chip {verdict}; compiling took {figures['compile_seconds']:.0f} s")
             return left
 
         rows = most(room)
@@ -165,13 +166,16 @@ def search(config, topology, devices, phase):
 
 
 def bytes_of(figures):
-    """Memory of a chip that a program takes."""
+    """Bytes of a chip's memory that a program needs."""
     return figures["argument_bytes"] + figures["temporary_bytes"] + figures["output_bytes"]
 
 
 def most(room, start=8):
-    """The largest number, to an eighth of its power of two, for which `room` gives bytes that are left, not None; 0 if
-    1 is too much. Each call of `room` takes minutes: memory grows evenly with the rows, so two tell where it ends."""
+    """The largest number of rows that fits, to an eighth of its power of two; 0 if not even 1 fits.
+
+    `room(rows)` returns the bytes that are left, or None if the rows do not fit. Each call takes minutes; since memory
+    grows linearly with the rows, two calls tell roughly where it ends.
+    """
     left, too_many, rows = {}, math.inf, start
     while True:
         found = room(rows)
@@ -185,11 +189,11 @@ def most(room, start=8):
             return low
         rows = 4 * low if too_many == math.inf else (low + too_many) // 2
         if len(left) > 1:
-            # Over all of them: the compiler may take less for some number of rows than for a smaller one.
+            # The slope over all results: for some number of rows the compiler may need less than for a smaller one.
             least = min(left)
             row_bytes = (left[least] - left[low]) / (low - least)
             guess = int(low + left[low] / row_bytes) if row_bytes > 0 else 2 * low
-            # At least the neighbour: two of them, one that fits and one that does not, are the answer.
+            # At least the next step: the search ends when one number fits and the next one does not.
             guess = max(low + step, guess // _step(guess) * _step(guess))
             rows = guess if guess < too_many else rows
 
@@ -217,7 +221,7 @@ def build(phase, config):
 
 
 def batch_of(rows, length, make):
-    """A batch, (inputs, labels), of what `make(shape, dtype)` gives."""
+    """A batch, (inputs, labels), of the arrays that `make(shape, dtype)` returns."""
     inputs = {name: make((rows, length), "int32") for name in features.ENCODER_INPUTS}
     predictions = features.usual_predictions(length)
     inputs["mask_positions"] = make((rows, predictions), "int32")
@@ -230,7 +234,7 @@ def batch_of(rows, length, make):
 
 
 def compile_step(model, devices, rows, phase, config):
-    """The figures of a chip: dict of `fits`, bytes, operations, collectives and `compile_seconds`."""
+    """The figures for one chip: dict of `fits`, bytes, operations, collectives and `compile_seconds`."""
     mesh = Mesh(np.array(devices).reshape(-1, config.model_devices), ("batch", "model"))
 
     def spread(variable, axes):
@@ -284,8 +288,8 @@ def compile_step(model, devices, rows, phase, config):
 
 
 def collectives_of(compiled, model):
-    """`collectives`, or, where the program cannot be printed (libtpu 0.0.52 fails at some for v5p and v6e), the sum of
-    the gradients alone."""
+    """`collectives`; only the sum of the gradients if the program cannot be printed (libtpu 0.0.52 fails to print some
+    for v5p and v6e)."""
     try:
         return collectives(compiled.as_text())
     except jax.errors.JaxRuntimeError:
@@ -294,7 +298,8 @@ def collectives_of(compiled, model):
 
 
 def collectives(program):
-    """{kind: {"count", "bytes"}} of what chips send each other, from a compiled program's text; bytes of results."""
+    """{kind: {"count", "bytes"}} of what the chips send each other, read from a compiled program's text; the bytes are
+    those of the results."""
     found = {}
     for line in program.splitlines():
         match = re.search(rf"= (.*?) ({'|'.join(COLLECTIVES)})(-start)?\(", line)
@@ -303,7 +308,7 @@ def collectives(program):
         result, kind, starts = match.groups()
         shapes = re.findall(r"(\w+)\[([\d,]*)\]", result)
         sizes = [BYTES.get(kind, 4) * math.prod(int(n) for n in shape.split(",") if n) for kind, shape in shapes]
-        # The start of an asynchronous one gives operand and result.
+        # The start of an asynchronous collective returns both operand and result.
         size = sum(sizes) // 2 if starts and kind != "all-reduce" else sum(sizes)
         one = found.setdefault(kind, {"count": 0, "bytes": 0})
         one["count"], one["bytes"] = one["count"] + 1, one["bytes"] + size
@@ -312,7 +317,7 @@ def collectives(program):
 
 def estimate(figures, chip):
     """Seconds of a step if each part ran at the published rate: (arithmetic, memory, links)."""
-    # A ring sends what is summed round twice, and the rest once.
+    # In a ring, what is summed is sent around twice, everything else once.
     sent = sum((1 + kind.startswith("all-reduce")) * one["bytes"] for kind, one in figures["collectives"].items())
     return (
         figures["flops"] / chip.flops,
@@ -324,21 +329,22 @@ def estimate(figures, chip):
 def print_figures(figures, chip, phase):
     say(f"{figures['topology']}, {figures['chips']} chips, {figures['phase']}, {figures['rows']:,} rows a step")
     if not figures["fits"]:
-        say(f"  does not fit: {figures['needed']} of memory; compiled for {figures['compile_seconds']:.0f} s")
+        say(f"  does not fit: {figures['needed']} of memory; compiling took {figures['compile_seconds']:.0f} s")
         return
     arguments, temporary = figures["argument_bytes"] / GIB, figures["temporary_bytes"] / GIB
     room = f"{bytes_of(figures) / GIB:.1f} of {chip.memory / GIB:.0f} GiB a chip"
     say(f"  fits: {room}, {arguments:.1f} of arguments, {temporary:.1f} temporary")
     ratio = figures["flops"] / figures["counted_flops"]
-    say(f"  {figures['flops'] / 1e12:.2f} TFLOP a chip and step by the compiler, {ratio:.2f} times the count by hand")
+    say(f"  {figures['flops'] / 1e12:.2f} TFLOP a chip and step by the compiler, {ratio:.2f} times our own count")
     for kind, one in sorted(figures["collectives"].items()):
-        say(f"  {kind}: {one['count']} of {one['bytes'] / 1e6:,.1f} MB in all")
+        say(f"  {kind}: {one['count']} with {one['bytes'] / 1e6:,.1f} MB in all")
     arithmetic, memory, links = estimate(figures, chip)
     least, most_ = max(arithmetic, memory, links), max(arithmetic, memory) + links
     days = phase["steps"] * phase["batch_size"] / figures["rows"] * least / SECONDS_OF_DAY
     say(
         f"  ESTIMATE, at published rates: arithmetic {1000 * arithmetic:.0f} ms, memory {1000 * memory:.0f}, links "
-        f"{1000 * links:.0f}: a step takes at least {1000 * least:.0f} ms, {1000 * most_:.0f} if links wait; "
-        f"the recipe's {phase['steps'] * phase['batch_size'] / 1e6:,.0f} million rows {days:.1f} days or more"
+        f"{1000 * links:.0f}: a step takes at least {1000 * least:.0f} ms, or {1000 * most_:.0f} if links do not "
+        f"overlap with the rest; the recipe's {phase['steps'] * phase['batch_size'] / 1e6:,.0f} million rows take at "
+        f"least {days:.1f} days"
     )
-    say(f"  compiled in {figures['compile_seconds']:.0f} s")
+    say(f"  compiling took {figures['compile_seconds']:.0f} s")

@@ -1,11 +1,10 @@
-"""The whole job once: from raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
+"""Every step once: from raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
 
     keras-bert quickstart                                   # the default corpus
     keras-bert quickstart --corpus path/to/text [--language de]
     KERAS_BACKEND=jax keras-bert quickstart
 
-Every stage is one of the scripts beside this one, with its recipe in training/recipes/quickstart; a stage that is
-finished is not done again.
+Every stage runs another command's code with a recipe of training/recipes/quickstart; a finished stage is not repeated.
 """
 
 import dataclasses
@@ -37,13 +36,13 @@ class QuickstartConfig:
     """From raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
 
     Args:
-        output: everything goes here, each corpus in a folder of its own.
+        output: output directory, with a folder for each corpus.
         corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
             Keras.
-        recipes: directory with data_preparation.yaml, pretraining.yaml and finetuning.yaml.
-        text_format: what the lines of .txt files are: lines, running, paragraphs, or auto (see prepare_data.py --help).
+        recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
+        text_format: format of .txt files: lines, running, paragraphs, or auto (see keras-bert prepare-data --help).
         text_field: key of the text in a .jsonl row.
-        language: of the text, two letters (ISO 639-1).
+        language: language of the text, two letters (ISO 639-1).
     """
 
     output: str = "runs/quickstart"
@@ -60,7 +59,7 @@ def run(config):
     data, made = home / "data", home / keras.backend.backend()
     corpus = [] if config.corpus is None else ["--input", config.corpus]
     for name in ("text_format", "text_field", "language"):
-        if getattr(config, name) != getattr(QuickstartConfig, name):  # otherwise the recipe's
+        if getattr(config, name) != getattr(QuickstartConfig, name):  # otherwise the recipe's value is used
             corpus += [f"--{name}", getattr(config, name)]
     start = time.monotonic()
 
@@ -104,7 +103,7 @@ def read(config, recipe, config_class, *options):
 
 
 def corpus_name(corpus):
-    """The folder of a corpus: its name, and a hash of its place so that two of one name do not meet."""
+    """The folder name of a corpus: its own name, and a hash of its path to tell corpora of the same name apart."""
     if corpus is None:
         return "python_docs"
     place = str(pathlib.Path(corpus).absolute())
@@ -120,7 +119,7 @@ def minutes_since(start):
 
 
 def fill_held_out_sentences(encoder, data, count=5):
-    """Prints guesses for one word in each of some held-out sentences, with the word that stood there."""
+    """Prints guesses for one masked word in each of some held-out sentences, with the word itself."""
     model = MaskedLM.from_pretrained(encoder)
     for text, word in masked_sentences(data, model.tokenizer, count):
         say(f"     the word was: {word}")
@@ -128,9 +127,9 @@ def fill_held_out_sentences(encoder, data, count=5):
 
 
 def masked_sentences(data, tokenizer, count):
-    """Pairs (sentence with [MASK], the word) of the test split: a middle word that is one token, in short sentences.
+    """Pairs (sentence with [MASK], masked word) from short sentences of the test split.
 
-    Of a script without spaces between words it is a character.
+    The masked word is near the middle and a single token; in a script without spaces between words it is a character.
     """
     found = []
     for sentence in (data / "held_out.txt").read_text(encoding="utf-8").splitlines():
@@ -149,7 +148,7 @@ def masked_sentences(data, tokenizer, count):
 
 
 def is_alphabetic(word):
-    """Whether a word is of letters and their marks; Hindi's vowels are marks, which `str.isalpha` refuses."""
+    """Whether a word consists of letters and marks; Hindi's vowels are marks, for which `str.isalpha` is False."""
     return all(character.isalpha() or unicodedata.category(character)[0] == "M" for character in word)
 
 
@@ -160,7 +159,7 @@ def export_classifier(checkpoint, directory, data, start):
 
 
 def export_masked_lm(checkpoint, directory, start):
-    """The same for filling masks, where the corpus has one source and nothing can be classified."""
+    """Exports a model that fills masks, for a corpus with a single source, where there is nothing to classify."""
     return export(MaskedLM, checkpoint, directory, ["The [MASK] is here.", "It is [MASK] of them."], start)
 
 
@@ -180,7 +179,7 @@ for text, guess, probability in zip(texts, guesses, probabilities):
 
 
 def export(kind, checkpoint, directory, texts, start):
-    """Writes the SavedModel unless it is there, and shows what a server that never saw this library makes of it."""
+    """Writes the SavedModel unless it is up to date, and prints its predictions in a process without this library."""
     say(f"8.   A SavedModel that takes strings ({minutes_since(start)})")
     trained = (checkpoint / "model.safetensors").stat().st_mtime
     if not directory.is_dir() or directory.stat().st_mtime < trained:
@@ -190,13 +189,13 @@ def export(kind, checkpoint, directory, texts, start):
     command = [sys.executable, "-c", PREDICT, directory]
     process = subprocess.run(command, input=json.dumps(texts), env=environment, text=True, capture_output=True)
     if process.returncode:
-        raise ValueError(f"The SavedModel {directory} does not predict:\n{process.stderr}")
+        raise ValueError(f"The SavedModel {directory} failed to predict in a new process:\n{process.stderr}")
     say(process.stdout.rstrip())
     return directory
 
 
 def print_places(made, encoder, classifier, served, start):
-    """Where everything lies, and what to try next."""
+    """Prints where the results are, and what to try next."""
     say(f"9.   Done {minutes_since(start)}. Everything is in {made.parent}:")
     places = {
         "pre-trained BERT, a Hugging Face checkpoint": encoder,
@@ -211,7 +210,7 @@ def print_places(made, encoder, classifier, served, start):
     say("     Next:")
     say("     make quickstart CORPUS=path/to/text        your own text: .txt, .jsonl, also .gz, .xz, .zst")
     say("     make quickstart BACKEND=jax                another backend: jax or torch")
-    # Beside the Python that runs, in words that can be copied: a virtual environment need not be activated.
+    # The folder of the running Python, so that the lines can be copied without activating a virtual environment.
     folder = os.path.relpath(os.path.dirname(sys.executable)) + os.sep if sys.prefix.startswith(os.getcwd()) else ""
     say(f'     {folder}keras-bert fill-mask --model {encoder} --text "It returns a [MASK] of integers."')
     say(f"     {folder}keras-bert pretrain --config quickstart/pretrain \\")

@@ -1,7 +1,8 @@
-"""Questions and contexts to answers in a TensorFlow graph: windows, model, best span, its place in the context.
+"""From questions and contexts to answers in a TensorFlow graph: windows, model, best span, its bytes in the context.
 
-What `tasks.squad_files.make_windows` and `tasks.squad_answers.best_answers` do, for the best answer. One difference: a
-word whose length changes when it is normalized (decomposed Hangul, ligatures) is answered whole, there by its pieces.
+Does the same as `tasks.squad_files.make_windows` and `tasks.squad_answers.best_answers`, for the best answer only. One
+difference: a word whose length changes when it is normalized (decomposed Hangul, ligatures) becomes part of an answer
+as a whole here, but piece by piece there.
 """
 
 import tensorflow as tf
@@ -17,7 +18,7 @@ NO_SCORE = float("-inf")
 
 
 def question_answerer_signatures(model, tokenizer, sequence_length, stride=128, question_length=64, longest=30, top=20):
-    """Questions and their contexts to the best answers; options as of the task."""
+    """From questions and their contexts to the best answers; the options are those of the task."""
     question_length, stride = min(question_length, sequence_length // 4), min(stride, sequence_length // 2)
     cut = PiecesWithOffsets(tokenizer)
 
@@ -52,7 +53,7 @@ def question_answerer_signatures(model, tokenizer, sequence_length, stride=128, 
         }
 
     def answer(question, context):
-        message = "question and context must hold equally many strings."
+        message = "question and context must have equally many strings."
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(question), tf.size(context), message)]):
             types = {"answer": tf.string, "begin": tf.int32, "end": tf.int32, "score": tf.float32}
             specs = {name: tf.TensorSpec([], kind) for name, kind in {**types, "null_odds": tf.float32}.items()}
@@ -62,7 +63,7 @@ def question_answerer_signatures(model, tokenizer, sequence_length, stride=128, 
 
 
 def windows_of(count, room, stride):
-    """Which tokens each window shows, and of which it shows more context than any other.
+    """Which tokens each window shows, and which of them it shows with more context than any other window.
 
     Returns: RaggedTensor (windows, tokens) of int32; RaggedTensor of bool, likewise.
     """
@@ -79,14 +80,14 @@ def windows_of(count, room, stride):
 
 
 def best_span(logits, windows, is_best, longest, top):
-    """The window, first and last place in it, and score of the best span; the score is -inf if there is none.
+    """The window of the best span, the first and last position in it, and the score, which is -inf without any span.
 
     Args:
-        logits: (windows, tokens, 2), of a start and an end.
-        windows: of `windows_of`.
+        logits: (windows, tokens, 2), for start and end.
+        windows: as `windows_of` returns it.
         is_best: likewise.
-        longest: tokens of a span at most.
-        top: starts and ends looked at in a window.
+        longest: largest number of tokens in a span.
+        top: number of starts and ends considered in a window.
     """
     shape = tf.shape(logits)[:2]
     starts = tf.where(is_best.to_tensor(False, shape=[None, None])[:, : shape[1]], logits[:, : shape[1], 0], NO_SCORE)
@@ -100,7 +101,7 @@ def best_span(logits, windows, is_best, longest, top):
     scores = tf.where((distance >= 0) & (distance < longest), scores, NO_SCORE)
     flat = tf.concat([tf.reshape(scores, [-1]), [NO_SCORE]], axis=0)
     place = tf.argmax(flat, output_type=tf.int32)
-    # The place behind all others, where there is no span, would divide by nothing.
+    # Without any span, `place` is behind all others and `count` may be 0, by which nothing can be divided.
     inside, each = tf.minimum(place, tf.maximum(tf.size(flat) - 2, 0)), tf.maximum(count, 1)
     row, rest = inside // (each * each), inside % (each * each)
     flat_first, flat_last = (tf.concat([tf.reshape(array, [-1]), [0]], axis=0) for array in (first, last))
@@ -121,7 +122,7 @@ class PiecesWithOffsets(tf.Module):
         alone = google_characters.character_class(google_characters.isolated())
         self._parting, self._kept = f"[{spaces}]+|[{alone}]", f"[{alone}]"
         lengths = [len(token.removeprefix("##")) for token in tokenizer.vocabulary]
-        # The length of what is unknown is not that of "[UNK]".
+        # The length of an unknown word is not that of "[UNK]".
         lengths[tokenizer.unk_id] = 1 << 20
         self._lengths = tf.constant(lengths, tf.int32)
 
@@ -132,7 +133,7 @@ class PiecesWithOffsets(tf.Module):
         lengths = pieces.with_flat_values(tf.gather(self._lengths, pieces.flat_values))
         is_exact = tf.reduce_sum(lengths, axis=1) == tf.strings.length(words, unit="UTF8_CHAR")  # (words,)
         word = tf.cast(pieces.value_rowids(), tf.int32)
-        after = sums_within_rows(lengths)  # characters of the word up to and with the piece
+        after = sums_within_rows(lengths)  # characters of the word up to the end of the piece
         bytes_of = character_bytes(words)  # (words, characters + 1)
         first, last = (
             tf.gather_nd(bytes_of, tf.stack([word, tf.minimum(characters, tf.shape(bytes_of)[1] - 1)], axis=1))
@@ -155,7 +156,7 @@ def character_bytes(words):
 
 
 def sums_within_rows(rows):
-    """The sums of each ragged row from its begin to each value, flat."""
+    """The cumulative sums within each ragged row, flat."""
     sums = tf.cumsum(rows.flat_values)
     before = tf.gather(tf.concat([[0], sums], axis=0), rows.row_starts())
     return sums - tf.gather(before, rows.value_rowids())

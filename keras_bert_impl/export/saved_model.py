@@ -1,4 +1,4 @@
-"""A trained model as a SavedModel that takes strings, whatever backend trained it.
+"""Writes a trained model as a SavedModel that takes strings, whichever backend trained it.
 
 The graphs themselves are in `text_graphs`, the only module here that imports TensorFlow.
 """
@@ -21,50 +21,51 @@ from keras_bert_impl.models.pretrained import check_vocabulary, tokenizer_to_con
 def export_saved_model(model, directory, tokenizer=None, sequence_length=None, overwrite=False):
     """Writes a SavedModel that takes raw strings; TensorFlow and tensorflow_text alone load it.
 
-    Unless said, a signature takes `text`, (batch,) strings. Any string is accepted, the empty one and invalid UTF-8 as
-    well.
+    Unless stated otherwise, a signature takes `text`, (batch,) strings. Any string is accepted, including the empty one
+    and invalid UTF-8.
 
-    TextClassifier, `serving_default`, and `pairs` which also takes `text_pair`:
-        `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,) the class's name
+    TextClassifier, `serving_default`, and `pairs`, which also takes `text_pair`:
+        `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,), the name of the class
     MaskedLM, `serving_default`; a text without [MASK] has no guesses:
-        `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the likeliest first, masks being the largest number
-        in a text; padded with "", the id of [PAD], 0
-    TextRegressor, `serving_default`, and `pairs` which also takes `text_pair`:
+        `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the likeliest first, where masks is the largest number
+        of masks in a text; padded with "", the id of [PAD] and 0
+    TextRegressor, `serving_default`, and `pairs`, which also takes `text_pair`:
         `value` (batch,)
-    TokenClassifier, `serving_default`; words are parted by blanks:
-        `words`, `labels`, `probabilities` (batch, words), padded with ""; a word cut off has the label ""
+    TokenClassifier, `serving_default`; words are separated by white space:
+        `words`, `labels`, `probabilities` (batch, words), padded with ""; a word that is cut off has the label ""
     MultipleChoice, `serving_default`, which also takes `endings`, (batch, choices) strings:
-        `logits`, `probabilities` (batch, choices), `class_id` (batch,) the number of the likeliest
+        `logits`, `probabilities` (batch, choices), `class_id` (batch,), the number of the likeliest ending
     NextSentencePredictor, `serving_default`, which also takes `text_pair`:
-        `logits` (batch, 2), `probability` (batch,) that text_pair follows text
+        `logits` (batch, 2), `probability` (batch,) that `text_pair` follows `text`
     QuestionAnswerer, `serving_default`, which takes `question` and `context`, of any length:
-        `answer` (batch,), `begin`, `end` its bytes in the context, `score`, `null_odds` higher for no answer
+        `answer` (batch,), `begin` and `end`, its bytes in the context, `score`, `null_odds`, higher if no answer is
+        likelier
     TextEmbedder, `serving_default`:
         `vector` (batch, width)
     An encoder, `serving_default`:
-        `pooled_output`, where it has a pooler, and `mean_pooled` (batch, hidden_size), the latter the mean over all
-        tokens of the text, [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`,
-        `padding_mask`
+        `pooled_output`, if it has a pooler, and `mean_pooled` (batch, hidden_size), the mean over all tokens of the
+        text, [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
 
-    Trained with JAX or torch, the model is handed to a process of its own that runs TensorFlow.
+    On JAX or torch, the SavedModel is written by a separate process that runs TensorFlow.
 
     Args:
-        model: one of these.
-        directory: written whole or not at all, and may be moved afterwards.
+        model: a model of one of these kinds.
+        directory: target directory; it is written completely or not at all, and may be moved afterwards.
         tokenizer: a WordPieceTokenizer; None means the model's own, which an encoder does not have.
-        sequence_length: longer texts are cut to so many tokens; None means the model's own, an encoder's max_length.
-        overwrite: whether to replace a SavedModel that stands there.
+        sequence_length: longer texts are cut to this many tokens; None means the model's own, or an encoder's
+            max_length.
+        overwrite: whether to replace a SavedModel that is already there.
 
-    Raises: ValueError if something stands there, or the model is of another kind, has no tokenizer, takes fewer
+    Raises: ValueError if the directory is not empty, or if the model is of another kind, has no tokenizer, takes fewer
         tokens, or is of a class that the TensorFlow process cannot import; ImportError without TensorFlow;
-        RuntimeError if the TensorFlow process fails, with what it said.
+        RuntimeError if the TensorFlow process fails, with its error messages.
     """
     _check_model(model)
     encoder = getattr(model, "encoder", model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     if tokenizer is None:
         raise ValueError(
-            f"A SavedModel that takes text needs a tokenizer and this {type(model).__name__} has none: "
+            f"A SavedModel that takes text needs a tokenizer, and this {type(model).__name__} has none: "
             "pass tokenizer=WordPieceTokenizer('vocab.txt')."
         )
     check_vocabulary(tokenizer, encoder)
@@ -82,7 +83,7 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
 
 
 def _write_here(model, tokenizer, sequence_length, target):
-    # Here and not at the top: whoever trains with JAX or torch imports this module without TensorFlow.
+    # Imported here and not at the top: with JAX or torch this module is imported without TensorFlow.
     from keras_bert_impl.export import text_graphs
 
     text_graphs.write(model, tokenizer, sequence_length, target)
@@ -91,7 +92,7 @@ def _write_here(model, tokenizer, sequence_length, target):
 def _write_in_tensorflow_process(model, tokenizer, sequence_length, target):
     described = class_for_another_process(model)
     with tempfile.TemporaryDirectory() as handover:
-        # Not a .keras file: that holds the loss as well, which may be a function the other process cannot find.
+        # Not a .keras file: it would also hold the loss, which may be a function that the other process cannot find.
         description = {
             "class": (described.__module__, described.__name__),
             "config": model.get_config(),
@@ -107,9 +108,10 @@ def _write_in_tensorflow_process(model, tokenizer, sequence_length, target):
 
 
 def class_for_another_process(model):
-    """The class that another process is to build the model of: of a subclass that computes as its parent, the parent.
+    """The class from which another process builds the model: for a subclass that computes what its parent does, the
+    parent.
 
-    Raises: ValueError if a class of the user's own says what is computed and no other process can import it.
+    Raises: ValueError if a class of the user's own changes what is computed and another process cannot import it.
     """
     kind, own = kind_of(model), type(model)
     between = own.__mro__[: own.__mro__.index(kind)]
@@ -126,7 +128,7 @@ def class_for_another_process(model):
 
 def _tensorflow_environment():
     package_root = str(pathlib.Path(__file__).parents[2])
-    # What is imported here can be imported there: a user's class, too.
+    # The new process can import whatever this one can, including a user's class.
     paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")]), *filter(None, sys.path)]
     return {
         **os.environ,
@@ -141,12 +143,12 @@ def _check_model(model):
     if not isinstance(model, MODELS):
         names = [kind.__name__ for kind in MODELS]
         raise ValueError(
-            f"A SavedModel is made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
-            "Of a Pretrainer, save_pretrained and MaskedLM.from_pretrained make a MaskedLM."
+            f"A SavedModel can be made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
+            "A Pretrainer becomes a MaskedLM with save_pretrained and MaskedLM.from_pretrained."
         )
     if getattr(model, "encoder", model).packed:
         raise ValueError(
-            "The encoder takes packed rows, several sequences in one; a SavedModel serves one text a row. "
+            "The encoder takes packed rows, with several sequences in each; a SavedModel serves one text in each row. "
             "Save the model with save_pretrained, and load it without packed=True."
         )
 
@@ -155,8 +157,9 @@ def _check_tensorflow():
     missing = [name for name in ("tensorflow", "tensorflow_text") if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(
-            f"A SavedModel needs {' and '.join(missing)}, not installed: pip install 'keras_bert_impl[tensorflow]' "
-            "(Windows has no tensorflow-text: export what save_pretrained wrote under WSL or Linux)."
+            f"A SavedModel needs {' and '.join(missing)} to be installed: pip install 'keras_bert_impl[tensorflow]' "
+            "(tensorflow-text does not exist for Windows: save the model with save_pretrained, and export the "
+            "checkpoint under WSL or Linux)."
         )
 
 
@@ -171,9 +174,9 @@ def _check_target(directory, overwrite):
 
 @contextlib.contextmanager
 def _replaced_when_whole(directory):
-    """Yields a path beside `directory` to write to, which takes its place unless an exception comes."""
+    """Yields a path next to `directory` to write to, which replaces `directory` unless an exception is raised."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    # Beside it, hence on the same disk: a rename is all or nothing only there.
+    # Next to it and hence on the same disk: only there a rename happens completely or not at all.
     with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
         written, replaced = pathlib.Path(beside, "written"), pathlib.Path(beside, "replaced")
         yield written

@@ -1,4 +1,4 @@
-"""The kinds of models that can be served."""
+"""The kinds of models that can be exported as a SavedModel."""
 
 from keras_bert_impl import models
 from keras_bert_impl.encoders.encoder import Encoder
@@ -17,5 +17,5 @@ MODELS = (
 
 
 def kind_of(model):
-    """Which of MODELS a model is, or inherits from."""
+    """The class among MODELS that a model belongs to, or inherits from."""
     return next(kind for kind in MODELS if isinstance(model, kind))

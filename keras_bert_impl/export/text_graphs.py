@@ -1,6 +1,6 @@
 """Graphs from strings to named outputs, one function for each kind of model, and the SavedModel that holds them.
 
-Runs on Keras' TensorFlow backend. Another backend's process starts this module, its model in a directory's files:
+Runs on Keras' TensorFlow backend. On another backend, a process writes its model to a directory and starts this module:
 
     python -m keras_bert_impl.export.text_graphs HANDOVER TARGET
 """
@@ -41,7 +41,7 @@ def signatures(model, tokenizer, sequence_length):
 
 
 def classifier_signatures(model, tokenizer, sequence_length):
-    """Texts, or pairs of texts, to logits, probabilities, and number and name of the likeliest class."""
+    """From texts, or pairs of texts, to logits, probabilities, and number and name of the likeliest class."""
 
     def classify(rows):
         logits = model(rows, training=False)  # (batch, classes)
@@ -51,12 +51,12 @@ def classifier_signatures(model, tokenizer, sequence_length):
 
 
 def regressor_signatures(model, tokenizer, sequence_length):
-    """Texts, or pairs of texts, to numbers."""
+    """From texts, or pairs of texts, to numbers."""
     return texts_or_pairs(lambda rows: {"value": model(rows, training=False)[:, 0]}, tokenizer, sequence_length)
 
 
 def embedder_signatures(model, tokenizer, sequence_length):
-    """Texts to vectors."""
+    """From texts to vectors."""
     return {
         "serving_default": texts_or_pairs(
             lambda rows: {"vector": model(rows, training=False)}, tokenizer, sequence_length
@@ -65,7 +65,7 @@ def embedder_signatures(model, tokenizer, sequence_length):
 
 
 def next_sentence_signatures(model, tokenizer, sequence_length):
-    """Pairs of texts to whether the second follows the first."""
+    """From pairs of texts to the probability that the second follows the first."""
 
     def predict(rows):
         logits = model(rows, training=False)  # (batch, 2)
@@ -75,14 +75,14 @@ def next_sentence_signatures(model, tokenizer, sequence_length):
 
 
 def texts_or_pairs(function, tokenizer, sequence_length):
-    """The signatures of a function from rows to named outputs: `serving_default` of texts, `pairs` of two."""
+    """The signatures of a function from rows to named outputs: `serving_default` takes texts, `pairs` takes pairs."""
     wordpiece = WordPiece(tokenizer)
 
     def of_texts(text):
         return function(pack_to_longest(wordpiece(text), None, tokenizer, sequence_length))
 
     def of_pairs(text, text_pair):
-        message = "text and text_pair must hold equally many strings."
+        message = "text and text_pair must have equally many strings."
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.size(text_pair), message)]):
             first, second = wordpiece(text), wordpiece(text_pair)
         return function(pack_to_longest(first, second, tokenizer, sequence_length))
@@ -91,17 +91,17 @@ def texts_or_pairs(function, tokenizer, sequence_length):
 
 
 def choice_of(logits):
-    """Logits (batch, classes) with their probabilities and the number of the likeliest."""
+    """Logits (batch, classes) with their probabilities and the number of the likeliest class."""
     class_id = tf.argmax(logits, axis=-1, output_type=tf.int32)
     return {"logits": logits, "probabilities": tf.nn.softmax(logits), "class_id": class_id}
 
 
 def multiple_choice_signatures(model, tokenizer, sequence_length):
-    """Texts, and for each equally many endings, to a score for each ending."""
+    """From texts, with equally many endings for each, to a score for each ending."""
     wordpiece = WordPiece(tokenizer)
 
     def choose(text, endings):
-        message = "endings must be (batch, choices) strings, a row for each of text."
+        message = "endings must be (batch, choices) strings, with one row for each string of text."
         choices = tf.shape(endings)[1]
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.shape(endings)[0], message)]):
             first, second = wordpiece(tf.repeat(text, choices)), wordpiece(tf.reshape(endings, [-1]))
@@ -113,13 +113,13 @@ def multiple_choice_signatures(model, tokenizer, sequence_length):
 
 
 def token_classifier_signatures(model, tokenizer, sequence_length):
-    """Texts to their words, parted by blanks, and a label for each, taken from its first piece."""
+    """From texts to their words, separated by white space, and a label for each word, taken from its first piece."""
     wordpiece = WordPiece(tokenizer)
 
     def label_words(text):
         words = tf.strings.split(text)  # (batch, words)
         pieces = wordpiece(words.flat_values)  # (all words, pieces)
-        # A word of which nothing is left is [UNK], as in `tasks.conll.pieces_of`.
+        # A word that the tokenizer removes completely becomes [UNK], as in `tasks.conll.pieces_of`.
         spare = tf.fill([tf.shape(words.flat_values)[0], 1], tokenizer.unk_id)
         spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
         pieces = tf.concat([pieces, spare], axis=1)
@@ -143,7 +143,7 @@ def token_classifier_signatures(model, tokenizer, sequence_length):
 
 
 def masked_lm_signatures(model, tokenizer, sequence_length):
-    """Texts with [MASK] in them to the likeliest words for each."""
+    """From texts with [MASK] in them to the likeliest words for each mask."""
     wordpiece = WordPiece(tokenizer)
 
     def fill_masks(text):
@@ -151,7 +151,7 @@ def masked_lm_signatures(model, tokenizer, sequence_length):
         positions = mask_positions(rows["token_ids"], tokenizer.mask_id)
         is_mask = tf.sequence_mask(positions.row_lengths())[..., tf.newaxis]  # (batch, masks, 1)
         logits = model({**rows, "mask_positions": positions.to_tensor()}, training=False)  # (batch, masks, vocabulary)
-        # An embedding may have more rows than the vocabulary has words, to be a multiple of 8: those are no guesses.
+        # The embedding may have more rows than the vocabulary has words, as a multiple of 8: these cannot be guesses.
         logits = logits[..., : tokenizer.vocabulary_size]
         probabilities, token_ids = tf.math.top_k(tf.nn.softmax(logits), min(GUESSES, tokenizer.vocabulary_size))
         return {
@@ -164,13 +164,13 @@ def masked_lm_signatures(model, tokenizer, sequence_length):
 
 
 def encoder_signatures(model, tokenizer, sequence_length):
-    """Texts to vectors: of the pooler, where there is one, the mean over tokens, and of each token."""
+    """From texts to vectors: that of the pooler, if there is one, the mean over tokens, and one for each token."""
     wordpiece = WordPiece(tokenizer)
 
     def embed(text):
         rows = pack_to_longest(wordpiece(text), None, tokenizer, sequence_length)
         outputs = model(rows, training=False)
-        # A bfloat16 model computes the mean in float32, and so answers: NumPy has no bfloat16.
+        # Also for a bfloat16 model the mean is computed and returned in float32: NumPy has no bfloat16.
         vectors = tf.cast(outputs["sequence_output"], tf.float32)  # (batch, length, hidden_size)
         weights = tf.cast(rows["padding_mask"], tf.float32)[..., tf.newaxis]  # (batch, length, 1)
         pooled = {name: tf.cast(array, tf.float32) for name, array in outputs.items() if name == "pooled_output"}
@@ -186,15 +186,15 @@ def encoder_signatures(model, tokenizer, sequence_length):
 
 
 def pack_to_longest(first, second, tokenizer, sequence_length):
-    """`preprocessing.packing.pack` of ragged pieces, padded to the longest row of the batch alone."""
+    """`preprocessing.packing.pack` for ragged pieces, padded only to the longest row of the batch."""
     rows = pack(first, second, sequence_length, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
-    # A batch of no rows keeps one column: reshaping it would divide by a length of 0.
+    # A batch without rows keeps one column: otherwise reshaping it would divide by a length of 0.
     longest = tf.maximum(tf.reduce_max(tf.reduce_sum(rows["padding_mask"], axis=1)), 1)
     return {name: row[:, :longest] for name, row in rows.items()}  # each (batch, longest)
 
 
 def mask_positions(token_ids, mask_id):
-    """Where in each row the mask token stands, ascending: RaggedTensor (batch, masks) of int32."""
+    """The positions of the mask token in each row, ascending: RaggedTensor (batch, masks) of int32."""
     positions = tf.broadcast_to(tf.range(tf.shape(token_ids)[1]), tf.shape(token_ids))
     return tf.ragged.boolean_mask(positions, token_ids == mask_id)
 
@@ -213,7 +213,7 @@ SIGNATURES = {
 
 
 def main(handover, target):
-    """Writes the model that `saved_model.export_saved_model` laid into the directory `handover`."""
+    """Writes the model that `saved_model.export_saved_model` put into the directory `handover`."""
     description = json.loads(pathlib.Path(handover, "model.json").read_text(encoding="utf-8"))
     module, name = description["class"]
     model = getattr(importlib.import_module(module), name).from_config(description["config"])

@@ -1,35 +1,36 @@
-"""Fine-tuning tasks, one family a file: how its files are read, become rows, are scored and written, on any backend.
+"""Fine-tuning tasks, one family in each file: how examples are read, turned into rows, scored and written.
 
 A task is any object with these parts; `keras-bert finetune` calls nothing else.
 
 | part                                          | what it is                                                        |
 | ---                                           | ---                                                               |
-| `name`                                        | of the task                                                       |
-| `splits`                                      | name -> where it lies: a file name, a tuple that begins with one, |
-|                                               | or what has a `path(directory)`; "train" is trained on            |
+| `name`                                        | the task's name                                                   |
+| `splits`                                      | name -> its file: a file name, a tuple that begins with one, or   |
+|                                               | an object with `path(directory)`; "train" is the training set     |
 | `dev`                                         | splits scored after each epoch; the first chooses the best epoch  |
 | `test`                                        | splits predicted at the end, with or without labels               |
-| `main_metric`                                 | the figure, of those of `score`, by which the best is chosen      |
-| `defaults`                                    | options of training that differ from the paper's usual ones       |
+| `main_metric`                                 | the figure of `score` by which the best epoch is chosen           |
+| `defaults`                                    | training options that differ from the paper's usual ones          |
 | `paper`                                       | name of a row of the paper's tables -> {figure: percent}          |
-| `bad_rows`                                    | "stop" or "skip": of malformed rows, unless the user says         |
-| `read(directory, split, bad_rows)`            | the examples of a split, of any type; `labels` None: unlabelled   |
-| `suited_to(train)`                            | the task as these examples ask for it; may be missing             |
+| `bad_rows`                                    | "stop" at or "skip" malformed rows, unless the user chooses       |
+| `read(directory, split, bad_rows)`            | the examples of a split, any type with `labels`, None if there    |
+|                                               | are none                                                          |
+| `suited_to(train)`                            | the task adapted to the training examples; optional               |
 | `find_class_names(train)`                     | names of the classes, or None                                     |
-| `build(encoder, tokenizer, class_names,       | the model: which head                                             |
+| `build(encoder, tokenizer, class_names,       | the model: the encoder with the task's head                       |
 | sequence_length)`                             |                                                                   |
-| `loss()`                                      | what `compile` takes                                              |
+| `loss()`                                      | the loss for `compile`                                            |
 | `featurize(tokenizer, examples, class_names,  | `batching.Rows`: how examples become rows                         |
 | sequence_length)`                             |                                                                   |
 | `tuned_on_dev(examples, rows, outputs)`       | the task with what is chosen on dev after training, before the    |
-|                                               | splits are scored and written; may be missing                     |
+|                                               | splits are scored and written; optional                           |
 | `score(examples, rows, outputs, class_names)` | a dict of figures, higher is better for the main one              |
-| `write_predictions(directory, suffix,         | files for people to read                                          |
+| `write_predictions(directory, suffix,         | writes files for people to read                                   |
 | examples, rows, outputs, class_names)`        |                                                                   |
-| `exports`                                     | False: its model has no SavedModel; may be missing                |
-| `submissions`                                 | test split -> file of the official format; mostly {}              |
-| `write_submission(directory, split, outputs,  | writes it                                                         |
+| `exports`                                     | False if its model cannot become a SavedModel; optional           |
+| `submissions`                                 | test split -> file in the official format; {} for most tasks      |
+| `write_submission(directory, split, outputs,  | writes that file                                                  |
 | class_names)`                                 |                                                                   |
 
-`outputs` are the model's for every example in order, as `batching.predict_rows` gives them.
+`outputs` are the model's outputs for every example, in order, as `batching.predict_rows` returns them.
 """

@@ -1,4 +1,5 @@
-"""CoNLL-style files: a word and its label a line, a blank line between sentences; sentences as rows of pieces."""
+"""CoNLL-style files, with one word and its label per line and blank lines between sentences; sentences as rows of
+pieces."""
 
 import collections
 import pathlib
@@ -8,7 +9,7 @@ import numpy as np
 
 from keras_bert_impl.tasks.labelled_texts import in_order
 
-IGNORED = -1  # the label of a position that is nobody's first piece
+IGNORED = -1  # marks a position that is not the first piece of a word
 
 
 class Sentence(typing.NamedTuple):
@@ -20,8 +21,9 @@ class Sentence(typing.NamedTuple):
 
 
 class Pieces(typing.NamedTuple):
-    """Rows of pieces: `ids` without control tokens, a list a sentence; `words` the number of the word that begins at
-    each position of the row, [CLS] included, IGNORED elsewhere; `lost` how many words found no room."""
+    """Rows of pieces, one for each sentence. `ids`: the pieces, without control tokens; `words`: for each position of
+    the row, counted with [CLS], the number of the word that begins there, or IGNORED; `lost`: how many words did not
+    fit into their row."""
 
     ids: list[list[int]]
     words: list[np.ndarray]
@@ -31,20 +33,20 @@ class Pieces(typing.NamedTuple):
 def read_conll(path, bad_rows):
     """The sentences of a file: the first column is the word, the last the label; -DOCSTART- begins a document.
 
-    Columns are parted by tabs if a line has one, else by spaces; other white space, like U+00A0, belongs to a word.
-    A line of white space alone ends a sentence (WNUT-17 has some with a tab). Comments are left out: lines that begin
-    with #, stand before a sentence and are not built like the lines of words.
+    Columns are separated by tabs if a line has one, otherwise by spaces; other white space, like U+00A0, belongs to a
+    word. A line of only white space ends a sentence (WNUT-17 has some with a tab). Comments are left out: lines that
+    begin with #, come before a sentence and do not have the form of the lines with words.
 
     Args:
         path: the file, UTF-8.
-        bad_rows: a BadRows; malformed is a line without a label, or with an empty word. Skipping leaves out the whole
-            sentence: its labels would not fit its words.
+        bad_rows: a BadRows; a line is malformed if it has no label or an empty word. Skipping leaves out the whole
+            sentence, since its labels would no longer match its words.
 
     Raises: ValueError if the file is missing or has no sentence.
     """
     path = pathlib.Path(path)
     if not path.is_file():
-        raise ValueError(f"{path} not found: expected a word and its label a line, blank lines between sentences.")
+        raise ValueError(f"{path} not found: expected one word and its label per line, blank lines between sentences.")
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = [line.rstrip("\r") for line in file.read().split("\n")]
     is_comment = _comment_test(lines)
@@ -65,7 +67,7 @@ def read_conll(path, bad_rows):
             words.append(cells[0])
             labels.append(cells[-1])
     if not sentences:
-        raise ValueError(f"{path} has no sentence: expected a word and its label a line.")
+        raise ValueError(f"{path} has no sentence: expected one word and its label per line.")
     return sentences
 
 
@@ -74,10 +76,10 @@ def _cells(line):
 
 
 def _comment_test(lines):
-    """A function that tells whether a line before a sentence is a comment, by how the other lines are built.
+    """A function that tells whether a line before a sentence is a comment, judging by the form of the other lines.
 
-    "# id 7 domain=en" is one, and "#begin document" before rows of eleven columns; "#Obama B-PER" and the word # with a
-    label that other words have are none.
+    "# id 7 domain=en" is a comment, and so is "#begin document" before rows of eleven columns. "#Obama B-PER" is not a
+    comment, nor is the word # with a label that other words have.
     """
     rows = [(("\t" in line), _cells(line)) for line in lines if line.strip() and not line.startswith("#")]
     shapes = collections.Counter((has_tab, len(cells)) for has_tab, cells in rows)
@@ -96,18 +98,18 @@ def _comment_test(lines):
 
 
 def pieces_of(tokenizer, sentences, sequence_length, document_context=False):
-    """The Pieces of sentences: each word cut by itself; the first of its pieces stands for it.
+    """The Pieces of sentences: each word is tokenized by itself, and its first piece stands for it.
 
     Args:
         tokenizer: a WordPieceTokenizer.
         sentences: list of Sentence.
-        sequence_length: the longest row, with [CLS] and [SEP].
-        document_context: fills each row with the sentences around it in its document, as many on either side; "the
+        sequence_length: length of the longest row, with [CLS] and [SEP].
+        document_context: fill each row with neighbouring sentences of the document, equally on both sides; "the
             maximal document context provided by the data" (Devlin et al. 2019, section 5.3). Only the sentence's own
             words are predicted.
 
-    A word of which the tokenizer leaves nothing, like a lone U+200D, is [UNK]. Words of a sentence that is too long
-    for a row are lost; how many is said.
+    A word that the tokenizer removes completely, like a lone U+200D, becomes [UNK]. If a sentence is too long for a
+    row, its last words are lost; `lost` counts them.
     """
     flat = tokenizer.encode_batch([word for s in sentences for word in s.words], add_special_tokens=False)
     ids = iter([encoding.ids or [tokenizer.unk_id] for encoding in flat])
@@ -127,13 +129,14 @@ def pieces_of(tokenizer, sentences, sequence_length, document_context=False):
 
 
 def _that_fit(words, room):
-    """The words from the first on whose pieces all have room."""
+    """The first words, as many as fit into `room` with all their pieces."""
     ends = np.cumsum([len(pieces) for pieces in words])
     return words[: int(np.searchsorted(ends, room, side="right"))]
 
 
 def _context(sentences, cut, number, room):
-    """Pieces of the same document before and after a sentence, half of the room each or what the other side leaves."""
+    """Pieces of the same document before and after a sentence: half of `room` on each side, or what the other side
+    leaves."""
     document = sentences[number].document
 
     def collect(numbers):

@@ -1,4 +1,4 @@
-"""Which of several continuations follows a text: SWAG and files of its kind (Devlin et al. 2019, section 4.4)."""
+"""Which of several continuations follows a text: SWAG and similar files (Devlin et al. 2019, section 4.4)."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ from keras_bert_impl.tasks.text_classification import softmax
 
 
 class TextsWithEndings(typing.NamedTuple):
-    """Texts, for each its endings, and the number of the right one; `labels` None if not known."""
+    """Texts, the endings of each, and the number of the right ending; `labels` is None if these are not known."""
 
     texts: list[str]
     endings: list[list[str]]
@@ -30,12 +30,12 @@ def read_choices(path, columns, bad_rows, optional=()):
     A .json file holds objects one after another, with the same names.
 
     Args:
-        path: a table as `read_table` takes it, or .json.
-        columns: our names -> the file's. `begin` stands before each ending: SWAG's sent2.
-        bad_rows: a BadRows; malformed is a label that is no ending's number.
+        path: a table as `read_table` takes it, or a .json file.
+        columns: our names -> the file's. `begin` is put before each ending; it is SWAG's sent2.
+        bad_rows: a BadRows; a row is malformed if its label is not the number of an ending.
         optional: those of our names that the file may lack.
 
-    Raises: ValueError as `read_table`.
+    Raises: ValueError as `read_table` does.
     """
     path = pathlib.Path(path)
     rows = _json_objects(path, columns) if path.suffix == ".json" else read_table(path, columns, bad_rows, optional)
@@ -51,12 +51,12 @@ def read_choices(path, columns, bad_rows, optional=()):
         endings.append([begin + row[name] for name in ending_names])
         labels.append(int(label) if "label" in row else None)
     if not texts:
-        raise ValueError(f"{path} has no sound row.")
+        raise ValueError(f"{path} has no valid row.")
     return TextsWithEndings(texts, endings, None if None in labels else labels)
 
 
 def _json_objects(path, columns):
-    """Pairs (place, row) of the objects that stand one after another in a file."""
+    """Yields (place, row) for the objects in a file that holds them one after another."""
     if not path.is_file():
         raise ValueError(f"{path} not found: expected JSON objects with {', '.join(columns.values())}.")
     content, place, number = path.read_text(encoding="utf-8"), 0, 0
@@ -66,20 +66,20 @@ def _json_objects(path, columns):
         try:
             found, place = decoder.raw_decode(content, place)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path} line {error.lineno}: not JSON ({error.msg}).") from None
+            raise ValueError(f"{path} line {error.lineno}: not valid JSON ({error.msg}).") from None
         missing = [theirs for ours, theirs in columns.items() if theirs not in found and ours != "label"]
         if missing:
-            raise ValueError(f"{path} object {number}: no {', '.join(missing)}, found {', '.join(found)}.")
+            raise ValueError(f"{path} object {number}: {', '.join(missing)} missing, found {', '.join(found)}.")
         yield f"{path} object {number}", {ours: found[theirs] for ours, theirs in columns.items() if theirs in found}
         number += 1
 
 
 @dataclasses.dataclass(frozen=True)
 class EndingChoice:
-    """A task of choosing an ending; `tasks/__init__.py` says what its parts are for.
+    """A task of choosing an ending; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a Split.
+        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a Split.
         main_metric: a key of `scores.classification_scores`.
     """
 
@@ -94,7 +94,7 @@ class EndingChoice:
     submissions: dict = dataclasses.field(default_factory=dict)
 
     def read(self, directory, split, bad_rows):
-        """The TextsWithEndings of a split. Raises ValueError as `read_choices`."""
+        """The TextsWithEndings of a split. Raises ValueError as `read_choices` does."""
         one = self.splits[split]
         return read_choices(one.path(directory), one.columns, bad_rows, one.optional)
 
@@ -119,13 +119,13 @@ class EndingChoice:
         return Rows.from_texts(tokenizer, texts, endings, sequence_length, labels, choices=choices)
 
     def score(self, examples, rows, outputs, class_names):
-        """Accuracy of the highest score, (examples, choices)."""
+        """Accuracy of choosing the ending with the highest score; outputs are (examples, choices)."""
         refuse_nan(outputs, "The scores of example")
         names = [str(place) for place in range(rows.choices)]
         return classification_scores(rows.labels, np.argmax(outputs, axis=1), names)
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
-        """Writes predictions{suffix}.jsonl: text, endings, label where known, prediction, probabilities."""
+        """Writes predictions{suffix}.jsonl: text, endings, label if known, prediction, probabilities."""
         probabilities = softmax(np.asarray(outputs, "float64"))
         with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
             for place, row in enumerate(probabilities):
@@ -137,7 +137,7 @@ class EndingChoice:
 
 
 ENDINGS = {f"ending{place}": f"ending{place}" for place in range(4)}
-# sent2 is the begin of the second sentence; startphrase is sent1 and sent2 in one.
+# sent2 is the beginning of the second sentence; startphrase is sent1 and sent2 in one.
 SWAG_COLUMNS = {"text": "sent1", "begin": "sent2", **ENDINGS, "label": "label"}
 # Category, prompt, endings, label, without header (Chen et al. 2019).
 CODAH_COLUMNS = {"text": 1, **{f"ending{place}": place + 2 for place in range(4)}, "label": 6}
@@ -150,7 +150,7 @@ TASKS = {
             "dev": Split("val.csv", SWAG_COLUMNS),
             "test": Split("test.csv", SWAG_COLUMNS, optional=("label",)),
         },
-        # Table 4: dev of BERT-base and -large; section 4.4: three epochs, 2e-5, batches of 16.
+        # Table 4: dev accuracy of BERT-base and -large; section 4.4: three epochs, 2e-5, batches of 16.
         paper={"BERT-base": {"accuracy": 81.6}, "BERT-large": {"accuracy": 86.6}},
         defaults={"learning_rate": 2e-5, "batch_size": 16, "epochs": 3},
     ),

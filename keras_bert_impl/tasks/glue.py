@@ -1,6 +1,6 @@
 """The GLUE benchmark (Wang et al. 2019): nine tasks in the layouts of the official distribution.
 
-Test rows have no labels; their predictions are written as gluebenchmark.com takes them.
+Test rows have no labels; their predictions are written in the format of gluebenchmark.com.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ from keras_bert_impl.tasks.text_regression import TextRegression
 
 
 def splits_of(text, text_pair=None, label="label"):
-    """train.tsv, dev.tsv and test.tsv with a header, the last without labels."""
+    """The splits train.tsv, dev.tsv and test.tsv with a header, the last one without labels."""
     columns = {"text": text, "text_pair": text_pair, "label": label}
     columns = {ours: theirs for ours, theirs in columns.items() if theirs is not None}
     unlabelled = {ours: theirs for ours, theirs in columns.items() if ours != "label"}
@@ -31,7 +31,7 @@ COLA_SPLITS = {
     "test": Split("test.tsv", {"text": "sentence"}),
 }
 
-# label1 to label5 are single annotators'; gold_label is their majority.
+# label1 to label5 are those of single annotators; gold_label is their majority.
 MNLI_COLUMNS = {"text": "sentence1", "text_pair": "sentence2", "label": "gold_label"}
 MNLI_TEST_COLUMNS = {"text": "sentence1", "text_pair": "sentence2"}
 MNLI_SPLITS = {
@@ -40,7 +40,7 @@ MNLI_SPLITS = {
     "dev_mismatched": Split("dev_mismatched.tsv", MNLI_COLUMNS),
     "test_matched": Split("test_matched.tsv", MNLI_TEST_COLUMNS),
     "test_mismatched": Split("test_mismatched.tsv", MNLI_TEST_COLUMNS),
-    # download_glue_data.py puts it into a folder beside MNLI's.
+    # download_glue_data.py puts this file into a folder beside MNLI's.
     "diagnostic": Split("diagnostic.tsv", MNLI_TEST_COLUMNS, elsewhere="../diagnostic/diagnostic.tsv"),
 }
 
@@ -50,12 +50,12 @@ MRPC_COLUMNS = {"id": "#1 ID", "id_pair": "#2 ID", "text": "#1 String", "text_pa
 
 
 def read_mrpc(directory, splits, split, bad_rows):
-    """The split from GLUE's train.tsv, dev.tsv, test.tsv; or from the MSR files that GLUE was made of.
+    """Reads a split from GLUE's train.tsv, dev.tsv and test.tsv, or from the MSR files that GLUE was made of.
 
-    msr_paraphrase_train.txt holds train and dev; dev_ids.tsv, a pair of ids a line, says which are dev. Labels that
-    msr_paraphrase_test.txt has are not read: GLUE's test set has none.
+    msr_paraphrase_train.txt holds train and dev; dev_ids.tsv lists the pairs of ids that belong to dev, one a line. The
+    labels in msr_paraphrase_test.txt are not read: GLUE's test set has none.
 
-    Raises: ValueError if neither lies there.
+    Raises: ValueError if the directory holds neither.
     """
     directory = pathlib.Path(directory)
     if split == "test" or (directory / splits[split].file).is_file():
@@ -73,7 +73,7 @@ ENTAILMENT = {"entailment": "entailment", "not_entailment": "not_entailment"}
 MNLI_CLASSES = {name: name for name in ("contradiction", "entailment", "neutral")}
 
 # The paper's figures: GLUE test server, table 1 of Devlin et al. 2019; F1 for MRPC and QQP, Spearman for STS-B,
-# Matthews for CoLA, accuracy for the others. It leaves WNLI out. (BERT-base, BERT-large)
+# Matthews for CoLA, accuracy for the others: (BERT-base, BERT-large). The paper leaves WNLI out.
 PAPER = {
     "mnli": {"mnli_matched": (84.6, 86.7), "mnli_mismatched": (83.4, 85.9)},
     "qqp": {"qqp": (71.2, 72.1)},
@@ -88,7 +88,7 @@ PAPER_AVERAGE = (79.6, 82.1)
 
 
 def paper_of(name, metric):
-    """The paper's rows for a task of one figure."""
+    """The paper's rows for a task with a single figure."""
     base, large = PAPER[name][name]
     return {"BERT-base": {metric: base}, "BERT-large": {metric: large}}
 
@@ -169,13 +169,14 @@ TASKS = {
 
 
 def glue_table(figures):
-    """The lines of GLUE's table: a row a figure, ours in percent beside the paper's, and the average.
+    """The lines of GLUE's table: a row for each figure, ours in percent beside the paper's, and the average.
 
     Args:
         figures: task name -> {dev split: its figures}, for the tasks that were run.
 
-    The average is the paper's: over its nine columns (MNLI's two sets count one each, WNLI not at all), and given only
-    if all are there. The paper's figures are the test server's, ours dev's: they differ by a point or two.
+    The average is that of the paper, over nine columns (MNLI's two sets count as one each, WNLI does not count), and is
+    given only if all of them are there. The paper's figures are from the test server, ours from dev: they differ by a
+    point or two.
     """
     lines = [f"{'task':<17}{'metric':<22}{'ours (dev)':>10}{'BERT-base':>11}{'BERT-large':>11}"]
     ours = []

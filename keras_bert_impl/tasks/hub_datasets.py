@@ -1,4 +1,4 @@
-"""Data sets of the `datasets` library as the files that tasks read: `--data datasets:nyu-mll/glue/mrpc`."""
+"""Writes datasets of the `datasets` library as the files that tasks read: `--data datasets:nyu-mll/glue/mrpc`."""
 
 import contextlib
 import importlib.util
@@ -12,14 +12,14 @@ import numpy as np
 from keras_bert_impl.console import say
 
 PREFIX = "datasets:"
-# Our split -> theirs; the first that is there is taken.
+# Our split -> names of a dataset's splits; the first one that exists is used.
 SPLITS = {
     "train": ("train",),
     "dev": ("validation", "dev", "valid", "validation_matched"),
     "test": ("test", "test_matched"),
 }
 TAG_COLUMNS = ("ner_tags", "tags", "labels", "pos_tags")
-UNLABELLED = (-1, -100, None)  # where a class has no name, as in GLUE's test sets, SNLI, and labels made for a loss
+UNLABELLED = (-1, -100, None)  # a missing label: in GLUE's test sets, in SNLI, in labels made for a loss
 DEV_SHARE = 0.1
 
 
@@ -27,16 +27,17 @@ DEV_SHARE = 0.1
 def as_directory(data, label_column="label"):
     """Yields the directory of a task's files: `data` itself, or a temporary one for "datasets:owner/name/config".
 
-    Questions with contexts and answers become SQuAD's files (task question_answering), tokens with tags CoNLL's (task
-    ner), all others train.jsonl, validation.jsonl and test.jsonl with their columns, classes by their names. Rows
-    without a label are left out and counted, and where there is no validation split a tenth of train becomes it.
+    Questions with contexts and answers are written as SQuAD's files (task question_answering), tokens with tags as
+    CoNLL's (task ner). All other datasets become train.jsonl, validation.jsonl and test.jsonl with the same columns and
+    the names of the classes. Rows without a label are left out and counted; if there is no validation split, a tenth of
+    the training set becomes one.
 
     Args:
-        data: a directory, or the data set.
-        label_column: of the label; of a data set of tokens that of the tags, where it has several.
+        data: a directory, or the name of a dataset.
+        label_column: column of the label; for a dataset of tokens that has several columns of tags, the one to use.
 
-    Raises: ValueError if the library is missing, or it finds no such data set, with what it said; or if the data set
-        has no train split.
+    Raises: ValueError if the library is not installed or cannot load the dataset, with its error message; or if the
+        dataset has no train split.
     """
     if not data.startswith(PREFIX):
         yield data
@@ -59,12 +60,12 @@ def _load(name):
     path, *configuration = [name] if pathlib.Path(name).exists() else ["/".join(parts[:2]), *parts[2:]]
     try:
         return datasets.load_dataset(path, *configuration)
-    except Exception as error:  # the library raises its own, requests' and the hub's
-        raise ValueError(f"{PREFIX}{name} cannot be had, {type(error).__name__}: {error}") from error
+    except Exception as error:  # the library raises errors of its own, of requests and of the hub
+        raise ValueError(f"{PREFIX}{name} cannot be loaded, {type(error).__name__}: {error}") from error
 
 
 def write_files(dataset, directory, label_column="label"):
-    """Writes the splits of a `datasets.DatasetDict` as `as_directory` says."""
+    """Writes the splits of a `datasets.DatasetDict` as `as_directory` describes."""
     found = {ours: next((dataset[name] for name in names if name in dataset), None) for ours, names in SPLITS.items()}
     layout = _layout_of(found["train"], label_column)
     parts = {split: _labelled(split, rows, layout) for split, rows in found.items() if rows is not None}
@@ -78,12 +79,12 @@ def write_files(dataset, directory, label_column="label"):
         elif layout.kind == "table":
             name = "validation" if split == "dev" else split
             (directory / f"{name}.jsonl").write_text(_json_lines(*part, layout.label), encoding="utf-8")
-        elif part.has_labels:  # words without labels have no place in a file of words and labels
+        elif part.has_labels:  # a file of words and labels cannot hold words without labels
             (directory / f"{split}.txt").write_text(_conll(part.rows, layout.label), encoding="utf-8")
 
 
 class Layout(typing.NamedTuple):
-    """What a data set holds: "questions", "tokens" or a "table", and the column of its labels."""
+    """What a dataset holds: "questions", "tokens" or a "table"; and the column of its labels."""
 
     kind: str
     label: str
@@ -104,16 +105,16 @@ def _layout_of(rows, label_column):
     wanted = TAG_COLUMNS if label_column == "label" else (label_column,)
     tags = next((name for name in wanted if name in rows.column_names), None)
     if tags is None and label_column != "label":
-        raise ValueError(f"There is no column {label_column!r}: the data set has {', '.join(rows.column_names)}.")
+        raise ValueError(f"There is no column {label_column!r}: the dataset has {', '.join(rows.column_names)}.")
     return Layout("table", label_column) if tags is None else Layout("tokens", tags)
 
 
 def _labelled(split, rows, layout):
-    """The Part of a split. Says how many rows have no label."""
+    """The Part of a split. Reports how many rows have no label."""
     if layout.label not in rows.column_names:
         return Part(rows, False)
     values = list(rows[layout.label])
-    if layout.kind == "questions":  # a question without answers is one that cannot be answered, if others have some
+    if layout.kind == "questions":  # if others have answers, a question without answers cannot be answered
         return Part(rows, any(value["text"] for value in values))
     if layout.kind == "tokens":
         places = [place for place, tags in enumerate(values) if not set(tags) & set(UNLABELLED)]
@@ -131,7 +132,8 @@ def _labelled(split, rows, layout):
 
 
 def _split_off(train, layout):
-    """(train, dev): a tenth of the training rows, drawn at random, always the same; questions by whole contexts."""
+    """(train, dev): dev is a tenth of the training rows, drawn at random with a fixed seed; all questions of a context
+    stay together."""
     rows = train.rows
     groups = list(rows["context"]) if layout.kind == "questions" else list(range(len(rows)))
     names = list(dict.fromkeys(groups))
@@ -147,7 +149,8 @@ def _split_off(train, layout):
 
 
 def _squad(rows, has_labels):
-    """A paragraph a question; one without answers is impossible, if any question of the split has some."""
+    """SQuAD's layout, a paragraph for each question; a question without answers counts as impossible if others have
+    answers."""
     with_impossible = has_labels and any(not row["answers"]["text"] for row in rows)
     paragraphs = []
     for number, row in enumerate(rows):

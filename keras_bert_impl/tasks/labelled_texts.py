@@ -1,4 +1,4 @@
-"""Texts, or pairs of texts, with a label each: what classification and regression read."""
+"""Texts, or pairs of texts, each with a label: the examples of classification and regression."""
 
 import pathlib
 import re
@@ -20,22 +20,23 @@ class LabelledTexts(typing.NamedTuple):
 
     @property
     def inputs(self):
-        """What `TextClassifier.fit` takes: texts, or a pair of lists."""
+        """The inputs that `TextClassifier.fit` takes: a list of texts, or a pair of lists."""
         return self.texts if self.pairs is None else (self.texts, self.pairs)
 
     def class_ids(self, class_names):
-        """The labels as places in `class_names`. Raises ValueError naming a label that is not among them."""
+        """The labels as indices into `class_names`. Raises ValueError that names a label that is not among them."""
         places = {name: place for place, name in enumerate(class_names)}
         unknown = sorted(set(self.labels) - set(places))
         if unknown:
-            raise ValueError(f"Label {unknown[0]!r} is none of {', '.join(class_names)}, the labels trained on.")
+            raise ValueError(f"Label {unknown[0]!r} is not one of the training labels {', '.join(class_names)}.")
         return np.array([places[label] for label in self.labels], "int32")
 
 
 class Split(typing.NamedTuple):
-    """One file of a task: our column names -> the file's, or their numbers where it has no header.
+    """One file of a task.
 
-    `elsewhere`: where it lies in another distribution, seen from the task's directory.
+    `columns` maps our column names to the file's, or to column numbers if the file has no header. `elsewhere` is the
+    file's path in another distribution, relative to the task's directory.
     """
 
     file: str
@@ -44,7 +45,7 @@ class Split(typing.NamedTuple):
     elsewhere: str | None = None
 
     def path(self, directory):
-        """The file's place; `elsewhere` if it lies there and not under its own name."""
+        """The path of the file; that of `elsewhere` if the file exists only there."""
         path = pathlib.Path(directory) / self.file
         if self.elsewhere is not None and not path.is_file():
             other = pathlib.Path(directory) / self.elsewhere
@@ -53,13 +54,13 @@ class Split(typing.NamedTuple):
 
 
 def read_split(directory, splits, split, bad_rows):
-    """The LabelledTexts of a split, labels as they stand there. Raises: ValueError as `read_table` does."""
+    """The LabelledTexts of a split, with the labels as in the file. Raises: ValueError as `read_table` does."""
     one = splits[split]
     return examples_of(read_table(one.path(directory), one.columns, bad_rows, one.optional))
 
 
 def in_order(labels):
-    """The different labels, sorted: whole numbers by value (0, 1, 2, 10), others as text."""
+    """The distinct labels, sorted: whole numbers by value (0, 1, 2, 10), others as text."""
     names = set(labels)
     if all(WHOLE_NUMBER.fullmatch(name) for name in names):
         return sorted(names, key=lambda name: (int(name), name))
@@ -67,7 +68,8 @@ def in_order(labels):
 
 
 def examples_of(rows):
-    """LabelledTexts of pairs (place, {"text": ..., "text_pair": ..., "label": ...}); the last two in all or none."""
+    """LabelledTexts of pairs (place, {"text": ..., "text_pair": ..., "label": ...}). "text_pair" and "label" are either
+    in all rows or in none."""
     rows = [row for _, row in rows]
     pairs = [row["text_pair"] for row in rows] if "text_pair" in rows[0] else None
     labels = [str(row["label"]) for row in rows] if "label" in rows[0] else None

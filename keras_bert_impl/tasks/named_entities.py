@@ -30,16 +30,16 @@ class LabelledSentences(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class NamedEntities:
-    """A task of one label a word; `tasks/__init__.py` says what its parts are for.
+    """A task of predicting a label for every word; `tasks/__init__.py` explains its parts.
 
     Labels with prefixes (B-PER, I-PER, O) are scored by entities, labels without (DT, NN) by words.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a file name.
-        document_context: whether rows are filled with the sentences around.
+        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a file name.
+        document_context: whether rows are filled with neighbouring sentences of the document.
         features: None fine-tunes; a key of `models.feature_tagger.FEATURES` trains a BiLSTM over the frozen encoder.
-        units: of that BiLSTM.
-        main_metric: a key of `entity_scores`, or of `word_scores`; None takes "f1" of entities, "accuracy" of words.
+        units: number of units of that BiLSTM.
+        main_metric: a key of `entity_scores`, or of `word_scores`; None means "f1" for entities, "accuracy" for words.
     """
 
     name: str
@@ -57,15 +57,15 @@ class NamedEntities:
 
     @property
     def exports(self):
-        """Whether there is a SavedModel: not of features."""
+        """Whether the model can become a SavedModel; one that is trained on features cannot."""
         return self.features is None
 
     def read(self, directory, split, bad_rows):
-        """The LabelledSentences of a split. Raises ValueError as `read_conll`."""
+        """The LabelledSentences of a split. Raises ValueError as `read_conll` does."""
         return LabelledSentences(read_conll(pathlib.Path(directory) / self.splits[split], bad_rows))
 
     def suited_to(self, train):
-        """The task with the main figure of the training labels' kind. Raises ValueError as `are_entities`."""
+        """The task with the main figure for this kind of training labels. Raises ValueError as `are_entities` does."""
         usual = "f1" if are_entities(label_names(train.sentences)) else "accuracy"
         return dataclasses.replace(self, main_metric=self.main_metric or usual)
 
@@ -88,9 +88,10 @@ class NamedEntities:
         return WeightedCrossEntropy()
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
-        """A row a sentence, labelled at the first piece of each word; a label training did not have weighs nothing.
+        """One row for each sentence, labelled at the first piece of each word; a label that does not occur in the
+        training set has weight 0.
 
-        Raises: ValueError if a label has a prefix where those of the training file have none, or the other way round.
+        Raises: ValueError if a label has a prefix but those of the training file have none, or the other way round.
         """
         are_entities([*class_names, *label_names(examples.sentences)])
         pieces = pieces_of(tokenizer, examples.sentences, sequence_length, self.document_context)
@@ -113,7 +114,7 @@ class NamedEntities:
         return {**scores(examples.labels, predicted), "words_lost": rows.source.lost}
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
-        """Writes predictions{suffix}.conll: word, label, prediction, parted by tabs, as conlleval reads them."""
+        """Writes predictions{suffix}.conll: word, label and prediction, separated by tabs, as conlleval reads them."""
         lines = []
         for sentence, predicted in zip(
             examples.sentences, word_labels(examples, rows, outputs, class_names), strict=True
@@ -123,13 +124,13 @@ class NamedEntities:
 
 
 def word_labels(examples, rows, outputs, class_names):
-    """The predicted label of every word, a list a sentence; "O" for words lost to truncation.
+    """The predicted label of every word, one list for each sentence; "O" for words lost to truncation.
 
     Args:
-        examples: as `featurize` took them.
-        rows: as it gave them.
-        outputs: logits, (length, classes) a sentence.
-        class_names: of the columns.
+        examples: the examples that `featurize` took.
+        rows: the rows that it returned.
+        outputs: logits, (length, classes) for each sentence.
+        class_names: names of the classes, in the order of the logits.
     """
     refuse_nan(outputs, "The logits of sentence")
     predicted = []
@@ -141,7 +142,7 @@ def word_labels(examples, rows, outputs, class_names):
     return predicted
 
 
-# Table 7: F1 of fine-tuning on dev and test; of the feature-based approach, from BERT-base, on dev.
+# Table 7: F1 of fine-tuning on dev and test, and of the feature-based approach with BERT-base on dev.
 PAPER_CONLL = {
     "BERT-base": {"f1": 96.4, "test f1": 92.4},
     "BERT-large": {"f1": 96.6, "test f1": 92.8},

@@ -1,4 +1,4 @@
-"""Tables of one's own as tasks: CSV, TSV or JSON lines with named columns."""
+"""The user's own tables as tasks: CSV, TSV or JSON Lines with named columns."""
 
 import pathlib
 
@@ -7,7 +7,7 @@ from keras_bert_impl.tasks.text_classification import TextClassification
 from keras_bert_impl.tasks.text_regression import TextRegression
 
 SUFFIXES = (".jsonl", ".csv", ".tsv")
-# The first name that is found is taken.
+# The first of these files that exists is used.
 FILE_NAMES = {"train": ("train",), "dev": ("validation", "dev", "valid"), "test": ("test",)}
 KINDS = {"text_classification": TextClassification, "text_regression": TextRegression}
 
@@ -17,12 +17,12 @@ def own_task(kind, directory, text="text", pair="text_pair", label="label"):
 
     Args:
         kind: "text_classification" or "text_regression".
-        directory: holds the tables; test may be missing, or without labels.
-        text: name of the column of the text.
-        pair: of a second text, which may be missing from a file.
-        label: of the label.
+        directory: directory with the tables; test may be missing, or have no labels.
+        text: name of the text's column.
+        pair: name of the column of a second text, which may be missing from a file.
+        label: name of the label's column.
 
-    A table that is missing is named when it is read.
+    A missing table is reported when it is read, not here.
     """
     columns = {"text": text, "text_pair": pair, "label": label}
     splits = {}

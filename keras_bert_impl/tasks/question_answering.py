@@ -16,15 +16,15 @@ from keras_bert_impl.tasks.squad_files import make_windows, read_questions
 
 @dataclasses.dataclass(frozen=True)
 class QuestionAnswering:
-    """A task of finding the answer in a text; `tasks/__init__.py` says what its parts are for.
+    """A task of finding the answer in a text; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a file name.
-        main_metric: a key of `squad_metrics.evaluate`; "best_f1" is that with the threshold tuned on dev.
+        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a file name.
+        main_metric: a key of `squad_metrics.evaluate`; "best_f1" is F1 with the threshold tuned on dev.
         stride, question_length: see `squad_files.make_windows`.
         n_best, longest_answer: see `squad_answers.best_answers`.
         null_threshold: for SQuAD 2.0, questions with higher null odds are left unanswered. None: 0 while training, then
-            what gives the best F1 on dev, for all splits (section 4.3).
+            the value with the best F1 on dev, for all splits (section 4.3).
     """
 
     name: str
@@ -43,7 +43,7 @@ class QuestionAnswering:
     submissions: dict = dataclasses.field(default_factory=dict)
 
     def read(self, directory, split, bad_rows):
-        """The Questions of a split. Raises ValueError as `read_questions`."""
+        """The Questions of a split. Raises ValueError as `read_questions` does."""
         return read_questions(pathlib.Path(directory) / self.splits[split], bad_rows, training=split == "train")
 
     def find_class_names(self, train):
@@ -55,11 +55,12 @@ class QuestionAnswering:
         return QuestionAnswerer(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
 
     def loss(self):
-        """Cross-entropy over the positions, the mean of start's and end's, as in the original code."""
+        """Cross-entropy over the positions, the mean of that of the start and that of the end, as in the original
+        code."""
         return span_loss
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
-        """A row a window; labels are the answer's first and last position, 0 where the window holds none."""
+        """One row for each window; labels are the answer's first and last position, 0 if it is not in the window."""
         question_length = min(self.question_length, sequence_length // 4)
         windows = make_windows(
             tokenizer, examples.questions, sequence_length, min(self.stride, sequence_length // 2), question_length
@@ -68,9 +69,9 @@ class QuestionAnswering:
         return Rows(windows.first, windows.second, labels, source=windows)
 
     def score(self, examples, rows, outputs, class_names):
-        """The official figures as shares, as all tasks' are.
+        """The official figures, as shares like the figures of all tasks.
 
-        For 2.0 `exact` and `f1` are those at `null_threshold`, and `best_*` those of the best thresholds on this set.
+        For 2.0 `exact` and `f1` are those at `null_threshold`, and `best_*` those of the best thresholds on this split.
         """
         answers, odds = self._answers(examples, rows, outputs)
         if odds is None:
@@ -80,14 +81,14 @@ class QuestionAnswering:
         return _shares({**figures, **_best_thresholds(examples, answers, odds), "null_threshold": threshold})
 
     def tuned_on_dev(self, examples, rows, outputs):
-        """The task with the null threshold that gives the best F1 on these, unless it was given one."""
+        """The task with the null threshold that gives the best F1 on these examples, unless a threshold was given."""
         if self.null_threshold is not None or not examples.with_impossible:
             return self
         answers, odds = self._answers(examples, rows, outputs)
         best = _best_thresholds(examples, answers, odds)
         threshold = best["best_f1_thresh"]
         if _official_figures(examples, choose(answers, odds, threshold))["f1"] < best["best_f1"] - 1e-9:
-            # Nothing answered is best: the official script calls that threshold 0, where some would be answered.
+            # Answering nothing is best here. The official script reports threshold 0 for that, which would answer some.
             threshold = min(odds) - 1.0
         return dataclasses.replace(self, null_threshold=float(threshold))
 
@@ -108,7 +109,7 @@ class QuestionAnswering:
     def _answers(self, examples, rows, outputs):
         refuse_nan(outputs, "The logits of window")
         starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
-        # A test file without answers does not say whether there are unanswerable ones; a threshold says it.
+        # A test file without answers does not show whether questions can be unanswerable; a threshold implies it.
         with_impossible = examples.with_impossible or self.null_threshold is not None
         return best_answers(
             examples.questions, rows.source, starts, ends, with_impossible, self.n_best, self.longest_answer
@@ -116,7 +117,8 @@ class QuestionAnswering:
 
 
 def _official_figures(examples, texts, odds=None):
-    """Those of `squad_metrics.evaluate`, of a text for each question; with null odds none counts as unanswered."""
+    """The figures of `squad_metrics.evaluate` for one text for each question; with null odds, none of the questions
+    counts as unanswered."""
     by_key = {question.id: text for question, text in zip(examples.questions, texts, strict=True)}
     if odds is None:
         return squad_metrics.evaluate(examples.dataset, by_key)
@@ -126,13 +128,13 @@ def _official_figures(examples, texts, odds=None):
 
 def _best_thresholds(examples, answers, odds):
     """`best_exact`, `best_f1` and their thresholds, in percent."""
-    # Answers and odds apart: which questions to leave unanswered is the threshold's to say.
+    # Answers and odds are passed separately: the threshold decides which questions are left unanswered.
     figures = _official_figures(examples, choose(answers, odds, np.inf), odds)
     return {name: value for name, value in figures.items() if name.startswith("best_")}
 
 
 def _shares(figures):
-    """Percent as shares; counts, thresholds and names as they are."""
+    """Turns percentages into shares; counts, thresholds and names are kept."""
     percents = ("exact", "f1")
     return {
         name: value / 100 if name.split("_")[-1] in percents and isinstance(value, float) else value
@@ -140,7 +142,7 @@ def _shares(figures):
     }
 
 
-# Tables 2 and 3: dev of the single models; appendix A.3 and section 4: batches of 32, three epochs at 5e-5 for 1.1;
+# Tables 2 and 3: dev, single models; appendix A.3 and section 4: batches of 32, three epochs at 5e-5 for 1.1;
 # batches of 48, two epochs at 5e-5 for 2.0. 384 tokens as in the original code.
 PAPER_1_1 = {"BERT-base": {"exact": 80.8, "f1": 88.5}, "BERT-large": {"exact": 84.1, "f1": 90.9}}
 PAPER_2_0 = {"BERT-large": {"exact": 78.7, "f1": 81.9}}

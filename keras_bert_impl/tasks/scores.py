@@ -1,4 +1,4 @@
-"""Figures of agreement between labels and predictions, as GLUE's and the paper's tables have them."""
+"""Figures of agreement between labels and predictions, as in the tables of GLUE and the paper."""
 
 import numpy as np
 import scipy.stats
@@ -9,13 +9,13 @@ def classification_scores(class_ids, predicted_ids, class_names):
     """Figures over predicted classes.
 
     Args:
-        class_ids: (examples,) int, places in `class_names`.
-        predicted_ids: the same.
-        class_names: of the classes.
+        class_ids: (examples,) int, indices into `class_names`.
+        predicted_ids: likewise.
+        class_names: names of the classes.
 
     Returns: dict of `examples`, `accuracy`, `macro_f1`, `matthews_correlation`, `class_names` and `confusion`
-        [true][predicted]; for two classes also `f1`, of the second (MRPC: equivalent; QQP: duplicate). What is
-        undefined (a class that nobody has or predicts) counts as 0.
+        [true][predicted]; for two classes also `f1`, of the second (MRPC: equivalent; QQP: duplicate). An undefined
+        figure (of a class that neither occurs nor is predicted) counts as 0.
     Raises: ValueError for arrays of different length or ids outside the classes.
     """
     class_ids, predicted_ids = _same_length(class_ids, predicted_ids)
@@ -37,8 +37,8 @@ def classification_scores(class_ids, predicted_ids, class_names):
 def regression_scores(values, predicted):
     """Pearson and Spearman correlation (ties share their mean rank) and mean squared error.
 
-    A correlation with a constant is undefined; it counts as 0, like Matthews': a model that learnt nothing must not
-    be the best of several because it has no figure.
+    A correlation with a constant is undefined; it counts as 0, like Matthews correlation: a model that learned nothing
+    must not be chosen as the best because its figure is undefined.
 
     Raises: ValueError for arrays of different length, fewer than two examples, NaN or infinity.
     """
@@ -55,7 +55,7 @@ def regression_scores(values, predicted):
 
 
 def refuse_nan(outputs, what):
-    """Raises ValueError if a model's outputs hold NaN or infinity, which would rank and compare as if they meant it."""
+    """Raises ValueError if a model's outputs hold NaN or infinity, which would otherwise be ranked like valid ones."""
     for index, row in enumerate(outputs):
         if not np.isfinite(row).all():
             raise ValueError(f"{what} {index} holds NaN or infinity: training diverged, or the input was damaged.")
@@ -64,7 +64,7 @@ def refuse_nan(outputs, what):
 def _same_length(first, second):
     first, second = np.asarray(first), np.asarray(second)
     if first.shape != second.shape or first.ndim != 1 or not len(first):
-        raise ValueError(f"Labels {first.shape} and predictions {second.shape} must be of one length above 0.")
+        raise ValueError(f"Labels {first.shape} and predictions {second.shape} must have the same length, above 0.")
     for name, array in (("Labels", first), ("Predictions", second)):
         refuse_nan(array[:, None], name)
     return first, second

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Answer(typing.NamedTuple):
-    """A candidate: its text as it stands in the context ("" for none), its score (start + end logit), probability."""
+    """A candidate: its text as in the context ("" for no answer), its score (start + end logit) and probability."""
 
     text: str
     score: float
@@ -14,16 +14,16 @@ class Answer(typing.NamedTuple):
 
 
 def best_answers(questions, windows, start_logits, end_logits, with_impossible, n_best=20, longest=30):
-    """The n-best answers of each question, and for data with unanswerable ones the null odds.
+    """The n-best answers of each question and, for data with unanswerable questions, the null odds.
 
     Args:
         questions: list of Question.
         windows: their Windows.
-        start_logits: a list of (length,) arrays, a window each; longer than the row is padding.
-        end_logits: the same.
+        start_logits: a list of (length,) arrays, one for each window; values beyond the row belong to padding.
+        end_logits: likewise.
         with_impossible: whether "" is a candidate.
-        n_best: starts and ends looked at in a window, and answers kept; 20 in the original code.
-        longest: tokens of the longest answer; 30 there.
+        n_best: number of starts and ends considered in a window, and of answers kept; 20 in the original code.
+        longest: number of tokens in the longest answer; 30 in the original code.
 
     Returns: (list of lists of Answer, best first; list of null odds, the score of [CLS] less that of the best answer
         with text, or None).
@@ -32,7 +32,7 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
     null_scores = np.full(len(questions), np.inf)
     for row, number in enumerate(windows.question):
         starts, ends = (np.asarray(logits[row], "float64") for logits in (start_logits, end_logits))
-        # The window surest that there is an answer decides.
+        # The window with the lowest score for no answer decides.
         null_scores[number] = min(null_scores[number], starts[0] + ends[0])
         by_question[number] += _spans(questions[number].context, windows, row, starts, ends, n_best, longest)
     answers, odds = [], []
@@ -49,7 +49,7 @@ def _spans(context, windows, row, starts, ends, n_best, longest):
     """The candidates of one window."""
     before, count = len(windows.first[row]) + 2, len(windows.second[row])
     starts, ends, offsets = starts[before : before + count], ends[before : before + count], windows.offsets[row]
-    # A token that another window shows with more context begins no answer here.
+    # An answer cannot begin here at a token that another window shows with more context.
     starts = np.where(windows.is_best[row], starts, -np.inf)
     top_starts, top_ends = (np.argsort(-scores, kind="stable")[:n_best] for scores in (starts, ends))
     first, last = (grid.ravel() for grid in np.meshgrid(top_starts, top_ends, indexing="ij"))
@@ -63,7 +63,7 @@ def _spans(context, windows, row, starts, ends, n_best, longest):
 
 
 def _distinct(spans, n_best):
-    """The best of each text, best first."""
+    """The best candidate for each distinct text, best first."""
     seen = {}
     for found in sorted(spans, key=lambda found: -found.score):
         if found.text:
@@ -80,7 +80,7 @@ def _with_probabilities(ranked):
 
 
 def choose(answers, odds, threshold=0.0):
-    """The text of each question: its best answer with text, or "" where the null odds are above the threshold."""
+    """The answer to each question: its best candidate with text, or "" if the null odds are above the threshold."""
     texts = []
     for number, ranked in enumerate(answers):
         with_text = next((found.text for found in ranked if found.text), "")

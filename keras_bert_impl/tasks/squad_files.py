@@ -10,7 +10,7 @@ from keras_bert_impl.tasks.squad_metrics import has_impossible_questions, read_a
 
 
 class Question(typing.NamedTuple):
-    """One question. `answers` are (text, first character) in the context; none of them: it has no answer there."""
+    """One question. `answers` are pairs (text, first character) in the context; without any it cannot be answered."""
 
     id: str
     question: str
@@ -19,7 +19,7 @@ class Question(typing.NamedTuple):
 
 
 class Questions(typing.NamedTuple):
-    """The questions of a file; `dataset` is its content, for the official figures; `labels` None: without answers."""
+    """The questions of a file. `dataset` is its content, for the official figures; `labels` is None without answers."""
 
     questions: list[Question]
     dataset: dict
@@ -36,9 +36,10 @@ class Questions(typing.NamedTuple):
 class Windows(typing.NamedTuple):
     """Rows `[CLS] question [SEP] piece of the context [SEP]`, several to a question.
 
-    `first`, `second`: ids of question and piece, lists a row; `question`: number of the row's question;
-    `offsets`: (tokens, 2) characters of the context, a row; `is_best`: bool (tokens,), whether no other window shows
-    the token with more context around it; `start`, `end`: positions of the answer in the row, 0 ([CLS]) for none.
+    Each field has one entry for each row. `first`, `second`: lists of ids of the question and the piece; `question`:
+    number of the question; `offsets`: (tokens, 2) characters of the context; `is_best`: bool (tokens,), whether no
+    other window shows the token with more context around it; `start`, `end`: positions of the answer in the row, 0
+    ([CLS]) for none.
     """
 
     first: list
@@ -55,8 +56,8 @@ def read_questions(path, bad_rows, training):
 
     Args:
         path: JSON in SQuAD's layout.
-        bad_rows: a BadRows; malformed is an answer that does not stand in the context where it is said to.
-        training: whether answers are checked; those of dev sets are only compared as text.
+        bad_rows: a BadRows; a question is malformed if an answer is not in the context at the position given.
+        training: whether to check the answers; those of dev sets are only compared as text.
 
     Raises: ValueError if the file is missing, not JSON or of another layout.
     """
@@ -99,7 +100,7 @@ def _is_sound(question, path, bad_rows):
         found = question.context[start : start + len(text)]
         if found != text or not text:
             place = f"{path} question {question.id}"
-            bad_rows.add(place, f"answer {text!r:.60} is not at character {start}, there stands", found or "nothing")
+            bad_rows.add(place, f"answer {text!r:.60} is not at character {start}; found there", found or "nothing")
             return False
     return True
 
@@ -111,12 +112,12 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
         tokenizer: a WordPieceTokenizer.
         questions: a list of Question.
         sequence_length: the longest row; 384 in the original code.
-        stride: tokens from the begin of one window to that of the next; 128 there. (Hugging Face calls the overlap
-            stride.)
-        question_length: longer questions are cut to so many tokens; 64 there.
+        stride: number of tokens from the beginning of one window to that of the next; 128 in the original code.
+            (Hugging Face calls the overlap stride.)
+        question_length: longer questions are cut to this many tokens; 64 in the original code.
 
-    The answer is the first of a question's answers; in a window that does not hold it whole, and for a question
-    without, both labels are 0, as in the original code.
+    The label is the first of a question's answers; in a window that does not hold the whole answer, and for a question
+    without an answer, both positions are 0, as in the original code.
 
     Raises: ValueError if a row has no room for the context.
     """
@@ -124,13 +125,14 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
     if room_least < 1 or stride < 1:
         raise ValueError(
             f"sequence_length {sequence_length} with question_length {question_length} leaves no room for the context, "
-            f"or stride {stride} is not above 0."
+            f"or stride {stride} is below 1: give a larger sequence_length, a smaller question_length, or a stride of "
+            "at least 1."
         )
     asked = [encoding.ids[:question_length] for encoding in _encode(tokenizer, [q.question for q in questions])]
     contexts = {}
     windows = Windows([], [], [], [], [], [], [])
     for number, question in enumerate(questions):
-        if question.context not in contexts:  # the questions of a paragraph come together
+        if question.context not in contexts:  # the questions of a paragraph follow one another
             contexts = {question.context: _encode(tokenizer, [question.context])[0]}
         encoding = contexts[question.context]
         offsets = np.array(encoding.offsets, "int32").reshape(-1, 2)
@@ -166,16 +168,16 @@ def answer_tokens(offsets, answer):
 def window_begins(count, room, stride):
     """The first token of each window over `count` tokens, `room` at a time; the last window reaches the end."""
     begins = [0]
-    # A step above the room would skip tokens.
+    # A step larger than a window would skip tokens.
     while begins[-1] + room < count:
         begins.append(begins[-1] + min(stride, room))
     return begins
 
 
 def best_windows(count, begins, room):
-    """For each token the number of the window that shows it with the most context on its poorer side.
+    """For each token the number of the window that shows it with the most context, on the side that has less of it.
 
-    Ties go to the longer window, as in the original code's `_check_is_max_context`, then to the earlier.
+    Ties go to the longer window, as in the original code's `_check_is_max_context`, then to the earlier one.
     """
     token = np.arange(count)
     scores = np.full((len(begins), count), -1.0)

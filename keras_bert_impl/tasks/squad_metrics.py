@@ -1,8 +1,8 @@
 """Exact match and F1 as SQuAD's official scripts define them (Rajpurkar et al. 2016 and 2018).
 
-The figures are those of evaluate-v1.1.py and evaluate-v2.0.py; which of the two, the data set says. One thing differs:
-evaluate-v2.0.py leaves a question without prediction out of the mean, evaluate-v1.1.py counts it wrong. Here it is
-wrong in both, whatever its null odds, and named.
+The figures are those of evaluate-v1.1.py or evaluate-v2.0.py, depending on the dataset's layout. One thing differs:
+evaluate-v2.0.py leaves a question without a prediction out of the mean, evaluate-v1.1.py counts it as wrong. Here it
+counts as wrong in both cases, whatever its null odds, and is reported.
 """
 
 import collections
@@ -14,17 +14,17 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize_answer(text):
-    """Lower case, without ASCII punctuation, without a, an, the, words parted by one space."""
+    """The text in lower case, without ASCII punctuation and without a, an, the, its words separated by one space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def exact_match(answer, predicted):
-    """1.0 if both are the same when normalized, else 0.0."""
+    """1.0 if both texts are equal after normalization, else 0.0."""
     return float(normalize_answer(answer) == normalize_answer(predicted))
 
 
 def token_f1(answer, predicted):
-    """F1 over the words both have; against an empty answer 1.0 for an empty prediction, else 0.0."""
+    """F1 over the words that both texts have; if one of them is empty, 1.0 if the other one is, too, else 0.0."""
     wanted, found = normalize_answer(answer).split(), normalize_answer(predicted).split()
     if not wanted or not found:
         return float(wanted == found)
@@ -51,15 +51,15 @@ def read_answers(dataset):
     except (KeyError, TypeError) as error:
         raise ValueError(f"This is not SQuAD's layout, data > paragraphs > qas: {error!r} is missing.") from None
     if not answers:
-        raise ValueError("The data set holds no question.")
+        raise ValueError("The dataset holds no question.")
     if not has_impossible_questions(dataset):
         return answers
-    # evaluate-v2.0.py ignores answers of which nothing is left when they are normalized.
+    # evaluate-v2.0.py ignores answers that are empty after normalization.
     return {key: [text for text in texts if normalize_answer(text)] or [""] for key, texts in answers.items()}
 
 
 def has_impossible_questions(dataset):
-    """Whether the file is of SQuAD 2.0: some question says `is_impossible`, true or false."""
+    """Whether the file has the layout of SQuAD 2.0: some question has `is_impossible`, true or false."""
     return any(
         "is_impossible" in question
         for article in dataset["data"]
@@ -74,8 +74,8 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
     Args:
         dataset: content of a SQuAD file, 1.1 or 2.0.
         predictions: question id -> answer text, "" for no answer.
-        null_odds: question id -> the higher, the likelier no answer; SQuAD 2.0 only.
-        null_threshold: answers of questions with higher null odds count as "". 1.0 in evaluate-v2.0.py.
+        null_odds: question id -> number, higher if no answer is likelier; SQuAD 2.0 only.
+        null_threshold: answers to questions with higher null odds count as "". 1.0 in evaluate-v2.0.py.
 
     Returns: dict of `exact`, `f1`, `total`, `missing`; for 2.0 also `HasAns_*` and `NoAns_*`, and with null odds
         `best_exact`, `best_f1` and their thresholds.
@@ -107,7 +107,7 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
 
 
 def score_questions(answers, predictions, score):
-    """The best `score` of each prediction against the accepted answers; 0.0 where there is none."""
+    """The best `score` of each prediction against the accepted answers; 0.0 for a question without a prediction."""
     return {
         key: max((score(text, predictions[key]) for text in texts), default=0.0) if key in predictions else 0.0
         for key, texts in answers.items()
@@ -115,29 +115,29 @@ def score_questions(answers, predictions, score):
 
 
 def _odds_of(answers, predictions, null_odds):
-    """The null odds of the predicted questions; a question without prediction is not answered by "" either."""
+    """The null odds of the predicted questions; a question without a prediction does not count as answered by ""."""
     predicted = [key for key in answers if key in predictions]
     if null_odds is None:
         return dict.fromkeys(predicted, 0.0)
     lacking = [key for key in predicted if key not in null_odds]
     if lacking:
-        raise ValueError(f"The null odds lack {len(lacking)} predicted questions, {lacking[0]} for one.")
+        raise ValueError(f"The null odds lack {len(lacking)} predicted questions, for example {lacking[0]}.")
     return {key: null_odds[key] for key in predicted}
 
 
 def apply_threshold(scores, odds, has_answer, threshold):
-    """The scores when questions of odds above the threshold are taken as answered by ""."""
+    """The scores if questions with odds above the threshold count as answered by ""."""
     above = {key for key, value in odds.items() if value > threshold}
     return {key: float(not has_answer[key]) if key in above else score for key, score in scores.items()}
 
 
 def summary(exact, f1):
-    """Means in percent, and of how many."""
+    """Means in percent, and the number of questions."""
     return {"exact": mean(exact), "f1": mean(f1), "total": len(exact)}
 
 
 def mean(scores):
-    """In percent."""
+    """The mean in percent."""
     return 100.0 * sum(scores.values()) / len(scores)
 
 

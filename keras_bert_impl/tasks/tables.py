@@ -1,4 +1,5 @@
-"""Tables of text, row by row: TSV, CSV and JSON lines with named columns; what is malformed is said where it stands."""
+"""Reads tables of text row by row: TSV, CSV and JSON Lines with named columns; malformed rows are reported with file
+and line."""
 
 import csv
 import io
@@ -6,14 +7,15 @@ import itertools
 import json
 import pathlib
 
-END_OF_FILE = "\0end of file"  # after the last line of a CSV: a cell that was never closed has taken it in
+END_OF_FILE = "\0end of file"  # added after the last line of a CSV: a cell that is never closed contains it
 
 
 class BadRows:
-    """The malformed rows of a reading: each is said with file, line and content, and ends it or is left out.
+    """The malformed rows of a file that is read; each is reported with file, line and content.
 
     Args:
-        policy: "stop" raises ValueError at the first; "skip" leaves them out and keeps what was said in `messages`.
+        policy: "stop" raises ValueError at the first one; "skip" leaves them out and collects the reports in
+            `messages`.
     """
 
     def __init__(self, policy="stop"):
@@ -22,19 +24,19 @@ class BadRows:
         self.policy, self.messages = policy, []
 
     def add(self, place, problem, content):
-        """Notes one: `place` is file and line, `problem` what is wrong, `content` the row or the cell."""
+        """Reports one row: `place` is file and line, `problem` what is wrong, `content` the row or the cell."""
         message = f"{place}: {problem}: {str(content).strip()[:120]!r}"
         if self.policy == "stop":
-            raise ValueError(f"{message}. Mend it, or leave such rows out with --bad_rows skip.")
+            raise ValueError(f"{message}. Correct it, or skip such rows with --bad_rows skip.")
         self.messages.append(message)
 
 
 def read_table(path, columns, bad_rows, optional=()):
-    """Yields (place, {our name: cell}) for each sound row of a table; `place` is its file and line.
+    """Yields (place, {our name: cell}) for each valid row of a table; `place` is its file and line.
 
     A .csv file may quote cells and break lines within them. In .tsv and .txt files a quotation mark is a character
-    like any other, as in the GLUE distribution, where many sentences hold one alone. A .jsonl file holds one object
-    a line.
+    like any other, as in the GLUE distribution, where many sentences contain a single one. A .jsonl file holds one
+    object in each line.
 
     Args:
         path: .csv, .tsv, .txt or .jsonl, in UTF-8, with or without byte order mark.
@@ -80,7 +82,7 @@ def _find_columns(path, header, columns, optional):
 
 
 def _tab_lines(path):
-    # Split at \n alone: str.splitlines also splits at characters that stand within sentences, U+2028 for one.
+    # Split only at \n: str.splitlines also splits at characters that occur within sentences, such as U+2028.
     for number, line in enumerate(_text(path).split("\n"), start=1):
         line = line.removesuffix("\r")
         if line:
@@ -105,7 +107,7 @@ def _csv_lines(path):
 
 
 def _text(path):
-    # newline="": Python would make \r within a cell the end of a line.
+    # newline="": otherwise Python would treat \r within a cell as the end of a line.
     with path.open(encoding="utf-8-sig", newline="") as file:
         return file.read()
 
@@ -122,7 +124,7 @@ def _json_table(path, columns, bad_rows, optional):
         present = present or row.keys()
         if row.keys() != present:
             which = " and ".join(columns[ours] for ours in sorted(row.keys() ^ present))
-            bad_rows.add(place, f"some lines have {which} and some have not", line)
+            bad_rows.add(place, f"only some lines have {which}, expected in all or in none", line)
             continue
         yield place, row
 
@@ -131,7 +133,7 @@ def _json_row(line, place, columns, bad_rows, optional):
     try:
         content = json.loads(line)
     except json.JSONDecodeError as error:
-        return bad_rows.add(place, f"not JSON ({error.msg})", line)
+        return bad_rows.add(place, f"not valid JSON ({error.msg})", line)
     if not isinstance(content, dict):
         return bad_rows.add(place, f"{line.strip()[:60]!r} is not an object", line)
     for ours, name in columns.items():

@@ -1,4 +1,4 @@
-"""Figures of labelled words: of entities where the labels say where one begins, of single words where they do not."""
+"""Scores of labelled words: by entities if the labels mark where an entity begins, otherwise by single words."""
 
 import re
 import warnings
@@ -9,7 +9,7 @@ import sklearn.metrics
 
 # "B-PER": begin, inside, end, single (IOB1, IOB2, IOBES); last, unit (BILOU).
 PREFIXED = re.compile(r"[BIESLU]-.+")
-BARE_PREFIXES = {"B", "I", "E", "S", "L", "U"}  # of entities of one kind, which need no name
+BARE_PREFIXES = {"B", "I", "E", "S", "L", "U"}  # for entities of a single type, which need no name
 BILOU_AS_IOBES = {"L": "E", "U": "S"}
 
 
@@ -17,9 +17,9 @@ def are_entities(labels):
     """Whether labels mark entities, like B-PER and I-PER beside O; False for labels of words, like DT and NN.
 
     Args:
-        labels: the different labels, strings. "O" alone counts as entities: there is none.
+        labels: the distinct labels, strings. "O" alone counts as entities, of which there are none.
 
-    Raises: ValueError if some have a prefix and others have none, for then no figure would be right.
+    Raises: ValueError if some labels have a prefix and others have none, since no figure would be right then.
     """
     named = {label for label in labels if label != "O"}
     if named <= BARE_PREFIXES and (not named or named & {"B", "I"}):
@@ -35,22 +35,22 @@ def are_entities(labels):
 
 
 def entity_scores(labels, predicted):
-    """Entity precision, recall and F1 over all entities, by type, and how many; seqeval's, which are conlleval's.
+    """Precision, recall, F1 and number of entities, over all entities and by type; seqeval's, which equal conlleval's.
 
     Args:
         labels: a list of labels for each sentence, IOB1, IOB2, IOBES or BILOU.
-        predicted: the same.
+        predicted: the predicted labels, likewise.
 
-    Without any entity, labelled or predicted, the figures are 0. Raises: ValueError for sentences of another length,
-    or labels without prefixes, which seqeval would read by their first letter.
+    Without any entity, labelled or predicted, the figures are 0. Raises: ValueError if a sentence has another number of
+    predictions than of labels, or for labels without prefixes, of which seqeval would only read the first letter.
     """
     _check_lengths(labels, predicted)
     found = {label for sentence in [*labels, *predicted] for label in sentence}
     if not are_entities(found):
-        raise ValueError(f"The label {min(found - {'O'})!r} has no prefix like B- or I-: take word_scores.")
+        raise ValueError(f"The label {min(found - {'O'})!r} has no prefix like B- or I-: use word_scores.")
     labels, predicted = ([[_as_iobes(label) for label in row] for row in rows] for rows in (labels, predicted))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a type that is never labelled is seen in the figures
+        warnings.simplefilter("ignore")  # the figures show it if a type is never labelled
         report = (
             seqeval.metrics.classification_report(labels, predicted, output_dict=True, zero_division=0)
             if found - {"O"}
@@ -71,11 +71,11 @@ def word_scores(labels, predicted):
 
     Args:
         labels: a list of labels for each sentence; any strings.
-        predicted: the same.
+        predicted: the predicted labels, likewise.
 
     Returns: dict of `accuracy`, `macro_f1`, `words`, `sentences`, and `by_type`: precision, recall, F1 and number of
         words of each label in `labels`.
-    Raises: ValueError for sentences of another length, or where there is no word.
+    Raises: ValueError if a sentence has another number of predictions than of labels, or if there is no word.
     """
     _check_lengths(labels, predicted)
     wanted, found = ([label for sentence in rows for label in sentence] for rows in (labels, predicted))

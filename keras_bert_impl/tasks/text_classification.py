@@ -1,4 +1,4 @@
-"""Which class a text, or a pair of texts, belongs to: read files, make batches, score, write predictions."""
+"""Which class a text, or a pair of texts, belongs to: reads files, makes rows, scores and writes predictions."""
 
 import dataclasses
 import json
@@ -17,14 +17,14 @@ from keras_bert_impl.tasks.tables import BadRows, read_table
 
 @dataclasses.dataclass(frozen=True)
 class TextClassification:
-    """A task of one label a text, or a pair of texts; `tasks/__init__.py` says what its parts are for.
+    """A task of predicting the class of a text, or a pair of texts; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a `labelled_texts.Split`.
+        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a `labelled_texts.Split`.
         main_metric: a key of `scores.classification_scores`.
-        class_names: label in the files -> name of the class; None takes the labels of the training file.
+        class_names: label in the files -> name of the class; None means the labels of the training file.
         submissions: test split -> file name of GLUE's submission.
-        read_labelled: reads one split; a distribution of another layout brings its own.
+        read_labelled: function that reads one split; a distribution with another layout has its own.
     """
 
     name: str
@@ -40,20 +40,21 @@ class TextClassification:
     bad_rows: str = "stop"
 
     def read(self, directory, split, bad_rows):
-        """The LabelledTexts of a split. Raises ValueError as `read_table`, or for a label that is no class."""
+        """The LabelledTexts of a split. Raises ValueError as `read_table` does, or for a label that is not a class."""
         examples = self.read_labelled(directory, self.splits, split, bad_rows)
         if self.class_names is None or examples.labels is None:
             return examples
         unknown = sorted(set(examples.labels) - set(self.class_names))
         if unknown:
-            raise ValueError(f"{self.name} {split} has label {unknown[0]!r}, none of {', '.join(self.class_names)}.")
+            known = ", ".join(self.class_names)
+            raise ValueError(f"{self.name} {split} has the label {unknown[0]!r}, expected one of {known}.")
         return examples._replace(labels=[self.class_names[label] for label in examples.labels])
 
     def find_class_names(self, train):
         """The classes in order: the task's, or the labels of the training file as `in_order` sorts them."""
         names = list(self.class_names.values()) if self.class_names else in_order(train.labels)
         if len(names) < 2:
-            raise ValueError(f"All training texts have the label {names[0]!r}: there is nothing to tell apart.")
+            raise ValueError(f"All training texts have the label {names[0]!r}: classification needs at least two.")
         return names
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
@@ -63,16 +64,16 @@ class TextClassification:
         )
 
     def loss(self):
-        """Cross-entropy on logits, by the sum of the weights."""
+        """Cross-entropy on logits, divided by the sum of the weights."""
         return WeightedCrossEntropy()
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
-        """The Rows of the examples, with class ids where they have labels."""
+        """The Rows of the examples, with class ids if the examples have labels."""
         labels = None if examples.labels is None else examples.class_ids(class_names)
         return Rows.from_texts(tokenizer, examples.texts, examples.pairs, sequence_length, labels)
 
     def score(self, examples, rows, outputs, class_names):
-        """The figures of logits, one row an example, against the labels."""
+        """The figures of comparing logits, one row for each example, with the labels."""
         refuse_nan(outputs, "The logits of example")
         return classification_scores(rows.labels, np.argmax(outputs, axis=1), class_names)
 
@@ -82,7 +83,7 @@ class TextClassification:
         write_predictions(directory / f"predictions{suffix}.jsonl", examples, probabilities, class_names)
 
     def write_submission(self, directory, split, outputs, class_names):
-        """Writes GLUE's TSV of a test split, with the labels that stand in the files."""
+        """Writes GLUE's TSV for a test split, with the labels as in GLUE's files."""
         labels = {name: label for label, name in (self.class_names or {}).items()}
         predicted = [class_names[place] for place in np.argmax(outputs, axis=1)]
         write_submission(directory / self.submissions[split], [labels.get(name, name) for name in predicted])
@@ -91,7 +92,7 @@ class TextClassification:
 def read_examples(path):
     """Reads a .jsonl, .csv or .tsv file with the columns "text", "label" and, in all rows or none, "text_pair".
 
-    Raises: ValueError with file and line if the file is empty or a row malformed.
+    Raises: ValueError with file and line if the file is empty or a row is malformed.
     """
     columns = {"text": "text", "text_pair": "text_pair", "label": "label"}
     return examples_of(read_table(path, columns, BadRows("stop"), optional=("text_pair",)))
@@ -101,24 +102,24 @@ def weights_of_classes(class_weights, class_names, labels):
     """The weight of each class, (classes,) float32.
 
     Args:
-        class_weights: name -> weight, 1 for those not named; or "balanced": inverse to how often a class occurs, as
-            scikit-learn's.
-        class_names: of the classes.
-        labels: class ids, of any shape.
+        class_weights: name -> weight, 1 for classes not named; or "balanced": inversely proportional to how often a
+            class occurs, as in scikit-learn.
+        class_names: names of the classes.
+        labels: class ids, in any shape.
 
-    Raises: ValueError for a name that is no class.
+    Raises: ValueError for a name that is not a class.
     """
     if class_weights == "balanced":
         counts = np.bincount(np.ravel(labels), minlength=len(class_names))
         return (np.sum(counts) / (len(class_names) * np.maximum(counts, 1))).astype("float32")
     unknown = sorted(set(class_weights) - set(class_names))
     if unknown:
-        raise ValueError(f"class_weights name {unknown[0]!r}, none of the classes {', '.join(class_names)}.")
+        raise ValueError(f"class_weights has {unknown[0]!r}, which is not one of the classes {', '.join(class_names)}.")
     return np.array([class_weights.get(name, 1.0) for name in class_names], "float32")
 
 
 def softmax(logits):
-    """Along the last axis."""
+    """Softmax along the last axis."""
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 

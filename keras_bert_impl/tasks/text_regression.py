@@ -15,14 +15,14 @@ from keras_bert_impl.tasks.scores import refuse_nan, regression_scores
 
 @dataclasses.dataclass(frozen=True)
 class TextRegression:
-    """A task of one number a text, or a pair of texts; `tasks/__init__.py` says what its parts are for.
+    """A task of predicting a number for a text, or a pair of texts; `tasks/__init__.py` explains its parts.
 
     Args:
-        name, splits, dev, test, paper, defaults, bad_rows: see there; a split is a `labelled_texts.Split`.
-        lowest, highest: of the numbers; predictions in a submission are cut to them. None: no limit.
+        name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a `labelled_texts.Split`.
+        lowest, highest: limits of the numbers; predictions in a submission are clipped to them. None: no limit.
         main_metric: a key of `scores.regression_scores`; the paper reports Spearman's.
         submissions: test split -> file name of GLUE's submission.
-        read_labelled: reads one split.
+        read_labelled: function that reads one split.
     """
 
     name: str
@@ -39,14 +39,14 @@ class TextRegression:
     bad_rows: str = "stop"
 
     def read(self, directory, split, bad_rows):
-        """The LabelledTexts of a split. Raises ValueError as `read_table`, or for a label that is no number."""
+        """The LabelledTexts of a split. Raises ValueError as `read_table` does, or for a label that is not a number."""
         examples = self.read_labelled(directory, self.splits, split, bad_rows)
         if examples.labels is None:
             return examples
         numbers = [_to_number(label) for label in examples.labels]
         bad = [place for place, number in enumerate(numbers) if not np.isfinite(number)]
         for place in bad:
-            bad_rows.add(f"{self.name} {split} row {place}", "the label is no number", examples.labels[place])
+            bad_rows.add(f"{self.name} {split} row {place}", "the label is not a number", examples.labels[place])
         keep = [place for place in range(len(numbers)) if place not in set(bad)]
         texts, pairs = ([part[place] for place in keep] if part else None for part in (examples.texts, examples.pairs))
         return examples._replace(texts=texts, pairs=pairs, labels=[numbers[place] for place in keep])
@@ -64,7 +64,7 @@ class TextRegression:
         return keras.losses.MeanSquaredError()
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
-        """The Rows of the examples, with labels (examples, 1) where they have them."""
+        """The Rows of the examples, with labels (examples, 1) if the examples have labels."""
         labels = None if examples.labels is None else np.array(examples.labels, "float32")[:, None]
         return Rows.from_texts(tokenizer, examples.texts, examples.pairs, sequence_length, labels)
 
@@ -73,7 +73,7 @@ class TextRegression:
         return regression_scores(np.array(examples.labels), numbers_of(outputs))
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
-        """Writes predictions{suffix}.jsonl: text, label where known, prediction."""
+        """Writes predictions{suffix}.jsonl: text, label if known, prediction."""
         with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
             for place, value in enumerate(numbers_of(outputs)):
                 line = {"text": examples.texts[place]}
@@ -85,13 +85,13 @@ class TextRegression:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def write_submission(self, directory, split, outputs, class_names):
-        """Writes GLUE's TSV of a test split, three decimals, cut to lowest and highest."""
+        """Writes GLUE's TSV for a test split, with three decimals, clipped to `lowest` and `highest`."""
         values = np.clip(numbers_of(outputs), self.lowest, self.highest)
         write_submission(directory / self.submissions[split], [f"{value:.3f}" for value in values])
 
 
 def numbers_of(outputs):
-    """One number an example, (examples,). Raises ValueError for NaN."""
+    """One number for each example, (examples,). Raises ValueError for NaN."""
     refuse_nan(outputs, "The prediction for example")
     return np.reshape(np.asarray(outputs, "float64"), -1)
 

@@ -1,1 +1,1 @@
-"""Pre-training, fine-tuning and data preparation as a library; recipes."""
+"""Pre-training, fine-tuning and data preparation as a library, and the recipes."""

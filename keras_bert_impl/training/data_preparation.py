@@ -1,21 +1,21 @@
-"""Text to what training needs: a vocabulary, pre-training examples and labelled sentences.
+"""Turns text into what training needs: a vocabulary, pre-training examples and labelled sentences.
 
     keras-bert prepare-data --output data                       # the default corpus
     keras-bert prepare-data --input 'corpus/**/*.txt.gz' --vocab vocab.txt --output data
-    keras-bert prepare-data --output data --verify              # are its files as they were written?
+    keras-bert prepare-data --output data --verify              # checks whether files are damaged
 
-The output holds, for each of the splits train, validation and test (90, 5 and 5 % of the documents):
+The splits are train, validation and test (90, 5 and 5 % of the documents). The output directory holds:
     vocab.txt, tokenizer_config.json        the vocabulary, learned from the training split
-    pretraining/LENGTH/SPLIT/*.tfrecord     rows of so many tokens, masked when they are read
+    pretraining/LENGTH/SPLIT/*.tfrecord     rows of LENGTH tokens, masked when they are read
     sentences/SPLIT.jsonl                   with --labelled_sentences: {"text": ..., "label": ...}, the label being the
                                             package, top folder or file that the text is from
     held_out.txt                            a thousand sentences of the test split, in random order
-    summary.json, manifest.json             counts of all that; every other file with size and SHA-256
-    run.json, input.json                    the options and versions; the files of the text, with size and SHA-256
+    summary.json, manifest.json             counts of all these; size and SHA-256 of every other file
+    run.json, input.json                    options and versions; the input files with size and SHA-256
 
-The text is read in pieces, each tokenized and written on its own, so that memory does not grow with the corpus, and the
-same command goes on where an interrupted one stopped; where the files of the text are others than those it began with,
-it refuses. What is written does not depend on the number of workers.
+The text is read in pieces, each of which is tokenized and written on its own, so that memory does not grow with the
+corpus. The same command resumes an interrupted preparation, and refuses if the input files have changed since it began.
+The output does not depend on the number of workers.
 """
 
 import collections
@@ -58,49 +58,49 @@ from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
 from keras_bert_impl.training.runs import check_run, open_run, versions
 
-SMALL_BYTES = 50_000_000  # read once and kept; more processes would not be worth their start
+SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more processes would not pay off
 
 
 @dataclasses.dataclass
 class PrepareConfig:
-    """Text to vocabulary, pre-training examples and labelled sentences.
+    """Turns text into a vocabulary, pre-training examples and labelled sentences.
 
     Args:
-        output: directory for all of it.
+        output: output directory.
         input: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst), in UTF-8; default is the docstrings of
             the installed Python, NumPy, TensorFlow and Keras.
-        text_format: what the lines of .txt files are. lines: one sentence each, blank lines between documents; running:
-            running text, wrapped or not, one document a file; paragraphs: running text with blank lines between
-            documents; auto decides between the first two, file by file, and prints what it found. A .jsonl row is one
-            document; the lines of its text are paragraphs by auto, and as said otherwise.
+        text_format: format of .txt files. lines: one sentence a line, blank lines between documents; running: running
+            text, wrapped or not, one document a file; paragraphs: running text with blank lines between documents; auto
+            decides between the first two for each file, and prints what it found. A .jsonl row is one document; with
+            auto the lines of its text are paragraphs, otherwise they have the format given.
         text_field: key of the text in a .jsonl row.
-        language: of the text, two letters (ISO 639-1), for abbreviations and the like where text is split into
-            sentences. The marks that end a sentence are known in every script, whatever the language.
+        language: language of the text, two letters (ISO 639-1): decides which abbreviations and the like are known when
+            text is split into sentences. The marks that end a sentence are known in every script, whatever the
+            language.
         vocab: an existing vocab.txt to use; default is to learn one.
-        vocabulary_size: words of the vocabulary to learn.
-        vocabulary_megabytes: of training text to learn it from, drawn from all over the corpus.
-        lowercase: whether upper and lower case are one, and accents dropped.
-        sequence_length: tokens of a row.
-        long_sequence_length: rows of this length beside the others, for the last part of the training; 512 in the
-            paper.
-        predictions_per_sequence: most masked tokens of a row; default is 15 % of the length, rounded up.
-        pairs: what a row holds. next_sentence as in the paper; sentence_order as ALBERT; full_sentences or
-            doc_sentences as RoBERTa: no pairs, as many sentences as fit, across documents or not.
+        vocabulary_size: number of words in the vocabulary to learn.
+        vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
+        lowercase: whether text is lower-cased and accents are dropped.
+        sequence_length: number of tokens in a row.
+        long_sequence_length: also write rows of this length, for the last part of the training; 512 in the paper.
+        predictions_per_sequence: largest number of masked tokens in a row; default is 15 % of the length, rounded up.
+        pairs: what a row holds. next_sentence as in the paper; sentence_order as in ALBERT; full_sentences or
+            doc_sentences as in RoBERTa: no pairs, but as many sentences as fit, across documents or not.
         short_sequence_probability: share of documents cut into pairs of a random, shorter length.
-        duplicates: how often the training text is cut into different pairs.
-        static_masks: mask once, now, in google-research/bert's format, rather than anew in every epoch.
-        masking_unit: of static masks: token, whole_word or span.
-        packed: put several pairs in a row: hardly a position is padding, and nothing else changes for a pair.
-        labelled_sentences: labelled training sentences of each source, at most, beside 500 to validate and test; the
-            labels are balanced.
-        skip_unreadable: go on without files that cannot be read, naming them, rather than stop.
-        seed: of every random choice.
-        workers: processes; default is one a core, and one for a small corpus.
-        runner: an Apache Beam runner instead, DirectRunner, DataflowRunner, FlinkRunner or SparkRunner; the output must
-            be a directory that all its machines see under this name.
-        beam_options: further flags of Beam, one string: "--region=europe-west4 --project=mine".
-        verify: only compare the files with the manifest, and name damaged ones: once removed, the same command without
-            --verify makes them anew.
+        duplicates: how many times the training text is cut into pairs, differently each time.
+        static_masks: mask only once, while preparing, in google-research/bert's format, and not again in every epoch.
+        masking_unit: what static_masks masks: token, whole_word or span.
+        packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
+        labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
+            validation and test; every label gets equally many.
+        skip_unreadable: skip and report files that cannot be read, instead of stopping.
+        seed: random seed for every random choice.
+        workers: number of processes; default is one for each core, or a single one for a small corpus.
+        runner: run on Apache Beam instead, with DirectRunner, DataflowRunner, FlinkRunner or SparkRunner; all its
+            machines must see the output directory under the same name.
+        beam_options: further flags for Beam, in one string: "--region=europe-west4 --project=mine".
+        verify: only compare the files with the manifest, and report damaged ones. After these are removed, the same
+            command without --verify writes them again.
     """
 
     GROUPS: typing.ClassVar = {
@@ -140,12 +140,12 @@ class PrepareConfig:
     verify: bool = False
 
 
-# Of the configuration what may differ between a run and its continuation.
+# Options that may change on resume.
 HOW = {"workers": None, "runner": None, "beam_options": "", "verify": False}
 
 
 def run(config):
-    """Does what the module says; returns the summary. A finished output is left as it is."""
+    """Prepares the data as the module's docstring describes; returns the summary. A finished output is not changed."""
     if config.verify:
         return verify(pathlib.Path(config.output))
     if config.static_masks and config.packed:
@@ -160,7 +160,7 @@ def run(config):
         if not damaged:
             say(f"{directory} is ready from an earlier run.")
             return json.loads((directory / "summary.json").read_text())
-        for file in damaged:  # a vocabulary, above all, would be taken for the one to go on with
+        for file in damaged:  # above all a damaged vocabulary, which would be used for the files made again
             (directory / file["path"]).unlink(missing_ok=True)
     tokenizer = read_tokenizer(config, directory)
     if size <= SMALL_BYTES:
@@ -196,7 +196,7 @@ def run(config):
 
 
 def write_manifest(directory, shards):
-    """Writes size and SHA-256 of what a run has written."""
+    """Writes manifest.json: size and SHA-256 of the files that a run has written."""
     others = [directory / name for name in ("vocab.txt", "tokenizer_config.json", "held_out.txt")]
     others += sorted((directory / "sentences").glob("*.jsonl"))
     files = [{"path": path.relative_to(directory).as_posix(), **file_identity(path)} for path in others]
@@ -204,11 +204,11 @@ def write_manifest(directory, shards):
 
 
 def settings_of(config):
-    """What the jobs need to know."""
+    """The settings that the jobs need."""
     lengths = (config.sequence_length, config.long_sequence_length)
     lengths = tuple(dict.fromkeys(length for length in lengths if length))
     return Settings(
-        directory=os.path.abspath(config.output),  # other processes may stand elsewhere
+        directory=os.path.abspath(config.output),  # other processes may have another working directory
         sequence_lengths=lengths,
         predictions_per_sequence=tuple(
             config.predictions_per_sequence or usual_predictions(length) for length in lengths
@@ -224,7 +224,7 @@ def settings_of(config):
 
 
 def open_pieces(config):
-    """The pieces of the corpus, not read yet, and its size in bytes."""
+    """The pieces of the corpus, which are not read yet, and its size in bytes."""
     path = os.path.abspath(config.input) if config.input and config.runner else config.input
     on_error = "skip" if config.skip_unreadable else "raise"
     corpus = corpora.open_corpus(path, on_error, config.text_format, config.text_field, config.language)
@@ -237,7 +237,7 @@ def open_pieces(config):
 
 
 def read_pieces(config, pieces):
-    """The pieces of a small corpus with their documents, which are read, and counted, at once."""
+    """The pieces of a small corpus with all their documents, which are read and counted now."""
     pieces = [
         piece._replace(documents=ReadCorpus(list(progress(piece.documents, "reading")), piece.documents))
         for piece in pieces
@@ -250,7 +250,7 @@ def read_pieces(config, pieces):
 
 
 class ReadCorpus(list):
-    """The documents of a corpus, the problems met in reading it, and what its files were taken for."""
+    """The documents of a corpus, the problems met while reading it, and the formats its files were read as."""
 
     def __init__(self, documents, corpus):
         super().__init__(documents)
@@ -264,13 +264,13 @@ def check_documents(counts, pairs):
     if small:
         raise ValueError(
             f"The corpus has {sum(count['documents'] for count in counts.values())} documents, which leaves "
-            f"{', '.join(small)} with fewer than the {least} that pairs={pairs} needs: give it more files (running "
-            "text is one document a file; of one sentence a line, blank lines part documents)."
+            f"{', '.join(small)} with fewer than the {least} that pairs={pairs} needs: give more documents (a file of "
+            "running text is one document; in files with one sentence a line, blank lines separate documents)."
         )
 
 
 def read_tokenizer(config, directory):
-    """The tokenizer of the vocabulary asked for, or of an interrupted run; None if it is to be learned."""
+    """The tokenizer for the vocabulary given, or that of an interrupted run; None if it still has to be learned."""
     known = config.vocab or (str(directory / "vocab.txt") if (directory / "vocab.txt").is_file() else None)
     if known is None:
         return None
@@ -280,7 +280,7 @@ def read_tokenizer(config, directory):
 
 
 def learn_tokenizer(config, pieces):
-    """A tokenizer with words of the training split."""
+    """A tokenizer whose vocabulary is learned from the training split."""
     sample = VocabularySample(config, pieces)
     vocabulary = learn_vocabulary(sample, config.vocabulary_size, lowercase=config.lowercase)
     tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
@@ -293,7 +293,7 @@ def learn_tokenizer(config, pieces):
 
 
 class VocabularySample:
-    """Sentences of the training split, of pieces in random order, up to `vocabulary_megabytes`."""
+    """Sentences of the training split, with the pieces in random order, up to `vocabulary_megabytes`."""
 
     def __init__(self, config, pieces):
         self.config, self.pieces, self.bytes = config, pieces, 0
@@ -312,7 +312,7 @@ class VocabularySample:
 
 @contextlib.contextmanager
 def jobs_runner(config, settings, size):
-    """A function that does jobs and returns their records in the order of the jobs, showing progress."""
+    """Yields a function that runs jobs, shows progress, and returns the records in the order of the jobs."""
 
     def do(function, jobs, what):
         records = dict(progress(run_jobs(pool, function, settings, jobs), what, len(jobs)))
@@ -331,7 +331,7 @@ def jobs_runner(config, settings, size):
 
 
 def report_reading(config, records):
-    """Prints what text files were taken for, and what could not be read."""
+    """Prints the formats that text files were read as, and the files that could not be read."""
     formats = collections.Counter()
     for record in records:
         formats.update(record["formats"])
@@ -340,7 +340,7 @@ def report_reading(config, records):
     if formats:
         say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
     if config.language not in corpora.LANGUAGES_WITH_RULES:
-        say(f"  of language {config.language} no abbreviations are known: sentences end at the marks of all scripts")
+        say(f"  no abbreviations are known for language {config.language}: sentences end at the marks of all scripts")
 
 
 def print_statistics(records):
@@ -356,7 +356,7 @@ def print_statistics(records):
 
 
 def print_examples(settings, shards):
-    """Prints how many rows there are and how full; returns the numbers by length and split."""
+    """Prints how many rows there are and how full they are; returns their numbers by length and split."""
     examples = {}
     for length in settings.sequence_lengths:
         parts = {
@@ -374,7 +374,7 @@ def print_examples(settings, shards):
 
 
 def restore_records(directory, settings):
-    """Takes the files of a finished run that are whole for done, so that only the others are made anew."""
+    """Marks the undamaged files of a finished run as done, so that only the others are written again."""
     if (directory / "manifest.json").is_file():
         for shard in read_manifest(directory)[0]:
             if is_whole(directory, shard):
@@ -384,16 +384,19 @@ def restore_records(directory, settings):
 def verify(directory):
     """Compares every file with the manifest; ends the program with status 1 if one is damaged."""
     if not (directory / "manifest.json").is_file():
-        raise ValueError(f"{directory} has no manifest.json: its preparation is not finished, or was not done here.")
+        raise ValueError(
+            f"{directory} has no manifest.json: keras-bert prepare-data has not finished in this directory. Give its "
+            "command again without --verify."
+        )
     shards, others = read_manifest(directory)
     files = shards + others
     damaged = damaged_files(directory, progress(files, "verifying", len(files)), thorough=True)
     for file in damaged:
-        say(f"  {directory / file['path']} is missing, or not what was written (SHA-256 {file['sha256'][:12]}...)")
+        say(f"  {directory / file['path']} is missing or has changed (expected SHA-256 {file['sha256'][:12]}...)")
     if damaged:
         sys.exit(
-            f"error: {len(damaged)} of {len(files)} files are damaged: remove them, and the command that made them "
-            "makes them anew."
+            f"error: {len(damaged)} of {len(files)} files are damaged: remove them, and give the command that wrote "
+            "them again."
         )
     say(f"  {len(files)} files are as they were written.")
     return {"files": len(files)}

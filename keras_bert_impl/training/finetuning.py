@@ -1,4 +1,4 @@
-"""Fine-tunes a pre-trained checkpoint for a task: the paper's, or one of your own.
+"""Fine-tunes a pre-trained checkpoint for a task of the paper, or one of your own.
 
     keras-bert finetune --task mrpc --data glue/MRPC --model bert-base-uncased --output runs/mrpc
     keras-bert finetune --task mrpc --data glue/MRPC --model bert-base-uncased --output runs/mrpc --search
@@ -6,17 +6,19 @@
     keras-bert finetune --data data/sentences --model runs/pretrain/encoder --output runs/classifier
     keras-bert finetune --data datasets:nyu-mll/glue/rte --text_column sentence1 --pair_column sentence2 ...
 
-Without --task, `--data` holds train, validation and test tables of your own (.jsonl, .csv, .tsv). The output holds:
+Without --task, `--data` holds train, validation and test tables of your own (.jsonl, .csv, .tsv). The output directory
+holds:
     run.json                            configuration and versions
     model/                              the best epoch, as a Hugging Face checkpoint
-    metrics.json                        figures of every labelled split, of every epoch, seconds, padding
-    predictions.jsonl, ...              of the split the figures are from; those of others bear its name
-    confusion.png or f1_by_label.png    the same as a picture
-    MRPC.tsv, ...                       what gluebenchmark.com takes
+    metrics.json                        figures of every labelled split and every epoch, seconds, share of padding
+    predictions.jsonl, ...              predictions for the reported split; files for other splits end in its name
+    confusion.png or f1_by_label.png    figures of the reported split as a picture
+    MRPC.tsv, ...                       submissions for gluebenchmark.com
     saved_model/                        with --export
-    trials/                             with --seeds or --search, one folder each; the best is copied up
+    trials/                             with --seeds or --search, one folder for each trial; the files of the best one
+                                        are copied into the output directory
 
-The same command goes on where an interrupted one stopped.
+The same command resumes an interrupted run.
 """
 
 import dataclasses
@@ -45,46 +47,51 @@ class FinetuneConfig:
     """Fine-tunes a pre-trained checkpoint for a task.
 
     Args:
-        data: directory with the task's files, for glue with a folder for each task; or datasets:owner/name/config
-            of the Hugging Face hub, or datasets: and a path, for tables of your own, question_answering and ner.
+        data: directory with the task's files, for glue with a folder for each task. For tables of your own,
+            question_answering and ner also datasets:owner/name/config for a dataset of the Hugging Face hub, or
+            datasets: followed by a path.
         model: checkpoint directory to start from.
         output: run directory.
-        task: a name; text_classification or text_regression for tables of your own; glue for all of it; or the path
-            of a Python file that defines TASK.
+        task: name of a task; text_classification or text_regression for tables of your own; glue for all its tasks; or
+            the path of a Python file that defines TASK.
         task_options: fields of the task to set, such as task_options.document_context=true or task_options.stride=64.
-        text_column: own tables, the column of the text.
-        pair_column: own tables, the column of a second text, if there is one.
-        label_column: own tables, the column of the label; of a data set of tokens on the hub, that of the tags.
-        bad_rows: malformed rows: stop at the first, or skip and count them; default is the task's, mostly stop.
-        from_scratch: take only the checkpoint's shape and vocabulary, with random weights: what pre-training brought.
-        epochs: passes over the training rows; default 3, or the task's in the paper, which tries 2 to 4.
-        batch_size: default 32, or the task's in the paper, which tries 16 and 32.
-        learning_rate: peak; default 5e-5, or the task's in the paper, which tries 5e-5 to 2e-5.
-        warmup_share: of all steps, until the peak; then linear decay to 0.
-        dropout_rate: on hidden states and attention while fine-tuning.
-        sequence_length: longer texts are cut to so many tokens; default 128, 384 for questions.
-        seeds: restarts with seed, seed + 1, ...; the best on dev is kept, mean and deviation are reported.
-        search: try all of the following on dev, the paper's sweep.
-        search_learning_rates: tried by search.
-        search_batch_sizes: tried by search.
-        search_epochs: tried by search.
-        frozen_layers: embeddings and so many blocks do not learn.
-        layer_decay: each block learns at this share of the rate of the block above it.
-        lora_rank: learn low-rank updates of this rank in place of the blocks' kernels; 0 for none.
-        class_weights: class to weight in the loss, or balanced.
-        patience: stop after so many epochs without a better dev figure.
+        text_column: for tables of your own, the column of the text.
+        pair_column: for tables of your own, the column of a second text, if there is one.
+        label_column: for tables of your own, the column of the label; for a dataset of tokens on the hub, the column of
+            the tags.
+        bad_rows: what to do with malformed rows: stop at the first, or skip and count them; default is the task's own,
+            for most tasks stop.
+        from_scratch: use only the checkpoint's shape and vocabulary and start from random weights, to see what
+            pre-training contributes.
+        epochs: passes over the training set; default is 3, or the paper's value for the task. The paper tries 2 to 4.
+        batch_size: default is 32, or the paper's value for the task. The paper tries 16 and 32.
+        learning_rate: peak; default is 5e-5, or the paper's value for the task. The paper tries 5e-5 to 2e-5.
+        warmup_share: share of the steps in which the learning rate rises to its peak; then it decays linearly to 0.
+        dropout_rate: dropout on hidden states and attention while fine-tuning.
+        sequence_length: longer texts are cut to this many tokens; default is 128, or 384 for question answering.
+        seeds: number of trials, with seed, seed + 1, ...; the best on dev is kept, mean and deviation are reported.
+        search: try all combinations of the following three options and keep the best on dev, as the paper does.
+        search_learning_rates: learning rates that search tries.
+        search_batch_sizes: batch sizes that search tries.
+        search_epochs: numbers of epochs that search tries.
+        frozen_layers: number of lower blocks that are frozen, together with the embeddings; 0 freezes nothing.
+        layer_decay: each block's learning rate as a share of that of the block above it.
+        lora_rank: rank of the low-rank updates (LoRA) that are learned in place of the blocks' kernels; 0 for none.
+        class_weights: weight of each class in the loss, by its name, or balanced.
+        patience: stop after this many epochs without a better dev figure.
         export: write a SavedModel that takes strings.
-        trim_vocabulary: train with the words that the task's texts use alone; the others only decay, which is done at
-            the end. The result is the same, sooner.
+        trim_vocabulary: train only with the words that occur in the task's texts. The embeddings of all others would
+            only be subject to weight decay, which is applied at the end: the result is the same, in less time.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
-        jit_compile: XLA, or on torch its own compiler: on, off, or auto: on for JAX, and for TensorFlow where the
-            model is small.
-        seed: of new weights, order and dropout.
+        jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, and
+            for TensorFlow if the model is small.
+        seed: random seed for new weights, order of the rows and dropout.
         distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine) or multi_worker
-            (of the machines in TF_CONFIG); on JAX data_parallel (all devices, of all processes) or model_parallel (each
-            weight matrix over some of them). batch_size is that of all together.
-        devices: use so many; without an accelerator, so many parts of the CPU, to try things out.
-        model_devices: for model_parallel, the devices that share one copy of the model.
+            (the machines in TF_CONFIG); on JAX data_parallel (all devices of all processes) or model_parallel (each
+            weight matrix is split over some of them). batch_size counts the rows of all devices together.
+        devices: number of devices to use; without an accelerator, the number of virtual devices to divide the CPU into,
+            for trying things out.
+        model_devices: for model_parallel, the number of devices that share one copy of the model.
     """
 
     GROUPS: typing.ClassVar = {
@@ -142,7 +149,8 @@ DEFAULTS = {"epochs": 3, "batch_size": 32, "learning_rate": 5e-5, "sequence_leng
 
 
 def run(config):
-    """Trains, keeps what is best on dev, scores it on the test split, or on dev if test has no labels; the figures."""
+    """Trains, keeps the weights that are best on dev, and scores them on the test split, or on dev if the test split
+    has no labels; returns the figures."""
     with distribution.distributed(config):
         return run_here(config)
 
@@ -156,7 +164,7 @@ def run_here(config):
 
 
 def run_task(config, data):
-    """The same for one task, whose files lie in the directory `data`."""
+    """`run` for one task, whose files are in the directory `data`."""
     task = find_task(config, data)
     chosen = {name: getattr(config, name) or task.defaults.get(name, usual) for name, usual in DEFAULTS.items()}
     config = dataclasses.replace(config, **chosen)
@@ -180,18 +188,18 @@ def run_task(config, data):
 
 
 def check_devices(config):
-    """Raises ValueError for what several devices or processes cannot do."""
+    """Raises ValueError for options that do not work with several devices or processes."""
     for size in config.search_batch_sizes if config.search else [config.batch_size]:
         distribution.check_batch_size(size)
     if config.export and distribution.num_processes() > 1:
         raise ValueError(
-            "A SavedModel is written by one process: leave export out, then keras-bert export --model "
-            f"{config.output}/model --output {config.output}/saved_model"
+            "A SavedModel is written by a single process: leave export out, and afterwards run keras-bert export "
+            f"--model {config.output}/model --output {config.output}/saved_model"
         )
 
 
 def plan_trials(config):
-    """The configurations to try, each with its folder, one seed and no search."""
+    """The configurations to try, each with a folder and a seed of its own, and without search."""
     choices = [("learning_rate", "batch_size", "epochs")]
     values = [[config.learning_rate], [config.batch_size], [config.epochs]]
     if config.search:
@@ -206,7 +214,8 @@ def plan_trials(config):
 
 
 def run_trials(config, task, examples, trials, directory):
-    """Runs the trials that are not finished, copies the best up; its figures, with those of all on dev."""
+    """Runs the trials that are not finished and copies the files of the best into `directory`; returns the figures of
+    the best, with the dev figures of all."""
     open_run(directory, config)
     found = []
     for number, trial in enumerate(trials, start=1):
@@ -232,7 +241,7 @@ def run_trials(config, task, examples, trials, directory):
 
 
 def copy_up(trial, directory):
-    """What a trial has written, but its own configuration and figures."""
+    """Copies what a trial has written into `directory`, except its configuration and figures."""
     for source in trial.iterdir():
         if source.is_dir():
             shutil.copytree(source, directory / source.name, dirs_exist_ok=True)
@@ -241,12 +250,13 @@ def copy_up(trial, directory):
 
 
 def run_glue(config):
-    """Every GLUE task whose folder lies in the data; writes submission/ and prints the table. Figures by task."""
+    """Runs every GLUE task whose folder exists, writes submission/ and prints the table; returns the figures by
+    task."""
     directory, figures = pathlib.Path(config.output), {}
     for name, folder in GLUE_FOLDERS.items():
         data = pathlib.Path(config.data) / folder
         if not data.is_dir():
-            say(f"  {data} not found: {name} left out")
+            say(f"  {data} not found: {name} is left out")
             continue
         say(f"{name}")
         task_config = dataclasses.replace(config, task=name, data=str(data), output=str(directory / name))
@@ -260,7 +270,7 @@ def run_glue(config):
 
 
 def copy_submissions(directory, name):
-    """What gluebenchmark.com takes of a task, beside that of the others."""
+    """Copies a task's submission files into submission/, which collects those of all tasks."""
     (directory / "submission").mkdir(exist_ok=True)
     for file in glue.TASKS[name].submissions.values():
         if (directory / name / file).is_file():

@@ -1,4 +1,4 @@
-"""What a fine-tuning leaves behind: figures, predictions, a picture, the checkpoint, submissions."""
+"""Writes the results of fine-tuning: figures, predictions, a picture, the checkpoint, submissions."""
 
 import matplotlib
 import numpy as np
@@ -16,9 +16,10 @@ import matplotlib.pyplot as plt
 
 
 def write_report(config, task, examples, rows, batches, model, whole, class_names, history, directory):
-    """Scores the trained model on every labelled split but train and writes it all; the figures of the first test
-    split with labels, or of the first dev split, with those of all in "splits". `whole` is the model with all of the
-    vocabulary, which is what is saved.
+    """Scores the trained model on every labelled split but train and writes all results.
+
+    Returns the figures of the first test split with labels, or else of the first dev split, with those of all splits
+    in "splits". `whole` is the model with the whole vocabulary, the one that is saved.
     """
     whole.save_pretrained(directory / "model")
     outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
@@ -50,7 +51,7 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
 
 
 def write_outputs(task, examples, rows, outputs, reported, class_names, directory):
-    """The predictions of each split, those of the one reported under the plain name, and GLUE's submissions."""
+    """Writes the predictions for each split, those for the reported one without a suffix, and GLUE's submissions."""
     for split, found in outputs.items():
         suffix = "" if split == reported else f"_{split}"
         task.write_predictions(directory, suffix, examples[split], rows[split], found, class_names)
@@ -59,7 +60,7 @@ def write_outputs(task, examples, rows, outputs, reported, class_names, director
 
 
 def shown(figures):
-    """The figures of a split in one line: shares in percent."""
+    """The figures of a split in one line, shares in percent."""
     parts = []
     for name, value in figures.items():
         if isinstance(value, float):
@@ -91,7 +92,7 @@ def write_glue_table(directory, figures):
 
 
 def draw(figures, directory):
-    """A picture of the figures: a confusion matrix, or F1 by label; nothing for a task that has neither."""
+    """Draws the figures: a confusion matrix, or F1 by label; nothing for a task that has neither."""
     if "confusion" in figures:
         draw_confusion(figures, directory / "confusion.png")
     elif figures.get("by_type"):
@@ -99,7 +100,7 @@ def draw(figures, directory):
 
 
 def draw_confusion(figures, path):
-    """The confusion matrix as a picture."""
+    """Draws the confusion matrix."""
     names = figures["class_names"]
     size = 2.2 + 0.8 * len(names)
     figure, axis = plt.subplots(figsize=(size + 1, size), layout="constrained")
@@ -112,7 +113,7 @@ def draw_confusion(figures, path):
 
 
 def draw_f1_by_label(by_type, path):
-    """A bar for each label, with how many entities, or words, it has."""
+    """Draws a bar for each label, with the number of its entities or words."""
     names = sorted(by_type, key=lambda name: by_type[name]["f1"])
     figure, axis = plt.subplots(figsize=(6, 1 + 0.45 * len(names)), layout="constrained")
     counts = [by_type[name].get("entities", by_type[name].get("words")) for name in names]

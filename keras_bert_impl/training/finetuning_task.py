@@ -1,4 +1,4 @@
-"""Which task a fine-tuning is for, and the examples of its splits; `finetune.py` calls it."""
+"""Finds the task of a fine-tuning run and reads the examples of its splits; called by `finetuning.py`."""
 
 import dataclasses
 import pathlib
@@ -9,7 +9,7 @@ from keras_bert_impl.tasks import endings, glue, hub_datasets, named_entities, o
 from keras_bert_impl.tasks.tables import BadRows
 
 TASKS = {**glue.TASKS, **question_answering.TASKS, **endings.TASKS, **named_entities.TASKS}
-# What `keras_bert_impl/tasks/__init__.py` says that every task has.
+# The parts that every task has, see `keras_bert_impl/tasks/__init__.py`.
 PARTS = (
     "name", "splits", "dev", "test", "main_metric", "defaults", "paper", "bad_rows", "read", "find_class_names",
     "build", "loss", "featurize", "score", "write_predictions", "submissions",
@@ -19,7 +19,7 @@ OWN_COLUMNS = {"text_column": "text", "pair_column": "text_pair", "label_column"
 
 
 def find_task(config, data):
-    """The task of the configuration. Raises ValueError if there is none of that name, or an option is not its."""
+    """The task that the configuration names. Raises ValueError if there is no such task, or it lacks an option."""
     check_columns(config)
     if config.task in own_data.KINDS:
         columns = (config.text_column, config.pair_column, config.label_column)
@@ -27,18 +27,18 @@ def find_task(config, data):
     elif config.task.endswith(".py"):
         found = runpy.run_path(config.task)
         if "TASK" not in found:
-            raise ValueError(f"{config.task} defines no TASK.")
+            raise ValueError(f"{config.task} does not define TASK: assign the task to this name.")
         task = found["TASK"]
     elif config.task in TASKS:
         task = TASKS[config.task]
     else:
         known = ", ".join([*own_data.KINDS, *TASKS, "glue"])
-        raise ValueError(f"There is no task {config.task!r}; known are {known}, and files ending in .py.")
+        raise ValueError(f"There is no task {config.task!r}: give one of {known}, or the path of a .py file.")
     return with_options(task, config)
 
 
 def check_columns(config):
-    """Raises ValueError if a column is named for a task that reads columns of its own."""
+    """Raises ValueError if an option names a column although the task always reads the same columns."""
     if config.task in own_data.KINDS:
         return
     for option, usual in OWN_COLUMNS.items():
@@ -46,20 +46,23 @@ def check_columns(config):
         if getattr(config, option) != usual and not is_of_hub:
             raise ValueError(
                 f"{option} {getattr(config, option)!r} is for tables of your own ({', '.join(own_data.KINDS)}), and "
-                f"label_column also for data sets of the hub: the task {config.task} reads its own columns."
+                f"label_column also for datasets of the hub. The task {config.task} always reads the same columns: "
+                f"leave {option} out."
             )
 
 
 def with_options(task, config):
-    """The task with the options of the configuration. Raises ValueError if one is not its, or it lacks a part."""
+    """The task with the options of the configuration. Raises ValueError if the task lacks one of them, or a part."""
     missing = [part for part in PARTS if not hasattr(task, part)]
     if missing:
         raise ValueError(
-            f"TASK in {config.task} lacks {', '.join(missing)}: keras_bert_impl/tasks/__init__.py says what a task has."
+            f"TASK in {config.task} lacks {', '.join(missing)}: keras_bert_impl/tasks/__init__.py lists a task's parts."
         )
     if not dataclasses.is_dataclass(task):
         if config.task_options:
-            raise ValueError(f"TASK in {config.task} is no dataclass: it takes no task_options, set them in the file.")
+            raise ValueError(
+                f"TASK in {config.task} is not a dataclass and takes no task_options: set its options in that file."
+            )
         return task
     fields = [field.name for field in dataclasses.fields(task)]
     unknown = sorted(set(config.task_options) - set(fields))
@@ -69,13 +72,14 @@ def with_options(task, config):
 
 
 def read_splits(task, config, data):
-    """The examples of each split by name; a test split without a file is left out. Says that, and bad rows."""
+    """The examples of each split by name. Reports malformed rows, and test splits left out because their file is
+    missing."""
     examples = {}
     for split in ("train", *task.dev, *task.test):
-        # A row left out of a test set would shift the submission.
+        # Leaving a row out of a test set would shift the lines of the submission.
         bad_rows = BadRows("stop" if split in task.test else config.bad_rows or task.bad_rows)
         if split in task.test and not has_file(task, split, data):
-            say(f"  {split}: there is no such file, so nothing is predicted for it")
+            say(f"  {split}: there is no file for this split, so nothing is predicted for it")
             continue
         examples[split] = task.read(data, split, bad_rows)
         for message in bad_rows.messages[:5]:
@@ -86,7 +90,8 @@ def read_splits(task, config, data):
 
 
 def has_file(task, split, data):
-    """Whether a split's file lies in the directory: a name, a tuple that begins with it, or what has a `path`."""
+    """Whether a split's file is in the directory. `task.splits` holds its name, a tuple that begins with the name, or
+    an object with a `path`."""
     place = task.splits[split]
     if hasattr(place, "path"):
         return place.path(data).is_file()

@@ -1,4 +1,4 @@
-"""One training of a task from a checkpoint, which goes on where it stopped; `finetune.py` calls it."""
+"""One trial: trains a task from a checkpoint, or resumes this training where it stopped; called by `finetuning.py`."""
 
 import dataclasses
 import shutil
@@ -19,18 +19,18 @@ from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
 from keras_bert_impl.training.training_state import TrainingState, reseed, restore
 
-# Below so many weights in the blocks XLA made TensorFlow's steps on two cores faster, above it slower.
+# With fewer weights than this XLA made TensorFlow's steps on two cores faster, with more it made them slower.
 SMALL_MODEL = 5_000_000
 
 
 def train(config, task, examples, directory):
-    """Trains, keeps the epoch with the best dev figure, writes everything; returns the figures.
+    """Trains, keeps the weights of the epoch with the best dev figure, writes the results; returns the figures.
 
     Args:
-        config: a FinetuneConfig of one trial, nothing left to the task.
+        config: a FinetuneConfig of one trial, with the task's defaults filled in.
         task: see `keras_bert_impl/tasks/__init__.py`.
-        examples: by split.
-        directory: of the run.
+        examples: the examples of each split, by name.
+        directory: the run directory.
     """
     keras.utils.set_random_seed(config.seed)
     class_names = task.find_class_names(examples["train"])
@@ -51,7 +51,7 @@ def train(config, task, examples, directory):
             batches["train"],
             initial_epoch=first_epoch,
             epochs=config.epochs,
-            shuffle=False,  # the batches are shuffled
+            shuffle=False,  # the batches are already shuffled
             callbacks=[scorer],
             verbose=verbosity(),
         )
@@ -69,20 +69,20 @@ def train(config, task, examples, directory):
 
 
 def trim(config, task, examples, class_names, checkpoint):
-    """The checkpoint with the words of the task's texts alone, and their ids; the checkpoint and None if all are."""
+    """(the checkpoint reduced to the words in the task's texts, their ids); (the checkpoint, None) if not reduced."""
     if not config.trim_vocabulary or config.from_scratch or checkpoint.tokenizer is None:
         return checkpoint, None
     length = min(config.sequence_length, checkpoint.config.max_length)
     parts = [task.featurize(checkpoint.tokenizer, part, class_names, length) for part in examples.values()]
     texts = [ids for part in parts for texts in (part.first, part.second or ()) for ids in texts]
-    # A list without ids, of an empty text, would make all of them floats.
+    # Without `int` the list of an empty text, which has no ids, would turn all ids into floats.
     return checkpoints.keep_words(checkpoint, np.unique(np.concatenate([np.array(ids, int) for ids in texts])))
 
 
 def untrim(config, task, class_names, model, checkpoint, kept, rates):
-    """The trained model with the checkpoint's whole vocabulary; rows that were left out decayed as AdamW's do.
+    """The trained model with the checkpoint's whole vocabulary; rows that were left out get the weight decay of AdamW.
 
-    No text has these words, so that the gradient of their rows is zero at each step, and with it AdamW's update.
+    No text contains these words, so the gradient of their rows is zero at each step, and AdamW would only decay them.
     `rates` are the learning rates of the steps.
     """
     whole = build(config, task, class_names, checkpoint, trainable=True)
@@ -98,9 +98,10 @@ def untrim(config, task, class_names, model, checkpoint, kept, rates):
 
 
 def build(config, task, class_names, checkpoint, trainable=False):
-    """The task's model, with the checkpoint's encoder unless from scratch, and with what is not to learn frozen.
+    """The task's model, with the checkpoint's weights in the encoder unless it trains from scratch.
 
-    With `trainable` nothing is, and nothing is said: for the model that is saved.
+    Weights that shall not learn are frozen. With `trainable`, for the model that is saved, nothing is frozen or
+    reported.
     """
     shape = dataclasses.replace(
         checkpoint.config,
@@ -111,16 +112,16 @@ def build(config, task, class_names, checkpoint, trainable=False):
     encoder = build_encoder(shape, dtype=policy, **getattr(task, "encoder_options", {}))
     model = task.build(encoder, checkpoint.tokenizer, class_names, min(config.sequence_length, shape.max_length))
     if not config.from_scratch:
-        # The head is always new: the checkpoint's, if it has one, was for another task.
+        # The head is always new: if the checkpoint has one, it was trained for another task.
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
         heads = {weight.path.split("/")[0] for weight in model.weights} - of_encoder
         heads = tuple(f"{head}/" for head in sorted(heads))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the head, which everybody expects to be new
+            warnings.simplefilter("ignore")  # about the head, which is expected to be new
             new = checkpoints.load(model, checkpoint, except_for=heads).new
         missing = [path for path in new if not path.startswith(heads)]
         if missing and not trainable:
-            say(f"  note: {config.model} has no values for {', '.join(missing)}: they start at random")
+            say(f"  note: {config.model} has no values for {', '.join(missing)}: they start with random values")
     if not trainable:
         freeze_layers(model, config.frozen_layers)
     if config.lora_rank and not trainable:
@@ -138,7 +139,7 @@ def featurize(config, task, examples, class_names, model):
         if part.num_cut:
             say(
                 f"  {split}: {part.num_cut:,} of {len(part.first):,} rows had more than {model.sequence_length} tokens "
-                "and were cut; a larger --sequence_length reads more of them"
+                "and were cut; a larger --sequence_length keeps more of them"
             )
     if config.class_weights is not None:
         if class_names is None:
@@ -164,14 +165,14 @@ def batches_of(config, rows, model):
 
 
 def is_compiled(config, model):
-    """Whether steps are compiled, once for each shape: XLA, or on torch its own compiler."""
+    """Whether steps are compiled, with XLA or torch's own compiler; compiling happens once for each shape."""
     on_tensorflow = model.encoder.count_params() < SMALL_MODEL and distribution.can_compile()
     usual = {"tensorflow": on_tensorflow, "jax": True, "torch": False}
     return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
 
 
 def schedule_of(config, steps):
-    """The learning rate of a run of so many steps."""
+    """The learning rate schedule of a run of this many steps."""
     return WarmupLinearDecay(config.learning_rate, int(config.warmup_share * steps), steps)
 
 
@@ -185,7 +186,8 @@ def compile_for(model, config, task, steps):
 
 
 class DevScores(keras.callbacks.Callback):
-    """After each epoch: scores the dev splits, keeps the best weights, saves the state, stops when patience is over."""
+    """After each epoch, scores the dev splits, keeps the best weights, saves the state, and stops early if `patience`
+    epochs brought no better dev figure."""
 
     def __init__(self, config, task, examples, rows, batches, class_names, directory):
         super().__init__()
@@ -224,22 +226,24 @@ class DevScores(keras.callbacks.Callback):
         logs[f"{self.task.dev[0]}_{self.task.main_metric}"] = value  # Keras prints it
         self.save()
         if self.is_over():
-            say(f"\n  no better {self.task.main_metric} for {self.config.patience} epochs: stopping")
+            say(f"\n  {self.task.main_metric} has not improved for {self.config.patience} epochs: stopping")
             self.model.stop_training = True
 
     def main_figure(self, figures):
-        """That by which the best epoch is chosen. Raises ValueError if the task does not have it."""
+        """The figure by which the best epoch is chosen. Raises ValueError if the task does not have it."""
         if self.task.main_metric not in figures:
             known = ", ".join(plain(figures))
-            raise ValueError(f"main_metric {self.task.main_metric!r} is no figure of {self.task.name}: it has {known}.")
+            raise ValueError(
+                f"main_metric {self.task.main_metric!r} is not a figure of {self.task.name}, which has {known}."
+            )
         return figures[self.task.main_metric]
 
     def best_epochs(self):
-        """Epochs that the best weights were trained for."""
+        """Number of epochs that the best weights were trained for."""
         return 1 + int(np.argmax([row["value"] for row in self.history]))
 
     def is_over(self):
-        """Whether patience is over."""
+        """Whether the last `patience` epochs brought no better dev figure."""
         values = [row["value"] for row in self.history]
         return bool(
             self.config.patience and values and len(values) - 1 - int(np.argmax(values)) >= self.config.patience
@@ -251,7 +255,7 @@ class DevScores(keras.callbacks.Callback):
         self.state.save(self.model, len(self.history), self.history, best)
 
     def restore(self, model, train_batches):
-        """Puts back what `save` wrote, if anything; the epoch to go on with."""
+        """Restores what `save` wrote, if anything; returns the epoch to continue with."""
         self.set_model(model)
         found = self.state.read_last()
         if found is None:
@@ -260,10 +264,10 @@ class DevScores(keras.callbacks.Callback):
         best = restore(model, arrays)
         self.best_weights = [best[str(place)] for place in range(len(model.weights))]
         train_batches.start_epoch(epoch)
-        say(f"  going on after epoch {epoch}")
+        say(f"  resuming after epoch {epoch}")
         return epoch
 
 
 def plain(figures):
-    """The figures that are numbers: a history of confusion matrices is no use."""
+    """The figures that are single numbers: the history does not need confusion matrices."""
     return {name: value for name, value in figures.items() if isinstance(value, int | float)}

@@ -1,4 +1,4 @@
-"""How much arithmetic a BERT takes, and how much the machine can do."""
+"""How much arithmetic a BERT model needs, and how much the machine can do."""
 
 import time
 
@@ -7,13 +7,13 @@ from keras import ops
 
 
 def training_flops(config, rows, length, predictions):
-    """Floating-point operations of a pre-training step: of its matrix products, forward and twice that backward.
+    """Floating-point operations of a pre-training step: those of its matrix products, once forward, twice backward.
 
     Args:
         config: BertConfig.
-        rows: of the batch.
-        length: tokens of a row; padding counts as well, since it is computed.
-        predictions: masked tokens predicted in a row.
+        rows: number of rows in the batch.
+        length: number of tokens in a row, including padding, which is computed, too.
+        predictions: number of masked tokens predicted in a row.
     """
     width, inner = config.hidden_size, config.intermediate_size
     block = 2 * length * (4 * width**2 + 2 * width * inner) + 4 * length**2 * width
@@ -22,7 +22,7 @@ def training_flops(config, rows, length, predictions):
 
 
 def matrix_product_ceiling(dtype="float32", size=2048, repeats=8):
-    """Operations a second of the current backend's matrix product, the best of some: what a model could reach."""
+    """Operations a second of the current backend's matrix product, the best of several: an upper bound for a model."""
     random = np.random.default_rng(0)
     left, right = (ops.cast(random.normal(size=(size, size)), dtype) for _ in range(2))
     best = float("inf")

@@ -1,7 +1,7 @@
-"""Which files a preparation was begun with: what is prepared goes on only from the same ones.
+"""Records which input files a data preparation started with: it may only be resumed with the same files.
 
-Pieces of the corpus are known by their number. With a file more or less, the pieces after it hold other text than those
-that were tokenized under these numbers: one text would be counted twice and another one not at all.
+Pieces of the corpus are identified by their number. If a file is added or removed, the pieces after it hold other text
+than what was tokenized under the same numbers: some text would be counted twice and some not at all.
 """
 
 import json
@@ -10,14 +10,14 @@ import pathlib
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing.shards import file_sha256
 
-NAMED_FILES = 5  # of each kind, in an error
+NAMED_FILES = 5  # listed at most for each kind of change in an error message
 
 
 def check_input(directory, pieces):
-    """The files of a corpus, if an earlier run of the directory read the same: a dict of name to what is known.
+    """The files of a corpus, after checking that an earlier run in this directory, if any, read the same files.
 
-    That is "bytes", "modified", "piece" and, of those that the earlier run had read, "sha256". The default corpus has
-    no files.
+    Returns a dict from the name of a file to a dict with "bytes", "modified", "piece" and, for files that the earlier
+    run has read, "sha256". The default corpus has no files.
 
     Raises: ValueError naming the files that were added, removed or changed.
     """
@@ -27,7 +27,7 @@ def check_input(directory, pieces):
         if any((pathlib.Path(directory) / "work").glob("piece-*.json")):
             raise ValueError(
                 f"{directory} was begun by an earlier version, which did not record its input: name another output, or "
-                "remove it."
+                "remove the directory."
             )
         return files
     earlier = json.loads(record.read_text(encoding="utf-8"))["files"]
@@ -43,14 +43,14 @@ def check_input(directory, pieces):
         changes["in another piece"] = [name for name in both if earlier[name]["piece"] != files[name]["piece"]]
     if any(changes.values()):
         raise ValueError(
-            f"The input is not what {directory} was made of: {_named(changes)}. Name another output to prepare it as "
-            "it is now, or bring the files back as they were."
+            f"The input files are not the ones that {directory} was made of: {_named(changes)}. Name another output to "
+            "prepare the files as they are now, or restore the earlier files."
         )
     return {name: {**file, "sha256": sums.get(name)} for name, file in files.items()}
 
 
 def write_input(directory, files, records=()):
-    """Writes input.json: the files of `check_input`, with the SHA-256 that the records of the pieces have."""
+    """Writes input.json: the files that `check_input` returned, with the SHA-256 from the records of the pieces."""
     sums = {name: sha256 for record in records for name, sha256 in record["files"].items()}
     known = {name: {**file, "sha256": sums.get(name, file.get("sha256"))} for name, file in files.items()}
     write_json(pathlib.Path(directory) / "input.json", {"files": known})
@@ -68,7 +68,7 @@ def _described(pieces):
 def _has_changed(earlier, now, sha256, path):
     if earlier["bytes"] != now["bytes"]:
         return True
-    # A copy has another time and the same text. A file that no piece has read yet has no sum, and may change.
+    # A copy has another time but the same text. A file that no piece has read yet has no checksum, and may change.
     return earlier["modified"] != now["modified"] and sha256 is not None and file_sha256(path) != sha256
 
 

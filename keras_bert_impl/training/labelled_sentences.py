@@ -1,4 +1,4 @@
-"""Sentences of a corpus as text: held-out ones, and those of each source as something to classify."""
+"""Writes sentences of a corpus as text: held-out ones, and ones labelled with their source, for a classifier."""
 
 import collections
 import heapq
@@ -11,12 +11,13 @@ from keras_bert_impl.tokenizers import google_characters
 
 MOST_UNKNOWN_WORDS = 0.01
 MOST_DROPPED_MARKS = 0.01
-FEWEST_SENTENCES = 20  # of a label in a split: fewer say nothing about accuracy
+FEWEST_SENTENCES = 20  # for a label in a split: accuracy on fewer would mean little
 MOST_LABELS = 10
 
 
 def write_sentences(config, settings, records, directory):
-    """Writes held_out.txt and the labelled sentences from what the pieces kept; returns the counts of the latter."""
+    """Writes held_out.txt and the labelled sentences from the sentences that the pieces kept; returns the counts of the
+    labelled ones."""
     held_out, by_split = {}, {split: {} for split in SPLITS}
     sizes = {split: {} for split in SPLITS}
     for record in records:
@@ -36,7 +37,7 @@ def write_sentences(config, settings, records, directory):
 
 
 def write_labelled_sentences(config, by_split, labels, directory):
-    """Writes sentences with their source as label, equally many of each; returns the counts by split and label."""
+    """Writes sentences labelled with their source, equally many of each; returns the counts by split and label."""
     directory.mkdir(exist_ok=True)
     counts = {}
     for split, by_label in by_split.items():
@@ -55,9 +56,9 @@ def write_labelled_sentences(config, by_split, labels, directory):
 
 
 def choose_labels(by_split):
-    """The sources to tell apart, in alphabetical order; none if fewer than two are large enough.
+    """The sources to use as labels, in alphabetical order; none if fewer than two are large enough.
 
-    Sources with too few sentences in a split are named and left out, and all but the ten largest.
+    Sources with too few sentences in a split, and all but the ten largest, are left out and reported.
 
     Args:
         by_split: number of sentences by split and source.
@@ -69,16 +70,17 @@ def choose_labels(by_split):
     enough = [label for label in sizes if sizes[label] >= FEWEST_SENTENCES]
     chosen = sorted(sorted(enough, key=sizes.get, reverse=True)[:MOST_LABELS])
     if len(chosen) < 2:
-        say("  no labelled sentences: that takes two sources (top folders or files) with text in every split")
+        say("  no labelled sentences: they need two sources (top folders or files) with enough text in every split")
         return []
     if len(chosen) < len(sizes):
         left_out = [label for label in sizes if label not in chosen]
-        say(f"  not among the labels: {len(left_out)} small sources ({', '.join(left_out[:5])}, ...)")
+        say(f"  {len(left_out)} small sources are not used as labels ({', '.join(left_out[:5])}, ...)")
     return chosen
 
 
 def report_losses(directory, tokenizer):
-    """The share of the words of held_out.txt that become [UNK]; warns if that, or of marks what is dropped, is much."""
+    """The share of the words of held_out.txt that become [UNK]; warns if this share, or that of dropped accents, is
+    large."""
     text = (directory / "held_out.txt").read_text(encoding="utf-8")
     words, unknown = count_unknown_words(text.split("\n"), tokenizer)
     share = unknown.total() / max(1, words)
@@ -86,20 +88,21 @@ def report_losses(directory, tokenizer):
         examples = ", ".join(word for word, _ in unknown.most_common(5))
         say(
             f"  warning: {share:.1%} of the held-out words become [UNK] ({examples}): learn a larger vocabulary with "
-            "--vocabulary_size, from more text with --vocabulary_megabytes, or give one of this language with --vocab"
+            "--vocabulary_size, learn it from more text with --vocabulary_megabytes, or give a vocabulary of this "
+            "language with --vocab"
         )
     marks = set(google_characters.characters(google_characters.NONSPACING_MARKS))
     dropped = sum(character in marks for character in text) / max(1, len(text))
     if tokenizer.lowercase and dropped > MOST_DROPPED_MARKS:
         say(
             f"  warning: {dropped:.1%} of the held-out characters are dropped as accents, which lower-casing strips. "
-            "In scripts such as those of Hindi and Thai they are vowels: prepare_data.py --lowercase false keeps them"
+            "In scripts such as those of Hindi and Thai they are vowels: keep them with --lowercase false"
         )
     return share
 
 
 def count_unknown_words(sentences, tokenizer):
-    """(how many words they have, a Counter of those that become [UNK]); words are those that WordPiece cuts."""
+    """(number of words in the sentences, a Counter of those that become [UNK]); a word is what WordPiece splits."""
     words, unknown = 0, collections.Counter()
     for sentence, encoding in zip(sentences, tokenizer.encode_batch(sentences, add_special_tokens=False), strict=True):
         words += len(set(encoding.word_ids))

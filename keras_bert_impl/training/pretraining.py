@@ -3,12 +3,12 @@
     keras-bert pretrain --config quickstart/pretrain --data data --output runs/pretrain
     KERAS_BACKEND=jax keras-bert pretrain ...
 
-`--data` is what keras-bert prepare-data wrote. The output holds:
+`--data` is the directory that keras-bert prepare-data wrote. The output directory holds:
     run.json, plan.json               configuration and versions; steps, rounds and the measured time of a step
     encoder/                          the model as Hugging Face's BertForPreTraining, with its vocabulary
-    evaluation.json, curves.png       held-out figures beside two baselines
-    history.json, tensorboard/        losses and accuracies as they went
-    training_state/                   to go on after an interruption: give the same command again
+    evaluation.json, curves.png       figures on held-out text beside two baselines; learning curves
+    history.json, tensorboard/        losses and accuracies of every round
+    training_state/                   the saved states; to resume an interrupted run, give the same command again
 """
 
 import dataclasses
@@ -37,46 +37,52 @@ class PretrainConfig:
     """Pre-trains BERT on masked words and next sentences.
 
     Args:
-        data: directory that keras-bert prepare-data wrote; may be one that TensorFlow reads, gs://bucket/folder.
-        output: run directory; the same command goes on where an interrupted run stopped.
+        data: directory that keras-bert prepare-data wrote; also a remote one that TensorFlow can read, such as
+            gs://bucket/folder.
+        output: run directory; the same command resumes an interrupted run.
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large.
-        num_layers, hidden_size, num_heads, intermediate_size: replace the size's own.
-        masking_unit: token as in the paper, whole_word, or span; of data that is masked while it is read.
-        dropout_rate: on hidden states and attention; 0.1 in the paper, 0 where the data is not seen often.
-        sequence_length: of the rows to train on, of those prepared; default is the shorter.
+        num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
+        masking_unit: what is masked: token as in the paper, whole_word, or span; only for data that is masked while it
+            is read.
+        dropout_rate: dropout on hidden states and attention; 0.1 in the paper, 0 if training sees the data only a few
+            times.
+        sequence_length: length of the rows to train on, one of the prepared lengths; default is the shorter one.
         init: checkpoint directory to start from, such as the encoder of a run on shorter rows; default is random
             weights.
-        steps: batches to train on; default is as many as `max_minutes` have room for.
-        batch_size: rows of a batch.
-        learning_rate: peak, reached after the warm-up; then linear decay to 0.
-        warmup_share: part of the steps in which the learning rate rises; 1 % in the paper.
-        weight_decay: 0.01 in the paper; not on biases and layer norms.
-        beta_2: memory of AdamW's second moment; 0.999 in the paper, 0.98 for runs of some thousand steps.
-        optimizer: adamw as in the paper, or lamb for batches of thousands.
-        gradient_accumulation_steps: batches whose gradients are added up before the weights move.
-        ema_momentum: keep an exponential moving average of the weights, and save that; 0.999 for example.
-        gradient_checkpointing: compute each block a second time for its gradients rather than keep what it computed: a
-            third more work, for much larger batches in the same memory.
+        steps: number of batches to train on; default is as many as fit into `max_minutes`.
+        batch_size: number of rows in a batch.
+        learning_rate: peak learning rate, reached after the warm-up; then it decays linearly to 0.
+        warmup_share: share of the steps in which the learning rate rises; 1 % in the paper.
+        weight_decay: not applied to biases and layer norms; 0.01 in the paper.
+        beta_2: decay rate of AdamW's second moment; 0.999 in the paper, 0.98 for runs of a few thousand steps.
+        optimizer: adamw as in the paper, or lamb for batches of thousands of rows.
+        gradient_accumulation_steps: number of batches whose gradients are accumulated before the weights are updated.
+        ema_momentum: keep an exponential moving average of the weights with this momentum, for example 0.999, and save
+            the average.
+        gradient_checkpointing: compute each block a second time for its gradients instead of keeping its activations: a
+            third more work, but much larger batches in the same memory.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
-        jit_compile: XLA, or on torch its own compiler: on, off, or auto: JAX on, torch off, TensorFlow as measured.
-        steps_per_execution: steps that follow one another without this script: figures, SIGTERM and a loss that is no
-            number wait for the last of them. 20 or more where a step takes some milliseconds; 1 on torch.
-        steps_per_round: a line of progress, a validation and a saved state after so many steps; default is a
-            twentieth of all, at most 1,000.
-        validation_batches: batches of the validation split in each round, with rows of all its files.
-        streams: deal the files out to so many streams, of which a batch takes equal shares and each of several JAX
-            processes reads its own: for more than some 150 chips, where reading all of them is the bound. The batches
-            are the same for any number of processes that divides it.
-        max_minutes: train for so many minutes, or `steps` where they are less; default is no limit. How many steps they
-            have room for is measured at the start and again after each round, and the learning rate falls so that it is
-            0 when the time is up.
-        seed: of weights, order and masks.
-        distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine), multi_worker (of
-            the machines in TF_CONFIG) or tpu; on JAX data_parallel (all devices, of all processes) or model_parallel
-            (each weight matrix over some of them). batch_size is that of all together.
-        devices: use so many; without an accelerator, so many parts of the CPU, to try things out.
-        model_devices: for model_parallel, the devices that share one copy of the model.
-        tpu: for tpu, its name.
+        jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, off
+            for torch, and for TensorFlow whichever is measured to be faster.
+        steps_per_execution: steps that Keras runs in one call: figures, SIGTERM and a NaN or infinite loss are handled
+            after the last of them. 20 or more if a step takes only a few milliseconds; must be 1 on torch.
+        steps_per_round: steps in a round; after each round progress is printed, the model is validated and the state is
+            saved. Default is a twentieth of all steps, at most 1,000.
+        validation_batches: number of validation batches after each round, with rows from all files of the split.
+        streams: number of streams to divide the files into. A batch takes equally many rows from each stream, and each
+            of several JAX processes reads only its own streams: for more than about 150 chips, where reading all files
+            limits the speed. The batches are the same for any number of processes that divides the number of streams.
+        max_minutes: train for this many minutes, or for `steps` if that takes less time; default is no limit. How many
+            steps fit into the time is measured at the start and again after each round, and the learning rate falls so
+            that it is 0 when the time is up.
+        seed: random seed for initial weights, order of the rows and masks.
+        distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine), multi_worker
+            (the machines in TF_CONFIG) or tpu; on JAX data_parallel (all devices of all processes) or model_parallel
+            (each weight matrix is split over some of them). batch_size counts the rows of all devices together.
+        devices: number of devices to use; without an accelerator, the number of virtual devices to divide the CPU into,
+            for trying things out.
+        model_devices: for model_parallel, the number of devices that share one copy of the model.
+        tpu: for distribution tpu, the name of the TPU.
     """
 
     GROUPS: typing.ClassVar = {
@@ -129,7 +135,7 @@ class PretrainConfig:
 
 
 def run(config):
-    """Checks what it is given, then trains; returns the held-out figures."""
+    """Checks the configuration, then trains; returns the figures on held-out text."""
     with distribution.distributed(config):
         return run_here(config)
 
@@ -143,7 +149,7 @@ def run_here(config):
     data = PretrainingData(config)
     check_shares(config)
     if config.steps is None and config.max_minutes is None:
-        raise ValueError("How long? Give --steps, or --max-minutes for as many steps as they have room for.")
+        raise ValueError("The length of the run is missing: give --steps, --max-minutes, or both.")
     check_executions(config)
     open_run(directory, config)
     with data.naming_damage():
@@ -151,25 +157,32 @@ def run_here(config):
 
 
 def check_shares(config):
-    """Raises ValueError for what several devices or processes cannot do."""
+    """Raises ValueError for options that do not work with several devices or processes."""
     distribution.check_batch_size(config.batch_size)
     processes = distribution.num_processes()
     if processes > 1 and (config.steps is None or config.max_minutes is not None):
-        raise ValueError(f"{processes} processes must all do the same: give --steps, and no --max-minutes.")
+        raise ValueError(
+            f"All {processes} processes must train for the same number of steps: give --steps, and no --max-minutes."
+        )
 
 
 def check_executions(config):
-    """Raises ValueError for `steps_per_execution` where it cannot be."""
+    """Raises ValueError if `steps_per_execution` does not suit the backend or the number of steps."""
     if config.steps_per_execution < 1:
         raise ValueError(f"steps_per_execution {config.steps_per_execution} must be at least 1.")
     if config.steps_per_execution > 1 and keras.backend.backend() == "torch":
-        raise ValueError("steps_per_execution is 1 on torch, where Keras has no other.")
+        raise ValueError(
+            f"steps_per_execution {config.steps_per_execution} must be 1 on torch, where Keras supports no other value."
+        )
     if config.steps is not None and config.steps < config.steps_per_execution:
-        raise ValueError(f"{config.steps} steps are less than one execution of {config.steps_per_execution}.")
+        raise ValueError(
+            f"steps {config.steps} must be at least steps_per_execution {config.steps_per_execution}: give more steps, "
+            "or a smaller --steps_per_execution."
+        )
 
 
 def train(config, data, directory):
-    """Plans, trains, evaluates and saves; returns the held-out figures."""
+    """Plans, trains, evaluates and saves; returns the figures on held-out text."""
     plan = make_plan(config, data, directory)
     keras.utils.set_random_seed(config.seed)
     schedule = schedule_of(config, plan["steps"])
@@ -190,8 +203,8 @@ def train(config, data, directory):
 
 
 def fit(model, data, rounds, directory):
-    """Trains from the step of `rounds` to their end. Rounds of equal size that follow one another are one `fit`, for
-    which the data is opened once."""
+    """Trains from the step that `rounds` has reached to the last one. Consecutive rounds of equal size share one call
+    of `fit`, so that the data is opened only once for them."""
     callbacks, validation = [rounds], data.validation()
     if distribution.is_chief():
         callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
@@ -202,18 +215,19 @@ def fit(model, data, rounds, directory):
             data.for_fit("train", start_step=rounds.step, repeat=True),
             steps_per_epoch=steps,
             initial_epoch=len(rounds.history),
-            # `rounds` ends it when the next round is of another size.
+            # `rounds` stops this `fit` when the next round has another size.
             epochs=len(rounds.history) + (rounds.total_steps - rounds.step) // steps,
             validation_data=validation,
             verbose=verbosity(),
-            shuffle=False,  # the data set has shuffled
+            shuffle=False,  # the dataset is already shuffled
             callbacks=callbacks,
         )
 
 
 def make_plan(config, data, directory):
-    """Compiled or not, how many steps, in rounds of how many, and how many minutes of training: made once a run, kept
-    in plan.json. Where the time is limited, `Rounds` goes on planning."""
+    """The plan of a run: whether steps are compiled, how many steps there are, in all and in a round, and how many
+    minutes training may take. The plan is made once for each run and kept in plan.json; with limited time, `Rounds`
+    revises it."""
     path = directory / "plan.json"
     if path.is_file():
         return json.loads(path.read_text())
@@ -230,16 +244,19 @@ def make_plan(config, data, directory):
         minutes -= (time.monotonic() - start) / 60
         # A twentieth of the time for validation and saving.
         room = max(config.steps_per_execution, int(0.95 * minutes * 60 / measured[jit_compile]))
-        say(f"  {config.max_minutes:g} minutes have room for {room:,} steps")
+        say(f"  {config.max_minutes:g} minutes are enough for {room:,} steps")
         steps = room if steps is None else min(steps, room)
     steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
     together = config.steps_per_execution
     if steps % together:
-        say(f"  {steps:,} steps are {steps // together:,} executions of {together}: {steps - steps % together:,} steps")
+        say(
+            f"  {steps:,} steps are rounded down to {steps - steps % together:,}: {steps // together:,} executions of "
+            f"{together} steps"
+        )
     plan = {
         "jit_compile": jit_compile,
         "seconds_per_step": measured.get(jit_compile),
-        "steps_per_round": -(-steps_per_round // together) * together,  # of few the more
+        "steps_per_round": -(-steps_per_round // together) * together,  # rounded up
         "steps": steps - steps % together,
         "minutes": minutes,
     }
@@ -248,10 +265,10 @@ def make_plan(config, data, directory):
 
 
 def jit_choices(jit_compile):
-    """What to try for `jit_compile`; with "auto", TensorFlow is worth trying both ways.
+    """The values of `jit_compile` to choose from; with "auto", both are worth measuring on TensorFlow.
 
-    On two cores XLA made steps of a small model twice as fast and those of a larger one slower. Keras' own "auto"
-    leaves it off without a GPU.
+    On two cores XLA made the steps of a small model twice as fast and those of a larger one slower. Keras' own "auto"
+    does not use XLA without a GPU.
     """
     if jit_compile != "auto":
         return [jit_compile == "on"]
@@ -261,17 +278,18 @@ def jit_choices(jit_compile):
 
 
 def measure_step(config, data, jit_compile, steps=40):
-    """Mean seconds of a training step within `fit`, of a model that is thrown away."""
+    """Mean seconds of a training step within `fit`, measured with a model that is discarded afterwards."""
     config = dataclasses.replace(config, steps_per_execution=1)
     model = build(config, data, jit_compile, schedule_of(config, 1000))
     clock = StepClock()
     model.fit(data.for_fit("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
-    # The first ones compile. Until the end, where all results are there: JAX goes on before a step is computed.
+    # The first steps compile. Measured up to the end of training, when all results are computed: JAX starts the next
+    # step before the one before is finished.
     return (clock.end - clock.times[4]) / (steps - 5)
 
 
 class StepClock(keras.callbacks.Callback):
-    """Notes when each step and when the whole ended."""
+    """Records when each step and when training ended."""
 
     def __init__(self):
         super().__init__()
@@ -285,13 +303,13 @@ class StepClock(keras.callbacks.Callback):
 
 
 def schedule_of(config, steps):
-    """The learning rate of a run that is planned to have so many steps."""
+    """The learning rate schedule of a run that is planned to have this many steps."""
     kind = WarmupLinearDecay if config.max_minutes is None else MovableDecay
     return kind(config.learning_rate, int(config.warmup_share * steps), steps)
 
 
 def build(config, data, jit_compile, schedule):
-    """A new model, compiled to be trained with this learning rate."""
+    """A new model, compiled with this learning rate schedule."""
     encoder = build_encoder(
         model_config(config, data),
         packed=data.packed,
@@ -312,18 +330,18 @@ def build(config, data, jit_compile, schedule):
 
 
 def model_config(config, data):
-    """The configuration of the encoder asked for: a size with changes, or that of the checkpoint to start from."""
+    """The configuration of the encoder: that of `size` with the changes asked for, or that of the checkpoint `init`."""
     dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
     shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
     shape = {name: value for name, value in shape.items() if value is not None}
     if config.init is None:
         return BertConfig.from_name(config.size, vocabulary_size=data.tokenizer.vocabulary_size, **dropout, **shape)
     if shape:
-        raise ValueError(f"The checkpoint {config.init} has its own sizes: leave out {', '.join(shape)}.")
+        raise ValueError(f"The checkpoint {config.init} determines the model's sizes: leave out {', '.join(shape)}.")
     checkpoint = checkpoints.open_checkpoint(config.init)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
-            f"{config.init} has another vocabulary than {data.directory}: prepare the data with --vocab "
+            f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
             f"{config.init}/vocab.txt."
         )
     return dataclasses.replace(checkpoint.config, **dropout)

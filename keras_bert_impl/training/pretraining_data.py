@@ -1,4 +1,5 @@
-"""The data of a pre-training run, as keras-bert prepare-data wrote it, here or where TensorFlow reads: gs://bucket."""
+"""The data of a pre-training run, as keras-bert prepare-data wrote it: a local directory, or a remote one that
+TensorFlow can read, such as gs://bucket/folder."""
 
 import contextlib
 import tempfile
@@ -15,7 +16,7 @@ TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
 
 
 class PretrainingData:
-    """The prepared data of a run: its tokenizer, its row length, its batches."""
+    """The prepared data of a run: tokenizer, row length and batches."""
 
     def __init__(self, config):
         self.directory = str(config.data).rstrip("/")
@@ -23,11 +24,11 @@ class PretrainingData:
             summary = read_json(self.directory, "summary.json")
         except tf.errors.NotFoundError:
             raise ValueError(
-                f"{self.directory} holds no prepared data: run keras-bert prepare-data --output first."
+                f"{self.directory} holds no prepared data: run keras-bert prepare-data --output {self.directory} first."
             ) from None
         prepared = read_json(self.directory, "run.json")["configuration"]
         shards, files = read_manifest(self.directory)
-        # In full: rows with ids of another vocabulary train to nothing.
+        # Thoroughly: with another vocabulary the ids in the rows would be meaningless.
         self._refuse_damaged([file for file in files if file["path"] in TOKENIZER_FILES], thorough=True)
         self.tokenizer = self._read_tokenizer()
         lengths = summary["sequence_lengths"]
@@ -68,13 +69,13 @@ class PretrainingData:
         if damaged:
             names = ", ".join(f"{self.directory}/{file['path']}" for file in damaged)
             raise ValueError(
-                f"{names} {'is' if len(damaged) == 1 else 'are'} missing or damaged: remove what is there of it, and "
-                "give the command of keras-bert prepare-data again."
+                f"{names} {'is' if len(damaged) == 1 else 'are'} missing or damaged: remove damaged files, and run the "
+                "same keras-bert prepare-data command again."
             )
 
     @contextlib.contextmanager
     def naming_damage(self):
-        """Turns the error of a damaged record, which does not say where it was, into one that names the file."""
+        """Replaces TensorFlow's error for a damaged record, which does not name the file, by one that does."""
         try:
             yield
         except Exception as error:
@@ -83,12 +84,13 @@ class PretrainingData:
             raise
 
     def for_fit(self, split, **options):
-        """`batches` for `fit` and `evaluate`: on several devices whole ones, of which each process has a part."""
+        """`batches` for `fit` and `evaluate`: with several devices only full batches, of which each process reads its
+        part."""
         is_shared, part = distribution.is_shared(), distribution.part_of_batch()
         return distribution.shared(self.batches(split, whole_batches=is_shared, part=part, **options))
 
     def batches(self, split, start_step=0, repeat=False, whole_batches=False, part=(0, 1), most_rows=None):
-        """A tf.data.Dataset of (inputs, labels), see `read_training_data`."""
+        """A tf.data.Dataset of (inputs, labels); see `read_training_data`."""
         shards = self._shards_of(split)
         return read_training_data(
             [f"{self.directory}/{shard['path']}" for shard in shards],
@@ -110,7 +112,7 @@ class PretrainingData:
         )
 
     def validation(self):
-        """`for_fit`: `validation_batches` with rows of all validation files."""
+        """The validation batches of a round: `validation_batches`, with rows from all validation files."""
         return self.for_fit("validation", most_rows=self.validation_batches * self.batch_size)
 
     def batch_at(self, step):
@@ -118,7 +120,7 @@ class PretrainingData:
         return next(self.batches("train", start_step=step, repeat=True).take(1).as_numpy_iterator())
 
     def unmasked_rows(self, split, most_rows=None):
-        """The `token_ids` of a split as they were before masking, (batch, length) at a time."""
+        """Yields the `token_ids` of a split as they were before masking, one (batch, length) array at a time."""
         for inputs, labels in self.batches(split, most_rows=most_rows).as_numpy_iterator():
             token_ids = inputs["token_ids"].copy()
             row, column = np.nonzero(labels["mask_weights"])

@@ -1,4 +1,4 @@
-"""What a pre-trained model knows, on held-out text: figures beside two baselines, and curves."""
+"""Evaluates a pre-trained model on held-out text: figures beside two baselines, and learning curves."""
 
 import functools
 import math
@@ -15,8 +15,8 @@ from keras_bert_impl.json_files import write_json
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-# For the baselines, of the training split: with more of them the share of words right hardly grows, and the memory for
-# the pairs counted stays near 300 MB.
+# Tokens of the training split that the baselines count. With more tokens their accuracy hardly grows; with this number
+# the memory for the counted pairs stays near 300 MB.
 BASELINE_TOKENS = 10_000_000
 COUNTED_AT_ONCE = 1_000_000
 
@@ -30,7 +30,10 @@ def write(model, data, history, directory):
         return found
     left_out = data.num_examples["test"] - rows
     if left_out > 0:
-        say(f"  {left_out:,} of {data.num_examples['test']:,} test rows left out: they fill no batch for all devices")
+        say(
+            f"  {left_out:,} of {data.num_examples['test']:,} test rows are left out: they do not fill a batch for all "
+            "devices"
+        )
     report = {
         "masked_lm_accuracy": found["masked_lm_accuracy"],
         "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),
@@ -55,8 +58,8 @@ def write(model, data, history, directory):
 
 
 class MoreOnTensorBoard(keras.callbacks.Callback):
-    """After each round, TensorBoard gets the figures of `Rounds`, and some rows of the validation split with what the
-    model puts for the masks. On the line that is printed they would be too many.
+    """After each round, writes the figures of `Rounds` and some validation rows with the model's guesses for the masks
+    to TensorBoard. They would be too much for the printed line.
     """
 
     def __init__(self, data, rounds, directory, rows=4):
@@ -71,7 +74,7 @@ class MoreOnTensorBoard(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         with self.writer.as_default():
-            if distribution.num_processes() == 1:  # of several all would have to take part
+            if distribution.num_processes() == 1:  # with several, all would have to take part in the prediction
                 tf.summary.text("masked words", self.filled_masks(), step=epoch)
             for name, value in self.rounds.figures.items():
                 tf.summary.scalar(f"epoch_{name}", value, step=epoch)
@@ -98,13 +101,13 @@ def filled_rows(tokenizer, inputs, labels, guesses, rows):
 
 
 def baselines(data):
-    """Accuracy and perplexity of predicting a masked word without a network, counted on rows of all files of the
-    training split, BASELINE_TOKENS at most.
+    """Accuracy and perplexity of predicting a masked word without a network, from counts over at most BASELINE_TOKENS
+    tokens of the training split, with rows from all its files.
 
-    The unigram baseline always says the training split's most frequent token. The bigram baseline says the token
-    that most often followed the left neighbour as the model sees it ([MASK] where that is masked, too); where the
-    neighbour was never seen it falls back to the unigram. Probabilities are smoothed: add-one for the unigram, and
-    for the bigram (count + 10 * unigram) / (total + 10).
+    The unigram baseline always predicts the most frequent token of the training split. The bigram baseline predicts
+    the token that most often followed the left neighbour as the model sees it ([MASK] if the neighbour is masked,
+    too); for a neighbour that was never seen it falls back to the unigram. Probabilities are smoothed: add-one for the
+    unigram, and (count + 10 * unigram) / (total + 10) for the bigram.
     """
     size, mask_id = data.tokenizer.vocabulary_size, data.tokenizer.mask_id
     pairs, counts = training_bigrams(data)
@@ -140,8 +143,8 @@ def baselines(data):
 
 
 def training_bigrams(data):
-    """Neighbours in the training split, unmasked, special tokens on the left only: (pairs, counts), where a pair is
-    left * vocabulary_size + right, each once and in order."""
+    """Counts the pairs of neighbouring tokens in the unmasked training split: (pairs, counts), where a pair is
+    left * vocabulary_size + right. Pairs are distinct and sorted; special tokens occur only on the left."""
     tokenizer, most_rows = data.tokenizer, -(-BASELINE_TOKENS // data.sequence_length)
     pairs, counts, waiting = np.zeros(0, np.int64), np.zeros(0, np.int64), []
     for rows in data.unmasked_rows("train", most_rows):
@@ -154,14 +157,14 @@ def training_bigrams(data):
 
 
 def counted(pairs, counts, more):
-    """(pairs, counts) with the pairs of `more`, a list of arrays, added."""
+    """(pairs, counts) after adding the pairs in `more`, a list of arrays."""
     found, times = np.unique(np.concatenate([pairs[:0], *more]), return_counts=True)
     everything, places = np.unique(np.concatenate([pairs, found]), return_inverse=True)
     return everything, np.bincount(places, np.concatenate([counts, times]), len(everything)).astype(np.int64)
 
 
 def draw_curves(history, report, path):
-    """Losses and accuracies over the steps, training and validation, with the baselines as lines."""
+    """Draws losses and accuracies over the steps, for training and validation, with the baselines as lines."""
     steps = [row["step"] for row in history]
     panels = (
         ("masked_lm_loss", "Masked-LM loss (nats per token)", None),

@@ -13,23 +13,23 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_impl.training.flops import matrix_product_ceiling, training_flops
 from keras_bert_impl.training.training_state import TrainingState, reseed, restore
 
-# A round of a run whose time is limited ends early where it has taken this share of the time that was left.
+# With limited time, a round ends early once it has taken this share of the time that was left when it began.
 MOST_OF_TIME_LEFT = 0.75
 
 
 class Rounds(keras.callbacks.Callback):
-    """After each round of steps: records the figures and saves the state. Stops when the process is asked to end, or
-    when the loss is no number.
+    """After each round of steps, records the figures and saves the state. Stops when the process is asked to end, or
+    when the loss is NaN or infinite.
 
-    Where the time is limited, every round ends with a new plan: how many steps, as fast as those of this round, the
-    time left has room for. The learning rate then falls to 0 by the last of them.
+    With limited time, every round ends with a new plan: how many steps fit into the time that is left, at the speed of
+    this round. The learning rate then falls to 0 by the last of them.
 
     Args:
-        directory: of the run.
+        directory: the run directory.
         config: a PretrainConfig.
-        plan: what `make_plan` gives.
+        plan: as `make_plan` returns it.
         data: the PretrainingData.
-        schedule: of the learning rate; a MovableDecay where the time is limited.
+        schedule: the learning rate schedule; a MovableDecay if the time is limited.
     """
 
     def __init__(self, directory, config, plan, data, schedule):
@@ -45,7 +45,7 @@ class Rounds(keras.callbacks.Callback):
         self.validation_start, self.is_validated = 0.0, False
 
     def restore(self, model):
-        """Puts the last saved state into the model; whether there was one."""
+        """Restores the last saved state into the model; returns whether there was one."""
         found = self.state.read_last()
         if found is None:
             return False
@@ -53,19 +53,19 @@ class Rounds(keras.callbacks.Callback):
         restore(model, arrays)
         if self.history:
             self.earlier_minutes, self.total_steps = self.history[-1]["minutes"], self.history[-1]["planned_steps"]
-        say(f"  going on after step {self.step:,}")
+        say(f"  resuming after step {self.step:,}")
         return True
 
     def minutes(self):
-        """Of training so far; those of rounds that were broken off do not count."""
+        """Minutes of training so far; those of rounds that an earlier process did not finish do not count."""
         return self.earlier_minutes + (time.monotonic() - self.start) / 60
 
     def steps_to_go(self):
-        """How many steps are left of the round: as its beginning and the plan made then have it, whatever has come
-        between."""
+        """How many steps of the current round are left. The size of a round depends only on the step at which it began
+        and the plan made then, even if it was interrupted."""
         begun = self.history[-1]["step"] if self.history else 0
         left, size, together = self.total_steps - begun, self.plan["steps_per_round"], self.config.steps_per_execution
-        # The last rounds of a limited time are shorter and shorter: what is too slow in the last one cannot be made up.
+        # With limited time, the last rounds get shorter and shorter: a delay in the last one cannot be made up for.
         if self.plan["minutes"] is not None and left > max(together, size // 4):
             left = -(-left // (2 * together)) * together
         return begun + min(size, left) - self.step
@@ -75,7 +75,7 @@ class Rounds(keras.callbacks.Callback):
         self.end_signal.listen()
 
     def on_train_batch_begin(self, batch, logs=None):
-        # Of a round the first: not earlier, for torch's data loader draws as well, when `fit` starts.
+        # At the first step of a round and not earlier: torch's data loader draws random numbers, too, as `fit` starts.
         if batch == 0:
             self.round_begun = self.step
             reseed(self.config.seed, self.step)
@@ -94,7 +94,7 @@ class Rounds(keras.callbacks.Callback):
             self.model.stop_training = True
         if self.end_signal.after_execution():
             self.state.save(self.model, self.step, self.history)
-            say(f"\n  Asked to end: step {self.step:,} is saved, the same command goes on from it.")
+            say(f"\n  Asked to end: step {self.step:,} is saved; the same command resumes from it.")
             sys.exit(128 + signal.SIGTERM)
 
     def _diverged(self, earlier, logs):
@@ -105,12 +105,12 @@ class Rounds(keras.callbacks.Callback):
             np.savez(path, **rows[0], **rows[1])
         where = f"step {self.step:,}" if self.step == earlier + 1 else f"steps {earlier + 1:,} to {self.step:,}"
         raise ValueError(
-            f"The loss of {where} is {logs['loss']}. {path} holds the rows; the last good state stays in "
-            f"{self.state.directory}. A lower learning rate, or a longer warm-up, is the usual remedy."
+            f"The loss of {where} is {logs['loss']}. {path} holds the rows of the batch; the last saved state is in "
+            f"{self.state.directory}. The usual remedy is a lower learning rate or a longer warm-up."
         )
 
     def _takes_too_long(self):
-        """Whether the round has to end here, for the next ones to have time for the rate to fall."""
+        """Whether the round has to end now, so that the next ones have time for the learning rate to fall."""
         if self.plan["minutes"] is None or self.round_ends_all:
             return False
         left = self.plan["minutes"] - self.minutes_at_round
@@ -139,30 +139,30 @@ class Rounds(keras.callbacks.Callback):
         write_json(self.directory / "history.json", self.history)
         self.seconds_to_save = time.monotonic() - start
         if self.steps_to_go() != self.step - self.round_begun:
-            self.model.stop_training = True  # the next round needs a `fit` of its own
+            self.model.stop_training = True  # the next round has another size and needs its own `fit`
 
     def _plan_anew(self):
-        """Moves the end to the step that the time left has room for."""
-        besides = time.monotonic() - self.validation_start + self.seconds_to_save  # once a round
+        """Moves the end of training to the last step that fits into the time left."""
+        besides = time.monotonic() - self.validation_start + self.seconds_to_save  # needed once in each round
         seconds = self.seconds_per_step() + besides / self.plan["steps_per_round"]
         together, most = self.config.steps_per_execution, self.config.steps
         left = (self.plan["minutes"] - self.minutes()) * 60
-        # Before the last round there are some shorter ones, which makes about two more.
+        # Some shorter rounds come before the last one, which makes about two more rounds.
         room = max((left - 2 * besides) / seconds, min(left / seconds, self.plan["steps_per_round"] / 4))
         total = self.step + max(1, int(room / together)) * together
         total = total if most is None else min(total, most - most % together)
         if abs(total - self.total_steps) > 0.1 * (self.total_steps - self.step):
             room = total - self.step
-            say(f"\n  Steps take {seconds * 1000:.0f} ms now: the time left has room for {room:,} of them.")
+            say(f"\n  Steps take {seconds * 1000:.0f} ms now: the time left is enough for {room:,} of them.")
         self.total_steps = total
         self.schedule.move_end(self.step, total)
 
     def seconds_per_step(self):
-        """Of the round, without compilation."""
+        """Mean seconds of a step in this round, without compilation."""
         return (self.last_step_end - self.round_start) / max(1, self.step - self.first_step)
 
     def speed(self):
-        """Of the round's training steps: tokens a second, and the arithmetic as a share of what the machine can do."""
+        """The speed of the round's steps: tokens a second, and arithmetic as a share of what the machine can do."""
         seconds = self.seconds_per_step()
         if self.ceiling is None:
             one = matrix_product_ceiling(self.model.encoder.dtype_policy.compute_dtype)

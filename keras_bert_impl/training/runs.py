@@ -1,4 +1,4 @@
-"""Runs from the command line: typed options, YAML recipes, run directories that say what made them."""
+"""Runs from the command line: typed options, YAML recipes, run directories that record how they were made."""
 
 import dataclasses
 import importlib.metadata
@@ -14,24 +14,24 @@ import jsonargparse
 from keras_bert_impl.distribution import Distribution, is_chief
 from keras_bert_impl.json_files import write_json
 
-# Of a configuration what a run does not depend on: the devices may be others when it goes on.
+# Options that may change on resume: the result of a run does not depend on the devices.
 DEVICES = {field.name for field in dataclasses.fields(Distribution)}
 RECIPES = pathlib.Path(__file__).parent / "recipes"
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
 
 def parse(config_class, arguments=None, program=None, positional=()):
-    """Reads a dataclass from the command line; `--config recipe.yaml` first, later options win.
+    """Reads a dataclass from the command line; options that follow `--config recipe.yaml` override the recipe.
 
-    A recipe is a file, or the name of one that comes with the package: bert_base/phase_128. Unknown keys and wrong
-    types end the program with the reason; `--batch-size` and `--batch_size` are the same, and `--overwrite` is short
-    for `--overwrite true`.
+    A recipe is a file, or the name of one that comes with the package, such as bert_base/phase_128. Unknown keys and
+    wrong types end the program with an error message; `--batch-size` and `--batch_size` are the same, and
+    `--overwrite` is short for `--overwrite true`.
 
     Args:
-        config_class: a dataclass. What `GROUPS` of it maps titles to are options that `--help` shows together.
+        config_class: a dataclass. Its `GROUPS`, if it has any, maps titles to the options that `--help` lists together.
         arguments: words of the command line; default is those of this process.
-        program: its name, for messages.
-        positional: names of options whose values may stand first, as plain words.
+        program: name of the program, for messages.
+        positional: names of options whose values may be given first, as plain words.
     """
     arguments = named(sys.argv[1:] if arguments is None else arguments, positional)
     arguments = [_underscores(argument) for argument in arguments]
@@ -49,7 +49,7 @@ def parse(config_class, arguments=None, program=None, positional=()):
 
 
 def parser_of(config_class, program=None, positional=()):
-    """The parser of a dataclass's fields, with its options in the groups that the class names."""
+    """The parser for the fields of a dataclass, with the options in the groups that the class defines."""
     required = [field.name for field in dataclasses.fields(config_class) if field.default is field.default_factory]
     usage = " ".join(
         ["%(prog)s", *(name.upper() if name in positional else f"--{name} {name.upper()}" for name in required)]
@@ -59,7 +59,7 @@ def parser_of(config_class, program=None, positional=()):
         usage=f"{usage} [options]",
         description=(config_class.__doc__ or "").split("\n")[0],
     )
-    parser.add_argument("--config", action="config", help="a YAML recipe with any of the options below, or its name")
+    parser.add_argument("--config", action="config", help="a YAML file with any options below, or a recipe's name")
     parser.add_class_arguments(config_class)
     everything = parser._action_groups[-1]
     everything.title, everything.description = "what to work on", None
@@ -72,16 +72,16 @@ def parser_of(config_class, program=None, positional=()):
 
 
 def named(arguments, positional):
-    """The plain words at the beginning as the options `positional`."""
+    """The arguments, with plain words at the beginning turned into the options `positional`."""
     plain = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))[: len(positional)]
     options = [f"--{name}={argument}" for name, argument in zip(positional, plain, strict=False)]
     return options + list(arguments[len(plain) :])
 
 
 def recipe_path(name):
-    """The file of a recipe: a path, or a name such as bert_base/phase_128 of those that come with the package.
+    """The file of a recipe, which is given by its path, or by a name such as bert_base/phase_128 within the package.
 
-    Raises: ValueError for neither, with the names there are.
+    Raises: ValueError if there is neither such a file nor such a recipe; the message lists the package's recipes.
     """
     for path in (pathlib.Path(name), RECIPES / name, RECIPES / f"{name}.yaml"):
         if path.is_file():
@@ -96,23 +96,23 @@ def _underscores(argument):
 
 
 def main(config_class, run, arguments=None, program=None, positional=()):
-    """The body of a command: parse, run, and one clear line instead of a traceback for what the user can mend."""
-    # The place in our code that warns says nothing to the user of a command.
+    """The body of a command: parses and runs it; errors that the user can fix give one line instead of a traceback."""
+    # To the user of a command, the line of our code that raised a warning means nothing.
     warnings.formatwarning = lambda message, *place, **rest: f"  note: {message}\n"
     try:
         run(parse(config_class, arguments, program, positional))
     except (ValueError, OSError, ImportError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        print("interrupted; a run that saves checkpoints resumes with the same command.", file=sys.stderr)
         sys.exit(130)
 
 
 def check_run(directory, config):
     """The run directory as a pathlib.Path, if it is new, empty, or holds a run of this configuration. Writes nothing.
 
-    An option that the run was made without, because an earlier version did not have it, counts as its default. Two
-    spellings of one path, like data and ./data, count as equal. The option `output` is the directory itself.
+    An option that is missing from the run's record, because an earlier version did not have it, counts as its default.
+    Two spellings of one path, like data and ./data, count as equal. The option `output` is not compared.
 
     Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
         files.
@@ -120,13 +120,13 @@ def check_run(directory, config):
     directory = pathlib.Path(directory)
     path = directory / "run.json"
     if not is_chief():
-        return directory  # the chief looks, and writes
+        return directory  # only the chief checks and writes
     if path.is_file():
         different = _differences(json.loads(path.read_text())["configuration"], config)
         if different:
             raise ValueError(
                 f"{directory} holds a run of another configuration ({'; '.join(different)}): "
-                "name another output, remove it, or give the same options to go on with it."
+                "name another output, remove the directory, or give the same options to resume the run."
             )
     elif directory.is_dir() and any(directory.iterdir()):
         raise ValueError(f"{directory} is not empty and holds no run.json: name another output directory.")
@@ -143,14 +143,14 @@ def _differences(found, config):
         if key not in wanted:
             different.append(f"{key} {there[key]!r} there, no such option in this version")
         elif key not in there:
-            different.append(f"{key} is not there, {wanted[key]!r} here")
+            different.append(f"{key} missing there, {wanted[key]!r} here")
         elif not _are_same(there[key], wanted[key]):
             different.append(f"{key} {there[key]!r} there, {wanted[key]!r} here")
     return different
 
 
 def _defaults(config):
-    """The default of each option that has one and that a run depends on."""
+    """The defaults of the options that have one and on which the result of a run depends."""
     defaults = {}
     for field in dataclasses.fields(config):
         if field.name in DEVICES:
@@ -170,9 +170,9 @@ def _are_same(one, other):
 
 
 def open_run(directory, config):
-    """`check_run`, then makes the directory with `run.json`: configuration and versions.
+    """Calls `check_run`, then creates the directory with `run.json`, which holds configuration and versions.
 
-    To be called when the inputs are known to be good, so that a run that cannot start leaves nothing behind.
+    Call it after the inputs are checked, so that a run that cannot start leaves nothing behind.
     """
     directory = check_run(directory, config)
     if is_chief() and not (directory / "run.json").is_file():

@@ -1,8 +1,8 @@
-"""The state of a training, kept so that it goes on bit for bit where it stopped.
+"""The state of a training run, saved so that the run resumes bit for bit where it stopped.
 
-State is the model's weights and random generators, the optimizer's variables, and what the caller adds. A file is
-written under another name, flushed to the disk, and renamed; so whatever happens, files with a final name are whole,
-and one that a disk damaged later is found by its checksums when it is read.
+The state consists of the model's weights and random generators, the optimizer's variables, and what the caller adds. A
+file is written under a temporary name, flushed to the disk, and then renamed: files with a final name are always
+complete, and a file that the disk damages later is detected by its checksums when it is read.
 """
 
 import json
@@ -16,30 +16,30 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 
-KEPT = 2  # files: the last, and the one before in case the last is damaged
+KEPT = 2  # files: the last one, and the one before it in case the last one is damaged
 
 
 class TrainingState:
-    """States of one training in a directory, `step-NNNNNNNN.npz`.
+    """The saved states of one training run: files `step-NNNNNNNN.npz` in a directory.
 
     Args:
-        directory: made when the first is saved.
+        directory: created when the first state is saved.
     """
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
 
     def save(self, model, step, notes=None, arrays=None):
-        """Writes the state after `step` steps, and removes all but the last two. Of several processes all call it, and
-        one writes.
+        """Writes the state after `step` steps, and removes all but the last two. With several processes, all of them
+        must call this method; only one of them writes.
 
         Args:
-            model: compiled, its optimizer built.
-            step: how far training is.
-            notes: JSON to keep with it.
-            arrays: dict of further arrays.
+            model: a compiled model whose optimizer is built.
+            step: number of steps trained so far.
+            notes: a JSON value to save with the state.
+            arrays: dict of further arrays to save.
 
-        Raises: OSError if the disk is full; the states before are untouched then.
+        Raises: OSError if the disk is full; the earlier states are not touched in that case.
         """
         content = {f"more/{name}": array for name, array in (arrays or {}).items()}
         for kind, variables in variables_of(model).items():
@@ -58,42 +58,48 @@ class TrainingState:
             old.unlink()
 
     def paths(self):
-        """The files there are, oldest first."""
+        """The files that exist, oldest first."""
         return sorted(self.directory.glob("step-*.npz"))
 
     def read_last(self):
-        """(step, arrays, notes) of the last whole file; None without any. A damaged one is named and passed over."""
+        """(step, arrays, notes) of the last intact file; None without any. Damaged files are reported and removed."""
         for path in reversed(self.paths()):
             try:
                 with np.load(path) as file:
                     arrays = {name: file[name] for name in file.files}  # reading compares the checksums
                 return int(path.stem.removeprefix("step-")), arrays, json.loads(str(arrays.pop("notes")))
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-                say(f"  {path} is damaged ({error}): going on from the state before it")
+                say(f"  {path} is damaged ({error}): resuming from the state before it")
                 path.unlink()
         return None
 
 
 def restore(model, arrays):
-    """Puts the arrays of `TrainingState.read_last` into a compiled model of the same shape; gives back the rest.
+    """Assigns the arrays of `TrainingState.read_last` to a compiled model of the same shape; returns the other arrays.
 
-    Raises: ValueError if the model or its optimizer has other variables.
+    Raises: ValueError if the variables of the model or its optimizer do not match the arrays.
     """
     model.optimizer.build(model.trainable_variables)
     for kind, variables in variables_of(model).items():
         found = [name for name in arrays if name.startswith(f"{kind}/")]
         if len(found) != len(variables):
-            raise ValueError(f"The saved state has {len(found)} variables of the {kind}, this one {len(variables)}.")
+            raise ValueError(
+                f"The saved state has {len(found)} variables of the {kind}, this run has {len(variables)}: resume with "
+                "the same configuration and the same versions, or name another output."
+            )
         for place, variable in enumerate(variables):
             array = arrays[f"{kind}/{place}"]
             if tuple(array.shape) != tuple(variable.shape):
-                raise ValueError(f"The saved {variable.path} has shape {array.shape}, this one {variable.shape}.")
+                raise ValueError(
+                    f"The saved {variable.path} has shape {array.shape}, this run's has {variable.shape}: resume with "
+                    "the same configuration, or name another output."
+                )
             variable.assign(array)
     return {name.removeprefix("more/"): array for name, array in arrays.items() if name.startswith("more/")}
 
 
 def variables_of(model):
-    """The variables that decide how training goes on: weights and states of random generators, and the optimizer's."""
+    """The variables that decide how training continues: weights, states of random generators, and the optimizer's."""
     metrics = {id(variable) for variable in model.metrics_variables}
     return {
         "model": [variable for variable in model.variables if id(variable) not in metrics],
@@ -102,11 +108,12 @@ def variables_of(model):
 
 
 def as_storable(array):
-    """NumPy's files have no bfloat16: as float32, which holds each of its values."""
+    """Converts bfloat16, which NumPy's files cannot hold, to float32, which represents all its values exactly."""
     array = np.asarray(array)
     return array.astype("float32") if array.dtype.name == "bfloat16" else array
 
 
 def reseed(seed, step):
-    """Starts the random generators that no variable holds, torch's own, where a run that goes on at `step` does."""
+    """Seeds the random generators that no variable holds, like torch's own, so that they depend only on seed and step:
+    a run that is resumed at `step` then draws the same numbers."""
     keras.utils.set_random_seed((seed * 1_000_003 + step) % 2**32)

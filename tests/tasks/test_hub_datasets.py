@@ -124,7 +124,7 @@ def test_tags_of_the_column_asked_for_become_labels(tmp_path):
     assert (tmp_path / "train.txt").read_text() == "a\tO\ncat\tB-X\n\n" * 2
     write_files(datasets.DatasetDict({"train": rows, "validation": rows}), tmp_path, "pos_tags")
     assert (tmp_path / "dev.txt").read_text() == "a\tDT\ncat\tNN\n\n" * 2
-    with pytest.raises(ValueError, match="no column 'pos': the data set has tokens, ner_tags, pos_tags"):
+    with pytest.raises(ValueError, match="no column 'pos': the dataset has tokens, ner_tags, pos_tags"):
         write_files(datasets.DatasetDict({"train": rows}), tmp_path, "pos")
 
 

@@ -106,7 +106,7 @@ def test_an_answer_that_does_not_stand_there_is_malformed(tmp_path):
     (tmp_path / "train.json").write_text(json.dumps(content))
     bad_rows = BadRows("skip")
     assert [q.id for q in read_questions(tmp_path / "train.json", bad_rows, training=True).questions] == ["good"]
-    assert "question bad: answer 'cat' is not at character 5, there stands: 'at'" in bad_rows.messages[0]
+    assert "question bad: answer 'cat' is not at character 5; found there: 'at'" in bad_rows.messages[0]
     assert len(read_questions(tmp_path / "train.json", BadRows(), training=False)) == 2
 
 

@@ -180,7 +180,7 @@ def official_best_threshold(preds, scores, na_probs, qid_to_has_ans):
     ("dataset", "predictions", "complaint"),
     [
         ({"data": [{"paragraphs": [{}]}]}, {}, "not SQuAD's layout"),
-        ({"data": []}, {}, "^The data set holds no question"),
+        ({"data": []}, {}, "^The dataset holds no question"),
         (dataset_of({"q": ["cat"]}), {"q": None}, "question q is None"),
     ],
 )
@@ -190,5 +190,5 @@ def test_what_is_no_squad_file_is_refused(dataset, predictions, complaint):
 
 
 def test_null_odds_that_lack_a_question_are_refused():
-    with pytest.raises(ValueError, match="lack 2 predicted questions, q1 for one"):
+    with pytest.raises(ValueError, match="lack 2 predicted questions, for example q1"):
         evaluate(dataset_of({"q1": [], "q2": [], "q3": []}, {"q1"}), {"q1": "", "q2": ""}, {})

@@ -59,7 +59,7 @@ def test_an_optional_column_may_be_missing(tmp_path):
     ("content", "complaint"),
     [
         ("text\tlabel\na\t1\n", "line 1: no column 'sentence', found text, label"),
-        ("sentence\tlabel\na\t1\tx\n", "line 2: 3 columns, expected 2: 'a.*Mend it, or .*--bad_rows skip"),
+        ("sentence\tlabel\na\t1\tx\n", "line 2: 3 columns, expected 2: 'a.*Correct it, or .*--bad_rows skip"),
         ("sentence\tlabel\n", "has no lines: expected sentence, label"),
         ("", "no column"),
     ],

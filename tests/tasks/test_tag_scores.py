@@ -37,7 +37,7 @@ def test_parts_of_speech_that_are_all_wrong_score_zero():
     wanted, found = [["DT", "NN", "VB"]], [["XT", "XN", "XB"]]
     scores = word_scores(wanted, found)
     assert (scores["accuracy"], scores["macro_f1"], scores["words"]) == (0.0, 0.0, 3)
-    with pytest.raises(ValueError, match=r"label 'DT' has no prefix like B- or I-: take word_scores"):
+    with pytest.raises(ValueError, match=r"label 'DT' has no prefix like B- or I-: use word_scores"):
         entity_scores(wanted, found)
 
 

@@ -31,7 +31,7 @@ def test_an_empty_corpus(command, tmp_path):
 def test_a_corpus_of_one_document(command, tmp_path):
     (tmp_path / "one.txt").write_text("The cat sat.\nThe dog ran.\n")
     message = prepare(command, "--input", tmp_path / "one.txt", "--output", tmp_path / "data")
-    assert "1 documents" in message and "blank lines part documents" in message
+    assert "1 documents" in message and "blank lines separate documents" in message
     assert not (tmp_path / "data").exists()
 
 
@@ -90,9 +90,9 @@ def test_a_saved_model_that_exists(command, tmp_path, checkpoint):
     [
         ('{"text": "a cat"}', "train.jsonl line 2: no 'label', found text"),
         ('{"text": 3, "label": "x"}', "train.jsonl line 2: text is 3, expected a string"),
-        ("text,label", "train.jsonl line 2: not JSON"),
+        ("text,label", "train.jsonl line 2: not valid JSON"),
         ('["text"]', "train.jsonl line 2: '[\"text\"]' is not an object"),
-        ('{"text": "a", "text_pair": "b", "label": "x"}', "train.jsonl line 2: some lines have text_pair"),
+        ('{"text": "a", "text_pair": "b", "label": "x"}', "train.jsonl line 2: only some lines have text_pair"),
     ],
 )
 def test_a_malformed_line_of_labelled_text(command, tmp_path, checkpoint, line, complaint):
@@ -107,5 +107,6 @@ def test_a_label_that_training_did_not_have(command, tmp_path, checkpoint):
         lines = (f'{{"text": "a dog", "label": "{name}"}}\n' for name in (label, "x"))
         (tmp_path / f"{split}.jsonl").write_text("".join(lines))
     arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
-    assert "Label 'y' is none of w, x" in command(finetuning.FinetuneConfig, finetuning.run, *arguments)
+    message = command(finetuning.FinetuneConfig, finetuning.run, *arguments)
+    assert "Label 'y' is not one of the training labels w, x" in message
     assert not (tmp_path / "run").exists()

@@ -28,11 +28,11 @@ def test_a_real_checkpoint_comes_through_every_format(to, tmp_path, capsys):
     assert "6 layers, width 384, 12 heads, 30,522 words" in printed
     assert checkpoints.open_checkpoint(tmp_path / "new").tokenizer.vocabulary_size == 30522
     assert "0 left over" in printed and "outputs on a sentence differ by at most 0.0e+00" in printed
-    # How a text becomes a vector is converted too, or reported as lost.
+    # How a text becomes a vector is converted, or reported as not converted.
     settings = checkpoints.open_checkpoint(MINILM).read_pooling()
     assert settings == {"pooling": "mean", "normalize": True, "sequence_length": 256}
     assert checkpoints.open_checkpoint(tmp_path / "new").read_pooling() == (settings if to == "huggingface" else {})
-    said = f"{to} does not say how a text becomes a vector: pooling mean, normalize True, sequence_length 256 stay"
+    said = f"{to} cannot specify how a text becomes a vector: pooling mean, normalize True, sequence_length 256 are not"
     assert (said in printed) == (to != "huggingface")
 
 

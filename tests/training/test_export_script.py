@@ -62,10 +62,10 @@ def test_task_is_told_from_the_architecture(checkpoint, architecture, asked, tas
 
 def test_task_without_a_head_is_refused(checkpoint):
     path = _renamed(checkpoint(kbi.Pretrainer), "BertForMaskedLM")
-    with pytest.raises(ValueError, match="BertForMaskedLM, good for fill_mask or embed, not for classify"):
+    with pytest.raises(ValueError, match="BertForMaskedLM, which can be exported for fill_mask or embed, not"):
         choose_task(ExportConfig(path, "served", "classify"))
     _renamed(path, "BertLMHeadModel")
-    with pytest.raises(ValueError, match="tells no task: say --task"):
+    with pytest.raises(ValueError, match="from which no task follows: give --task"):
         choose_task(ExportConfig(path, "served"))
 
 

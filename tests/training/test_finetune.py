@@ -248,7 +248,7 @@ def test_data_sets_of_the_hub_become_the_files_of_a_task(checkpoint, tmp_path, t
 def test_a_data_set_that_cannot_be_had_says_why(checkpoint, tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"datasets:.*empty cannot be had"):
+    with pytest.raises(ValueError, match=r"datasets:.*empty cannot be loaded"):
         finetuning.run(
             dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}")
         )
@@ -299,7 +299,7 @@ def test_a_task_may_be_a_plain_object(checkpoint, tmp_path):
     file = tmp_path / "plain.py"
     file.write_text(PLAIN_TASK)
     assert finetuning.run(config_of(checkpoint, tmp_path, str(file), epochs=1))["task"] == "mrpc"
-    with pytest.raises(ValueError, match=r"plain\.py is no dataclass: it takes no task_options"):
+    with pytest.raises(ValueError, match=r"plain\.py is not a dataclass and takes no task_options"):
         finetuning.run(config_of(checkpoint, tmp_path, str(file), task_options={"main_metric": "accuracy"}))
 
 
@@ -344,9 +344,9 @@ def test_malformed_rows_are_skipped_and_counted_or_stop(checkpoint, tmp_path, co
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"task": "mrcp"}, "no task 'mrcp'; known are .*mrpc"),
+        ({"task": "mrcp"}, "no task 'mrcp': give one of .*mrpc"),
         ({"task": "mrpc", "task_options": {"stride": 3}}, "no option 'stride'"),
-        ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', none of the classes not_equivalent"),
+        ({"task": "mrpc", "class_weights": {"similar": 2.0}}, "'similar', which is not one of the classes not_"),
         ({"task": "mrpc", "frozen_layers": 3}, "the encoder has 2"),
         ({"task": "mrpc", "text_column": "sentence"}, "text_column 'sentence' is for tables of your own"),
     ],
@@ -360,7 +360,7 @@ def test_what_a_task_does_not_have_is_refused(checkpoint, tmp_path, options, com
 
 def test_a_main_figure_that_there_is_not_is_named(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
-    with pytest.raises(ValueError, match="main_metric 'f2' is no figure of mrpc: it has examples, accuracy, f1"):
+    with pytest.raises(ValueError, match="main_metric 'f2' is not a figure of mrpc, which has examples, accuracy, f1"):
         finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, task_options={"main_metric": "f2"}))
 
 

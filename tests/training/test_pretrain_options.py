@@ -95,7 +95,7 @@ def test_steps_that_are_executed_together_learn_the_same(prepared_data, tmp_path
 def test_executions_that_cannot_be_are_refused(prepared_data, tmp_path):
     data = prepared_data()
     if keras.backend.backend() == "torch":
-        with pytest.raises(ValueError, match="steps_per_execution is 1 on torch"):
+        with pytest.raises(ValueError, match="steps_per_execution 2 must be 1 on torch"):
             train(data, tmp_path / "run", steps_per_execution=2)
     with pytest.raises(ValueError, match="steps_per_execution 0 must be at least 1"):
         train(data, tmp_path / "run", steps_per_execution=0)

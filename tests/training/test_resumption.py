@@ -175,7 +175,7 @@ def test_a_state_of_another_model_is_refused(tmp_path):
     state.save(small_model(), 1)
     other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(5), keras.layers.Dropout(0.5)])
     other.compile(optimizer=BertAdamW(1e-2), loss="mse")
-    with pytest.raises(ValueError, match=r"has shape \(3, 2\), this one \(3, 5\)"):
+    with pytest.raises(ValueError, match=r"has shape \(3, 2\), this run's has \(3, 5\)"):
         training_state.restore(other, state.read_last()[1])
 
 
@@ -301,7 +301,7 @@ def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
     kind, devices = OTHER[keras.backend.backend()]
     command = shared_command(prepared, output, "--distribution", kind, "--devices", devices)
     done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
-    assert f"going on after step {step}" in done.stdout
+    assert f"resuming after step {step}" in done.stdout
     (_, expected, _), (_, found, _) = last_state(alone), last_state(output)
     assert found.keys() == expected.keys()
     for name, array in expected.items():

@@ -46,7 +46,7 @@ def test_a_run_made_before_an_option_existed_goes_on_with_its_default(config):
 
 def test_an_option_without_default_cannot_be_absent(config):
     remove_from_record("data")
-    with pytest.raises(ValueError, match="data is not there, 'data' here"):
+    with pytest.raises(ValueError, match="data missing there, 'data' here"):
         check_run("run", config)
 
 

@@ -132,10 +132,7 @@ def tokenize_piece(settings, piece):
 
 
 def plan_shards(settings, pieces):
-    """The `Shard`s of a run from the records of its pieces, in order.
-
-    Raises: ValueError if a split has fewer than the two documents that next-sentence pairs need.
-    """
+    """The `Shard`s of a run from the records of its pieces, in order."""
     shards = []
     for split in SPLITS:
         groups = _groups([block for piece in pieces for block in piece["blocks"]], split)

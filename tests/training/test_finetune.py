@@ -162,7 +162,7 @@ def test_patience_stops_a_run_that_gets_no_better(checkpoint, tmp_path):
 
 def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
-    figures = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, learning_rate=1e-1, lora_rank=2))
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, learning_rate=1e-2, lora_rank=2))
     weights, before = arrays_of(tmp_path / "run" / "model"), arrays_of(checkpoint)
     changed = {path for path in before if not np.array_equal(before[path], weights[path])}
     assert changed == {path for path in before if path.startswith("block_") and "kernel" in path} | {

@@ -50,10 +50,10 @@ def missing(beta, step, dtype):
 
 def apply(update, assign):
     """Applies an Update; `assign` is the optimizer's function of (variable, value)."""
-    DO.get(keras.backend.backend(), _by_ops)(update, assign)
+    KERNELS.get(keras.backend.backend(), by_ops)(update, assign)
 
 
-def _by_ops(update, assign):
+def by_ops(update, assign):
     gradient, variable = update.gradient, update.variable
     first = update.first + (gradient - update.first) * (1 - update.beta_1)
     second = update.second + (ops.square(gradient) - update.second) * (1 - update.beta_2)
@@ -70,7 +70,7 @@ def _by_tensorflow(update, assign):
 
     if keras.backend.standardize_dtype(update.variable.dtype) in ("float16", "bfloat16"):
         # The kernel computes 1 - beta ** step in the type of the weight, see `missing`.
-        _by_ops(update, assign)
+        by_ops(update, assign)
         return
     variable, first, second = (
         each.value if isinstance(each, keras.Variable) else each
@@ -115,4 +115,4 @@ def _by_torch(update, assign):
         )
 
 
-DO = {"tensorflow": _by_tensorflow, "torch": _by_torch}
+KERNELS = {"tensorflow": _by_tensorflow, "torch": _by_torch}

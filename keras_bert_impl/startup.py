@@ -45,9 +45,7 @@ def choose_backend():
 
 def leave_accelerators_to_the_backend():
     """Hides the GPUs from TensorFlow if it only reads data; to be called before its first operation."""
-    import keras
-
-    if keras.backend.backend() == "tensorflow":
+    if keras.backend.backend() == "tensorflow" or importlib.util.find_spec("tensorflow") is None:
         return
     with without_native_output():
         import tensorflow as tf
@@ -64,4 +62,4 @@ if os.environ.get("KERAS_BACKEND") != "tensorflow":
     # as it needs it, instead of all of it, its default.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 with without_native_output():
-    import keras  # noqa: F401
+    import keras

@@ -43,6 +43,13 @@ def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeyp
             assert f"--{field.name}" in printed, f"{name}: {field.name}"
 
 
+def test_start_up_is_silent():
+    """TensorFlow's messages, which it writes whichever backend trains, would hide the command's own."""
+    command = [sys.executable, "-m", "keras_bert_impl", "pretrain", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "" and done.stdout.startswith("usage: keras-bert pretrain")
+
+
 def test_an_unknown_command_ends_with_2_and_the_list(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["pretrian"])

@@ -9,8 +9,7 @@ masks, or with `--task embed` computes vectors. Prints the signatures and four l
 import dataclasses
 import typing
 
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  the operations of the tokenizer
+from keras_bert_impl.startup import leave_accelerators_to_the_backend
 
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.console import say
@@ -80,12 +79,21 @@ def run(config):
     task = choose_task(config)
     tokenizer = WordPieceTokenizer.from_pretrained(config.model)
     export_saved_model(LOADERS[task](config.model), config.output, tokenizer, config.sequence_length, config.overwrite)
-    signatures = tf.saved_model.load(config.output).signatures
+    signatures = load_signatures(config.output)
     say(f"{config.output} serves {config.model}:")
     for name, function in signatures.items():
         print_signature(name, function)
     print_example(config.output, task)
     return signatures
+
+
+def load_signatures(directory):
+    """The functions of a SavedModel, by their names."""
+    leave_accelerators_to_the_backend()
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  the operations of the tokenizer
+
+    return tf.saved_model.load(directory).signatures
 
 
 def choose_task(config):

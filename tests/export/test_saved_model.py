@@ -291,6 +291,7 @@ def doubled(tmp_path, monkeypatch):
     return importlib.import_module("own_module").Doubled
 
 
+@pytest.mark.slow
 def test_a_class_of_the_user_s_own_is_served_with_its_own_outputs(doubled, tokenizer, tmp_path, monkeypatch):
     model = with_large_weights(doubled(make_encoder(tokenizer), 3, tokenizer, sequence_length=9))
     export_saved_model(model, tmp_path / "here")

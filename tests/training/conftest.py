@@ -24,28 +24,18 @@ class NoCallback(keras.callbacks.Callback):
         super().__init__()
 
 
-@pytest.fixture
-def without_reports():
-    """Pre-training runs of the test do not count baselines, draw curves, write for TensorBoard or measure the machine,
-    which would take half the time of a run of a dozen steps. The quickstart's test does all of it."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield from leave_out_reports(patch)
-
-
 @pytest.fixture(scope="module")
-def without_reports_in_module():
-    """`without_reports` for a whole module, its fixtures included."""
+def without_reports():
+    """Pre-training runs of a module, those of its fixtures included, count no baselines, draw no curves, write nothing
+    for TensorBoard and do not measure the machine: that takes half of the seconds of a run of a dozen steps. The test
+    of the quickstart has all of it."""
     with pytest.MonkeyPatch.context() as patch:
-        yield from leave_out_reports(patch)
-
-
-def leave_out_reports(patch):
-    patch.setattr(pretraining_report, "baselines", lambda data: NO_BASELINES)
-    patch.setattr(pretraining_report, "draw_curves", lambda *_: None)
-    patch.setattr(pretraining_report, "MoreOnTensorBoard", NoCallback)
-    patch.setattr(keras.callbacks, "TensorBoard", NoCallback)
-    patch.setattr(pretraining_rounds, "matrix_product_ceiling", lambda _: 1e12)
-    yield
+        patch.setattr(pretraining_report, "baselines", lambda data: NO_BASELINES)
+        patch.setattr(pretraining_report, "draw_curves", lambda *_: None)
+        patch.setattr(pretraining_report, "MoreOnTensorBoard", NoCallback)
+        patch.setattr(keras.callbacks, "TensorBoard", NoCallback)
+        patch.setattr(pretraining_rounds, "matrix_product_ceiling", lambda _: 1e12)
+        yield
 
 
 @pytest.fixture(scope="session")

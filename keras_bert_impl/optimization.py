@@ -109,12 +109,15 @@ class ClipsToGlobalNorm:
         return gradients_and_variables
 
 
+LATE_STEP = 2**30  # beta ** step is 0 for any beta below 1 - 1e-7
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     """AdamW as BERT was trained: no weight decay on biases and layer norms, gradients clipped to a global norm.
 
-    It corrects the bias of its moments, which Google's optimizer does not; the two differ in the first thousand
-    steps, where warm-up keeps the rate small. Epsilon is added to the corrected second moment (Kingma and Ba 2015,
+    By default it corrects the bias of its moments, which Google's optimizer does not; the two differ in the first
+    thousand steps, where warm-up keeps the rate small. Epsilon is added to the second moment (Kingma and Ba 2015,
     algorithm 1), as in torch; Keras' Adam adds it to the uncorrected one, which makes it 30 times larger at the first
     step, so that weights with small gradients change little in a short fine-tuning. This is a class of its own because
     Keras does not save in a model file which weights are excluded from decay: a plain AdamW would decay all of them
@@ -128,6 +131,8 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         layer_decay: the learning rate of a transformer block is that of the block above it times this factor; the top
             block, pooler and head have the full rate, the embeddings the lowest (Howard and Ruder 2018; ELECTRA uses
             0.8). 1.0 in BERT. Weight decay uses the full rate.
+        bias_correction: False computes what google-research/bert's AdamWeightDecayOptimizer does, to reproduce its
+            runs: the first updates are several times larger.
     """
 
     def __init__(
@@ -138,6 +143,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         beta_2=0.999,
         epsilon=1e-6,
         layer_decay=1.0,
+        bias_correction=True,
         **arguments,
     ):
         super().__init__(
@@ -150,6 +156,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         )
         self.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
         self.layer_decay = float(layer_decay)
+        self.bias_correction = bool(bias_correction)
 
     def build(self, variables):
         super().build(variables)
@@ -167,7 +174,8 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
             self._momentums[index],
             self._velocities[index],
             ops.cast(gradient, dtype),
-            self.iterations + 1,
+            # The correction for a late step is 1.
+            self.iterations + 1 if self.bias_correction else ops.full((), LATE_STEP, self.iterations.dtype),
             rate=learning_rate * self.layer_rates[index],
             keep=1 - learning_rate * (self.weight_decay or 0.0) * self.decays[index],
             beta_1=self.beta_1,
@@ -177,7 +185,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         adamw.apply(update, self.assign)
 
     def get_config(self):
-        return {**super().get_config(), "layer_decay": self.layer_decay}
+        return {**super().get_config(), "layer_decay": self.layer_decay, "bias_correction": self.bias_correction}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

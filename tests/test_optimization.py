@@ -43,7 +43,7 @@ def test_steps_are_counted_exactly_also_where_keras_default_is_half_precision():
 
 def test_the_defaults_are_those_of_the_papers():
     shared = {"weight_decay": 0.01, "global_clipnorm": 1.0, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6}
-    adamw = {**shared, "learning_rate": 5e-5, "layer_decay": 1.0, "name": "bert_adamw"}
+    adamw = {**shared, "learning_rate": 5e-5, "layer_decay": 1.0, "bias_correction": True, "name": "bert_adamw"}
     lamb = {**shared, "learning_rate": 1e-3, "name": "bert_lamb"}
     for optimizer, expected in ((BertAdamW(), adamw), (BertLamb(), lamb)):
         config = optimizer.get_config()
@@ -328,3 +328,27 @@ def test_accumulated_gradients_move_a_weight_by_their_mean(optimizer_class):
     optimizer_class(0.1).apply([keras.ops.convert_to_tensor(np.mean(gradients, axis=0))], weights[1:])
     found, expected = (keras.ops.convert_to_numpy(weight) for weight in weights)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+def test_without_bias_correction_it_is_google_s_optimizer(decay):
+    """AdamWeightDecayOptimizer of google-research/bert, optimization.py: m / (sqrt(v) + epsilon) + decay * w."""
+    weights, gradients = np.array([1.0, -2.0, 0.5]), np.array([[0.1, -0.2, 0.0], [0.3, 0.1, -0.1], [0.0, 0.2, 0.4]])
+    variable = keras.Variable(weights.astype("float32"), name="kernel")
+    optimizer = BertAdamW(0.1, weight_decay=decay, global_clipnorm=None, bias_correction=False)
+    first, second = np.zeros(3), np.zeros(3)
+    for gradient in gradients:
+        optimizer.apply([keras.ops.convert_to_tensor(gradient.astype("float32"))], [variable])
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        weights = weights - 0.1 * (first / (np.sqrt(second) + 1e-6) + decay * weights)
+        np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), weights, atol=1e-5)
+    corrected = BertAdamW(0.1, weight_decay=decay, global_clipnorm=None)
+    other = keras.Variable(np.array([1.0, -2.0, 0.5], "float32"), name="kernel")
+    corrected.apply([keras.ops.convert_to_tensor(gradients[0].astype("float32"))], [other])
+    np.testing.assert_allclose(
+        keras.ops.convert_to_numpy(other)[:2], [0.9 - 0.1 * decay, -1.9 + 0.2 * decay], atol=1e-4
+    )
+
+
+def test_an_optimizer_without_bias_correction_is_described_so():
+    assert not BertAdamW.from_config(BertAdamW(bias_correction=False).get_config()).bias_correction

@@ -117,11 +117,11 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     """AdamW as BERT was trained: no weight decay on biases and layer norms, gradients clipped to a global norm.
 
     By default it corrects the bias of its moments, which Google's optimizer does not; the two differ in the first
-    thousand steps, where warm-up keeps the rate small. Epsilon is added to the second moment (Kingma and Ba 2015,
-    algorithm 1), as in torch; Keras' Adam adds it to the uncorrected one, which makes it 30 times larger at the first
-    step, so that weights with small gradients change little in a short fine-tuning. This is a class of its own because
-    Keras does not save in a model file which weights are excluded from decay: a plain AdamW would decay all of them
-    after reloading.
+    thousand steps, where warm-up keeps the rate small. Epsilon is added to the corrected second moment (Kingma and Ba
+    2015, algorithm 1), as in torch; Keras' Adam adds it to the uncorrected one, which makes it 30 times larger at the
+    first step, so that weights with small gradients change little in a short fine-tuning. This is a class of its own
+    because Keras does not save in a model file which weights are excluded from decay: a plain AdamW would decay all of
+    them after reloading.
 
     Args:
         learning_rate: a number or a schedule.

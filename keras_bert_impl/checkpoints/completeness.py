@@ -102,7 +102,7 @@ def _idle_updates(weights):
 
 def _remedy(model, lost):
     if any("/lora_" in path for path in lost):
-        return "Add the LoRA updates to the kernels first: keras_bert_impl.models.trainable.merge_lora(model)."
+        return "Add the LoRA updates to the kernels first: model.merge_lora()."
     whole = "Keep everything with model.save('model.keras')"
     of_encoder = {weight.path for weight in getattr(model, "encoder", model).weights}
     return f"{whole}." if of_encoder & set(lost) else f"{whole}, or leave the head out: save model.encoder."

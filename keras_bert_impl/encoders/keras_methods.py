@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_bert_impl.encoders import trainable
+
 
 class KerasMethodsMixin:
     """Quantizes only the weights by default; if Keras cannot export, names an alternative."""
@@ -17,6 +19,19 @@ class KerasMethodsMixin:
         if mode == "int8" and is_default(config):
             config = keras.quantizers.Int8QuantizationConfig(activation_quantizer=None)
         return super().quantize(mode, config=config, **arguments)
+
+    def freeze_layers(self, count):
+        """Freezes the embeddings and the first `count` blocks; see `trainable.freeze_layers`. Compile afterwards."""
+        trainable.freeze_layers(self, count)
+
+    def enable_lora(self, rank):
+        """Trains low-rank updates of the blocks' kernels alone; see `trainable.enable_lora`. Compile afterwards."""
+        trainable.enable_lora(self, rank)
+
+    def merge_lora(self):
+        """Adds what was learnt by `enable_lora` to the kernels; see `trainable.merge_lora`. To be called before a
+        checkpoint is saved."""
+        trainable.merge_lora(self)
 
     def export(self, filepath, format="tf_saved_model", **arguments):
         """`keras.Model.export`: a graph that takes token ids.

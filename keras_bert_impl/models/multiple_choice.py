@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.batching import Rows
+from keras_bert_impl.models.answers import Choice, softmax
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
@@ -54,6 +55,26 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
+
+    def choose(self, text, endings, batch_size=32):
+        """The most probable ending of a text.
+
+        Args:
+            text: a text, or several.
+            endings: its endings, or for each of several texts a list of equally many endings.
+            batch_size: how many texts are computed at once.
+
+        Returns: a Choice; for several texts a list of them.
+        """
+        is_one = isinstance(text, str)
+        pair = ([text], [endings]) if is_one else (text, endings)
+        if not has_choices(pair):
+            raise ValueError(
+                "choose takes a text and a list of its endings, or texts and for each of them such a list."
+            )
+        probabilities = softmax(self.predict(pair, batch_size=batch_size, verbose=0))
+        choices = [Choice(int(row.argmax()), row.tolist()) for row in probabilities]
+        return choices[0] if is_one else choices
 
     def label_rule(self, sizes):
         return LabelRule((len(sizes.tokens),), sizes.choices, "the number of the right choice")

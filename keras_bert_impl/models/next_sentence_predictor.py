@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
 from keras_bert_impl.models.raw_text import RawTextMixin
@@ -38,6 +39,21 @@ class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
+
+    def follows(self, first, second, batch_size=32):
+        """The probability that the second text follows the first.
+
+        Args:
+            first: a text, or texts.
+            second: as many.
+            batch_size: how many texts are computed at once.
+
+        Returns: a float for one text each, an array (texts,) for several.
+        """
+        is_one = isinstance(first, str) and isinstance(second, str)
+        columns = ([first], [second]) if is_one else (first, second)
+        probabilities = softmax(self.predict(columns, batch_size=batch_size, verbose=0))[:, 0]  # 0 is IsNext
+        return float(probabilities[0]) if is_one else probabilities
 
     def label_rule(self, sizes):
         return LabelRule((len(sizes.tokens),), 2, "0 for a text that follows, 1 for a random one")

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.models.answers import Label, best, checked_top_k, softmax
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
@@ -27,6 +28,8 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
         class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
+
+    `classify` answers in words.
 
     Input:  dict of the encoder's inputs, or texts.
     Output: logits (batch, num_classes), float32; labels are (batch,), int.
@@ -63,6 +66,25 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
+
+    def classify(self, texts, top_k=1, batch_size=32):
+        """The most probable classes of texts.
+
+        Args:
+            texts: a text, or texts or pairs as `predict` takes them.
+            top_k: how many classes of each text; None means all.
+            batch_size: how many texts are computed at once.
+
+        Returns: for one text a list of top_k Label, the most probable first; for several a list of such lists.
+        Raises: ValueError if top_k is not from 1 to the number of classes.
+        """
+        top_k = checked_top_k(top_k, self.num_classes, "classes")
+        probabilities = softmax(self.predict(texts, batch_size=batch_size, verbose=0))
+        labels = [
+            [Label(self.class_names[place], float(row[place])) for place in places]
+            for row, places in zip(probabilities, best(probabilities, top_k), strict=True)
+        ]
+        return labels[0] if isinstance(texts, str) else labels
 
     def label_rule(self, sizes):
         return LabelRule((len(sizes.tokens),), self.num_classes, "the number of the class of its row")

@@ -1,12 +1,15 @@
 """A vector for a text."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
+from keras_bert_impl.models.answers import Match, best, checked_top_k
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, load_model
 from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.models.text_inputs import to_strings
 
 POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
@@ -68,6 +71,59 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         if not {"pooling", "normalize", "sequence_length"} <= set(arguments):
             arguments = {**checkpoint.read_pooling(), **arguments}
         return load_model(cls, checkpoint, report, **arguments)
+
+    def embed(self, texts, batch_size=32):
+        """The vectors of texts: (width,) for one text, (texts, width) for several, float32."""
+        vectors = self.predict(texts, batch_size=batch_size, verbose=0)
+        return vectors[0] if isinstance(texts, str) else vectors
+
+    def similarity(self, first, second, batch_size=32):
+        """The cosine of the vectors of each text of `first` with those of each text of `second`.
+
+        Args:
+            first: a text, texts, or vectors (texts, width) that `embed` gave.
+            second: likewise.
+            batch_size: how many texts are computed at once.
+
+        Returns: a float if both are one text, otherwise an array (texts of first, texts of second).
+        """
+        cosines = self._directions(first, batch_size) @ self._directions(second, batch_size).T
+        return float(cosines[0, 0]) if isinstance(first, str) and isinstance(second, str) else cosines
+
+    def search(self, query, corpus, top_k=10, batch_size=32):
+        """The texts of a corpus that are most similar to a query, by the cosine of their vectors.
+
+        Args:
+            query: a text, or several.
+            corpus: texts, or their vectors (texts, width) that `embed` gave, for a corpus that is searched often.
+            top_k: how many texts; fewer if the corpus has fewer.
+            batch_size: how many texts are computed at once.
+
+        Returns: a list of Match, the most similar first; for several queries a list of such lists.
+        Raises: ValueError if the corpus is empty, or top_k is below 1.
+        """
+        if not len(corpus):
+            raise ValueError("The corpus is empty: there is nothing to search.")
+        top_k = checked_top_k(min(top_k, len(corpus)), len(corpus), "texts in the corpus")
+        scores = self.similarity([query] if isinstance(query, str) else query, corpus, batch_size)
+        texts = [None] * len(corpus) if is_vectors(corpus) else to_strings(corpus)
+        found = [
+            [Match(int(place), texts[place], float(row[place])) for place in places]
+            for row, places in zip(scores, best(scores, top_k), strict=True)
+        ]
+        return found[0] if isinstance(query, str) else found
+
+    def _directions(self, texts, batch_size):
+        """Vectors of length 1, (texts, width), of a text, texts or vectors."""
+        if not is_vectors(texts):
+            texts = np.atleast_2d(self.embed(texts, batch_size))
+        texts = np.asarray(texts, "float32")
+        return texts / np.maximum(np.linalg.norm(texts, axis=-1, keepdims=True), 1e-12)
+
+
+def is_vectors(texts):
+    """Whether these are vectors rather than texts."""
+    return getattr(texts, "ndim", None) == 2
 
 
 def checked_pooling(pooling):

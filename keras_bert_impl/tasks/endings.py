@@ -10,10 +10,10 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.models import MultipleChoice
+from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.tasks.labelled_texts import Split
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import read_table
-from keras_bert_impl.tasks.text_classification import softmax
 
 
 class TextsWithEndings(typing.NamedTuple):
@@ -126,7 +126,7 @@ class EndingChoice:
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl: text, endings, label if known, prediction, probabilities."""
-        probabilities = softmax(np.asarray(outputs, "float64"))
+        probabilities = softmax(outputs)
         with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
             for place, row in enumerate(probabilities):
                 line = {"text": examples.texts[place], "endings": examples.endings[place]}

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
+from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.tasks.labelled_texts import LabelledTexts, examples_of, in_order, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import BadRows, read_table
@@ -79,7 +80,7 @@ class TextClassification:
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl, with the probability of each class."""
-        probabilities = softmax(np.asarray(outputs, "float64"))
+        probabilities = softmax(outputs)
         write_predictions(directory / f"predictions{suffix}.jsonl", examples, probabilities, class_names)
 
     def write_submission(self, directory, split, outputs, class_names):
@@ -116,12 +117,6 @@ def weights_of_classes(class_weights, class_names, labels):
     if unknown:
         raise ValueError(f"class_weights has {unknown[0]!r}, which is not one of the classes {', '.join(class_names)}.")
     return np.array([class_weights.get(name, 1.0) for name in class_names], "float32")
-
-
-def softmax(logits):
-    """Softmax along the last axis."""
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def write_predictions(path, examples, probabilities, class_names):

@@ -12,7 +12,7 @@ from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.encoders.families import build_encoder
-from keras_bert_impl.models.trainable import enable_lora, freeze_layers, merge_lora
+from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.training.finetuning_report import write_report

@@ -7,7 +7,7 @@ from conftest import QUICK_STEPS, without
 from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.trainable import enable_lora, freeze_layers
+from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers
 
 
 @pytest.fixture

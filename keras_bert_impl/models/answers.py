@@ -1,0 +1,54 @@
+"""What models answer when they are asked in words."""
+
+import typing
+
+import numpy as np
+
+
+class Label(typing.NamedTuple):
+    """A class of a text: its name and its probability."""
+
+    label: str
+    probability: float
+
+
+class Choice(typing.NamedTuple):
+    """The most probable ending of a text: its number, and the probabilities of all endings."""
+
+    number: int
+    probabilities: list[float]
+
+
+class Match(typing.NamedTuple):
+    """A text that was found: its number in the corpus, the text (None where the corpus is vectors), and its score."""
+
+    number: int
+    text: str | None
+    score: float
+
+
+def softmax(logits):
+    """Softmax along the last axis, float64."""
+    logits = np.asarray(logits, "float64")
+    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def best(scores, count):
+    """The places of the `count` largest scores of each row, the largest first; of equal scores the first.
+
+    Args:
+        scores: (rows, places).
+        count: at most the number of places.
+
+    Returns: int array (rows, count).
+    """
+    return np.argsort(-scores, axis=-1, kind="stable")[:, :count]
+
+
+def checked_top_k(top_k, most, of_what):
+    """`top_k`, where None means all. Raises ValueError if it is not from 1 to `most`."""
+    top_k = most if top_k is None else top_k
+    if not 1 <= top_k <= most:
+        raise ValueError(f"top_k is {top_k}, expected 1 to {most}, the number of {of_what}.")
+    return top_k

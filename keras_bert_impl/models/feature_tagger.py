@@ -83,7 +83,7 @@ class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
         self.class_names = checked_class_names(class_names, num_classes)
 
     def label_rule(self, sizes):
-        return rule_of_token_classes(sizes, self.num_classes)
+        return rule_of_token_classes(sizes, self.class_names)
 
     def save_pretrained(self, directory):
         """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
+from keras_bert_impl.models.text_inputs import is_texts
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 
 
@@ -21,12 +22,14 @@ class LabelRule(typing.NamedTuple):
             None: any finite numbers.
         meaning: of one label, for messages.
         per_token: whether there is a label for each token of a row.
+        names: of the classes, which may be given instead of their numbers.
     """
 
     shape: tuple
     limit: typing.Any
     meaning: str
     per_token: bool = False
+    names: tuple = ()
 
 
 class RowSizes(typing.NamedTuple):
@@ -83,7 +86,7 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
     """Labels and sample weights as arrays of the rule's shape.
 
     Args:
-        labels: an array, a list or tuple of numbers, or of lists of them.
+        labels: an array, a list or tuple of numbers or of names of classes, or of lists of them.
         weights: the same, one for each label or one for each row; or None.
         rule: a LabelRule; None checks only the number of labels.
         sizes: RowSizes.
@@ -91,6 +94,8 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
 
     Raises: ValueError naming the first label that is wrong, what was expected, and what to do.
     """
+    if rule is not None and rule.names:
+        labels = numbers_of_names(labels, rule.names)
     if rule is not None and rule.per_token and sizes.room is not None:
         return _labels_of_text_tokens(labels, weights, rule, sizes, ignored)
     labels = to_array(labels, "labels")
@@ -98,6 +103,31 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
     if rule is not None:
         labels = _checked_numbers(labels, rule, ignored)
     return labels, _checked_weights(weights, labels)
+
+
+def numbers_of_names(labels, names, place=""):
+    """Labels with the names of classes replaced by their numbers; numbers stay.
+
+    Args:
+        labels: an array, list or tuple of labels, or, for tokens, of lists of them.
+        names: of the classes.
+        place: where the labels stand, for messages.
+
+    Raises: ValueError for a name that is not a class.
+    """
+    if is_texts(labels):
+        numbers = {name: number for number, name in enumerate(names)}
+        labels = np.asarray(labels, dtype=object).tolist()
+        decoded = [label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label for label in labels]
+        for index, label in enumerate(decoded):
+            if isinstance(label, str) and label not in numbers:
+                raise ValueError(
+                    f"labels{place}[{index}] is {label!r}, which is not one of the classes {', '.join(names)}."
+                )
+        return [numbers[label] if isinstance(label, str) else label for label in decoded]
+    if isinstance(labels, list | tuple) and any(map(is_texts, labels)):
+        return [numbers_of_names(row, names, f"{place}[{index}]") for index, row in enumerate(labels)]
+    return labels
 
 
 def to_array(values, name):

@@ -32,7 +32,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
     `classify` answers in words.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: logits (batch, num_classes), float32; labels are (batch,), int.
+    Output: logits (batch, num_classes), float32; labels are (batch,), numbers or names of classes.
     Raises: ValueError if class_names are not num_classes names, the vocabulary is not the encoder's, or
             sequence_length is above its max_length.
     """
@@ -87,4 +87,5 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         return labels[0] if isinstance(texts, str) else labels
 
     def label_rule(self, sizes):
-        return LabelRule((len(sizes.tokens),), self.num_classes, "the number of the class of its row")
+        meaning = "the number or the name of the class of its row"
+        return LabelRule((len(sizes.tokens),), self.num_classes, meaning, names=tuple(self.class_names))

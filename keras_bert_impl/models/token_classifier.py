@@ -72,10 +72,11 @@ class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
         )
 
     def label_rule(self, sizes):
-        return rule_of_token_classes(sizes, self.num_classes)
+        return rule_of_token_classes(sizes, self.class_names)
 
 
-def rule_of_token_classes(sizes, num_classes):
+def rule_of_token_classes(sizes, class_names):
     """The LabelRule of a class for every token."""
     shape = (len(sizes.tokens), sizes.width)
-    return LabelRule(shape, num_classes, "the number of the class of its token, or -1 for none", per_token=True)
+    meaning = "the number or the name of the class of its token, or -1 for none"
+    return LabelRule(shape, len(class_names), meaning, per_token=True, names=tuple(class_names))

@@ -203,7 +203,7 @@ def test_a_loss_that_would_count_padding_is_refused(make):
     [
         ("text_classifier", np.eye(3), "labels have shape (3, 3), expected (3,)"),
         ("text_classifier", [0.5, 1, 1], "labels[0] is 0.5, not a whole number"),
-        ("text_classifier", ["good", "bad", "good"], "labels[0] is 'good', not a number"),
+        ("text_classifier", ["good", "bad", "good"], "labels[0] is 'good', which is not one of the classes 0, 1, 2"),
         ("text_classifier", [0, None, 1], "labels[1] is 'None', not a number"),
         ("text_classifier", [0, [1, 2], 1], "labels are lists of different lengths"),
         ("question_answerer", [1, 2, 3], "labels have shape (3,), expected (3, 2)"),
@@ -257,3 +257,43 @@ def test_multiple_choice_predicts_texts_in_their_order(make):
     np.testing.assert_allclose(scores, model.predict(model.rows(CHOICES), verbose=0), atol=1e-6)
     check_refused(lambda: model.predict(TEXTS), "takes a pair: texts, and for each the list of its choices")
     check_refused(lambda: model.predict((TEXTS[:2], CHOICES[1])), "2 texts but 3 lists of choices")
+
+
+NAMES = ["bad", "good", "neither"]
+
+
+@pytest.mark.parametrize(
+    "container",
+    [list, tuple, np.array, lambda names: np.array([name.encode() for name in names]), lambda names: pandas_of(names)],
+    ids=["list", "tuple", "array", "bytes", "pandas"],
+)
+def test_names_of_classes_are_their_numbers(container, make):
+    model = make("text_classifier")
+    model.class_names = NAMES
+    expected = loss_of(model, TEXTS, [1, 0, 2])
+    np.testing.assert_allclose(loss_of(model, TEXTS, container(["good", "bad", "neither"])), expected, rtol=1e-5)
+    np.testing.assert_allclose(loss_of(model, model.rows(TEXTS), ["good", "bad", "neither"]), expected, rtol=1e-5)
+
+
+def pandas_of(names):
+    return pytest.importorskip("pandas").Series(names)
+
+
+def test_fit_takes_names_of_classes(make):
+    model = make("text_classifier")
+    model.class_names = NAMES
+    names = ["good", "bad", "neither"]
+    history = model.fit(TEXTS, names, validation_data=(TEXTS, names), verbose=0).history
+    assert np.isfinite([*history["loss"], *history["val_loss"]]).all()
+
+
+def test_names_of_the_classes_of_tokens_stand_between_numbers(make):
+    model = make("token_classifier")
+    model.class_names = ["O", "B-X", "I-X", "B-Y"]
+    named = [[model.class_names[label] if label >= 0 else label for label in row] for row in TOKEN_LABELS]
+    np.testing.assert_allclose(loss_of(model, TEXTS, named), loss_of(model, TEXTS, TOKEN_LABELS), rtol=1e-5)
+    named[1][2] = "B-Z"
+    with pytest.raises(
+        ValueError, match=r"labels\[1\]\[2\] is 'B-Z', which is not one of the classes O, B-X, I-X, B-Y"
+    ):
+        loss_of(model, TEXTS, named)

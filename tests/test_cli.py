@@ -50,6 +50,15 @@ def test_start_up_is_silent():
     assert done.stderr == "" and done.stdout.startswith("usage: keras-bert pretrain")
 
 
+@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="about the backends that need no TensorFlow")
+def test_a_command_that_reads_no_data_starts_without_tensorflow():
+    code = (
+        "import sys; import keras_bert_impl.training.runs, keras_bert_impl.commands.fill_mask; "
+        "sys.exit('tensorflow' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_an_unknown_command_ends_with_2_and_the_list(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["pretrian"])

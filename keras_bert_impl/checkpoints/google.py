@@ -92,16 +92,8 @@ def open_checkpoint(directory):
     path = directory / "bert_config.json"
     config, content = BertConfig.from_google(path), read_json(path)
     source = open_source(directory)
-    width = config.hidden_size
-    expected = {
-        "bert/embeddings/word_embeddings": (config.vocabulary_size, width),
-        "bert/embeddings/position_embeddings": (config.max_length, width),
-        "bert/embeddings/token_type_embeddings": (config.num_segments, width),
-    }
-    tensor_tables.check_shapes(source, expected, "bert_config.json")
     blocks = {name.split("/")[2] for name in source.shapes if name.startswith("bert/encoder/layer_")}
-    if len(blocks) != config.num_layers:
-        raise ValueError(f"{source.path} has {len(blocks)} layers, but bert_config.json asks for {config.num_layers}.")
+    tensor_tables.check_agreement(source, config, EMBEDDING_ROWS, blocks, "bert_config.json")
     tokenizer = None
     if (directory / "vocab.txt").is_file():
         said = (directory / "tokenizer_config.json").is_file()

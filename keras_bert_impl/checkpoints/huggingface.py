@@ -69,10 +69,11 @@ def save(model, directory, tokenizer=None):
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     family, task, rows = FAMILIES[encoder.config.model_type], task_of(model), table(encoder.config)
+    architecture = encoder.config.class_prefix() + task
     if task not in family.tasks:
         raise ValueError(
-            f"{FORM} has no {family.name}{task}, the counterpart of a {type(model).__name__}: save model.encoder to "
-            "leave the head out, or keep everything with model.save('model.keras')."
+            f"{FORM} has no {architecture}, the counterpart of a {type(model).__name__}: save model.encoder to leave "
+            "the head out, or keep everything with model.save('model.keras')."
         )
     completeness.check_weights(model, rows, FORM)
     # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if a TextEmbedder does not use
@@ -85,7 +86,7 @@ def save(model, directory, tokenizer=None):
     if not is_chief():
         return  # all processes have given their parts of the weights; only the first one writes
     config = {
-        "architectures": [family.name + task],
+        "architectures": [architecture],
         **encoder.config.to_huggingface(),
         **_head_config(model, family.dropout_key),
     }
@@ -136,7 +137,9 @@ def open_checkpoint(directory):
     family = FAMILIES[model_type]
     config = family.config_class.from_huggingface(path)
     source = open_source(directory, family)
-    _check_agreement(source, config, family)
+    before, after = family.block.split("{}")
+    blocks = {name.removeprefix(before).split(after)[0] for name in source.shapes if name.startswith(before)}
+    tensor_tables.check_agreement(source, config, family.embedding_rows, blocks, "config.json")
     architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
     dropout_rate = content.get(family.dropout_key)
@@ -151,19 +154,6 @@ def open_checkpoint(directory):
         {} if dropout_rate is None else {"dropout_rate": dropout_rate},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
     )
-
-
-def _check_agreement(source, config, family):
-    expected = {
-        name: tensor_tables.encoder_shape(config, path)
-        for path, (name,), _ in family.embedding_rows
-        if path.endswith("_embedding/embeddings")
-    }
-    tensor_tables.check_shapes(source, expected, "config.json")
-    before, after = family.block.split("{}")
-    blocks = {name.removeprefix(before).split(after)[0] for name in source.shapes if name.startswith(before)}
-    if len(blocks) != config.num_layers:
-        raise ValueError(f"{source.path} has {len(blocks)} layers, but config.json asks for {config.num_layers}.")
 
 
 def _class_names(content, shapes, task):

@@ -46,7 +46,6 @@ HEAD_ROWS = (
 )
 FAMILY = Family(
     config_class=BertConfig,
-    name="Bert",
     prefix="bert.",
     bare_beginnings=("embeddings.", "encoder.", "pooler."),
     embedding_rows=EMBEDDING_ROWS,

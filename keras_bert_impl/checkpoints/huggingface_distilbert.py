@@ -39,7 +39,6 @@ HEAD_ROWS = (
 )
 FAMILY = Family(
     config_class=DistilBertConfig,
-    name="DistilBert",
     prefix="distilbert.",
     bare_beginnings=("embeddings.", "transformer."),
     embedding_rows=EMBEDDING_ROWS,

@@ -101,16 +101,8 @@ def open_checkpoint(directory):
     found = content["config"]
     config = BertConfig(activation="gelu_tanh", **{ours: found[theirs] for ours, theirs in CONFIG_KEYS})
     source = open_source(directory / WEIGHTS)
-    width = config.hidden_size
-    expected = {
-        "layers/reversible_embedding/vars/0": (config.vocabulary_size, width),
-        "layers/position_embedding/vars/0": (config.max_length, width),
-        "layers/embedding/vars/0": (config.num_segments, width),
-    }
-    tensor_tables.check_shapes(source, expected, "config.json")
     blocks = {name.split("/")[1] for name in source.shapes if name.startswith("layers/transformer_encoder")}
-    if len(blocks) != config.num_layers:
-        raise ValueError(f"{source.path} has {len(blocks)} layers, but config.json asks for {config.num_layers}.")
+    tensor_tables.check_agreement(source, config, EMBEDDING_ROWS, blocks, "config.json")
     tokenizer = _read_tokenizer(directory, config, source)
     return tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer)
 

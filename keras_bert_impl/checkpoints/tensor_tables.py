@@ -51,7 +51,6 @@ class Family(typing.NamedTuple):
 
     Fields:
         config_class: the class of its configuration.
-        name: what its class names begin with: "Bert" in BertForMaskedLM.
         prefix: what the names of the encoder's tensors begin with in a model with a head: "bert.".
         bare_beginnings: what they begin with in a model without a head.
         embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
@@ -62,7 +61,6 @@ class Family(typing.NamedTuple):
     """
 
     config_class: type
-    name: str
     prefix: str
     bare_beginnings: tuple
     embedding_rows: tuple
@@ -144,7 +142,7 @@ class Checkpoint(typing.NamedTuple):
 
 def task_in(architecture, config):
     """The name of a class in transformers without its family: "ForMaskedLM" of "BertForMaskedLM"; None of None."""
-    return architecture and architecture.removeprefix(type(config).__name__.removesuffix("Config"))
+    return architecture and architecture.removeprefix(config.class_prefix())
 
 
 class Ledger(typing.NamedTuple):
@@ -240,18 +238,30 @@ def _draw(kernels, config):
         kernel.assign(initializer(kernel.shape, kernel.dtype))
 
 
-def check_shapes(source, expected, config_name):
-    """Compares the names and shapes of a configuration with the tensors, before memory is allocated for a model.
+def check_agreement(source, config, rows, blocks, config_name):
+    """Compares a configuration with the embeddings and the number of blocks, before memory is allocated for a model.
 
-    Raises: ValueError naming file and tensor with both shapes.
+    Args:
+        source: the tensors.
+        config: the configuration.
+        rows: of the format's table, those of the embeddings among them.
+        blocks: the names of the blocks that the tensors have, each once.
+        config_name: the file of the configuration, for messages.
+
+    Raises: ValueError naming file and tensor with both shapes, or both numbers of layers.
     """
-    for name, shape in expected.items():
+    for path, names, _ in rows:
+        if not path.endswith("_embedding/embeddings"):
+            continue
+        (name,), shape = names, encoder_shape(config, path)
         if name not in source.shapes:
             raise ValueError(f"{source.path} has no tensor {name}: it is not a BERT.")
         if source.shapes[name] != shape:
             raise ValueError(
                 f"{source.path}: {name} has shape {source.shapes[name]}, but {config_name} asks for {shape}."
             )
+    if len(blocks) != config.num_layers:
+        raise ValueError(f"{source.path} has {len(blocks)} layers, but {config_name} asks for {config.num_layers}.")
 
 
 def encoder_shape(config, path):

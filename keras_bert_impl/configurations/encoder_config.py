@@ -83,6 +83,11 @@ class EncoderConfig:
         return embeddings + self.num_layers * (attention + feed_forward) + pooler
 
     @classmethod
+    def class_prefix(cls):
+        """What names of this family's classes begin with, here and in transformers: "Bert" of BertConfig."""
+        return cls.__name__.removesuffix("Config")
+
+    @classmethod
     def from_name(cls, name, **overrides):
         """The configuration of a published size; keyword arguments replace its fields."""
         if name not in cls.named_sizes:

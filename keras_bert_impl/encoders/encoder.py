@@ -74,7 +74,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
         if not isinstance(checkpoint.config, cls.config_class):
             raise ValueError(
                 f"{checkpoint.source.path} is a {checkpoint.config.family}, not a {cls.config_class.family}: "
-                f"read it with a {checkpoint.config.family.replace('BERT', 'Bert')}Encoder, or with "
+                f"read it with a {checkpoint.config.class_prefix()}Encoder, or with "
                 "keras_bert_impl.encoder_from_pretrained, which takes any family."
             )
         return build_filled(lambda: cls(checkpoint.config, **arguments), checkpoint, report=report)

@@ -54,6 +54,7 @@ def apply(update, assign):
 
 
 def by_ops(update, assign):
+    """The plain form, as `apply`."""
     gradient, variable = update.gradient, update.variable
     first = update.first + (gradient - update.first) * (1 - update.beta_1)
     second = update.second + (ops.square(gradient) - update.second) * (1 - update.beta_2)

@@ -5,7 +5,6 @@ import contextlib
 import tempfile
 
 import numpy as np
-import tensorflow as tf
 
 from keras_bert_impl import distribution
 from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams, read_training_data
@@ -19,6 +18,8 @@ class PretrainingData:
     """The prepared data of a run: tokenizer, row length and batches."""
 
     def __init__(self, config):
+        import tensorflow as tf  # imported silently by keras_bert_impl.preprocessing above
+
         self.directory = str(config.data).rstrip("/")
         try:
             summary = read_json(self.directory, "summary.json")
@@ -56,6 +57,8 @@ class PretrainingData:
     def _read_tokenizer(self):
         if "://" not in self.directory:
             return WordPieceTokenizer.from_pretrained(self.directory)
+        import tensorflow as tf
+
         with tempfile.TemporaryDirectory() as near:
             for name in TOKENIZER_FILES:
                 tf.io.gfile.copy(f"{self.directory}/{name}", f"{near}/{name}")

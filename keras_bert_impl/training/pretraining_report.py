@@ -6,7 +6,6 @@ import math
 import keras
 import matplotlib
 import numpy as np
-import tensorflow as tf
 
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
@@ -63,9 +62,11 @@ class MoreOnTensorBoard(keras.callbacks.Callback):
     """
 
     def __init__(self, data, rounds, directory, rows=4):
+        import tensorflow as tf  # here, where the data has already imported it silently
+
         super().__init__()
-        self.data, self.rounds, self.rows = data, rounds, rows
-        self.writer = tf.summary.create_file_writer(str(directory / "train"))
+        self.data, self.rounds, self.rows, self.summary = data, rounds, rows, tf.summary
+        self.writer = self.summary.create_file_writer(str(directory / "train"))
 
     @functools.cached_property
     def batch(self):
@@ -75,9 +76,9 @@ class MoreOnTensorBoard(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         with self.writer.as_default():
             if distribution.num_processes() == 1:  # with several, all would have to take part in the prediction
-                tf.summary.text("masked words", self.filled_masks(), step=epoch)
+                self.summary.text("masked words", self.filled_masks(), step=epoch)
             for name, value in self.rounds.figures.items():
-                tf.summary.scalar(f"epoch_{name}", value, step=epoch)
+                self.summary.scalar(f"epoch_{name}", value, step=epoch)
         self.writer.flush()
 
     def filled_masks(self):

@@ -12,7 +12,7 @@ from transformers import AutoModelForMaskedLM
 
 from keras_bert_impl import Pretrainer
 from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.training import pretraining, pretraining_data, pretraining_report
+from keras_bert_impl.training import data_preparation, pretraining, pretraining_data, pretraining_report
 from keras_bert_impl.training.runs import parse
 
 RECIPES = pathlib.Path(pretraining.__file__).parent / "recipes"
@@ -60,11 +60,13 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
-def test_validation_has_rows_of_all_files_and_is_the_same_each_time(prepared_copy, tmp_path, monkeypatch):
+def test_validation_has_rows_of_all_files_and_is_the_same_each_time(text_folder, tmp_path, monkeypatch):
     """There is a file of examples for each thousand tokens or more; each file has more rows than are taken."""
     monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
     monkeypatch.setattr(shards, "BLOCK_BYTES", 5000)
-    data = prepared_copy(workers=1)
+    data = tmp_path / "data"
+    options = {"vocabulary_size": 500, "sequence_length": 32, "workers": 1}
+    data_preparation.run(data_preparation.PrepareConfig(str(data), str(text_folder), **options))
     config = pretraining.PretrainConfig(str(data), str(tmp_path / "run"), batch_size=4, validation_batches=3)
     data = pretraining_data.PretrainingData(config)
     rows_of_files = [shard["examples"] for shard in data.shards if "/validation/" in shard["path"]]

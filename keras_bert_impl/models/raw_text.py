@@ -145,22 +145,26 @@ class RawTextMixin:
 
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
         """Texts and labels as Keras trains on them: batches of rows of about the same length."""
-        rows = self._text_rows(texts, stacklevel=5)
-        sizes = sizes_of_texts(rows, self.sequence_length)
-        rule = self.label_rule(sizes)
-        if labels is None and rule is not None:
-            raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
-        rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
-        rows.per_token = rule is not None and rule.per_token
         return LengthBatches(
             self.tokenizer,
-            rows,
+            self._labelled_rows(texts, labels, weights),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,
             # Follows from keras.utils.set_random_seed, like Keras' own order.
             seed=random.randrange(2**31),
         )
+
+    def _labelled_rows(self, texts, labels, weights, stacklevel=6):
+        """The Rows of texts with their labels and weights, checked."""
+        rows = self._text_rows(texts, stacklevel)
+        sizes = sizes_of_texts(rows, self.sequence_length)
+        rule = self.label_rule(sizes)
+        if labels is None and rule is not None:
+            raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
+        rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
+        rows.per_token = rule is not None and rule.per_token
+        return rows
 
     def _test_data(self, texts, labels, weights, batch_size):
         """Inputs, labels and weights for Keras to evaluate on."""

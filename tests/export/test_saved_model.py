@@ -192,6 +192,12 @@ def test_words_get_the_labels_of_the_task(tokenizer, tmp_path):
         kept = [label.decode() for label in served["labels"][row] if label]
         assert [word.decode() for word in served["words"][row] if word] == texts[row].split()
         assert kept == labels[: len(kept)] and len(kept) == (rows.source.words[row] >= 0).sum()
+    # One that fits into a row is labelled alike by the model itself.
+    labels = model.tag([texts[0].split()])[0]
+    assert [label.label for label in labels] == [label.decode() for label in served["labels"][0][: len(labels)]]
+    np.testing.assert_allclose(
+        served["probabilities"][0][: len(labels)], [label.probability for label in labels], atol=1e-5
+    )
 
 
 def test_endings_get_the_models_scores(tokenizer, tmp_path):

@@ -130,6 +130,11 @@ def test_a_test_file_without_answers_is_answered_with_the_threshold_of_dev(check
     assert {key: text == "" for key, text in answers.items()} == {
         key: value > figures["null_threshold"] for key, value in odds.items()
     }
+    model = kbi.QuestionAnswerer.from_pretrained(tmp_path / "run" / "model")
+    assert model.null_threshold == figures["null_threshold"]
+    paragraph = content["data"][0]["paragraphs"][0]
+    for question in paragraph["qas"]:
+        assert model.answer(question["question"], paragraph["context"])[0].text == answers[question["id"]]
 
 
 def test_the_best_epoch_is_restored(checkpoint, tmp_path):

@@ -15,7 +15,7 @@ class Sentence(typing.NamedTuple):
     document: int
 
 
-def read_conll(path, bad_rows):
+def read_conll(path, bad_rows, labelled=True):
     """The sentences of a file: the first column is the word, the last the label; -DOCSTART- begins a document.
 
     Columns are separated by tabs if a line has one, otherwise by spaces; other white space, like U+00A0, belongs to a
@@ -26,6 +26,7 @@ def read_conll(path, bad_rows):
         path: the file, UTF-8.
         bad_rows: a BadRows; a line is malformed if it has no label or an empty word. Skipping leaves out the whole
             sentence, since its labels would no longer match its words.
+        labelled: False allows lines with nothing but a word; a sentence with such a line has no labels, [].
 
     Raises: ValueError if the file is missing or has no sentence.
     """
@@ -34,23 +35,23 @@ def read_conll(path, bad_rows):
         raise ValueError(f"{path} not found: expected one word and its label per line, blank lines between sentences.")
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = [line.rstrip("\r") for line in file.read().split("\n")]
-    is_comment = _comment_test(lines)
+    is_comment, least = _comment_test(lines), 2 if labelled else 1
     sentences, words, labels, document, is_sound = [], [], [], 0, True
     for number, line in enumerate([*lines, ""], start=1):
         cells = _cells(line)
         if not line.strip() or cells[0] == "-DOCSTART-":
             if words and is_sound:
-                sentences.append(Sentence(words, labels, document))
+                sentences.append(Sentence(words, [] if None in labels else labels, document))
             words, labels, is_sound = [], [], True
             document += bool(line.strip())
         elif not words and is_sound and is_comment(line):
             continue
-        elif len(cells) < 2 or not cells[0] or not cells[-1]:
+        elif len(cells) < least or not cells[0] or not cells[-1]:
             bad_rows.add(f"{path} line {number}", f"{len(cells)} columns, expected a word and its label", line)
             is_sound = False
         else:
             words.append(cells[0])
-            labels.append(cells[-1])
+            labels.append(cells[-1] if len(cells) > 1 else None)
     if not sentences:
         raise ValueError(f"{path} has no sentence: expected one word and its label per line.")
     return sentences

@@ -35,7 +35,10 @@ from keras_bert_impl import corpora
 from keras_bert_impl.console import progress, say
 from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.preprocessing.beam_jobs import run_jobs_on_beam
+from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.shards import (
+    BLOCK_BYTES,
     PIECE_BYTES,
     SPLITS,
     Piece,
@@ -45,11 +48,8 @@ from keras_bert_impl.preprocessing.shards import (
     is_whole,
     plan_shards,
     read_manifest,
-    run_jobs,
-    run_jobs_on_beam,
     shard_record,
     tokenize_piece,
-    worker_pool,
     write_record,
     write_shard,
 )
@@ -191,7 +191,8 @@ def run(config):
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
     write_json(directory / "summary.json", summary)
-    shutil.rmtree(settings.work)
+    # A worker that a cluster took for dead may still write there.
+    shutil.rmtree(settings.work, ignore_errors=True)
     return summary
 
 
@@ -209,6 +210,7 @@ def settings_of(config):
     lengths = tuple(dict.fromkeys(length for length in lengths if length))
     return Settings(
         directory=os.path.abspath(config.output),  # other processes may have another working directory
+        block_bytes=BLOCK_BYTES,
         sequence_lengths=lengths,
         predictions_per_sequence=tuple(
             config.predictions_per_sequence or usual_predictions(length) for length in lengths
@@ -320,8 +322,7 @@ def jobs_runner(config, settings, size):
 
     def do_on_beam(function, jobs, what):
         say(f"  {what}: {len(jobs)} jobs on Beam's {config.runner}")
-        options = (f"--runner={config.runner}", *config.beam_options.split())
-        return run_jobs_on_beam(function, settings, jobs, options)
+        return run_jobs_on_beam(function, settings, jobs, config.runner, config.beam_options)
 
     if config.runner:
         yield do_on_beam

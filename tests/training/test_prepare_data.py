@@ -19,7 +19,7 @@ def small_jobs(monkeypatch, text_folder):
     """Options for a corpus of several pieces, blocks and shards."""
     monkeypatch.setattr(data_preparation, "PIECE_BYTES", 20_000)
     monkeypatch.setattr(data_preparation, "SMALL_BYTES", 0)
-    monkeypatch.setattr(shards, "BLOCK_BYTES", 8_000)
+    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 8_000)
     monkeypatch.setattr(shards, "SHARD_TOKENS", 3_000)
     return {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "workers": 1}
 
@@ -123,7 +123,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
     script = tmp_path / "waiting.py"
     script.write_text(
         "import os, time\n"
-        "from keras_bert_impl.preprocessing.shards import worker_pool\n"
+        "from keras_bert_impl.preprocessing.local_jobs import worker_pool\n"
         "if __name__ == '__main__':\n"
         "    with worker_pool(2) as pool:\n"
         "        print(pool.submit(os.getpid).result(), flush=True)\n"

@@ -9,6 +9,7 @@ import importlib.metadata
 import platform
 import shlex
 
+from keras_bert_impl.preprocessing.beam_storage import download_results, run_in_storage
 from keras_bert_impl.preprocessing.shards import read_record
 
 # Their versions decide what the files hold: the sentences, their tokens and the random numbers.
@@ -16,7 +17,7 @@ PACKAGES = ("keras_bert_impl", "keras", "numpy", "sentencex", "tensorflow", "ten
 DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 
 
-def run_jobs_on_beam(function, settings, jobs, runner, flags=""):
+def run_jobs_on_beam(function, settings, jobs, runner, flags="", folder=None):
     """Runs function(settings, job) for each job in a Beam pipeline; returns the records in the order of the jobs.
 
     The records are read from the files that the jobs write, because a pipeline's results stay on its workers.
@@ -27,6 +28,7 @@ def run_jobs_on_beam(function, settings, jobs, runner, flags=""):
         jobs: list of `shards.Piece` or `shards.Shard`.
         runner: name of a Beam runner, or of a class that is one, with its module.
         flags: further flags for Beam, in one string.
+        folder: the folder of `beam_storage.open_storage`; without one, workers write to the directory of the run.
 
     Raises: ModuleNotFoundError without Apache Beam; FileNotFoundError if the pipeline has ended and this process sees
         no record of a job; what Beam raises when a job fails for good.
@@ -34,13 +36,14 @@ def run_jobs_on_beam(function, settings, jobs, runner, flags=""):
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    on_worker = functools.partial(run_in_storage, function, folder) if folder else function
     pipeline = beam.Pipeline(options=PipelineOptions(pipeline_flags(runner, flags)))
     _ = (
         pipeline
         | beam.Create(list(jobs))
         # Otherwise a runner may fuse the steps and run all jobs on one worker.
         | beam.Reshuffle()
-        | beam.Map(functools.partial(run_on_worker, function, settings, installed_versions()))
+        | beam.Map(functools.partial(run_on_worker, on_worker, settings, installed_versions()))
     )
     result = pipeline.run()
     try:
@@ -49,6 +52,8 @@ def run_jobs_on_beam(function, settings, jobs, runner, flags=""):
         # The DaskRunner leaves its client open, and with it the processes of a cluster that it has started itself.
         if hasattr(result, "client"):
             result.client.close()
+    if folder:
+        download_results(folder, settings, jobs)
     return read_records(settings, jobs)
 
 
@@ -82,8 +87,8 @@ def run_on_worker(function, settings, versions, job):
 
 @functools.cache
 def installed_versions():
-    """The versions of Python and of `PACKAGES` in this process; None for a package that is not installed."""
-    found = {"python": platform.python_version()}
+    """The versions of Python (two numbers) and of `PACKAGES` in this process; None for a package that is missing."""
+    found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)
@@ -99,6 +104,7 @@ def read_records(settings, jobs):
     if missing:
         raise FileNotFoundError(
             f"The pipeline has ended, but {settings.work} has no record of {missing} of its {len(jobs)} jobs: every "
-            "machine that runs jobs must see the output directory under the same path, for instance on NFS."
+            "machine that runs jobs must see the output directory under the same path, for instance on NFS; machines "
+            "that share none need --beam_storage."
         )
     return records

@@ -87,6 +87,10 @@ class Piece(NamedTuple):
         """The file in which `tokenize_piece` records its results."""
         return settings.work / f"piece-{self.number:05d}.json"
 
+    def moved(self, root):
+        """This piece of a `TextCorpus` whose files have been copied to the folder `root`, under the same names."""
+        return Piece(self.number, self.documents.moved(root), tuple((name, f"{root}/{name}") for name, _ in self.files))
+
 
 class Shard(NamedTuple):
     """A file of examples to be written: its number within its split and length, and the files with its tokens."""
@@ -200,7 +204,8 @@ def _attempt(settings):
     # again because it is slow. Both write the same bytes, but would garble them in one file, and an attempt that ended
     # half-way must leave nothing among the examples. So each attempt writes in a folder of its own.
     settings.work.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="attempt-", dir=settings.work) as directory:
+    worker = f"{platform.node()}-{os.getpid()}"  # the owner of a folder that was left behind
+    with tempfile.TemporaryDirectory(prefix=f"attempt-{worker}-", dir=settings.work) as directory:
         yield pathlib.Path(directory)
 
 
@@ -366,7 +371,7 @@ def _wordpiece(directory):
     if not vocabulary.is_file():
         raise FileNotFoundError(
             f"{vocabulary} does not exist on {platform.node()}: every machine that runs jobs must see the output "
-            "directory under the same path, for instance on NFS."
+            "directory under the same path, for instance on NFS; machines that share none need --beam_storage."
         )
     return _wordpiece_of(directory, vocabulary.stat().st_mtime_ns)
 

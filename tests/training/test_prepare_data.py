@@ -100,13 +100,6 @@ def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsy
     assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
 
 
-def test_beam_writes_the_same_files(tmp_path, small_jobs):
-    pytest.importorskip("apache_beam")
-    prepare(tmp_path / "here", **small_jobs)
-    prepare(tmp_path / "beam", runner="DirectRunner", **small_jobs)
-    assert examples(tmp_path / "beam") == examples(tmp_path / "here")
-
-
 def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, capsys):
     shutil.copytree(text_folder, tmp_path / "text")
     small_jobs["input"] = str(tmp_path / "text")

@@ -10,6 +10,7 @@ any folder that TensorFlow reads and writes, such as gs://bucket/folder.
 import concurrent.futures
 import dataclasses
 import json
+import os
 import pathlib
 import posixpath
 import tempfile
@@ -31,7 +32,8 @@ def open_storage(storage, settings, pieces):
     files = {name: path for piece in pieces for name, path in piece.files}
     if not files:
         raise ValueError("beam_storage has no text files to pass to the workers: name them with --input.")
-    folder = posixpath.join(storage, FOLDER)
+    # Workers may have another working directory.
+    folder = posixpath.join(storage if "://" in storage else os.path.abspath(storage), FOLDER)
     tokenizer = {name: file_identity(f"{settings.directory}/{name}") for name in TOKENIZER_FILES}
     text = {name: pathlib.Path(path).stat() for name, path in files.items()}
     run = {

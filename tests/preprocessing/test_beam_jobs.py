@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -91,22 +92,28 @@ def test_a_worker_killed_in_the_middle_of_a_job_changes_no_file(tmp_path, small_
     assert files == in_one_process
 
 
+def free_port():
+    with socket.create_server(("localhost", 0)) as server:
+        return server.getsockname()[1]
+
+
 @pytest.fixture
 def job_server():
     """The flags for Beam's own job server, whose workers a worker pool starts, as for a Flink or Spark cluster."""
-    ports = {
-        "worker.worker_pool_main": ("--service_port", "50423"),
-        "portability.local_job_service_main": ("--port", "50424"),
+    pool, jobs = free_port(), free_port()
+    modules = {
+        "worker.worker_pool_main": f"--service_port={pool}",
+        "portability.local_job_service_main": f"--port={jobs}",
     }
     # The pool starts its workers with the `python` on the path.
     path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     paths = os.pathsep.join(filter(None, sys.path))
     environment = {**os.environ, "PATH": path, "PYTHONPATH": paths}
     servers = [
-        subprocess.Popen([sys.executable, "-m", f"apache_beam.runners.{module}", *arguments], env=environment)
-        for module, arguments in ports.items()
+        subprocess.Popen([sys.executable, "-m", f"apache_beam.runners.{module}", port], env=environment)
+        for module, port in modules.items()
     ]
-    yield "--job_endpoint=localhost:50424 --environment_type=EXTERNAL --environment_config=localhost:50423"
+    yield f"--job_endpoint=localhost:{jobs} --environment_type=EXTERNAL --environment_config=localhost:{pool}"
     for server in servers:
         server.terminate()
         server.wait()

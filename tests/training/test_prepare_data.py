@@ -19,7 +19,7 @@ def small_jobs(monkeypatch, text_folder):
     """Options for a corpus of several pieces, blocks and shards."""
     monkeypatch.setattr(data_preparation, "PIECE_BYTES", 20_000)
     monkeypatch.setattr(data_preparation, "SMALL_BYTES", 0)
-    monkeypatch.setattr(shards, "BLOCK_BYTES", 8_000)
+    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 8_000)
     monkeypatch.setattr(shards, "SHARD_TOKENS", 3_000)
     return {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "workers": 1}
 
@@ -100,13 +100,6 @@ def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsy
     assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
 
 
-def test_beam_writes_the_same_files(tmp_path, small_jobs):
-    pytest.importorskip("apache_beam")
-    prepare(tmp_path / "here", **small_jobs)
-    prepare(tmp_path / "beam", runner="DirectRunner", **small_jobs)
-    assert examples(tmp_path / "beam") == examples(tmp_path / "here")
-
-
 def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, capsys):
     shutil.copytree(text_folder, tmp_path / "text")
     small_jobs["input"] = str(tmp_path / "text")
@@ -123,7 +116,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
     script = tmp_path / "waiting.py"
     script.write_text(
         "import os, time\n"
-        "from keras_bert_impl.preprocessing.shards import worker_pool\n"
+        "from keras_bert_impl.preprocessing.local_jobs import worker_pool\n"
         "if __name__ == '__main__':\n"
         "    with worker_pool(2) as pool:\n"
         "        print(pool.submit(os.getpid).result(), flush=True)\n"

@@ -40,6 +40,7 @@ TASKS = {
     "MultipleChoice": "ForMultipleChoice",
     "TextEmbedder": "Model",
 }
+MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class
 FORM = "Hugging Face's format"
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
@@ -151,7 +152,10 @@ def open_checkpoint(directory):
         sequence_length(directory, config),
         _class_names(content, source.shapes, tensor_tables.task_in(architecture, config)),
         architecture,
-        {} if dropout_rate is None else {"dropout_rate": dropout_rate},
+        {
+            **({} if dropout_rate is None else {"dropout_rate": dropout_rate}),
+            "multi_label": content.get("problem_type") == MULTI_LABEL,
+        },
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
     )
 
@@ -272,8 +276,10 @@ def _head_config(model, dropout_key):
         fields[dropout_key] = model.dropout_rate
     if kind_of(type(model)) == "TextRegressor":
         fields["problem_type"] = "regression"
+    elif getattr(model, "multi_label", False):
+        fields["problem_type"] = MULTI_LABEL
     elif names is not None and len(names) == 1:
-        fields["problem_type"] = "multi_label_classification"  # otherwise it would be read as a regressor
+        fields["problem_type"] = "single_label_classification"  # otherwise it would be read as a regressor
     if names is not None:
         fields["id2label"] = {str(index): name for index, name in enumerate(names)}
         fields["label2id"] = {name: index for index, name in enumerate(names)}

@@ -113,13 +113,16 @@ def arranged(batch, takes_texts, class_names, with_labels):
         if set(to_strings(batch[1])) <= set(class_names):
             raise ValueError(
                 "The second strings of each batch are names of classes, but predict takes texts alone, and two columns "
-                "of strings are pairs of texts: leave the labels out, as in dataset.map(lambda text, label: text)."
+                "of strings are pairs of texts: leave the labels out, as in dataset.map(lambda text, label: text). If "
+                "they are meant as pairs, let the dataset yield ((first, second),)."
             )
+    if isinstance(batch, tuple) and len(batch) == 1 and not is_texts(batch):
+        [batch] = batch
     if takes_texts(batch):
         if class_names and with_labels:
             raise ValueError("The dataset yields texts without labels: let it yield (texts, labels).")
         return batch
-    return batch[0] if len(batch) == 1 else batch
+    return batch
 
 
 def _parts_of_columns(columns):

@@ -5,6 +5,8 @@ import numbers
 import keras
 import numpy as np
 
+from keras_bert_impl.models.text_inputs import is_texts
+
 EITHER = (
     "labels may be lists of class numbers or rows of 0 and 1: pass np.array(labels) if each has a column for each "
     "class, or give the names of the classes."
@@ -36,6 +38,16 @@ def rows_of_zeros_and_ones(labels, class_names):
     for index, row in enumerate(rows):
         found[index, _class_numbers(row, class_names, index)] = 1
     return found
+
+
+def refuse_several(labels):
+    """Raises ValueError for lists of names of classes, given to a classifier whose texts have one class each."""
+    for index, row in enumerate(labels if isinstance(labels, (list, tuple)) else ()):
+        if isinstance(row, (list, tuple, set)) and len(row) > 1 and is_texts(list(row)):
+            raise ValueError(
+                f"labels[{index}] is {str(row)[:60]}, but each text has one class here: give its name, or build the "
+                "TextClassifier with multi_label=True for texts with several."
+            )
 
 
 def _of_columns(frame, class_names):

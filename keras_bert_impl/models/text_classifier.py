@@ -4,7 +4,7 @@ import keras
 
 from keras_bert_impl.losses import MultiLabelF1
 from keras_bert_impl.models.answers import Label, best, checked_top_k, sigmoid, softmax
-from keras_bert_impl.models.class_sets import rows_of_zeros_and_ones
+from keras_bert_impl.models.class_sets import refuse_several, rows_of_zeros_and_ones
 from keras_bert_impl.models.labels import LabelRule, takes_zeros_and_ones
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
@@ -108,9 +108,10 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         return takes_zeros_and_ones(loss) if self.multi_label else super()._takes_class_numbers(loss)
 
     def _checked_against(self, sizes, labels, weights):
-        if not self.multi_label or labels is None:
+        if not self.multi_label:
+            refuse_several(labels)
             return super()._checked_against(sizes, labels, weights)
-        labels = rows_of_zeros_and_ones(labels, self.class_names)
+        labels = None if labels is None else rows_of_zeros_and_ones(labels, self.class_names)
         labels, weights = super()._checked_against(sizes, labels, weights)
         if weights is not None and weights.ndim > 1:
             # Keras takes the mean over the classes before it multiplies by the weights.

@@ -189,14 +189,15 @@ def test_an_unknown_name_is_refused_with_its_batch_and_row(make, model):
 
 def test_names_of_classes_are_no_second_texts_to_predict(model):
     for data in (dataset((TEXTS, NAMES)), loader(rows_of(TEXTS, NAMES))):
-        with pytest.raises(
-            Exception, match="second strings of each batch are names of classes, but predict takes texts"
-        ):
+        with pytest.raises(Exception, match="second strings of each batch are names of classes"):
             model.predict(data, verbose=0)
+    meant = model.predict(dataset(((TEXTS, NAMES),)), verbose=0)
+    np.testing.assert_allclose(meant, model.predict((TEXTS, NAMES), verbose=0), atol=1e-5)
 
 
 def test_texts_without_labels_are_refused_where_labels_are_needed(model):
-    for data in (dataset(TEXTS), loader(TEXTS)):
+    columns = {"text": TEXTS, "text_pair": SECOND}
+    for data in (dataset(TEXTS), loader(TEXTS), dataset((TEXTS,)), dataset(columns), dataset(((TEXTS, SECOND),))):
         with pytest.raises(Exception, match="yields texts without labels: let it yield"):
             model.fit(data, verbose=0)
 

@@ -174,6 +174,13 @@ def test_a_new_head_is_not_that_of_the_checkpoint(model, tmp_path):
     assert kbi.TextClassifier.from_pretrained(tmp_path, num_classes=5, multi_label=True).multi_label
 
 
+def test_several_names_are_refused_where_a_text_has_one_class(config, small_tokenizer):
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer, class_names=NAMES)
+    message = r"labels\[0\] is \['glad', 'mad'\], but each text has one class here: .* with multi_label=True"
+    with pytest.raises(ValueError, match=message):
+        model.fit(TEXTS, CLASSES, verbose=0)
+
+
 def test_one_class_of_which_a_text_has_one_comes_back_so(config, tmp_path):
     kbi.TextClassifier(kbi.BertEncoder(config), 1).save_pretrained(tmp_path)
     assert not kbi.TextClassifier.from_pretrained(tmp_path).multi_label

@@ -40,6 +40,7 @@ COMMANDS = {
     "pretrain": Command("training.pretraining", "PretrainConfig", "trains a checkpoint on pre-training examples"),
     "finetune": Command("training.finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),
     "fill-mask": Command("commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]"),
+    "predict": Command("commands.predict", "PredictConfig", "asks a trained checkpoint about new texts"),
     "evaluate": Command(
         "commands.evaluate", "EvaluateConfig", "scores predictions as the official scripts do", positional=("task",)
     ),

@@ -132,6 +132,7 @@ def _settings_read(checkpoint, with_tokenizer):
         "num_classes": names and len(names),
         "dropout_rate": checkpoint.config.hidden_dropout_rate,
         "multi_label": False,
+        "null_threshold": None,
         "pooling": "mean",
         "normalize": False,
         "sequence_length": checkpoint.sequence_length or checkpoint.config.max_length,

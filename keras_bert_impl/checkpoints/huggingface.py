@@ -143,7 +143,11 @@ def open_checkpoint(directory):
     tensor_tables.check_agreement(source, config, family.embedding_rows, blocks, "config.json")
     architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
-    dropout_rate = content.get(family.dropout_key)
+    stored = {
+        "dropout_rate": content.get(family.dropout_key),
+        "multi_label": content.get("problem_type") == MULTI_LABEL,
+        "null_threshold": content.get("null_threshold"),
+    }
     return tensor_tables.Checkpoint(
         config,
         table(config),
@@ -152,10 +156,7 @@ def open_checkpoint(directory):
         sequence_length(directory, config),
         _class_names(content, source.shapes, tensor_tables.task_in(architecture, config)),
         architecture,
-        {
-            **({} if dropout_rate is None else {"dropout_rate": dropout_rate}),
-            "multi_label": content.get("problem_type") == MULTI_LABEL,
-        },
+        {name: value for name, value in stored.items() if value is not None},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
     )
 
@@ -272,6 +273,8 @@ def _head_config(model, dropout_key):
     if getattr(model, "pooling", None) == "last_four":
         # sentence-transformers does not have this way of pooling; the others are stored in its own files.
         fields = {"pooling": model.pooling, "normalize": model.normalize}
+    if getattr(model, "null_threshold", None) is not None:
+        fields["null_threshold"] = float(model.null_threshold)  # a field of our own
     if hasattr(model, "dropout_rate"):
         fields[dropout_key] = model.dropout_rate
     if kind_of(type(model)) == "TextRegressor":

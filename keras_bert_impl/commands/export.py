@@ -76,7 +76,7 @@ class ExportConfig:
 
 def run(config):
     """Writes the SavedModel and prints how to call it; returns its signatures."""
-    task = choose_task(config)
+    task = choose_task(config.model, config.task)
     tokenizer = WordPieceTokenizer.from_pretrained(config.model)
     export_saved_model(LOADERS[task](config.model), config.output, tokenizer, config.sequence_length, config.overwrite)
     signatures = load_signatures(config.output)
@@ -96,22 +96,20 @@ def load_signatures(directory):
     return tf.saved_model.load(directory).signatures
 
 
-def choose_task(config):
-    """The task asked for, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
-    checkpoint = checkpoints.open_checkpoint(config.model)
+def choose_task(path, wanted="auto"):
+    """The task wanted, or the checkpoint's own. Raises ValueError if the checkpoint has no such head."""
+    checkpoint = checkpoints.open_checkpoint(path)
     architecture, tasks = checkpoint.architecture, TASKS.get(checkpoint.task)
     is_sequence_head = checkpoint.task == "ForSequenceClassification" and checkpoint.has("classifier/")
     if is_sequence_head and checkpoint.class_names is None:
         tasks = ("regress", "embed")
-    if tasks is None and config.task == "auto":
+    if tasks is None and wanted == "auto":
         raise ValueError(
-            f"{config.model} is a {architecture}, from which no task follows: give --task fill_mask or --task embed."
+            f"{path} is a {architecture}, from which no task follows: give --task fill_mask or --task embed."
         )
-    if tasks is not None and config.task not in ("auto", *tasks):
-        raise ValueError(
-            f"{config.model} is a {architecture}, which can be exported for {' or '.join(tasks)}, not {config.task}."
-        )
-    return tasks[0] if config.task == "auto" else config.task
+    if tasks is not None and wanted not in ("auto", *tasks):
+        raise ValueError(f"{path} is a {architecture}, which is for {' or '.join(tasks)}, not for {wanted}.")
+    return tasks[0] if wanted == "auto" else wanted
 
 
 def print_signature(name, function):

@@ -1,8 +1,8 @@
 """From questions and contexts to answers in a TensorFlow graph: windows, model, best span, its bytes in the context.
 
-Does the same as `tasks.squad_files.make_windows` and `tasks.squad_answers.best_answers`, for the best answer only. One
-difference: a word whose length changes when it is normalized (decomposed Hangul, ligatures) becomes part of an answer
-as a whole here, but piece by piece there.
+Does the same as `models.question_windows.make_windows` and `models.span_answers.best_answers`, for the best answer
+only. One difference: a word whose length changes when it is normalized (decomposed Hangul, ligatures) becomes part of
+an answer as a whole here, but piece by piece there.
 """
 
 import tensorflow as tf
@@ -42,8 +42,10 @@ def question_answerer_signatures(model, tokenizer, sequence_length, stride=128, 
         token = tf.cond(found, lambda: tf.gather(windows[row], [first, last]), lambda: tf.zeros([2], tf.int32))
         # A context without any token has no offsets.
         place = tf.concat([begins, [0]], 0)[token[0]], tf.concat([ends, [0]], 0)[token[1]]
-        begin, end = (tf.where(found, value, 0) for value in place)
         score = tf.where(found, score, 0.0)
+        if model.null_threshold is not None:
+            found = tf.logical_and(found, null_score - score <= model.null_threshold)
+        begin, end = (tf.where(found, value, 0) for value in place)
         return {
             "answer": tf.strings.substr(context, begin, end - begin),
             "begin": begin,

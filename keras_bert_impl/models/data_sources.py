@@ -36,10 +36,6 @@ def received(x):
     """
     _refuse_table(x)
     x = in_memory(x)
-    if getattr(x, "ndim", 1) != 1 and getattr(getattr(x, "dtype", None), "kind", "") in "OSUT" and x.size:
-        raise ValueError(
-            f"The texts have shape {x.shape}: pass one column, x[:, 0], or pairs as a tuple of two, (x[:, 0], x[:, 1])."
-        )
     if is_text_dataset(x):
         return source_of_dataset(x)
     if is_text_loader(x):
@@ -52,6 +48,15 @@ def received_validation(data):
     if isinstance(data, (list, tuple)) and data and not is_texts(data):
         return (received(data[0]), *map(in_memory, data[1:]))
     return received(data)
+
+
+def without_columns(x):
+    """What is passed to Keras. Raises ValueError for an array of strings with several columns, or with one."""
+    if isinstance(x, np.ndarray) and x.ndim > 1 and x.dtype.kind in "OSUT":
+        raise ValueError(
+            f"The texts have shape {x.shape}: pass one column, x[:, 0], or pairs as a tuple of two, (x[:, 0], x[:, 1])."
+        )
+    return x
 
 
 def _refuse_table(x):

@@ -12,8 +12,7 @@ from keras_bert_impl.models.pretrained import (
     checked_class_names,
     checked_sequence_length,
 )
-from keras_bert_impl.models.raw_text import RawTextMixin
-from keras_bert_impl.models.token_classifier import rule_of_token_classes
+from keras_bert_impl.models.word_labels import WordLabelsMixin
 
 # The rows of Devlin et al. 2019, table 7: layers, counted from 0 (embeddings) or from the end, and their combination.
 FEATURES = {
@@ -27,7 +26,7 @@ FEATURES = {
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
+class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
     """A two-layer BiLSTM and a classifier over the vectors of a frozen encoder (Devlin et al. 2019, section 5.3).
 
     Args:
@@ -81,9 +80,6 @@ class FeatureTagger(RawTextMixin, PretrainedMixin, keras.Model):
         self.num_classes, self.features, self.units = num_classes, features, units
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.class_names = checked_class_names(class_names, num_classes)
-
-    def label_rule(self, sizes):
-        return rule_of_token_classes(sizes, self.class_names)
 
     def save_pretrained(self, directory):
         """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.

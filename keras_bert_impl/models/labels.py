@@ -112,6 +112,33 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
     return labels, _checked_weights(weights, labels)
 
 
+def checked_word_labels(labels, name, counts, rule=None):
+    """Labels of words, or their weights, as an array (texts, words of the longest); shorter ones are filled up with -1.
+
+    Args:
+        labels: for each text a list of numbers, or names of classes.
+        name: of the argument, for messages.
+        counts: the number of words of each text.
+        rule: a LabelRule for labels; -1 and -100 are allowed, too. None for weights.
+
+    Raises: ValueError naming the text with another number of labels than words, or the label that is wrong.
+    """
+    if rule is not None:
+        labels = numbers_of_names(labels, rule.names)
+    rows = [to_array(row, f"{name}[{place}]") if len(row) else np.zeros(0, int) for place, row in enumerate(labels)]
+    if len(rows) != len(counts):
+        raise ValueError(f"{len(counts):,} texts but {len(rows):,} {name}: each text needs its own.")
+    for place, (row, count) in enumerate(zip(rows, counts, strict=True)):
+        if row.shape != (count,):
+            raise ValueError(
+                f"{name}[{place}] are {len(row)}, but text {place} has {count} words: each word needs one."
+            )
+    array = np.full((len(rows), max(*counts, 1)), NO_LABEL[0], np.result_type(*rows))
+    for place, row in enumerate(rows):
+        array[place, : len(row)] = row
+    return array if rule is None else _checked_numbers(array, rule._replace(shape=array.shape), NO_LABEL)
+
+
 def numbers_of_names(labels, names, place=""):
     """Labels with the names of classes replaced by their numbers; numbers stay.
 
@@ -132,7 +159,7 @@ def numbers_of_names(labels, names, place=""):
                     f"labels{place}[{index}] is {label!r}, which is not one of the classes {', '.join(names)}."
                 )
         return [numbers[label] if isinstance(label, str) else label for label in decoded]
-    if isinstance(labels, list | tuple) and any(map(is_texts, labels)):
+    if not isinstance(labels, np.ndarray) and not keras.ops.is_tensor(labels) and any(map(is_texts, labels)):
         return [numbers_of_names(row, names, f"{place}[{index}]") for index, row in enumerate(labels)]
     return labels
 

@@ -1,12 +1,17 @@
 """Finds the answer to a question in a context."""
 
 import keras
+import numpy as np
 from keras import ops
 
+from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.losses import cross_entropy
-from keras_bert_impl.models.labels import LabelRule
+from keras_bert_impl.models.labels import LabelRule, to_array
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
+from keras_bert_impl.models.question_windows import are_answers, question_rows, questions_of, warn_of_cut_questions
 from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.models.span_answers import best_answers, chosen_first
+from keras_bert_impl.models.text_inputs import texts_of
 from keras_bert_impl.optimization import BertAdamW
 
 
@@ -15,12 +20,20 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled by default with AdamW at
     5e-5 and the mean of the two cross-entropies.
 
-    Labels are (batch, 2), int: the positions of the answer's first and last token; 0 and 0, [CLS], for no answer.
+    `fit((questions, contexts), answers)` takes contexts of any length and answers as (text, first character of it in
+    the context), as SQuAD's {"text": [...], "answer_start": [...]}, or None if there is none; `answer` answers in
+    words. Both divide a long context into windows, each of which is a row.
+
+    Labels of rows of ids, and of texts that fit into one row each, may also be (batch, 2), int: the positions of the
+    answer's first and last token; 0 and 0, [CLS], for no answer.
 
     Args:
         encoder: a BertEncoder, or another family's.
-        tokenizer: a WordPieceTokenizer; with it `predict` takes a pair of lists: questions and contexts.
-        sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        tokenizer: a WordPieceTokenizer; with it the model takes a pair of lists: questions and contexts.
+        sequence_length: tokens of the longest row; None means the encoder's `max_length`.
+        null_threshold: questions are left unanswered if the score for no answer, less that of the best answer, is
+            above this (section 4.3). None: every question is answered. `keras-bert finetune` chooses it on dev for
+            data with unanswerable questions; it is kept in checkpoints and exports.
 
     Input:  dict of the encoder's inputs, or (questions, contexts).
     Output: logits (batch, length, 2), float32: of a start and of an end at each token. As in the paper's code, padding
@@ -29,8 +42,11 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     """
 
     pair_columns = ("questions", "contexts")
+    head_arguments = ("null_threshold",)
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_question_answerer"):
+    def __init__(
+        self, encoder, tokenizer=None, sequence_length=None, null_threshold=None, name="bert_question_answerer"
+    ):
         check_vocabulary(tokenizer, encoder)
         logits = head_dense(encoder, 2, "span_head")(encoder.output["sequence_output"])
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
@@ -39,7 +55,41 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         object.__setattr__(self, "encoder", encoder)
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
+        self.null_threshold = null_threshold
         self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
+
+    def answer(self, question, context, top_k=1, stride=128, longest=30, n_best=20, batch_size=32):
+        """The answers to questions, found in contexts of any length.
+
+        Args:
+            question: a text, or several.
+            context: a text, or as many.
+            top_k: how many candidates for each question; fewer if there are fewer.
+            stride: tokens from the beginning of one window to that of the next.
+            longest: tokens of the longest answer.
+            n_best: starts and ends considered in a window, and candidates kept.
+            batch_size: how many windows are computed at once.
+
+        Returns: for one question a list of at most top_k Answer, the answer first, then the other candidates by their
+            score; for several a list of such lists. The text is "" if `null_threshold` leaves the question unanswered.
+        Raises: ValueError if top_k is below 1, or questions and contexts are not equally many.
+        """
+        if top_k < 1:
+            raise ValueError(f"top_k is {top_k}, expected at least 1.")
+        is_one = isinstance(question, str) and isinstance(context, str)
+        questions = questions_of(*(([question], [context]) if is_one else (question, context)))
+        rows = question_rows(self._require_tokenizer(), questions, self.sequence_length, stride)
+        warn_of_cut_questions(rows.source, len(questions), stacklevel=3)
+        rows.labels = None
+        batches = SortedBatches(self.tokenizer, rows, batch_size, self.sequence_length)
+        logits = predict_rows(self, batches)  # (length, 2) for each window
+        starts, ends = ([row[:, column] for row in logits] for column in (0, 1))
+        may_be_none = self.null_threshold is not None
+        found, _ = best_answers(questions, rows.source, starts, ends, may_be_none, n_best, longest)
+        if may_be_none:
+            found = [chosen_first(ranked, self.null_threshold) for ranked in found]
+        found = [ranked[:top_k] for ranked in found]
+        return found[0] if is_one else found
 
     def label_rule(self, sizes):
         meaning = "the position in its row of the answer's first or last token; both are 0 if there is no answer"
@@ -47,6 +97,22 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
 
     def _takes_class_numbers(self, loss):
         return loss is span_loss
+
+    def _labelled_rows(self, texts, labels, weights, stacklevel=5):
+        """Rows of windows if the labels are answers in words; a weight of a question is that of each of its windows."""
+        if not are_answers(labels):
+            return super()._labelled_rows(texts, labels, weights, stacklevel + 1)
+        questions = questions_of(*texts_of(texts), labels)
+        rows = question_rows(self._require_tokenizer(), questions, self.sequence_length)
+        warn_of_cut_questions(rows.source, len(questions), stacklevel)
+        if weights is not None:
+            weights = to_array(weights, "sample_weight")
+            if weights.shape != (len(questions),):
+                raise ValueError(
+                    f"sample_weight has shape {weights.shape}, expected ({len(questions)},), one a question."
+                )
+            rows.weights = weights[np.array(rows.source.question)].astype("float32")
+        return rows
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -4,7 +4,7 @@ import random
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
-from keras_bert_impl.models.data_sources import in_memory, received, received_validation
+from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
 from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
 from keras_bert_impl.models.labels import (
     checked_labels,
@@ -153,22 +153,26 @@ class RawTextMixin:
 
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
         """Texts and labels as Keras trains on them: batches of rows of about the same length."""
-        rows = self._text_rows(texts, stacklevel=5)
-        sizes = sizes_of_texts(rows, self.sequence_length)
-        rule = self.label_rule(sizes)
-        if labels is None and rule is not None:
-            raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
-        rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
-        rows.per_token = rule is not None and rule.per_token
         return LengthBatches(
             self.tokenizer,
-            rows,
+            self._labelled_rows(texts, labels, weights),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,
             # Follows from keras.utils.set_random_seed, like Keras' own order.
             seed=random.randrange(2**31),
         )
+
+    def _labelled_rows(self, texts, labels, weights, stacklevel=6):
+        """The Rows of texts with their labels and weights, checked."""
+        rows = self._text_rows(texts, stacklevel)
+        sizes = sizes_of_texts(rows, self.sequence_length)
+        rule = self.label_rule(sizes)
+        if labels is None and rule is not None:
+            raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
+        rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
+        rows.per_token = rule is not None and rule.per_token
+        return rows
 
     def _test_data(self, texts, labels, weights, batch_size):
         """Inputs, labels and weights for Keras to evaluate on."""
@@ -217,7 +221,7 @@ class RawTextMixin:
                 return self._convert_batch(arranged(batch, self._is_text_input, class_names, with_labels))
 
             return TextBatches(x, convert, self.sequence_length, steps)
-        return self.rows(x) if self._is_text_input(x) else x
+        return self.rows(x) if self._is_text_input(x) else without_columns(x)
 
     def _convert_batch(self, batch):
         """Converts an element of a dataset for Keras: texts, (texts, labels) or (texts, labels, weights).

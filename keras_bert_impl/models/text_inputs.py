@@ -2,6 +2,7 @@
 
 import collections.abc
 
+import keras
 import numpy as np
 
 
@@ -60,6 +61,33 @@ def _columns_of(pairs):
                 "into words with ' '.join(words)."
             )
     return zip(*pairs, strict=True)
+
+
+def is_word_lists(x):
+    """Whether `x` is texts that are split into words: a list or column of lists of strings, of which some may be
+    empty. Tuples are pairs of texts."""
+    if isinstance(x, tuple | str) or keras.ops.is_tensor(x) or not hasattr(x, "__len__"):
+        return False
+    rows = [row for row in x if isinstance(row, list | np.ndarray)]
+    return bool(rows) and any(map(is_texts, rows))
+
+
+def to_word_lists(x):
+    """A list of lists of str.
+
+    Raises: ValueError naming the text that is not a list of words, or the word that is not a string.
+    """
+    rows = []
+    for index, words in enumerate(x):
+        if not isinstance(words, list | np.ndarray):
+            raise ValueError(
+                f"text {index} is {repr(words)[:60]}, but others are lists of words: pass one or the other."
+            )
+        try:
+            rows.append(to_strings(words))
+        except ValueError as error:
+            raise ValueError(f"In the words of text {index}, {str(error).replace('text', 'word', 1)}") from None
+    return rows
 
 
 def to_strings(texts):

@@ -3,7 +3,6 @@
 import keras
 
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
-from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -12,26 +11,30 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.models.word_labels import WordLabelsMixin
 from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
+class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
     """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled by default with
     AdamW at 5e-5, the mean cross-entropy over labelled tokens, and accuracy.
 
-    Labels are (batch, length), int; -1 or -100 for tokens without a label: special tokens, padding, all pieces of a
-    word but the first. For texts they may also be a list of lists, with a label for each token of a row, including
-    [CLS] and [SEP]. Sample weights are shaped like the labels, or (batch,), one for each row.
+    `fit(words, labels)` takes lists of words with a label each, a number or a name; `fit(texts, spans)` takes strings
+    with a list of (start, end, type) for each, in characters. `tag` finds entities in texts, or labels words.
+
+    Labels of rows of ids are (batch, length), int; -1 or -100 for tokens without a label: special tokens, padding, all
+    pieces of a word but the first. For texts they may also be a list of lists, with a label for each token of a row,
+    including [CLS] and [SEP]. Sample weights are shaped like the labels, or (batch,), one for each row.
 
     Args:
         encoder: a BertEncoder, or another family's.
         num_classes: columns of the output.
-        tokenizer: a WordPieceTokenizer; with it `predict` takes texts.
+        tokenizer: a WordPieceTokenizer; with it the model takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the tokens' vectors; None means the encoder's, 0.1 in the paper.
-        class_names: names of the classes, kept in checkpoints; None means "0", "1", ...
+        class_names: names of the classes, such as O, B-PER, I-PER; kept in checkpoints and exports. None means
+            "0", "1", ...
 
     Input:  dict of the encoder's inputs, or texts.
     Output: logits (batch, length, num_classes), float32.
@@ -70,13 +73,3 @@ class TokenClassifier(RawTextMixin, ClassesMixin, keras.Model):
             loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
             metrics=[LabelledAccuracy()],
         )
-
-    def label_rule(self, sizes):
-        return rule_of_token_classes(sizes, self.class_names)
-
-
-def rule_of_token_classes(sizes, class_names):
-    """The LabelRule of a class for every token."""
-    shape = (len(sizes.tokens), sizes.width)
-    meaning = "the number or the name of the class of its token, or -1 for none"
-    return LabelRule(shape, len(class_names), meaning, per_token=True, names=tuple(class_names))

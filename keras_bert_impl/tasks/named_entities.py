@@ -9,9 +9,11 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import FeatureTagger, TokenClassifier
-from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
+from keras_bert_impl.models.entities import are_entities
+from keras_bert_impl.models.word_rows import IGNORED, rows_of_pieces, split_words
+from keras_bert_impl.tasks.conll import Sentence, label_names, read_conll
 from keras_bert_impl.tasks.scores import refuse_nan
-from keras_bert_impl.tasks.tag_scores import are_entities, entity_scores, word_scores
+from keras_bert_impl.tasks.tag_scores import entity_scores, word_scores
 
 
 class LabelledSentences(typing.NamedTuple):
@@ -94,7 +96,9 @@ class NamedEntities:
         Raises: ValueError if a label has a prefix but those of the training file have none, or the other way round.
         """
         are_entities([*class_names, *label_names(examples.sentences)])
-        pieces = pieces_of(tokenizer, examples.sentences, sequence_length, self.document_context)
+        documents = [sentence.document for sentence in examples.sentences] if self.document_context else None
+        split = split_words(tokenizer, [sentence.words for sentence in examples.sentences])
+        pieces = rows_of_pieces(split, sequence_length, documents)
         places = {name: place for place, name in enumerate(class_names)}
         labels = np.zeros((len(examples), sequence_length), "int32")
         weights = np.zeros((len(examples), sequence_length), "float32")
@@ -103,9 +107,7 @@ class NamedEntities:
             found = np.flatnonzero(words != IGNORED)
             labels[row, found] = np.maximum(ids[words[found]], 0)
             weights[row, found] = ids[words[found]] >= 0
-        shown = [words.max(initial=IGNORED) + 1 for words in pieces.words]
-        num_cut = sum(len(s.words) > count for s, count in zip(examples.sentences, shown, strict=True))
-        return Rows(pieces.ids, None, labels, weights, per_token=True, source=pieces, num_cut=num_cut)
+        return Rows(pieces.ids, None, labels, weights, per_token=True, source=pieces, num_cut=pieces.num_cut)
 
     def score(self, examples, rows, outputs, class_names):
         """The figures of entities or of words, together and by label, and the words lost to truncation."""

@@ -5,13 +5,13 @@ import pathlib
 
 import numpy as np
 
-from keras_bert_impl.batching import Rows
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.models.question_answerer import QuestionAnswerer, span_loss
+from keras_bert_impl.models.question_windows import question_rows
+from keras_bert_impl.models.span_answers import best_answers, choose
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.scores import refuse_nan
-from keras_bert_impl.tasks.squad_answers import best_answers, choose
-from keras_bert_impl.tasks.squad_files import make_windows, read_questions
+from keras_bert_impl.tasks.squad_files import read_questions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,8 +21,8 @@ class QuestionAnswering:
     Args:
         name, splits, dev, test, paper, defaults, bad_rows: see there; each split is a file name.
         main_metric: a key of `squad_metrics.evaluate`; "best_f1" is F1 with the threshold tuned on dev.
-        stride, question_length: see `squad_files.make_windows`.
-        n_best, longest_answer: see `squad_answers.best_answers`.
+        stride, question_length: see `question_windows.question_rows`.
+        n_best, longest_answer: see `span_answers.best_answers`.
         null_threshold: for SQuAD 2.0, questions with higher null odds are left unanswered. None: 0 while training, then
             the value with the best F1 on dev, for all splits (section 4.3).
     """
@@ -61,12 +61,7 @@ class QuestionAnswering:
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """One row for each window; labels are the answer's first and last position, 0 if it is not in the window."""
-        question_length = min(self.question_length, sequence_length // 4)
-        windows = make_windows(
-            tokenizer, examples.questions, sequence_length, min(self.stride, sequence_length // 2), question_length
-        )
-        labels = np.stack([windows.start, windows.end], axis=1).astype("int32")  # (windows, 2)
-        return Rows(windows.first, windows.second, labels, source=windows)
+        return question_rows(tokenizer, examples.questions, sequence_length, self.stride, self.question_length)
 
     def score(self, examples, rows, outputs, class_names):
         """The official figures, as shares like the figures of all tasks.
@@ -91,6 +86,10 @@ class QuestionAnswering:
             # Answering nothing is best here. The official script reports threshold 0 for that, which would answer some.
             threshold = min(odds) - 1.0
         return dataclasses.replace(self, null_threshold=float(threshold))
+
+    def pass_on(self, model):
+        """Sets the model's threshold, with which it answers when it is asked; None answers every question."""
+        model.null_threshold = self.null_threshold
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them.

@@ -2,7 +2,6 @@
 and line."""
 
 import csv
-import io
 import itertools
 import json
 import pathlib
@@ -31,7 +30,7 @@ class BadRows:
         self.messages.append(message)
 
 
-def read_table(path, columns, bad_rows, optional=()):
+def read_table(path, columns, bad_rows, optional=(), others=False):
     """Yields (place, {our name: cell}) for each valid row of a table; `place` is its file and line.
 
     A .csv file may quote cells and break lines within them. In .tsv and .txt files a quotation mark is a character
@@ -43,6 +42,8 @@ def read_table(path, columns, bad_rows, optional=()):
         columns: our name -> name of the file's column; or its number, from 0, in a file without a header.
         bad_rows: a BadRows.
         optional: those of our names whose column may be missing from the whole file.
+        others: whether rows also have the file's other columns, by their own names; then `columns` may be empty, and a
+            file without rows is allowed.
 
     Raises: ValueError if the file is missing or empty, or lacks a column.
     """
@@ -51,18 +52,18 @@ def read_table(path, columns, bad_rows, optional=()):
         raise ValueError(f"{path} not found: expected a table with {', '.join(map(str, columns.values()))}.")
     rows = _json_table if path.suffix == ".jsonl" else _cell_table
     found = False
-    for found_row in rows(path, columns, bad_rows, optional):
+    for place, row, content in rows(path, columns, bad_rows, optional):
         found = True
-        yield found_row
-    if not found:
+        yield place, {**content, **row} if others else row
+    if not found and not others:
         wanted = ", ".join(str(name) for ours, name in columns.items() if ours not in optional)
         raise ValueError(f"{path} has no lines: expected {wanted}.")
 
 
 def _cell_table(path, columns, bad_rows, optional):
     lines = (_csv_lines if path.suffix == ".csv" else _tab_lines)(path)
-    by_number = all(isinstance(column, int) for column in columns.values())
-    width = None
+    by_number = bool(columns) and all(isinstance(column, int) for column in columns.values())
+    width, header = None, []
     if not by_number:
         _, header, _ = next(lines, (1, [], ""))
         width, columns = len(header), _find_columns(path, header, columns, optional)
@@ -71,7 +72,8 @@ def _cell_table(path, columns, bad_rows, optional):
         if len(cells) != width:
             bad_rows.add(f"{path} line {number}", f"{len(cells)} columns, expected {width}", content)
         else:
-            yield f"{path} line {number}", {ours: cells[place] for ours, place in columns.items()}
+            row = {ours: cells[place] for ours, place in columns.items()}
+            yield f"{path} line {number}", row, dict(zip(header, cells, strict=False))
 
 
 def _find_columns(path, header, columns, optional):
@@ -83,15 +85,16 @@ def _find_columns(path, header, columns, optional):
 
 def _tab_lines(path):
     # Split only at \n: str.splitlines also splits at characters that occur within sentences, such as U+2028.
-    for number, line in enumerate(_text(path).split("\n"), start=1):
-        line = line.removesuffix("\r")
+    for number, line in enumerate(_lines(path, "\n"), start=1):
+        line = line.removesuffix("\n").removesuffix("\r")
         if line:
             yield number, line.split("\t"), line
 
 
 def _csv_lines(path):
     csv.field_size_limit(2**31 - 1)  # Python's own limit, 131,072 characters, is less than a long document has
-    reader = csv.reader(itertools.chain(io.StringIO(_text(path), newline=""), [END_OF_FILE]))
+    # newline="": otherwise Python would treat \r within a cell as the end of a line.
+    reader = csv.reader(itertools.chain(_lines(path, ""), [END_OF_FILE]))
     number = 1
     for cells in reader:
         if cells == [END_OF_FILE]:
@@ -106,19 +109,20 @@ def _csv_lines(path):
         number = reader.line_num + 1
 
 
-def _text(path):
-    # newline="": otherwise Python would treat \r within a cell as the end of a line.
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return file.read()
+def _lines(path, newline):
+    """The lines of a file with their ends, one at a time; without a byte order mark."""
+    with path.open(encoding="utf-8-sig", newline=newline) as file:
+        yield from file
 
 
 def _json_table(path, columns, bad_rows, optional):
     present = None
-    for number, line in enumerate(_text(path).split("\n"), start=1):
+    for number, line in enumerate(_lines(path, "\n"), start=1):
         if not line.strip():
             continue
         place = f"{path} line {number}"
-        row = _json_row(line, place, columns, bad_rows, optional)
+        content = _json_content(line, place, bad_rows)
+        row = content and _json_row(content, line, place, columns, bad_rows, optional)
         if row is None:
             continue
         present = present or row.keys()
@@ -126,16 +130,20 @@ def _json_table(path, columns, bad_rows, optional):
             which = " and ".join(columns[ours] for ours in sorted(row.keys() ^ present))
             bad_rows.add(place, f"only some lines have {which}, expected in all or in none", line)
             continue
-        yield place, row
+        yield place, row, content
 
 
-def _json_row(line, place, columns, bad_rows, optional):
+def _json_content(line, place, bad_rows):
     try:
         content = json.loads(line)
     except json.JSONDecodeError as error:
         return bad_rows.add(place, f"not valid JSON ({error.msg})", line)
-    if not isinstance(content, dict):
-        return bad_rows.add(place, f"{line.strip()[:60]!r} is not an object", line)
+    if not isinstance(content, dict) or not content:
+        return bad_rows.add(place, f"{line.strip()[:60]!r} is not an object with columns", line)
+    return content
+
+
+def _json_row(content, line, place, columns, bad_rows, optional):
     for ours, name in columns.items():
         if name not in content and ours not in optional:
             return bad_rows.add(place, f"no {name!r}, found {', '.join(content) or 'nothing'}", line)

@@ -1,37 +1,12 @@
 """Scores of labelled words: by entities if the labels mark where an entity begins, otherwise by single words."""
 
-import re
 import warnings
 
 import numpy as np
 import seqeval.metrics
 import sklearn.metrics
 
-# "B-PER": begin, inside, end, single (IOB1, IOB2, IOBES); last, unit (BILOU).
-PREFIXED = re.compile(r"[BIESLU]-.+")
-BARE_PREFIXES = {"B", "I", "E", "S", "L", "U"}  # for entities of a single type, which need no name
-BILOU_AS_IOBES = {"L": "E", "U": "S"}
-
-
-def are_entities(labels):
-    """Whether labels mark entities, like B-PER and I-PER beside O; False for labels of words, like DT and NN.
-
-    Args:
-        labels: the distinct labels, strings. "O" alone counts as entities, of which there are none.
-
-    Raises: ValueError if some labels have a prefix and others have none, since no figure would be right then.
-    """
-    named = {label for label in labels if label != "O"}
-    if named <= BARE_PREFIXES and (not named or named & {"B", "I"}):
-        return True
-    without = sorted(label for label in named if not PREFIXED.fullmatch(label))
-    if without and len(without) < len(named):
-        example = min(named - set(without))
-        raise ValueError(
-            f"The label {without[0]!r} has no prefix (B-, I-, E-, S-, L- or U-), but {example!r} has one: entities "
-            "cannot be told from words. Give a prefix to every label but O, or to none."
-        )
-    return not without
+from keras_bert_impl.models.entities import are_entities, as_iobes
 
 
 def entity_scores(labels, predicted):
@@ -48,7 +23,7 @@ def entity_scores(labels, predicted):
     found = {label for sentence in [*labels, *predicted] for label in sentence}
     if not are_entities(found):
         raise ValueError(f"The label {min(found - {'O'})!r} has no prefix like B- or I-: use word_scores.")
-    labels, predicted = ([[_as_iobes(label) for label in row] for row in rows] for rows in (labels, predicted))
+    labels, predicted = ([[as_iobes(label) for label in row] for row in rows] for rows in (labels, predicted))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the figures show it if a type is never labelled
         report = (
@@ -100,8 +75,3 @@ def _check_lengths(labels, predicted):
     for number, (wanted, found) in enumerate(zip(labels, predicted, strict=True)):
         if len(wanted) != len(found):
             raise ValueError(f"Sentence {number} has {len(wanted)} labels but {len(found)} predictions.")
-
-
-def _as_iobes(label):
-    prefix, dash, name = label.partition("-")
-    return BILOU_AS_IOBES.get(prefix, prefix) + dash + name

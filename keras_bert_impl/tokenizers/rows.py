@@ -45,14 +45,22 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
     return [a for a, _ in pairs], [b for _, b in pairs], sum(len(a) + len(b) > room for a, b in whole)
 
 
+class TextsCutWarning(UserWarning):
+    """Some texts were too long; `num_cut` is their number."""
+
+    def __init__(self, message, num_cut):
+        super().__init__(message)
+        self.num_cut = num_cut
+
+
 def warn_of_cut(num_cut, count, sequence_length, stacklevel=2):
     """Warns, if any of `count` texts had to be cut."""
     if num_cut:
-        warnings.warn(
+        message = (
             f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to that length: a "
-            "model with a larger sequence_length reads more of them.",
-            stacklevel=stacklevel,
+            "model with a larger sequence_length reads more of them."
         )
+        warnings.warn(TextsCutWarning(message, num_cut), stacklevel=stacklevel)
 
 
 def encode_texts(tokenizer, texts):

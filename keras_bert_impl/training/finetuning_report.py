@@ -26,6 +26,8 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
     if hasattr(task, "tuned_on_dev"):
         dev = task.dev[0]
         task = task.tuned_on_dev(examples[dev], rows[dev], outputs[dev])
+        task.pass_on(whole)
+        whole.save_pretrained(directory / "model")
     labelled = [split for split in outputs if examples[split].labels is not None]
     splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
     reported = next((split for split in task.test if split in labelled), task.dev[0])

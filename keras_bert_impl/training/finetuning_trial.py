@@ -93,7 +93,9 @@ def untrim(config, task, class_names, model, checkpoint, kept, rates):
         rows *= np.prod(1 - rates.astype("float64") * model.optimizer.weight_decay)
     rows[kept] = distribution.to_numpy(table)
     for weight in whole.weights:
-        weight.assign(rows if weight.path == table.path else ours[weight.path])
+        # Copies: two models that shared arrays on JAX would both lose them when one of them predicts, which donates its
+        # arrays to the compiled step.
+        weight.assign(rows if weight.path == table.path else distribution.to_numpy(ours[weight.path]).copy())
     return whole
 
 

@@ -10,8 +10,10 @@ import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.export.question_graph import PiecesWithOffsets, windows_of
+from keras_bert_impl.models.question_windows import Question
+from keras_bert_impl.models.span_answers import best_answers
+from keras_bert_impl.models.windows import best_windows, window_begins
 from keras_bert_impl.tasks import question_answering, squad_files
-from keras_bert_impl.tasks.squad_answers import best_answers
 
 CONTEXTS = [
     "The cat sat on a mat. The dogs ran in red rain, it is bad!",
@@ -42,8 +44,8 @@ def test_pieces_stand_where_the_tokenizer_says(tokenizer):
 @pytest.mark.parametrize(("count", "room", "stride"), [(3, 7, 2), (7, 7, 2), (8, 7, 2), (23, 7, 3), (20, 5, 5)])
 def test_windows_are_those_of_the_task(count, room, stride):
     windows, is_best = windows_of(tf.constant(count), tf.constant(room), tf.constant(stride))
-    begins = squad_files.window_begins(count, room, stride)
-    best = squad_files.best_windows(count, begins, room)
+    begins = window_begins(count, room, stride)
+    best = best_windows(count, begins, room)
     assert windows.to_list() == [list(range(begin, min(begin + room, count))) for begin in begins]
     assert is_best.to_list() == [[best[token] == n for token in row] for n, row in enumerate(windows.to_list())]
 
@@ -61,7 +63,7 @@ def test_answers_are_those_of_the_task(tokenizer, sequence_length, tmp_path):
         question=tf.constant(QUESTIONS), context=tf.constant(CONTEXTS)
     ).items()}  # fmt: skip
     questions = [
-        squad_files.Question(str(n), question, context, [])
+        Question(str(n), question, context, [])
         for n, (question, context) in enumerate(zip(QUESTIONS, CONTEXTS, strict=True))
     ]
     task = question_answering.TASKS["question_answering"]
@@ -76,4 +78,26 @@ def test_answers_are_those_of_the_task(tokenizer, sequence_length, tmp_path):
         found = context.encode()[served["begin"][number] : served["end"][number]]
         assert found == served["answer"][number]
     np.testing.assert_allclose(served["null_odds"], odds, atol=1e-4)
+    asked = [model.answer(question, context)[0] for question, context in zip(QUESTIONS, CONTEXTS, strict=True)]
+    assert [found.text.strip("\u200b") for found in asked] == [
+        text.decode().strip("\u200b") for text in served["answer"]
+    ]
+    np.testing.assert_allclose(served["score"], [found.score for found in asked], atol=1e-4)
+
+
+def test_questions_beyond_the_threshold_are_left_unanswered(tokenizer, tmp_path):
+    config = kbi.BertConfig(len(WORDS), hidden_size=15, num_layers=1, num_heads=3, intermediate_size=21, max_length=48)
+    model = kbi.QuestionAnswerer(kbi.BertEncoder(config), tokenizer)
+    for weight in model.weights:
+        weight.assign(np.random.default_rng(5).normal(size=weight.shape, scale=0.4))
+    odds = [found.null_score - found.score for (found,) in model.answer(QUESTIONS, CONTEXTS)]
+    model.null_threshold = float(np.median(odds[:3]))
+    export_saved_model(model, tmp_path / "served")
+    serve = tf.saved_model.load(str(tmp_path / "served")).signatures["serving_default"]
+    served = serve(question=tf.constant(QUESTIONS[:3]), context=tf.constant(CONTEXTS[:3]))
+    expected = [found for (found,) in model.answer(QUESTIONS[:3], CONTEXTS[:3])]
+    assert sorted(found.text == "" for found in expected) == [False, False, True]
+    assert [text.decode() for text in served["answer"].numpy()] == [found.text for found in expected]
+    for text, begin, end in zip(CONTEXTS, served["begin"].numpy(), served["end"].numpy(), strict=False):
+        assert text.encode()[begin:end].decode() in [found.text for found in expected]
     assert keras.backend.backend() == "tensorflow"

@@ -196,7 +196,7 @@ def test_words_get_the_labels_of_the_task(tokenizer, tmp_path):
     names = ["O", "B-cat", "I-cat"]
     model = with_large_weights(kbi.TokenClassifier(make_encoder(tokenizer), 3, tokenizer, 9, class_names=names))
     export_saved_model(model, tmp_path / "served")
-    texts = ["the cats sat \u200d on mat.", "", "dogs, cats, dogs, cats, dogs", "red"]
+    texts = ["the cats sat \u200d on mat.", "", "dogs, cats, dogs, cats, dogs", "red", "cats sat on mat"]
     served = serve(tmp_path / "served", text=texts)
     task = named_entities.TASKS["ner"]
     sentences = [conll.Sentence(text.split(), ["O"] * len(text.split()), 0) for text in texts]
@@ -207,6 +207,10 @@ def test_words_get_the_labels_of_the_task(tokenizer, tmp_path):
         kept = [label.decode() for label in served["labels"][row] if label]
         assert [word.decode() for word in served["words"][row] if word] == texts[row].split()
         assert kept == labels[: len(kept)] and len(kept) == (rows.source.words[row] >= 0).sum()
+    # One that fits into a row is labelled alike by the model itself.
+    (labels,) = model.tag([texts[4].split()])
+    assert [label.label for label in labels] == [label.decode() for label in served["labels"][4][:4]]
+    np.testing.assert_allclose(served["probabilities"][4][:4], [label.probability for label in labels], atol=1e-5)
 
 
 def test_endings_get_the_models_scores(tokenizer, tmp_path):

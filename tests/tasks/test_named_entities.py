@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tasks_data import DATA, needs_data
 
-from keras_bert_impl.tasks.conll import IGNORED, Sentence, label_names, pieces_of, read_conll
+from keras_bert_impl.tasks.conll import Sentence, label_names, read_conll
 from keras_bert_impl.tasks.named_entities import TASKS, LabelledSentences, word_labels
 from keras_bert_impl.tasks.tables import BadRows
 
@@ -83,29 +83,6 @@ def test_wnut_17_is_read_whole():
     task, folder = TASKS["wnut17"], DATA / "ner" / "wnut17"
     assert [len(task.read(folder, split, BadRows())) for split in ("train", "dev", "test")] == [3394, 1009, 1287]
     assert len(task.find_class_names(task.read(folder, "train", BadRows()))) == 13
-
-
-def test_the_first_piece_of_a_word_stands_for_it(small_tokenizer):
-    pieces = pieces_of(small_tokenizer, [sentence("cats \u200d sat")], sequence_length=9)
-    tokens = [small_tokenizer.id_to_token(index) for index in pieces.ids[0]]
-    assert tokens == ["cat", "##s", "[UNK]", "sat"]
-    assert pieces.words[0].tolist() == [IGNORED, 0, IGNORED, 1, 2, *[IGNORED] * 4]
-
-
-def test_words_without_room_are_counted(small_tokenizer):
-    # [CLS] the cat ##s [SEP]: "sat" and "on" are lost; a word never loses only its end.
-    pieces = pieces_of(small_tokenizer, [sentence("the cats sat on"), sentence("a dogs mats")], sequence_length=5)
-    assert pieces.lost == 2 + 1
-    assert [len(ids) for ids in pieces.ids] == [3, 3]
-
-
-def test_document_context_stands_around_the_sentence(small_tokenizer):
-    sentences = [sentence("the cat"), sentence("sat on"), sentence("a mat"), sentence("dog ran", document=2)]
-    pieces = pieces_of(small_tokenizer, sentences, sequence_length=7, document_context=True)
-    words = [[small_tokenizer.id_to_token(index) for index in ids] for ids in pieces.ids]
-    assert words == ["the cat sat on a".split(), "cat sat on a mat".split(), "cat sat on a mat".split(), ["dog", "ran"]]
-    assert pieces.words[1].tolist() == [IGNORED, IGNORED, 0, 1, IGNORED, IGNORED, IGNORED]
-    assert pieces.words[2].tolist()[4:6] == [0, 1]
 
 
 def test_labels_lie_on_first_pieces_and_weigh_nothing_elsewhere(small_tokenizer):

@@ -4,7 +4,8 @@ import warnings
 import pytest
 import seqeval.metrics
 
-from keras_bert_impl.tasks.tag_scores import are_entities, entity_scores, word_scores
+from keras_bert_impl.models.entities import are_entities
+from keras_bert_impl.tasks.tag_scores import entity_scores, word_scores
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,9 @@ from made_tasks import (
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tasks import squad_metrics
+from keras_bert_impl.tasks.conll import read_conll
+from keras_bert_impl.tasks.named_entities import LabelledSentences
+from keras_bert_impl.tasks.squad_files import read_squad
 from keras_bert_impl.training import finetuning
 
 
@@ -130,6 +133,11 @@ def test_a_test_file_without_answers_is_answered_with_the_threshold_of_dev(check
     assert {key: text == "" for key, text in answers.items()} == {
         key: value > figures["null_threshold"] for key, value in odds.items()
     }
+    model = kbi.QuestionAnswerer.from_pretrained(tmp_path / "run" / "model")
+    assert model.null_threshold == figures["null_threshold"]
+    paragraph = content["data"][0]["paragraphs"][0]
+    for question in paragraph["qas"]:
+        assert model.answer(question["question"], paragraph["context"])[0].text == answers[question["id"]]
 
 
 def test_the_best_epoch_is_restored(checkpoint, tmp_path):
@@ -379,3 +387,44 @@ def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, ta
     # SENTENCES have 3, 5, 4, 7 and 3 tokens; a row has space for five, or for four of a pair together.
     cut = {"mrpc": "train: 10 of 10 rows had", "ner": "train: 2 of 10 rows had"}[task]
     assert f"  {cut} more than 7 tokens and were cut" in capsys.readouterr().out
+
+
+def texts_and_classes(folder):
+    rows = [line.split("\t") for line in (folder / "train.tsv").read_text().splitlines()[1:]]
+    names = {"0": "not_equivalent", "1": "equivalent"}
+    return ([row[3] for row in rows], [row[4] for row in rows]), [names[row[0]] for row in rows]
+
+
+def words_and_labels(folder):
+    sentences = LabelledSentences(read_conll(folder / "train.txt", None)).sentences
+    return [sentence.words for sentence in sentences], [sentence.labels for sentence in sentences]
+
+
+NATURAL = {
+    "mrpc": (kbi.TextClassifier, write_mrpc, texts_and_classes),
+    "ner": (kbi.TokenClassifier, write_ner, words_and_labels),
+    "squad1.1": (kbi.QuestionAnswerer, WRITERS["squad1.1"][0], lambda folder: read_squad(folder / "train-v1.1.json")),
+}
+
+
+NOT_LEARNT = ("span_head/bias", *(f"block_{index}/attention/query_key_value/bias" for index in (0, 1)))
+
+
+@pytest.mark.parametrize("task", NATURAL)
+def test_fit_on_natural_data_trains_the_model_of_finetune(checkpoint, tmp_path, task):
+    """One step over all rows, so that their order does not count; the same new head, from a run that learns nothing."""
+    kind, write, read = NATURAL[task]
+    write(tmp_path / "data")
+    options = {"epochs": 1, "batch_size": 100, "dropout_rate": 0.0, "warmup_share": 0.0}
+    finetuning.run(config_of(checkpoint, tmp_path, task, output="start", learning_rate=1e-30, **options))
+    finetuning.run(config_of(checkpoint, tmp_path, task, learning_rate=1e-2, **options))
+    model = kind.from_pretrained(tmp_path / "start" / "model", sequence_length=40)
+    model.compile(kbi.optimization.BertAdamW(1e-2), loss=model.loss)
+    model.fit(*read(tmp_path / "data"), batch_size=100, verbose=0)
+    expected = kind.from_pretrained(tmp_path / "run" / "model")
+    start = kind.from_pretrained(tmp_path / "start" / "model")
+    for weight, wanted in zip(model.weights, expected.weights, strict=True):
+        # AdamW divides each gradient by its size; that of a constant that softmax removes is nothing but rounding.
+        if weight.path not in NOT_LEARNT:
+            np.testing.assert_allclose(weight, wanted, atol=1e-4, err_msg=weight.path)  # a hundredth of a step
+    assert max(np.abs(a - b).max() for a, b in zip(model.get_weights(), start.get_weights(), strict=True)) > 5e-3

@@ -6,11 +6,22 @@ import numpy as np
 
 
 class Answer(typing.NamedTuple):
-    """A candidate: its text as in the context ("" for no answer), its score (start + end logit) and probability."""
+    """A candidate for the answer to a question.
+
+    Fields:
+        text: as in the context; "" for no answer.
+        score: start and end logit added.
+        probability: among the candidates.
+        start, end: the characters of the context, `context[start:end] == text`.
+        null_score: the score for no answer, whatever the candidate is.
+    """
 
     text: str
     score: float
     probability: float = 0.0
+    start: int = 0
+    end: int = 0
+    null_score: float = 0.0
 
 
 def best_answers(questions, windows, start_logits, end_logits, with_impossible, n_best=20, longest=30):
@@ -41,7 +52,7 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
         odds.append(float(null_scores[number] - (ranked[0].score if ranked else 0.0)))
         if with_impossible:
             ranked = sorted([*ranked, Answer("", float(null_scores[number]))], key=lambda found: -found.score)
-        answers.append(_with_probabilities(ranked or [Answer("", 0.0)]))
+        answers.append(_with_probabilities(ranked or [Answer("", 0.0)], float(null_scores[number])))
     return answers, odds if with_impossible else None
 
 
@@ -57,8 +68,10 @@ def _spans(context, windows, row, starts, ends, n_best, longest):
     first, last = first[sound], last[sound]
     scores = starts[first] + ends[last]
     order = np.argsort(-scores, kind="stable")[:n_best]
+    begins, stops = offsets[first[order], 0].tolist(), offsets[last[order], 1].tolist()
     return [
-        Answer(context[offsets[first[place], 0] : offsets[last[place], 1]], float(scores[place])) for place in order
+        Answer(context[begin:stop], score, start=begin, end=stop)
+        for begin, stop, score in zip(begins, stops, scores[order].tolist(), strict=True)
     ]
 
 
@@ -71,12 +84,26 @@ def _distinct(spans, n_best):
     return list(seen.values())[:n_best]
 
 
-def _with_probabilities(ranked):
+def _with_probabilities(ranked, null_score):
     scores = np.array([found.score for found in ranked])
     shares = np.exp(scores - scores.max())
     return [
-        found._replace(probability=float(share)) for found, share in zip(ranked, shares / shares.sum(), strict=True)
+        found._replace(probability=float(share), null_score=null_score)
+        for found, share in zip(ranked, shares / shares.sum(), strict=True)
     ]
+
+
+def chosen_first(ranked, threshold):
+    """The candidates of one question with the answer to it first: "" if its null odds are above the threshold.
+
+    Args:
+        ranked: list of Answer, best first, as `best_answers` returns it with `with_impossible`.
+        threshold: of the null odds, the score for no answer less that of the best answer with text.
+    """
+    with_text = next((found for found in ranked if found.text), None)
+    is_answered = with_text is not None and with_text.null_score - with_text.score <= threshold
+    first = with_text if is_answered else next(found for found in ranked if not found.text)
+    return [first, *(found for found in ranked if found is not first)]
 
 
 def choose(answers, odds, threshold=0.0):

@@ -3,8 +3,8 @@ import string
 import numpy as np
 import pytest
 
-from keras_bert_impl.tasks.squad_answers import Answer, best_answers, choose
-from keras_bert_impl.tasks.squad_files import Question, Windows
+from keras_bert_impl.models.question_windows import Question, Windows
+from keras_bert_impl.models.span_answers import Answer, best_answers, choose
 
 WORDS = string.ascii_letters
 
@@ -67,7 +67,7 @@ def test_a_question_keeps_n_best_answers_of_all_its_windows_together():
 
 def test_a_text_found_in_several_windows_counts_once_with_its_best_score():
     answers, _ = answers_to_words(([1], [1]), ([3], [2]), ([2], [2]))
-    assert answers == [Answer("a", 5.0, 1.0)]
+    assert answers == [Answer("a", 5.0, 1.0, start=0, end=1)]
 
 
 def test_by_default_an_answer_has_at_most_thirty_tokens_and_a_question_twenty_answers():
@@ -113,4 +113,4 @@ def test_by_default_null_odds_above_zero_leave_a_question_unanswered():
 
 def test_null_odds_of_a_context_without_tokens_are_the_score_of_cls():
     answers, odds = answers_to_words(([], []), null=(1.0, 2.5), with_impossible=True)
-    assert answers == [Answer("", 3.5, 1.0)] and odds == 3.5
+    assert answers == [Answer("", 3.5, 1.0, null_score=3.5)] and odds == 3.5

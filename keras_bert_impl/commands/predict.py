@@ -1,0 +1,221 @@
+"""Asks a trained checkpoint about new texts.
+
+    keras-bert predict --model runs/classifier --input new.csv --output answers.jsonl
+    echo "The cat sat on the mat." | keras-bert predict --model runs/classifier
+
+What is asked follows from the checkpoint: classes, numbers, entities, answers, endings, words for [MASK], or vectors.
+Rows are answered in their order while the input is read; each answer is written with the columns of its row.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import pathlib
+import sys
+import time
+import typing
+import warnings
+
+from keras_bert_impl import models
+from keras_bert_impl.commands.export import choose_task
+from keras_bert_impl.commands.prediction_files import format_of, open_output, read_rows
+from keras_bert_impl.tasks.tables import BadRows
+from keras_bert_impl.tokenizers.rows import TextsCutWarning
+
+LARGEST_PART = 64  # batches; texts of a part that have about the same length are computed together
+SECONDS_BETWEEN_NOTES = 10
+
+
+@dataclasses.dataclass
+class PredictConfig:
+    """Asks a trained checkpoint about new texts.
+
+    Args:
+        model: checkpoint directory, or the run directory of a fine-tuning.
+        input: file with texts, or - for standard input.
+        output: file to write, .jsonl or .csv; - is JSON Lines on standard output.
+        task: what is asked; auto is what the checkpoint was trained for.
+        format: how the input is read; auto follows from the name of the file, and means text for standard input. text
+            has a text in each line; csv, tsv and jsonl have named columns; conll has a word in each line; squad is
+            SQuAD's JSON.
+        text_column: column of the text.
+        pair_column: column of a second text, if there is one.
+        question_column: column of the question, for question answering.
+        context_column: column of the context, for question answering.
+        endings_column: column of the endings, a list in JSON, for multiple choice.
+        words_column: column of the words, a list in JSON, for labels of words; if it is missing, the text is labelled.
+        top_k: number of classes, answers, or words for each mask, the likeliest first.
+        bad_rows: what to do with malformed rows: stop at the first, or skip and count them.
+        batch_size: number of texts that are computed at once.
+    """
+
+    model: str
+    input: str = "-"
+    output: str = "-"
+    task: typing.Literal[
+        "auto", "classify", "regress", "label_words", "answer", "choose", "next_sentence", "fill_mask", "embed"
+    ] = "auto"
+    format: typing.Literal["auto", "text", "csv", "tsv", "jsonl", "conll", "squad"] = "auto"
+    text_column: str = "text"
+    pair_column: str = "text_pair"
+    question_column: str = "question"
+    context_column: str = "context"
+    endings_column: str = "endings"
+    words_column: str = "words"
+    top_k: int = 1
+    bad_rows: typing.Literal["stop", "skip"] = "stop"
+    batch_size: int = 32
+
+
+def run(config):
+    """Answers all rows and returns their number."""
+    path = pathlib.Path(config.model)
+    path = str(path / "model" if (path / "model").is_dir() and not (path / "config.json").is_file() else path)
+    task = choose_task(path, config.task)
+    asked = ASKED[task]
+    model = asked.kind.from_pretrained(path)
+    bad_rows, started, count, cut = BadRows(config.bad_rows), time.monotonic(), 0, [0]
+    noted = started
+    with open_output(config.output) as write, closed_pipe_ends():
+        rows = read_rows(config, asked.needed, asked.optional, bad_rows)
+        for part in parts_of(rows, config.batch_size):
+            with counting_cut_texts(cut):
+                answers = asked.ask(model, part, config)
+            write([{**row, **answer} for row, answer in zip(part, answers, strict=True)])
+            count += len(part)
+            if time.monotonic() - noted > SECONDS_BETWEEN_NOTES:
+                noted = time.monotonic()
+                note(f"{count:,} rows, {count / (noted - started):.0f} a second")
+    for message in bad_rows.messages:
+        note(f"skipped {message}")
+    if cut[0]:
+        note(f"{cut[0]:,} texts had more than {model.sequence_length} tokens and were cut to that length")
+    skipped = f", {len(bad_rows.messages):,} skipped" if bad_rows.messages else ""
+    where = "" if config.output == "-" else f": {config.output}"
+    note(f"{count:,} row{'s' * (count != 1)} in {time.monotonic() - started:.1f} s{skipped}{where}")
+    return count
+
+
+def note(text):
+    """Prints to standard error, since standard output may hold the answers."""
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def parts_of(rows, batch_size):
+    """Divides rows into lists: the first is one batch, so that answers come soon; each next one is twice as long."""
+    rows, size = iter(rows), batch_size
+    while part := list(itertools.islice(rows, size)):
+        yield part
+        size = min(2 * size, LARGEST_PART * batch_size)
+
+
+@contextlib.contextmanager
+def counting_cut_texts(cut):
+    """Adds the number of texts that were cut to `cut[0]` instead of warning of them in each part; other warnings are
+    shown."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TextsCutWarning)
+        yield
+    for warning in caught:
+        if isinstance(warning.message, TextsCutWarning):
+            cut[0] += warning.message.num_cut
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+@contextlib.contextmanager
+def closed_pipe_ends():
+    """Ends quietly if whoever reads the answers, such as `head`, has stopped reading."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Python would report the closed pipe once more when it flushes standard output at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def texts_of(rows, config):
+    """Texts, or pairs of texts if the rows have a second one."""
+    texts = [row[config.text_column] for row in rows]
+    if config.pair_column not in rows[0]:
+        return texts
+    return texts, [row[config.pair_column] for row in rows]
+
+
+def ranked(found, names):
+    """The best of several answers as columns; if more were asked for, all of them as a list of objects, too."""
+    first = dict(zip(names, found[0], strict=True))
+    return first if len(found) == 1 else {**first, "candidates": [dict(zip(names, one, strict=True)) for one in found]}
+
+
+def classify(model, rows, config):
+    found = model.classify(texts_of(rows, config), min(config.top_k, model.num_classes), config.batch_size)
+    return [ranked(labels, ("predicted", "probability")) for labels in found]
+
+
+def regress(model, rows, config):
+    values = model.predict(texts_of(rows, config), batch_size=config.batch_size, verbose=0)
+    return [{"predicted": float(value)} for value in values[:, 0]]
+
+
+def label_words(model, rows, config):
+    if config.words_column not in rows[0]:
+        found = model.tag(texts_of(rows, config), batch_size=config.batch_size)
+        return [{"entities": [entity._asdict() for entity in entities]} for entities in found]
+    found = model.tag([row[config.words_column] for row in rows], batch_size=config.batch_size)
+    return [
+        {"predicted": [label for label, _ in labels], "probabilities": [share for _, share in labels]}
+        for labels in found
+    ]
+
+
+def answer(model, rows, config):
+    questions, contexts = ([row[name] for row in rows] for name in (config.question_column, config.context_column))
+    found = model.answer(questions, contexts, config.top_k, batch_size=config.batch_size)
+    if format_of(config) == "squad":  # an article's context would be written with each of its questions
+        for row in rows:
+            del row[config.context_column]
+    names = ("answer", "score", "probability", "start", "end", "null_score")
+    return [ranked(candidates, names) for candidates in found]
+
+
+def choose(model, rows, config):
+    texts, endings = ([row[name] for row in rows] for name in (config.text_column, config.endings_column))
+    found = model.choose(texts, endings, config.batch_size)
+    return [{"predicted": choice.number, "probabilities": choice.probabilities} for choice in found]
+
+
+def next_sentence(model, rows, config):
+    found = model.follows(*texts_of(rows, config), batch_size=config.batch_size)
+    return [{"probability": float(probability)} for probability in found]
+
+
+def fill_mask(model, rows, config):
+    found = model.fill_mask(texts_of(rows, config), k=config.top_k)
+    return [{"masks": [[guess._asdict() for guess in guesses] for guesses in masks]} for masks in found]
+
+
+def embed(model, rows, config):
+    vectors = model.embed(texts_of(rows, config), config.batch_size)
+    return [{"vector": [float(number) for number in vector]} for vector in vectors]
+
+
+class Asked(typing.NamedTuple):
+    """What can be asked: of which model, by which function, about which columns; see `prediction_files.read_rows`."""
+
+    kind: type
+    ask: typing.Callable
+    needed: tuple = ("text",)
+    optional: tuple = ()
+
+
+ASKED = {
+    "classify": Asked(models.TextClassifier, classify, optional=("pair",)),
+    "regress": Asked(models.TextRegressor, regress, optional=("pair",)),
+    "label_words": Asked(models.TokenClassifier, label_words, optional=("words",)),
+    "answer": Asked(models.QuestionAnswerer, answer, ("question", "context")),
+    "choose": Asked(models.MultipleChoice, choose, ("text", "endings")),
+    "next_sentence": Asked(models.NextSentencePredictor, next_sentence, ("text", "pair")),
+    "fill_mask": Asked(models.MaskedLM, fill_mask),
+    "embed": Asked(models.TextEmbedder, embed),
+}

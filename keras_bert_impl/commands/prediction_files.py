@@ -1,0 +1,184 @@
+"""Reads the rows that a model is asked about, one at a time, and writes its answers."""
+
+import contextlib
+import csv
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from keras_bert_impl.corpora.numbered_lines import text_lines
+from keras_bert_impl.tasks.conll import read_conll
+from keras_bert_impl.tasks.squad_files import read_questions
+from keras_bert_impl.tasks.tables import read_table
+
+FORMATS = {".txt": "text", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".conll": "conll", ".json": "squad"}
+LISTS = ("words", "endings")  # columns that hold a list of strings
+STANDARD = "-"  # standard input or output
+
+
+def read_rows(config, needed, optional, bad_rows):
+    """Yields a dict for each row of the input, with all columns of its file.
+
+    Args:
+        config: a PredictConfig; its fields `text_column` and so on name the columns.
+        needed: "text", "question" and so on: the columns without which the model cannot be asked. A row with "words"
+            needs no "text".
+        optional: columns that are used if they are there, in all rows or in none.
+        bad_rows: a BadRows.
+
+    Raises: ValueError if the format is unknown or cannot hold these columns, or for a malformed row unless such rows
+        are skipped.
+    """
+    form = format_of(config)
+    names = {ours: getattr(config, f"{ours}_column") for ours in (*needed, *optional)}
+    with input_path(config.input, form) as path:
+        if form in ("csv", "tsv", "jsonl"):
+            rows = read_table(path, {}, bad_rows, others=True)
+        else:
+            column, rows = READERS[form](path, config, bad_rows)
+            check_suffices(form, column, needed, optional)
+        yield from checked_rows(rows, names, needed, bad_rows)
+
+
+def format_of(config):
+    """The format of the input. Raises ValueError if it does not follow from the file's name."""
+    if config.format != "auto":
+        return config.format
+    suffix = ".txt" if config.input == STANDARD else pathlib.Path(config.input).suffix
+    if suffix not in FORMATS:
+        raise ValueError(f"{config.input} does not end in {', '.join(FORMATS)}: give its --format.")
+    return FORMATS[suffix]
+
+
+@contextlib.contextmanager
+def input_path(name, form):
+    """The path of the input; standard input that is not read line by line is first copied to a temporary file."""
+    if name != STANDARD:
+        if not pathlib.Path(name).is_file():
+            raise ValueError(f"{name} not found: expected a file with texts, or - for standard input.")
+        yield pathlib.Path(name)
+    elif form == "text":
+        yield None
+    else:
+        suffix = next(suffix for suffix, of_suffix in FORMATS.items() if of_suffix == form)
+        with tempfile.NamedTemporaryFile(prefix="standard_input_", suffix=suffix) as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+            file.flush()
+            yield pathlib.Path(file.name)
+
+
+def texts(path, config, bad_rows):
+    """A text in each line."""
+    lines = (line.rstrip("\r\n") for line in sys.stdin) if path is None else text_lines(path)
+    return "text", ((f"line {number}", {config.text_column: line}) for number, line in enumerate(lines, start=1))
+
+
+def words(path, config, bad_rows):
+    """A word in each line, with its label, if there is one, in the last column; blank lines between sentences."""
+    sentences = enumerate(read_conll(path, bad_rows, labelled=False), start=1)
+    return "words", (
+        (f"sentence {number}", {config.words_column: one.words, **({"labels": one.labels} if one.labels else {})})
+        for number, one in sentences
+    )
+
+
+def questions(path, config, bad_rows):
+    """SQuAD's JSON."""
+    found = read_questions(path, bad_rows, training=False).questions
+    names = config.question_column, config.context_column
+    return "question", (
+        (f"question {one.id}", {"id": one.id, names[0]: one.question, names[1]: one.context}) for one in found
+    )
+
+
+READERS = {"text": texts, "conll": words, "squad": questions}
+
+
+def check_suffices(form, column, needed, optional):
+    """Raises ValueError if a file without named columns does not hold what the model is asked about."""
+    holds = {"question": {"question", "context"}}.get(column, {column})
+    if not (set(needed) <= holds or column in optional):
+        raise ValueError(
+            f"The model is asked about {' and '.join(needed)}, which {form} cannot hold: give a .csv, .tsv or .jsonl "
+            "file with these columns; options such as --text_column say what they are called there."
+        )
+
+
+def checked_rows(rows, names, needed, bad_rows):
+    """Yields the rows that have the columns, with lists where lists are wanted."""
+    present = None
+    for place, row in rows:
+        given = {ours for ours, name in names.items() if name in row}
+        missing = set(needed) - given - ({"text"} if "words" in given else set())
+        present = given if present is None else present
+        if missing:
+            name = names[min(missing)]
+            bad_rows.add(place, f"no column {name!r}, found {', '.join(map(str, row)) or 'nothing'}", row)
+        elif given != present:
+            bad_rows.add(place, f"only some rows have {names[min(given ^ present)]!r}, expected in all or in none", row)
+        else:
+            values = {names[ours]: checked_value(row[names[ours]], names[ours], ours in LISTS) for ours in given}
+            wrong = next((name for name, value in values.items() if value is None), None)
+            if wrong is None:
+                yield {**row, **values}
+            else:
+                kind = "a list of strings" if wrong in {names.get(ours) for ours in LISTS} else "a string"
+                bad_rows.add(place, f"{wrong} is not {kind}", row[wrong])
+
+
+def checked_value(value, name, is_list):
+    """The value of a column, a string or a list of strings, which a table of cells holds as JSON; None if it is not."""
+    if not is_list:
+        return value if isinstance(value, str) else None
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            return None
+    return value if isinstance(value, list) and value and all(isinstance(one, str) for one in value) else None
+
+
+@contextlib.contextmanager
+def open_output(name):
+    """A function that writes a list of dicts at once, to a .jsonl or .csv file or to standard output.
+
+    Raises: ValueError if the name ends otherwise.
+    """
+    if name == STANDARD:
+        yield lambda rows: write_json_lines(sys.stdout, rows)
+        return
+    suffix = pathlib.Path(name).suffix
+    if suffix not in (".jsonl", ".csv"):
+        raise ValueError(f"output {name} must end in .jsonl or .csv.")
+    with pathlib.Path(name).open("w", encoding="utf-8", newline="") as file:
+        yield (lambda rows: write_json_lines(file, rows)) if suffix == ".jsonl" else CsvRows(file)
+
+
+def write_json_lines(file, rows):
+    for row in rows:
+        print(json.dumps(row, ensure_ascii=False), file=file)
+    file.flush()
+
+
+class CsvRows:
+    """Writes dicts as rows of a CSV with the columns of the first one; lists are written as JSON."""
+
+    def __init__(self, file):
+        self.file, self.writer = file, None
+
+    def __call__(self, rows):
+        if self.writer is None:
+            self.writer = csv.DictWriter(self.file, list(rows[0]))
+            self.writer.writeheader()
+        for row in rows:
+            if row.keys() != set(self.writer.fieldnames):
+                differing = ", ".join(sorted(row.keys() ^ set(self.writer.fieldnames)))
+                raise ValueError(f"Only some rows have {differing}: write .jsonl instead of .csv.")
+            self.writer.writerow({name: as_cell(value) for name, value in row.items()})
+        self.file.flush()
+
+
+def as_cell(value):
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value

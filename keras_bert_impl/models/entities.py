@@ -1,0 +1,163 @@
+"""From labels of words to entities and back: IOB1, IOB2, IOBES and BILOU, and labels without prefixes."""
+
+import re
+import typing
+
+import numpy as np
+
+# "B-PER": begin, inside, end, single (IOB1, IOB2, IOBES); last, unit (BILOU).
+PREFIXED = re.compile(r"[BIESLU]-.+")
+BARE_PREFIXES = {"B", "I", "E", "S", "L", "U"}  # for entities of a single type, which need no name
+BILOU_AS_IOBES = {"L": "E", "U": "S"}
+ONLY_TYPE = "entity"
+
+
+class Entity(typing.NamedTuple):
+    """An entity in a text.
+
+    Fields:
+        text: as it stands there, `text[start:end]`.
+        label: its type.
+        score: the mean probability of its words' labels.
+        start, end: characters.
+    """
+
+    text: str
+    label: str
+    score: float
+    start: int
+    end: int
+
+
+def are_entities(labels):
+    """Whether labels mark entities, like B-PER and I-PER beside O; False for labels of words, like DT and NN.
+
+    Args:
+        labels: the distinct labels, strings. "O" alone counts as entities, of which there are none.
+
+    Raises: ValueError if some labels have a prefix and others have none, since no figure would be right then.
+    """
+    named = {label for label in labels if label != "O"}
+    if named <= BARE_PREFIXES and (not named or named & {"B", "I"}):
+        return True
+    without = sorted(label for label in named if not PREFIXED.fullmatch(label))
+    if without and len(without) < len(named):
+        example = min(named - set(without))
+        raise ValueError(
+            f"The label {without[0]!r} has no prefix (B-, I-, E-, S-, L- or U-), but {example!r} has one: entities "
+            "cannot be told from words. Give a prefix to every label but O, or to none."
+        )
+    return not without
+
+
+def as_iobes(label):
+    """A label with BILOU's prefixes in the letters of IOBES; others stay."""
+    prefix, dash, name = label.partition("-")
+    return BILOU_AS_IOBES.get(prefix, prefix) + dash + name
+
+
+def runs_of(labels, class_names):
+    """The entities among the labels of consecutive words.
+
+    With prefixes they are found as seqeval and conlleval do. Without, neighbours of the same label are one entity if
+    "O" is among the classes; otherwise every word has a label, as for parts of speech, and stands for itself.
+
+    Args:
+        labels: of the words, strings.
+        class_names: all labels that there are.
+
+    Returns: list of (type, number of the first word, number of the last).
+    Raises: ValueError as `are_entities` does.
+    """
+    from seqeval.metrics.sequence_labeling import get_entities  # brings scikit-learn, which takes a second
+
+    if not are_entities(class_names):
+        if "O" not in class_names:
+            return [(label, place, place) for place, label in enumerate(labels)]
+        labels = [label if label == "O" else f"I-{label}" for label in labels]
+    found = get_entities([as_iobes(label) for label in labels])
+    return [(ONLY_TYPE if kind == "_" else kind, int(first), int(last)) for kind, first, last in found]
+
+
+def entities_of(text, spans, labels, scores, class_names):
+    """The entities of a text.
+
+    Args:
+        text: the text.
+        spans: of its words, int (words, 2), as in `word_rows.SplitText`.
+        labels: of the words, strings.
+        scores: of these labels, (words,).
+        class_names: all labels that there are.
+
+    Returns: list of Entity in the order of the text.
+    """
+    found = []
+    for kind, first, last in runs_of(labels, class_names):
+        start, end = int(spans[first, 0]), int(spans[last, 1])
+        found.append(Entity(text[start:end], kind, float(np.mean(scores[first : last + 1])), start, end))
+    return found
+
+
+def labels_of_spans(row, text, word_spans, spans, class_names):
+    """A label for each word of a text in which entities are marked by their characters.
+
+    The labels begin with B- and I-, or also with E- and S- (or L- and U-), if the classes do; else they are the types.
+
+    Args:
+        row: the number of the text, for messages.
+        text: the text.
+        word_spans: int (words, 2), as in `word_rows.SplitText`.
+        spans: (start, end, type) of each entity, in characters, as tuples or as dicts of `start`, `end`, `label`.
+        class_names: the labels that there are.
+
+    Returns: list of labels; a word of which only a part is marked is labelled as a whole.
+    Raises: ValueError naming the row and the span that is not in the text, holds no word, shares a word with another
+        one, or is of an unknown type.
+    """
+    labels, begin, inside, end, single = ["O"] * len(word_spans), *_prefixes(class_names)
+    for span in sorted(map(_as_tuple, spans), key=lambda span: span[:2]):
+        start, stop, kind = span
+        if not 0 <= start < stop <= len(text):
+            raise ValueError(f"labels[{row}]: the span {span} is not within text {row}, of {len(text)} characters.")
+        words = np.flatnonzero((word_spans[:, 0] < stop) & (word_spans[:, 1] > start))
+        if not len(words):
+            raise ValueError(f"labels[{row}]: the span {span} marks {text[start:stop]!r}, in which there is no word.")
+        if any(labels[word] != "O" for word in words):
+            raise ValueError(f"labels[{row}]: the span {span} shares a word with another one; a word has one label.")
+        marks = [begin, *[inside] * (len(words) - 2), end] if len(words) > 1 else [single]
+        for word, prefix in zip(words, marks, strict=True):
+            labels[word] = prefix + kind if prefix.endswith("-") or not prefix else prefix
+    _refuse_unknown(row, labels, class_names)
+    return labels
+
+
+def _as_tuple(span):
+    if isinstance(span, dict):
+        missing = {"start", "end", "label"} - set(span)
+        if missing:
+            raise ValueError(f"The span {span} has no {min(missing)}: give start, end and label, or a tuple of them.")
+        span = span["start"], span["end"], span["label"]
+    start, end, kind = span
+    return int(start), int(end), str(kind)
+
+
+def _prefixes(class_names):
+    """What the labels of an entity's first, inner, last and only words begin with."""
+    if not are_entities(class_names):
+        return "", "", "", ""
+    letters = {name[0] for name in class_names if name != "O"}
+    begin = "B" if "B" in letters else "I"
+    end, single = ("E", "S") if letters & {"E", "S"} else ("L", "U") if letters & {"L", "U"} else ("I", begin)
+    dash = "-" if any("-" in name for name in class_names) else ""
+    return tuple(letter + dash for letter in (begin, "I", end, single))
+
+
+def _refuse_unknown(row, labels, class_names):
+    unknown = next((label for label in labels if label not in class_names), None)
+    if unknown == "O":
+        raise ValueError(
+            f"labels[{row}]: some words of text {row} are in no span, but the classes {', '.join(class_names)} have no "
+            "'O' for them."
+        )
+    if unknown is not None:
+        raise ValueError(f"labels[{row}]: {unknown!r} is not one of the classes {', '.join(class_names)}.")

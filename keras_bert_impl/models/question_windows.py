@@ -1,0 +1,201 @@
+"""Questions with contexts of any length, as rows that each show a window of the context (Devlin et al. 2019, sections
+4.2 and 4.3)."""
+
+import typing
+import warnings
+
+import keras
+import numpy as np
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.models.text_inputs import to_strings
+from keras_bert_impl.models.windows import best_windows, window_begins
+
+
+class Question(typing.NamedTuple):
+    """One question. `answers` are pairs (text, first character) in the context; without any it cannot be answered."""
+
+    id: str
+    question: str
+    context: str
+    answers: list
+
+
+class Windows(typing.NamedTuple):
+    """Rows `[CLS] question [SEP] piece of the context [SEP]`, several to a question.
+
+    Each field has one entry for each row. `first`, `second`: lists of ids of the question and the piece; `question`:
+    number of the question; `offsets`: (tokens, 2) characters of the context; `is_best`: bool (tokens,), whether no
+    other window shows the token with more context around it; `start`, `end`: positions of the answer in the row, 0
+    ([CLS]) for none. `num_cut` questions had more than `question_length` tokens and were cut.
+    """
+
+    first: list
+    second: list
+    question: list
+    offsets: list
+    is_best: list
+    start: list
+    end: list
+    question_length: int = 0
+    num_cut: int = 0
+
+
+def question_rows(tokenizer, questions, sequence_length, stride=128, question_length=64):
+    """One row for each window, labelled with the answer's first and last position, 0 if it is not in the window.
+
+    Args:
+        tokenizer: a WordPieceTokenizer.
+        questions: a list of Question.
+        sequence_length: the longest row.
+        stride: as in `make_windows`; at most half of a row.
+        question_length: likewise; at most a quarter of a row.
+
+    Returns: Rows whose `source` is the Windows.
+    """
+    windows = make_windows(
+        tokenizer,
+        questions,
+        sequence_length,
+        min(stride, sequence_length // 2),
+        min(question_length, sequence_length // 4),
+    )
+    labels = np.stack([windows.start, windows.end], axis=1).astype("int32")  # (windows, 2)
+    return Rows(windows.first, windows.second, labels, source=windows, num_cut=windows.num_cut)
+
+
+def warn_of_cut_questions(windows, count, stacklevel=2):
+    """Warns, if any of `count` questions had to be cut; contexts never are."""
+    if windows.num_cut:
+        warnings.warn(
+            f"{windows.num_cut:,} of {count:,} questions have more than {windows.question_length} tokens and were "
+            "cut to that length.",
+            stacklevel=stacklevel,
+        )
+
+
+def make_windows(tokenizer, questions, sequence_length=384, stride=128, question_length=64):
+    """The Windows of a list of Question.
+
+    Args:
+        tokenizer: a WordPieceTokenizer.
+        questions: a list of Question.
+        sequence_length: the longest row; 384 in the original code.
+        stride: number of tokens from the beginning of one window to that of the next; 128 in the original code.
+            (Hugging Face calls the overlap stride.)
+        question_length: longer questions are cut to this many tokens; 64 in the original code.
+
+    The label is the first of a question's answers; in a window that does not hold the whole answer, and for a question
+    without an answer, both positions are 0, as in the original code.
+
+    Raises: ValueError if a row has no room for the context.
+    """
+    room_least = sequence_length - 3 - question_length
+    if room_least < 1 or stride < 1:
+        raise ValueError(
+            f"sequence_length {sequence_length} with question_length {question_length} leaves no room for the context, "
+            f"or stride {stride} is below 1: give a larger sequence_length, a smaller question_length, or a stride of "
+            "at least 1."
+        )
+    asked = [encoding.ids for encoding in _encode(tokenizer, [q.question for q in questions])]
+    num_cut = sum(len(ids) > question_length for ids in asked)
+    asked = [ids[:question_length] for ids in asked]
+    contexts = {}
+    windows = Windows([], [], [], [], [], [], [], question_length, num_cut)
+    for number, question in enumerate(questions):
+        if question.context not in contexts:  # the questions of a paragraph follow one another
+            contexts = {question.context: _encode(tokenizer, [question.context])[0]}
+        encoding = contexts[question.context]
+        offsets = np.array(encoding.offsets, "int32").reshape(-1, 2)
+        answer = answer_tokens(offsets, question.answers[0]) if question.answers else None
+        room = sequence_length - 3 - len(asked[number])
+        begins = window_begins(len(offsets), room, stride)
+        best = best_windows(len(offsets), begins, room)
+        for place, begin in enumerate(begins):
+            end = min(begin + room, len(offsets))
+            windows.first.append(asked[number])
+            windows.second.append(encoding.ids[begin:end])
+            windows.question.append(number)
+            windows.offsets.append(offsets[begin:end])
+            windows.is_best.append(best[begin:end] == place)
+            before = len(asked[number]) + 2 - begin
+            holds = answer is not None and begin <= answer[0] and answer[1] < end
+            windows.start.append(answer[0] + before if holds else 0)
+            windows.end.append(answer[1] + before if holds else 0)
+    return windows
+
+
+def _encode(tokenizer, texts):
+    return tokenizer.encode_batch(texts, add_special_tokens=False)
+
+
+def answer_tokens(offsets, answer):
+    """First and last token that share a character with an answer (text, first character); None if none does."""
+    text, start = answer
+    shared = np.flatnonzero((offsets[:, 0] < start + len(text)) & (offsets[:, 1] > start))
+    return (int(shared[0]), int(shared[-1])) if len(shared) else None
+
+
+def questions_of(questions, contexts, answers=None):
+    """A list of Question from columns.
+
+    Args:
+        questions: texts.
+        contexts: a text for each question, of any length.
+        answers: None, or for each question its answer: (text, first character of it in the context); a dict of
+            `text` and `answer_start`, each one value or a list of several, of which the first is taken, as in SQuAD
+            and its copies; or None, "", () or [] if the context does not answer it.
+
+    Raises: ValueError naming the question whose answer does not stand in its context, or has another form.
+    """
+    questions, contexts = to_strings(questions), to_strings(contexts)
+    if len(questions) != len(contexts):
+        raise ValueError(f"{len(questions):,} questions but {len(contexts):,} contexts: every question needs one.")
+    answers = [None] * len(questions) if answers is None else list(answers)
+    if len(answers) != len(questions):
+        raise ValueError(
+            f"{len(questions):,} questions but {len(answers):,} answers: give None for one without an answer."
+        )
+    return [
+        Question(str(row), question, context, _checked_answer(row, answer, context))
+        for row, (question, context, answer) in enumerate(zip(questions, contexts, answers, strict=True))
+    ]
+
+
+def are_answers(labels):
+    """Whether labels are answers in words, rather than positions of tokens."""
+    if labels is None or keras.ops.is_tensor(labels) or getattr(getattr(labels, "dtype", None), "kind", "O") in "biuf":
+        return False
+    return any(answer is None or isinstance(answer, dict | str) or _has_text(answer) for answer in labels)
+
+
+def _has_text(answer):
+    return isinstance(answer, list | tuple) and (not answer or isinstance(answer[0], str))
+
+
+def _checked_answer(row, answer, context):
+    """The answers of a Question: one at most."""
+    if isinstance(answer, dict):
+        if not {"text", "answer_start"} <= set(answer):
+            raise ValueError(f"answers[{row}] has {', '.join(answer) or 'nothing'}, expected text and answer_start.")
+        texts, starts = (
+            value if isinstance(value, list | tuple | np.ndarray) else [value]
+            for value in (answer["text"], answer["answer_start"])
+        )
+        answer = (texts[0], starts[0]) if len(texts) and texts[0] else None
+    if answer is None or len(answer) == 0:
+        return []
+    if isinstance(answer, str) or len(answer) != 2 or not isinstance(answer[0], str):
+        raise ValueError(
+            f"answers[{row}] is {str(answer)[:60]!r}: give (text, its first character in the context), or None if "
+            "there is no answer."
+        )
+    text, start = answer[0], int(answer[1])
+    found = context[start : start + len(text)]
+    if start < 0 or found != text:
+        place = context.find(text)
+        remedy = f"it stands at {place}" if place >= 0 else "the context does not hold it"
+        raise ValueError(
+            f"answers[{row}] is {text[:60]!r} at character {start}, where the context has {found[:60]!r}: {remedy}."
+        )
+    return [(text, start)]

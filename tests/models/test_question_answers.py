@@ -1,0 +1,139 @@
+"""Question answerers fitted on answers in words, and asked."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import transformers
+
+import keras_bert_impl as kbi
+from keras_bert_impl.models.question_windows import question_rows, questions_of
+from keras_bert_impl.tasks.question_answering import TASKS
+from keras_bert_impl.tasks.squad_files import read_squad
+
+CONTEXT = "the cat sat on a mat in rain . the red dog ran ."
+LONG = f"{CONTEXT} {CONTEXT.replace('cat', 'mat')} a bad dog is on it ! {CONTEXT.replace('red', 'good')}"
+QUESTIONS = ["the dog is ?", "is it bad"]
+ANSWERS = [("red", CONTEXT.index("red")), None]
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    """Weights so large that spans have different scores."""
+    config = kbi.BertConfig(
+        small_tokenizer.vocabulary_size,
+        hidden_size=15,
+        num_layers=1,
+        num_heads=3,
+        intermediate_size=21,
+        max_length=24,
+        initializer_range=0.7,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+    )
+    return kbi.QuestionAnswerer(kbi.BertEncoder(config), small_tokenizer)
+
+
+def trained(model, *data, epochs=60, **arguments):
+    model.optimizer.learning_rate = 1e-2
+    return model.fit(*data, epochs=epochs, verbose=0, **arguments).history["loss"]
+
+
+def test_what_was_learnt_is_answered_in_words(model):
+    model.null_threshold = 0.0
+    assert trained(model, (QUESTIONS, [LONG] * 2), [("good", LONG.index("good")), None])[-1] < 0.1
+    (found,), (none,) = model.answer(QUESTIONS, [LONG] * 2)
+    assert (found.text, found.start) == ("good", LONG.index("good")) and LONG[found.start : found.end] == "good"
+    assert (none.text, none.start, none.end) == ("", 0, 0) and none.score == none.null_score
+    model.null_threshold = None
+    assert model.answer(QUESTIONS[1], LONG)[0].text != ""
+
+
+def test_the_threshold_decides_and_the_other_candidates_follow(model):
+    model.null_threshold = -np.inf
+    ranked = model.answer(QUESTIONS[0], LONG, top_k=5)
+    assert ranked[0].text == "" and len(ranked) == 5
+    scores = [found.score for found in ranked[1:]]
+    assert scores == sorted(scores, reverse=True)
+    odds = ranked[0].null_score - ranked[1].score
+    model.null_threshold = odds + 1e-6
+    assert model.answer(QUESTIONS[0], LONG)[0] == ranked[1]
+    model.null_threshold = odds - 1e-6
+    assert model.answer(QUESTIONS[0], LONG)[0] == ranked[0]
+
+
+def test_answers_in_words_give_the_rows_of_the_task(model, small_tokenizer, tmp_path):
+    qas = [
+        {"id": str(number), "question": question, "is_impossible": not answer, "answers": [
+            {"text": text, "answer_start": start} for text, start in ([answer] if answer else [])]}
+        for number, (question, answer) in enumerate(zip(QUESTIONS, ANSWERS, strict=True))
+    ]  # fmt: skip
+    path = tmp_path / "train.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": LONG, "qas": qas}]}]}))
+    texts, answers = read_squad(path)
+    assert (texts, answers) == ((QUESTIONS, [LONG] * 2), ANSWERS)
+    task = TASKS["question_answering"]
+    of_task = task.featurize(small_tokenizer, task.read(tmp_path, "train", None), None, 24)
+    rows = model._labelled_rows(texts, answers, None)
+    assert (rows.first, rows.second) == (of_task.first, of_task.second)
+    np.testing.assert_array_equal(rows.labels, of_task.labels)
+    assert len(rows) > 2
+
+
+def test_every_form_of_an_answer_means_the_same():
+    text, start = ANSWERS[0]
+    forms = [(text, start), [text, start], {"text": text, "answer_start": start}]
+    forms.append({"text": [text, "ran"], "answer_start": [start, 43]})
+    nothing = [None, "", (), [], {"text": [], "answer_start": []}, {"text": "", "answer_start": 0}]
+    found = questions_of(["q"] * 10, [CONTEXT] * 10, [*forms, *nothing])
+    assert [question.answers for question in found] == [[(text, start)]] * 4 + [[]] * 6
+
+
+@pytest.mark.parametrize(
+    "answers, message",
+    [
+        ([("red", 3), None], r"answers\[0\] is 'red' at character 3, where the context has .*: it stands at 35"),
+        ([None, ("blue", 3)], r"answers\[1\] is 'blue' at character 3.*: the context does not hold it"),
+        ([("red", -48), None], r"answers\[0\] is 'red' at character -48"),
+        ([None], "2 questions but 1 answers"),
+        (["red", None], r"answers\[0\] is 'red': give \(text, its first character"),
+        ([{"text": "red"}, None], r"answers\[0\] has text, expected text and answer_start"),
+    ],
+)
+def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(model, answers, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit((QUESTIONS, [CONTEXT] * 2), answers, verbose=0)
+
+
+def test_a_question_weighs_what_it_is_given_in_each_of_its_windows(model):
+    rows = model._labelled_rows((QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
+    assert rows.weights.tolist() == [0.5] * (len(rows) - 1) + [2.0] and len(rows) > 4
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one a question"):
+        model.fit((QUESTIONS, [LONG] * 2), [None] * 2, sample_weight=[1, 2, 3], verbose=0)
+
+
+def test_questions_that_are_cut_are_counted(model):
+    with pytest.warns(UserWarning, match="1 of 2 questions have more than 6 tokens and were cut"):
+        model.fit((["the cat " * 9, "is it"], [CONTEXT] * 2), [None] * 2, verbose=0)
+
+
+def test_the_threshold_is_kept_in_every_kind_of_file(model, tmp_path):
+    model.null_threshold = -1.25
+    model.save_pretrained(tmp_path / "checkpoint")
+    assert kbi.QuestionAnswerer.from_pretrained(tmp_path / "checkpoint").null_threshold == -1.25
+    transformers.AutoModelForQuestionAnswering.from_pretrained(tmp_path / "checkpoint")
+    model.save(tmp_path / "model.keras")
+    assert keras.saving.load_model(tmp_path / "model.keras").null_threshold == -1.25
+
+
+def test_rows_have_their_questions_in_order(small_tokenizer):
+    rows = question_rows(small_tokenizer, questions_of(QUESTIONS, [LONG] * 2), 24)
+    assert rows.source.question == sorted(rows.source.question) and set(rows.source.question) == {0, 1}
+
+
+def test_what_cannot_be_asked_is_refused(model):
+    with pytest.raises(ValueError, match="top_k is 0, expected at least 1"):
+        model.answer("is it", CONTEXT, top_k=0)
+    with pytest.raises(ValueError, match="2 questions but 1 contexts"):
+        model.answer(QUESTIONS, [CONTEXT])

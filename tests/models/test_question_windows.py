@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from keras_bert_impl.models.question_windows import Question, answer_tokens, make_windows
+from keras_bert_impl.models.span_answers import best_answers, choose
+from keras_bert_impl.models.windows import best_windows, window_begins
+
+CONTEXT = "the cat sat on a mat in rain . the red dog ran ."  # thirteen tokens
+
+
+def question(answer="red dog", text="the dog", key="q"):
+    return Question(key, text, CONTEXT, [(answer, CONTEXT.index(answer))] if answer else [])
+
+
+def labelled_text(windows, row, context):
+    before = len(windows.first[row]) + 2
+    begin, end = windows.start[row] - before, windows.end[row] - before
+    return context[windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]]
+
+
+def test_windows_step_by_the_stride_and_reach_the_end():
+    assert window_begins(13, 6, 4) == [0, 4, 8]
+    assert window_begins(6, 6, 4) == [0]
+    assert window_begins(7, 6, 100) == [0, 6]  # a stride larger than the window would lose tokens
+
+
+def test_labels_are_the_answer_in_windows_that_hold_it_and_0_in_others(small_tokenizer):
+    # Room for 6 tokens of context: windows at tokens 0, 4, 8 of 13; "red dog" is tokens 10 and 11.
+    windows = make_windows(small_tokenizer, [question()], sequence_length=11, stride=4, question_length=2)
+    assert [len(ids) for ids in windows.second] == [6, 6, 6]
+    assert (windows.start, windows.end) == ([0, 0, 6], [0, 0, 7])
+    assert labelled_text(windows, 2, CONTEXT) == "red dog"
+
+
+def test_an_answer_within_a_token_is_the_token():
+    offsets = np.array([[0, 3], [4, 11], [11, 12]])
+    assert answer_tokens(offsets, ("bcd", 5)) == (1, 1)
+    assert answer_tokens(offsets, ("c, ", 1)) == (0, 0)
+    assert answer_tokens(offsets, ("x", 40)) is None
+
+
+def test_a_token_is_best_where_its_poorer_side_is_richest():
+    # Windows 0-5 and 4-9: token 4 has 1 token after it in the first, 0 before it in the second.
+    assert best_windows(10, [0, 4], 6).tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+
+
+def logits_for(windows, **scores):
+    """Logits that are 0 except where a keyword sets them: row_start_position=score."""
+    starts, ends = ([np.zeros(11) for _ in windows.first] for _ in range(2))
+    for name, score in scores.items():
+        kind, row, place = name.split("_")
+        (starts if kind == "start" else ends)[int(row)][int(place)] = score
+    return starts, ends
+
+
+def test_answers_are_cut_from_the_original_text(small_tokenizer):
+    context = "The  Cat\tSAT on a mat ."
+    asked = [Question("q", "the dog", context, [])]
+    windows = make_windows(small_tokenizer, asked, sequence_length=11, stride=4, question_length=2)
+    answers, odds = best_answers(asked, windows, *logits_for(windows, start_0_5=9.0, end_0_6=9.0), False)
+    assert (answers[0][0].text, answers[0][0].score, odds) == ("Cat\tSAT", 18.0, None)
+    assert sum(found.probability for found in answers[0]) == pytest.approx(1)
+
+
+def test_no_answer_is_longer_than_allowed_or_ends_before_it_begins(small_tokenizer):
+    windows = make_windows(small_tokenizer, [question()], sequence_length=20, stride=4, question_length=2)
+    starts, ends = [np.arange(20.0)], [np.arange(20.0)[::-1]]
+    answers, _ = best_answers([question()], windows, starts, ends, False, longest=3)
+    assert all(0 < len(found.text.split()) <= 3 for found in answers[0])
+
+
+def test_null_odds_are_the_surest_window_against_the_best_answer(small_tokenizer):
+    asked = [question(answer=None)]
+    windows = make_windows(small_tokenizer, asked, sequence_length=11, stride=4, question_length=2)
+    scores = {f"{kind}_{row}_0": 1.0 + row for kind in ("start", "end") for row in range(3)}
+    answers, odds = best_answers(asked, windows, *logits_for(windows, start_1_5=4.0, end_1_5=4.0, **scores), True)
+    assert odds == [2.0 - 8.0] and answers[0][0].text == CONTEXT.split()[5 - 4 + 4]
+    assert choose(answers, odds, threshold=-7.0) == [""] and choose(answers, odds) == [answers[0][0].text]
+    assert sum(found.text == "" for found in answers[0]) == 1
+
+
+def test_a_context_that_holds_nothing_is_answered_with_nothing(small_tokenizer):
+    asked = [Question("q", "the dog", "\u200b ", [])]
+    windows = make_windows(small_tokenizer, asked, sequence_length=11, stride=4, question_length=2)
+    answers, _ = best_answers(asked, windows, *logits_for(windows), False)
+    assert choose(answers, None) == [""]
+
+
+def test_rows_without_room_for_a_context_are_refused(small_tokenizer):
+    with pytest.raises(ValueError, match="sequence_length 60 with question_length 64 leaves no room"):
+        make_windows(small_tokenizer, [question()], sequence_length=60)

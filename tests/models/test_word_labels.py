@@ -1,0 +1,144 @@
+"""Token classifiers fitted on words and on marked characters, and asked for entities."""
+
+import keras
+import numpy as np
+import pytest
+import transformers
+
+import keras_bert_impl as kbi
+from keras_bert_impl.tasks.conll import Sentence
+from keras_bert_impl.tasks.named_entities import TASKS, LabelledSentences
+
+CLASSES = ["O", "B-A", "I-A", "B-B", "I-B"]
+WORDS = [["the", "cats", "sat"], ["red", "dogs", "ran", "on"], ["rain"]]
+LABELS = [["O", "B-A", "I-A"], ["B-B", "I-B", "O", "O"], ["B-A"]]
+TEXTS = ["the cats sat", "red dogs ran on", "rain"]
+SPANS = [[(4, 12, "A")], [(0, 8, "B")], [(0, 4, "A")]]
+LONG = "the cats sat on a mat, red dogs ran in rain. is it bad? yes, the mats sat on it! a dog is good, cats ran."
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    """Weights so large that words have different labels."""
+    keras.utils.set_random_seed(4)
+    config = kbi.BertConfig(
+        small_tokenizer.vocabulary_size,
+        hidden_size=15,
+        num_layers=1,
+        num_heads=3,
+        intermediate_size=21,
+        max_length=20,
+        initializer_range=0.7,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+    )
+    return kbi.TokenClassifier(kbi.BertEncoder(config), len(CLASSES), small_tokenizer, class_names=CLASSES)
+
+
+def trained(model, *data, **arguments):
+    model.optimizer.learning_rate = 1e-2
+    return model.fit(*data, epochs=40, verbose=0, **arguments).history["loss"]
+
+
+@pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
+def test_what_was_learnt_is_told_in_words(model, data):
+    assert trained(model, *data)[-1] < 0.1
+    assert [[(found.text, found.label) for found in entities] for entities in model.tag(TEXTS)] == [
+        [("cats sat", "A")],
+        [("red dogs", "B")],
+        [("rain", "A")],
+    ]
+    assert [[label.label for label in labels] for labels in model.tag(WORDS)] == LABELS
+    assert model.tag(TEXTS[0])[0].text == "cats sat"
+
+
+def test_words_and_spans_give_the_same_rows_and_those_of_the_task(model, small_tokenizer):
+    words, spans = (model._labelled_rows(*data, None) for data in ((WORDS, LABELS), (TEXTS, SPANS)))
+    np.testing.assert_array_equal(words.labels, spans.labels)
+    assert words.first == spans.first
+    sentences = [Sentence(*pair, 1) for pair in zip(WORDS, LABELS, strict=True)]
+    of_task = TASKS["ner"].featurize(small_tokenizer, LabelledSentences(sentences), CLASSES, 20)
+    assert of_task.first == words.first
+    width = words.labels.shape[1]
+    np.testing.assert_array_equal(np.where(of_task.weights > 0, of_task.labels, -1)[:, :width], words.labels)
+
+
+def test_a_label_of_none_and_a_weight_of_0_teach_nothing(model):
+    fresh = model.get_weights()
+    trained(model, WORDS[:1], [["O", "B-A", "O"]], sample_weight=[[1, 0, 1]])
+    by_weight = model.get_weights()
+    model.set_weights(fresh)
+    model.compile(kbi.optimization.BertAdamW(5e-5), loss=model.loss)
+    trained(model, WORDS[:1], [["O", -100, "O"]])
+    for one, other in zip(by_weight, model.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    assert not np.allclose(fresh[-2], other[-2])
+
+
+@pytest.mark.parametrize("aggregation", ["first", "average", "max"])
+def test_entities_are_those_of_transformers(model, aggregation, tmp_path):
+    model.save_pretrained(tmp_path)
+    theirs = transformers.pipeline("token-classification", str(tmp_path), aggregation_strategy=aggregation)
+    texts = [LONG[:22], "cats dogs mats", "unknownword cats", *TEXTS]
+    found = model.tag(texts, aggregation)
+    assert sum(map(len, found)) > 5
+    for text, entities in zip(texts, found, strict=True):
+        expected = theirs(text)
+        assert [(one.label, one.start, one.end) for one in entities] == [
+            (one["entity_group"], one["start"], one["end"]) for one in expected
+        ]
+        assert all(one.text == text[one.start : one.end] for one in entities)
+        np.testing.assert_allclose([one.score for one in entities], [one["score"] for one in expected], atol=1e-5)
+
+
+def test_the_three_ways_of_joining_pieces_differ(model):
+    """ "dogs" is two pieces, whose logits are set by hand: the first says A with 0.6, the second B with 0.9."""
+    from keras_bert_impl.models.word_labels import _of_words
+
+    probabilities, word = np.array([[0.4, 0.6, 0, 0, 0], [0.1, 0, 0, 0.9, 0], [0.7, 0.3, 0, 0, 0]]), np.array([0, 0, 0])
+    assert _of_words(probabilities, word, "first") == ([1], [0.6])
+    assert _of_words(probabilities, word, "average") == ([0], [pytest.approx(0.4)])
+    assert _of_words(probabilities, word, "max") == ([3], [0.9])
+
+
+def test_long_texts_are_tagged_to_their_end_by_windows(model):
+    """Attention is off, so that a piece's logits do not depend on what else its window shows; positions are all 0."""
+    for weight in model.encoder.weights:
+        if "position_embedding" in weight.path or "/attention/" in weight.path:
+            weight.assign(np.zeros(weight.shape))
+    assert len(model.tokenizer.encode(LONG, add_special_tokens=False).ids) > 2 * 18  # three windows
+    alone = [model.tag([[word]])[0][0].label for word in LONG.split()]
+    found = [label.label for label in model.tag([LONG.split()])[0]]
+    assert found == alone and len(set(found)) > 1
+
+
+def test_nothing_is_found_in_nothing(model):
+    assert model.tag("") == [] and model.tag(["", " \u200b"]) == [[], []] and model.tag([[], ["a"]])[0] == []
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        ((WORDS, LABELS[:2]), "3 texts but 2 labels"),
+        ((WORDS, [["O", "B-A"], *LABELS[1:]]), r"labels\[0\] are 2, but text 0 has 3 words"),
+        ((WORDS, [*LABELS[:2], ["B-C"]]), r"labels\[2\]\[0\] is 'B-C', which is not one of the classes O, B-A"),
+        ((WORDS, [*LABELS[:2], [5]]), r"labels\[2\]\[0\] is 5, out of range"),
+        ((WORDS, None), "Got 3 texts but no labels: each word needs"),
+        ((["the cats", ["sat"]], [["O"], ["O"]]), "text 0 is 'the cats', but others are lists of words"),
+        (([["the", 5]], [["O", "O"]]), "In the words of text 0, word 1 is 5, not a string"),
+        ((TEXTS, SPANS[:2]), "3 texts but 2 lists of spans"),
+    ],
+)
+def test_words_and_labels_that_do_not_fit_are_refused_with_the_row(model, data, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*data, verbose=0)
+
+
+def test_words_beyond_the_row_are_counted(model):
+    with pytest.warns(UserWarning, match="1 of 2 texts have more than 20 tokens"):
+        model.fit([LONG.split(), ["a"]], [["O"] * len(LONG.split()), ["O"]], verbose=0)
+
+
+def test_an_unknown_aggregation_is_refused(model):
+    with pytest.raises(ValueError, match="aggregation 'simple' is unknown; known are first, average, max"):
+        model.tag("the cat", aggregation="simple")

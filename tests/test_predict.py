@@ -1,0 +1,196 @@
+"""`keras-bert predict`: each kind of input, each kind of answer."""
+
+import csv
+import io
+import json
+import sys
+
+import keras
+import numpy as np
+import pytest
+from conftest import WORDS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.commands import predict
+from keras_bert_impl.commands.predict import PredictConfig, parts_of
+
+TEXTS = ["the cat sat", "a dog ran in red rain", "", "is it bad ?", "mats"]
+CONTEXT = "the cat sat on a mat in rain . the red dog ran . " * 3
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    keras.utils.set_random_seed(3)
+    config = kbi.BertConfig(
+        len(WORDS),
+        hidden_size=15,
+        num_layers=1,
+        num_heads=3,
+        intermediate_size=21,
+        max_length=30,
+        initializer_range=0.7,
+    )
+    return kbi.BertEncoder(config)
+
+
+@pytest.fixture
+def asked(encoder, tmp_path, monkeypatch):
+    """Function from a model's class, arguments, an input and options to what `predict` wrote, and the model."""
+
+    def ask(kind, arguments, content, name="-", read=True, **options):
+        model = kind(encoder, tokenizer=kbi.WordPieceTokenizer(WORDS), **arguments)
+        model.save_pretrained(tmp_path / "model")
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode()), "utf-8"))
+        if name != "-":
+            name = tmp_path / name
+            name.write_text(content, encoding="utf-8")
+        options = {"output": str(tmp_path / "answers.jsonl"), **options}
+        predict.run(PredictConfig(str(tmp_path / "model"), str(name), **options))
+        written = open(options["output"], encoding="utf-8", newline="")
+        with written:
+            rows = (
+                list(csv.DictReader(written)) if options["output"].endswith("csv") else list(map(json.loads, written))
+            )
+        return rows, model
+
+    return ask
+
+
+def table(rows, name):
+    """Rows as the content of a file of this name."""
+    if name.endswith(".jsonl"):
+        return "\n".join(map(json.dumps, rows))
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, list(rows[0]), dialect="excel-tab" if name.endswith(".tsv") else "excel")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def test_lines_of_standard_input_are_classified_in_their_order(asked):
+    names = {"num_classes": 3, "class_names": ["x", "y", "z"]}
+    rows, model = asked(kbi.TextClassifier, names, "\n".join(TEXTS) + "\n", batch_size=2)
+    expected = model.classify(TEXTS)
+    assert [row["text"] for row in rows] == TEXTS
+    assert [row["predicted"] for row in rows] == [labels[0].label for labels in expected]
+    np.testing.assert_allclose(
+        [r["probability"] for r in rows], [labels[0].probability for labels in expected], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["new.csv", "new.tsv", "new.jsonl"])
+def test_tables_keep_their_columns_and_may_hold_pairs(asked, name):
+    content = [{"key": str(n), "first": text, "second": "a dog"} for n, text in enumerate(TEXTS)]
+    options = {"text_column": "first", "pair_column": "second", "top_k": 9}
+    rows, model = asked(kbi.TextClassifier, {"num_classes": 3}, table(content, name), name, **options)
+    assert [{key: row[key] for key in content[0]} for row in rows] == content
+    expected = model.classify((TEXTS, ["a dog"] * 5), top_k=None)
+    found = [[candidate["predicted"] for candidate in row["candidates"]] for row in rows]
+    assert found == [[label.label for label in labels] for labels in expected]
+
+
+def test_answers_are_written_as_csv_with_lists_in_json(asked, tmp_path):
+    rows, model = asked(
+        kbi.TokenClassifier,
+        {"num_classes": 2, "class_names": ["O", "A"]},
+        "\n".join(TEXTS),
+        output=str(tmp_path / "o.csv"),
+    )
+    assert list(rows[0]) == ["text", "entities"]
+    expected = [[entity.text for entity in entities] for entities in model.tag(TEXTS)]
+    assert [[entity["text"] for entity in json.loads(row["entities"])] for row in rows] == expected
+
+
+@pytest.mark.parametrize("content", ["the O\ncats A\n\nred A\n", "the\ncats\n\nred\n"], ids=["labels", "words"])
+def test_words_of_conll_files_get_a_label_each(asked, content):
+    rows, model = asked(kbi.TokenClassifier, {"num_classes": 2, "class_names": ["O", "A"]}, content, "new.conll")
+    assert [row["words"] for row in rows] == [["the", "cats"], ["red"]]
+    assert [row.get("labels") for row in rows] == ([["O", "A"], ["A"]] if "O" in content else [None, None])
+    expected = model.tag([["the", "cats"], ["red"]])
+    assert [row["predicted"] for row in rows] == [[label.label for label in labels] for labels in expected]
+
+
+def test_questions_of_a_squad_file_and_of_a_table_are_answered(asked):
+    questions = [{"id": f"q{n}", "question": text} for n, text in enumerate(["is it bad", "the dog ?"])]
+    squad = {"data": [{"paragraphs": [{"context": CONTEXT, "qas": questions}]}]}
+    rows, model = asked(kbi.QuestionAnswerer, {}, json.dumps(squad), "new.json", top_k=2)
+    assert [(row["id"], row["question"]) for row in rows] == [tuple(one.values()) for one in questions]
+    expected = model.answer(["is it bad", "the dog ?"], [CONTEXT] * 2, top_k=2)
+    assert [[one["answer"] for one in row["candidates"]] for row in rows] == [[a.text for a in one] for one in expected]
+    assert [(row["answer"], row["start"]) for row in rows] == [(one[0].text, one[0].start) for one in expected]
+    content = table([{**one, "context": CONTEXT} for one in questions], "new.jsonl")
+    again, model = asked(kbi.QuestionAnswerer, {}, content, "new.jsonl")
+    (first, second) = model.answer(["is it bad", "the dog ?"], [CONTEXT] * 2)
+    assert [row["answer"] for row in again] == [first[0].text, second[0].text]
+    assert "context" not in rows[0] and again[0]["context"] == CONTEXT
+
+
+@pytest.mark.parametrize(
+    "kind, content, answer",
+    [
+        (
+            kbi.TextRegressor,
+            {"text": "the cat"},
+            lambda m: {"predicted": float(m.predict(["the cat"], verbose=0)[0, 0])},
+        ),
+        (
+            kbi.NextSentencePredictor,
+            {"text": "the cat", "text_pair": "sat"},
+            lambda m: {"probability": m.follows("the cat", "sat")},
+        ),
+        (
+            kbi.MultipleChoice,
+            {"text": "the cat", "endings": ["sat", "in rain"]},
+            lambda m: {"probabilities": m.choose("the cat", ["sat", "in rain"]).probabilities},
+        ),
+        (kbi.TextEmbedder, {"text": "the cat"}, lambda m: {"vector": m.embed("the cat").tolist()}),
+    ],
+)
+def test_each_kind_of_model_gives_its_answer(asked, kind, content, answer):
+    (row,), model = asked(kind, {}, json.dumps(content), "new.jsonl")
+    ((name, expected),) = answer(model).items()
+    np.testing.assert_allclose(row[name], expected, atol=1e-5)
+
+
+def test_masks_are_filled(asked):
+    (row,), model = asked(kbi.MaskedLM, {}, "the [MASK] sat on [MASK]\n", top_k=2)
+    found = [[guess["token"] for guess in guesses] for guesses in row["masks"]]
+    assert found == [[guess.token for guess in guesses] for guesses in model.fill_mask(row["text"], k=2)]
+
+
+def test_texts_that_are_cut_are_counted_over_all_parts(asked, capsys):
+    asked(kbi.TextClassifier, {"num_classes": 2}, "\n".join(["the cat " * 20, "a"] * 8), batch_size=2)
+    assert "8 texts had more than 30 tokens and were cut" in capsys.readouterr().err
+
+
+def test_malformed_rows_stop_or_are_skipped_and_counted(asked, capsys):
+    lines = ['{"text": "a"}', "{", '{"words": "a"}', '{"text": 5}', '{"text": "b", "text_pair": "c"}', '{"text": "b"}']
+    rows, _ = asked(kbi.TextClassifier, {"num_classes": 2}, "\n".join(lines), "new.jsonl", bad_rows="skip")
+    assert [row["text"] for row in rows] == ["a", "b"]
+    told = capsys.readouterr().err
+    for line, what in ((2, "not valid JSON"), (3, "no column 'text', found words"), (4, "text is not a string")):
+        assert f"new.jsonl line {line}: {what}" in told
+    assert "only some rows have 'text_pair'" in told and "2 rows" in told and "4 skipped" in told
+    with pytest.raises(ValueError, match=r"new.jsonl line 2: not valid JSON"):
+        asked(kbi.TextClassifier, {"num_classes": 2}, "\n".join(lines), "new.jsonl")
+
+
+@pytest.mark.parametrize(
+    "kind, name, options, message",
+    [
+        (kbi.QuestionAnswerer, "new.txt", {}, "is asked about question and context, which text cannot hold"),
+        (kbi.QuestionAnswerer, "new.conll", {}, "which conll cannot hold"),
+        (kbi.TextEmbedder, "new.json", {}, "is asked about text, which squad cannot hold"),
+        (kbi.TextEmbedder, "new.doc", {}, "does not end in .txt, .csv"),
+        (kbi.TextEmbedder, "new.txt", {"output": "answers.parquet"}, "must end in .jsonl or .csv"),
+        (kbi.TextEmbedder, "new.txt", {"task": "classify"}, "not for classify"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(asked, kind, name, options, message):
+    content = json.dumps({"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "1", "question": "b"}]}]}]})
+    with pytest.raises(ValueError, match=message):
+        asked(kind, {}, content if name.endswith(".json") else "the O\n", name, **options)
+
+
+def test_the_first_part_is_one_batch_and_later_ones_grow():
+    assert [len(part) for part in parts_of(iter(range(31)), 2)] == [2, 4, 8, 16, 1]

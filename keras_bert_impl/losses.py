@@ -120,6 +120,24 @@ def weighted_mean(values, weights):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
+class MultiLabelF1(keras.metrics.F1Score):
+    """F1 over all pairs of a row and a class: a class counts as predicted if its logit is above 0 (probability 0.5).
+
+    Labels and logits are (batch, classes). Nearly all labels are 0 if there are many classes, so that a model that
+    never predicts any has a high accuracy; its F1 is 0.
+    """
+
+    def __init__(self, name="f1", dtype=None):
+        super().__init__(average="micro", threshold=0.5, name=name, dtype=dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        return super().update_state(y_true, ops.sigmoid(y_pred), sample_weight)
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
 class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
     """Accuracy over the tokens that have a label, that is none of NO_LABEL."""
 

@@ -131,6 +131,7 @@ def _settings_read(checkpoint, with_tokenizer):
         "class_names": names,
         "num_classes": names and len(names),
         "dropout_rate": checkpoint.config.hidden_dropout_rate,
+        "multi_label": False,
         "null_threshold": None,
         "pooling": "mean",
         "normalize": False,

@@ -40,6 +40,7 @@ TASKS = {
     "MultipleChoice": "ForMultipleChoice",
     "TextEmbedder": "Model",
 }
+MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class
 FORM = "Hugging Face's format"
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
@@ -142,7 +143,11 @@ def open_checkpoint(directory):
     tensor_tables.check_agreement(source, config, family.embedding_rows, blocks, "config.json")
     architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
-    stored = {"dropout_rate": content.get(family.dropout_key), "null_threshold": content.get("null_threshold")}
+    stored = {
+        "dropout_rate": content.get(family.dropout_key),
+        "multi_label": content.get("problem_type") == MULTI_LABEL,
+        "null_threshold": content.get("null_threshold"),
+    }
     return tensor_tables.Checkpoint(
         config,
         table(config),
@@ -274,8 +279,10 @@ def _head_config(model, dropout_key):
         fields[dropout_key] = model.dropout_rate
     if kind_of(type(model)) == "TextRegressor":
         fields["problem_type"] = "regression"
+    elif getattr(model, "multi_label", False):
+        fields["problem_type"] = MULTI_LABEL
     elif names is not None and len(names) == 1:
-        fields["problem_type"] = "multi_label_classification"  # otherwise it would be read as a regressor
+        fields["problem_type"] = "single_label_classification"  # otherwise it would be read as a regressor
     if names is not None:
         fields["id2label"] = {str(index): name for index, name in enumerate(names)}
         fields["label2id"] = {name: index for index, name in enumerate(names)}

@@ -104,7 +104,7 @@ class Checkpoint(typing.NamedTuple):
         sequence_length: the number of tokens that texts are cut to; None if it is not specified.
         class_names: of its classifier; None if it has no classifier or is a regressor.
         architecture: Hugging Face's name of the model; None if it is not specified.
-        head_arguments: the arguments of a model that it specifies: dropout_rate, null_threshold.
+        head_arguments: the arguments of a model that it specifies: dropout_rate, multi_label, null_threshold.
         read_pooling: function that returns the arguments of a TextEmbedder that it specifies: pooling, normalize,
             sequence_length. Raises ValueError if a TextEmbedder would not compute the checkpoint's vectors.
     """

@@ -119,7 +119,9 @@ def build(checkpoint, encoder_only):
         return encoder
     for parts, kind in MODELS:
         if all(map(checkpoint.has, parts)):
-            return kind(encoder) if kind is models.Pretrainer else kind(encoder, tokenizer=checkpoint.tokenizer)
+            if kind is models.Pretrainer:
+                return kind(encoder)
+            return kind(encoder, tokenizer=checkpoint.tokenizer, **stored_arguments(kind, checkpoint))
     if is_embedder(checkpoint):
         arguments = {"sequence_length": checkpoint.sequence_length, **checkpoint.read_pooling()}
         return models.TextEmbedder(encoder, tokenizer=checkpoint.tokenizer, **arguments)
@@ -129,7 +131,18 @@ def build(checkpoint, encoder_only):
     if checkpoint.class_names is not None:
         classes = {"num_classes": len(checkpoint.class_names), "class_names": checkpoint.class_names}
     kind = CLASSIFIERS.get(checkpoint.task, models.TextClassifier if classes else models.TextRegressor)
-    return kind(encoder, tokenizer=checkpoint.tokenizer, sequence_length=checkpoint.sequence_length, **classes)
+    return kind(
+        encoder,
+        tokenizer=checkpoint.tokenizer,
+        sequence_length=checkpoint.sequence_length,
+        **classes,
+        **stored_arguments(kind, checkpoint),
+    )
+
+
+def stored_arguments(kind, checkpoint):
+    """The arguments of a kind of model that a checkpoint specifies, such as dropout_rate and multi_label."""
+    return {name: value for name, value in checkpoint.head_arguments.items() if name in kind.head_arguments}
 
 
 def largest_difference(one, other, tokenizer):

@@ -83,7 +83,7 @@ def run(config):
     say(f"{config.output} serves {config.model}:")
     for name, function in signatures.items():
         print_signature(name, function)
-    print_example(config.output, task)
+    print_example(config.output, task, signatures["serving_default"].structured_outputs)
     return signatures
 
 
@@ -121,9 +121,10 @@ def print_signature(name, function):
             say(f"    {arrow}  {key:<16}{spec.dtype.name:<9}{tuple(spec.shape)}")
 
 
-def print_example(directory, task):
+def print_example(directory, task, outputs):
     """Prints four lines of Python that load the SavedModel and call it."""
     inputs, shown = EXAMPLES[task]
+    shown = shown if shown in outputs else "labels"  # of a classifier whose texts may have several
     arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in inputs.items())
     say("Call it:")
     say("    import tensorflow as tf, tensorflow_text")

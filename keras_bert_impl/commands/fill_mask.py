@@ -16,25 +16,32 @@ class FillMaskConfig:
     Args:
         model: checkpoint directory.
         text: a sentence with [MASK] for each word to guess; or several, as a YAML list.
-        k: guesses for each mask.
+        k: guesses for each mask, or for all together.
+        together: guess the words of all masks of a text together.
     """
 
     model: str
     text: str | list[str]
     k: int = 5
+    together: bool = False
 
 
 def run(config):
     """Prints the guesses with their probabilities, and returns them."""
     model = MaskedLM.from_pretrained(config.model)
     texts = [config.text] if isinstance(config.text, str) else config.text
-    return [fill_and_print(model, text, config.k) for text in texts]
+    return [fill_and_print(model, text, config.k, config.together) for text in texts]
 
 
-def fill_and_print(model, text, k):
-    """Prints a text and, for each of its masks, the k likeliest words with their probabilities; returns these."""
-    guesses = model.fill_mask(text, k)
+def fill_and_print(model, text, k, together=False):
+    """Prints a text and, for each of its masks or for all together, the k likeliest words with their probabilities;
+    returns these."""
+    guesses = model.fill_mask(text, k, together)
     say(f"  {text}")
+    if together:
+        for filled in guesses:
+            say(f"    {filled.probability:6.1%}  {filled.text}")
+        return guesses
     for words in guesses:
         say("    " + "   ".join(f"{word.token} {word.probability:.1%}" for word in words))
     return guesses

@@ -25,7 +25,9 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
     and invalid UTF-8.
 
     TextClassifier, `serving_default`, and `pairs`, which also takes `text_pair`:
-        `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,), the name of the class
+        `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,), the name of the class.
+        With multi_label: `logits`, `probabilities` (batch, classes), the sigmoid for each class, and `labels` (batch,
+        most), the names of the classes of probability above 0.5, the likeliest first, padded with ""
     MaskedLM, `serving_default`; a text without [MASK] has no guesses:
         `tokens`, `token_ids`, `probabilities` (batch, masks, 5), the likeliest first, where masks is the largest number
         of masks in a text; padded with "", the id of [PAD] and 0

@@ -45,6 +45,8 @@ def classifier_signatures(model, tokenizer, sequence_length):
 
     def classify(rows):
         logits = model(rows, training=False)  # (batch, classes)
+        if model.multi_label:
+            return classes_above_half(logits, model.class_names)
         return {**choice_of(logits), "label": tf.gather(tf.constant(model.class_names), tf.argmax(logits, axis=-1))}
 
     return texts_or_pairs(classify, tokenizer, sequence_length)
@@ -94,6 +96,14 @@ def choice_of(logits):
     """Logits (batch, classes) with their probabilities and the number of the likeliest class."""
     class_id = tf.argmax(logits, axis=-1, output_type=tf.int32)
     return {"logits": logits, "probabilities": tf.nn.softmax(logits), "class_id": class_id}
+
+
+def classes_above_half(logits, class_names):
+    """Logits (batch, classes) with the probability of each class, and the names of those above 0.5."""
+    order = tf.argsort(logits, axis=-1, direction="DESCENDING", stable=True)  # (batch, classes)
+    names = tf.gather(tf.constant(class_names), order)
+    labels = tf.ragged.boolean_mask(names, tf.gather(logits, order, batch_dims=1) > 0)
+    return {"logits": logits, "probabilities": tf.sigmoid(logits), "labels": labels.to_tensor()}
 
 
 def multiple_choice_signatures(model, tokenizer, sequence_length):

@@ -34,6 +34,11 @@ def softmax(logits):
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
+def sigmoid(logits):
+    """1 / (1 + exp(-logits)), float64."""
+    return 0.5 * (1 + np.tanh(np.asarray(logits, "float64") / 2))  # exp would overflow
+
+
 def best(scores, count):
     """The places of the `count` largest scores of each row, the largest first; of equal scores the first.
 

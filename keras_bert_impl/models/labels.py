@@ -76,6 +76,13 @@ def takes_class_numbers(loss):
     return isinstance(loss, kinds) or any(loss is one or loss == one for one in named)
 
 
+def takes_zeros_and_ones(loss):
+    """Whether a loss given to `compile` takes 0 or 1 for each class, as the default loss of several classes does."""
+    kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
+    named = "binary_crossentropy", "binary_focal_crossentropy"
+    return isinstance(loss, kinds) or loss in (*named, *(getattr(keras.losses, name) for name in named))
+
+
 def ignored_labels(loss):
     """The labels that a loss ignores, as a tuple."""
     ignored = getattr(loss, "ignore_class", None)

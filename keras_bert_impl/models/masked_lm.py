@@ -8,6 +8,7 @@ import numpy as np
 from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
+from keras_bert_impl.models.joint_filling import fill_together
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
 from keras_bert_impl.models.raw_text import RawTextMixin
@@ -99,21 +100,25 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
             rows["mask_positions"][row, : len(place)] = place
         return rows
 
-    def fill_mask(self, text, k=5):
+    def fill_mask(self, text, k=5, together=False):
         """The k most likely words for every `[MASK]` of a text.
 
         Args:
             text: a text, or a list of texts.
-            k: words for each mask.
+            k: words for each mask, or combinations.
+            together: False guesses each word as if the other masks stayed masks; True finds the k most likely
+                combinations of words for all masks, see `joint_filling.fill_together`.
 
-        Returns: a list with an entry for each mask: a list of k FilledMask, the most likely first. For a list of texts,
-            a list of such lists.
+        Returns: a list with an entry for each mask: a list of k FilledMask, the most likely first. With together: a
+            list of k FilledText, the most likely first. For a list of texts, a list of such lists.
         Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes, or k is not from 1 to the
             size of the vocabulary.
         """
         if not 1 <= k <= self._require_tokenizer().vocabulary_size:
             raise ValueError(f"k is {k}, expected 1 to {self.tokenizer.vocabulary_size}, the size of the vocabulary.")
         is_one = isinstance(text, str)
+        if together:
+            return fill_together(self, text, k) if is_one else [fill_together(self, one, k) for one in to_strings(text)]
         rows = self.rows([text] if is_one else text)
         filled = [self._guesses(logits, k) for logits in super().predict(rows, verbose=0)]
         # Texts with fewer masks than others were padded.

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.models.answers import Choice, softmax
+from keras_bert_impl.models.data_sources import in_memory
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
@@ -67,7 +68,7 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
         Returns: a Choice; for several texts a list of them.
         """
         is_one = isinstance(text, str)
-        pair = ([text], [endings]) if is_one else (text, endings)
+        pair = ([text], [endings]) if is_one else in_memory((text, endings))
         if not has_choices(pair):
             raise ValueError(
                 "choose takes a text and a list of its endings, or texts and for each of them such a list."

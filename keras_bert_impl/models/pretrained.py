@@ -87,9 +87,11 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
     """Builds a model of the class over the checkpoint's encoder and loads its weights, except those of `except_for`."""
     if "tokenizer" not in arguments:
         arguments["tokenizer"] = checkpoint.tokenizer
-    stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
-    arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
+    stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
+    if "classifier/" in except_for:
+        stored.pop("multi_label", None)  # of the head that is replaced
+    arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
 
     def build():
         return cls(build_encoder(checkpoint.config, dtype=dtype, rematerialize=rematerialize), **arguments)

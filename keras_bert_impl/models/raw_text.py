@@ -3,6 +3,9 @@
 import random
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
+from keras_bert_impl.models.batch_sources import BatchSource, arranged
+from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
+from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
 from keras_bert_impl.models.labels import (
     checked_labels,
     ignored_labels,
@@ -11,20 +14,23 @@ from keras_bert_impl.models.labels import (
     takes_class_numbers,
 )
 from keras_bert_impl.models.text_batches import TextBatches
-from keras_bert_impl.models.text_inputs import is_text_dataset, is_text_input, is_texts, texts_of
+from keras_bert_impl.models.text_inputs import is_text_input, is_texts, texts_of
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows, warn_of_cut
 
 
 class RawTextMixin:
     """Lets a model's `fit`, `evaluate` and `predict` take texts wherever they take ids.
 
-    Texts are a list or array of strings; sentence pairs are a tuple of two such columns, `(questions, contexts)`, or a
-    list with a 2-tuple for each pair; a `tf.data.Dataset` yields batches of them. Anything else is passed to Keras. The
-    model has the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a warning gives their number.
+    Texts are a list or array of strings, or a column of pandas, polars, PyArrow or Hugging Face `datasets`; sentence
+    pairs are a tuple of two such columns, `(questions, contexts)`, or a list with a 2-tuple for each pair. A
+    `tf.data.Dataset` or PyTorch `DataLoader` yields batches of them: texts, (texts, labels) or (texts, labels,
+    weights), or dicts with the columns "text", "text_pair" and "label". Anything else is passed to Keras. The model has
+    the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a warning gives their number.
 
-    Labels and sample weights are arrays, lists or tuples. On every backend, their number, shape and range are checked:
-    for lists and arrays before training, for a dataset of texts batch by batch; those of a dataset of ids are left to
-    Keras. -1 and -100 mean that there is no label: a token without a label is ignored, a row without one is refused.
+    Labels and sample weights are arrays, lists, tuples or columns. On every backend, their number, shape and range are
+    checked: for those in memory before training, for a dataset of texts batch by batch; those of a dataset of ids are
+    left to Keras. -1 and -100 mean that there is no label: a token without a label is ignored, a row without one is
+    refused.
     """
 
     pair_columns = None  # names of both columns, for a model that takes only pairs
@@ -47,20 +53,21 @@ class RawTextMixin:
         """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; by default in batches of 32.
 
         Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
-        with shuffle=False in the order given.
+        with shuffle=False in the order given. `validation_split` takes the last part of the texts, before shuffling;
+        `class_weight` has the names or numbers of classes as keys.
         """
-        if class_weight is not None and len(self.outputs[0].shape) > 2:
-            raise ValueError(
-                "class_weight needs one class per row in Keras, but this model has several: give sample_weight."
-            )
+        x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
+        validation_data = received_validation(validation_data)
+        class_weight = weights_by_number(class_weight, self)
+        if validation_split and validation_data is None and self._is_text_input(x):
+            (x, y, sample_weight), validation_data = split_rows((x, y, sample_weight), validation_split)
+            validation_split = 0.0
         validation_batch_size = arguments.get("validation_batch_size") or batch_size
         validation_data = self._validation(validation_data, validation_batch_size, arguments.get("validation_steps"))
-        is_ours = self._is_text_input(x) or is_text_dataset(x) or isinstance(x, LengthBatches)
+        is_ours = self._is_text_input(x) or isinstance(x, (BatchSource, LengthBatches))
         if self._is_text_input(x):
-            if validation_split:
-                raise ValueError("validation_split divides arrays; for texts pass validation_data=(texts, labels).")
             x, y, sample_weight = self._training_data(x, y, sample_weight, batch_size, shuffle), None, None
-        x = self._to_inputs(x, arguments.get("steps_per_epoch"))
+        x = self._to_inputs(x, arguments.get("steps_per_epoch"), with_labels=True)
         y, sample_weight = self._checked(x, y, sample_weight)
         return super().fit(
             x,
@@ -79,9 +86,10 @@ class RawTextMixin:
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
+        x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
         if self._is_text_input(x):
             x, y, sample_weight = self._test_data(x, y, sample_weight, batch_size)
-        x = self._to_inputs(x, steps)
+        x = self._to_inputs(x, steps, with_labels=True)
         y, sample_weight = self._checked(x, y, sample_weight)
         return super().evaluate(
             x, y, batch_size=batch_size, verbose=verbose, sample_weight=sample_weight, steps=steps, **arguments
@@ -94,7 +102,7 @@ class RawTextMixin:
         If there is an output for each token, all rows are as long as the longest.
         """
         arguments = {"verbose": verbose, **arguments}
-        x = [x] if isinstance(x, str) else x
+        x = [x] if isinstance(x, str) else received(x)
         if not self._is_text_input(x) or any(None in output.shape[1:] for output in self.outputs):
             return super().predict(self._to_inputs(x, steps), batch_size=batch_size, steps=steps, **arguments)
         if steps is not None:
@@ -114,7 +122,7 @@ class RawTextMixin:
 
         The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
         """
-        return self._packed(self._text_rows(texts), pad_to)
+        return self._packed(self._text_rows(in_memory(texts)), pad_to)
 
     def label_rule(self, sizes):
         """The `labels.LabelRule` for rows of these `labels.RowSizes`; None allows any labels."""
@@ -175,7 +183,7 @@ class RawTextMixin:
         if is_texts(data):
             raise ValueError("validation_data holds texts without labels: pass (texts, labels).")
         if not isinstance(data, (list, tuple)):
-            return None if data is None else self._to_inputs(data, steps)
+            return None if data is None else self._to_inputs(data, steps, with_labels=True)
         if self._is_text_input(data[0]):
             return self._test_data(*data, *[None] * (3 - len(data)), batch_size)
         x, y, weights = (*data, None, None)[:3]
@@ -200,15 +208,20 @@ class RawTextMixin:
     def _takes_class_numbers(self, loss):
         return takes_class_numbers(loss)
 
-    def _to_inputs(self, x, steps=None):
+    def _to_inputs(self, x, steps=None, with_labels=False):
         if isinstance(x, str):
             raise ValueError("Got one string where texts were expected: pass a list of strings.")
         if isinstance(x, (list, tuple)) and not x:
             raise ValueError("Got no texts: the list is empty.")
-        if is_text_dataset(x):
+        if isinstance(x, BatchSource):
             self._require_tokenizer()
-            return TextBatches(x, self._convert_batch, self.sequence_length, steps)
-        return self.rows(x) if self._is_text_input(x) else x
+            class_names = getattr(self, "class_names", ())
+
+            def convert(batch):
+                return self._convert_batch(arranged(batch, self._is_text_input, class_names, with_labels))
+
+            return TextBatches(x, convert, self.sequence_length, steps)
+        return self.rows(x) if self._is_text_input(x) else without_columns(x)
 
     def _convert_batch(self, batch):
         """Converts an element of a dataset for Keras: texts, (texts, labels) or (texts, labels, weights).

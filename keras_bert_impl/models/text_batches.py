@@ -1,56 +1,50 @@
-"""A `tf.data.Dataset` of texts as the batches of ids that Keras trains on, on every backend."""
+"""Batches of texts as the batches of ids that Keras trains on, on every backend."""
 
 import itertools
+import math
 import warnings
 
 import keras
 
-from keras_bert_impl.models.text_inputs import first_spec
 from keras_bert_impl.tokenizers.rows import warn_of_cut
 
 LONG_COUNT = 10_000  # batches
 
 
 class TextBatches(keras.utils.PyDataset):
-    """The batches of a `tf.data.Dataset` of texts, tokenized one by one outside TensorFlow.
+    """The batches of a `tf.data.Dataset` or `DataLoader` of texts, tokenized one by one outside of these.
 
     Args:
-        dataset: yields batches whose first part is texts: a vector of strings or a pair of them.
-        convert: function from such a batch, as NumPy arrays, to what Keras trains on, and (the number of texts that
-            were cut, the number of texts). At the end of the first epoch a warning reports both.
+        source: a `batch_sources.BatchSource`.
+        convert: function from one of its batches to what Keras trains on, and (the number of texts that were cut, the
+            number of texts). At the end of the first epoch a warning reports both.
         sequence_length: the number of tokens that texts are cut to, for the warning.
         steps: the number of batches in an epoch, if Keras was given one. A dataset that has as many is not read to its
             end, since it may be endless; the next epoch continues where this one stopped, and a dataset that ends
             starts again.
 
-    Raises: ValueError if the dataset yields single texts.
     """
 
-    def __init__(self, dataset, convert, sequence_length, steps=None):
+    def __init__(self, source, convert, sequence_length, steps=None):
         super().__init__()
-        if first_spec(dataset).shape.rank == 0:
-            raise ValueError("The dataset yields single texts, not batches of them: pass dataset.batch(32).")
-        self.dataset, self.convert, self.sequence_length = dataset, convert, sequence_length
+        self.source, self.convert, self.sequence_length = source, convert, sequence_length
         self.iterator, self.position = None, 0
         self.counted, self.num_cut, self.num_texts = 0, 0, 0
         self.size = self._size(steps)
         self.epoch_batches = min((count for count in (self.size, steps) if count is not None), default=None)
 
     def _size(self, steps):
-        size = int(self.dataset.cardinality())
-        if size == -1:  # endless
-            return None
-        if size >= 0:
-            return size
-        # The size is unknown until the dataset is read.
+        size = self.source.num_batches
+        if size is not None:
+            return None if size == math.inf else size
         if steps is None:
             return self._count()
-        found = sum(1 for _ in itertools.islice(self.dataset, steps))
+        found = sum(1 for _ in itertools.islice(self.source.open(), steps))
         return None if found == steps else found
 
     def _count(self):
         count = 0
-        for count, _ in enumerate(self.dataset, start=1):
+        for count, _ in enumerate(self.source.open(), start=1):
             if count == LONG_COUNT:
                 warnings.warn(
                     f"The dataset does not know its size and is read to count its batches: {count:,} so far. If it is "
@@ -67,11 +61,14 @@ class TextBatches(keras.utils.PyDataset):
     def __getitem__(self, index):
         # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
         if self.iterator is None or index < self.position:
-            self.iterator, self.position = self.dataset.as_numpy_iterator(), 0
+            self.iterator, self.position = self.source.open(), 0
         while self.position <= index:
             batch = self._next()
             self.position += 1
-        converted, (num_cut, num_texts) = self.convert(batch)
+        try:
+            converted, (num_cut, num_texts) = self.convert(batch)
+        except ValueError as error:
+            raise ValueError(f"Batch {index} of the dataset: {error}") from error
         if index >= self.counted:
             self.counted, self.num_cut, self.num_texts = index + 1, self.num_cut + num_cut, self.num_texts + num_texts
             # Not in on_epoch_end, which Keras also calls after it has peeked at the first batches.
@@ -82,6 +79,6 @@ class TextBatches(keras.utils.PyDataset):
     def _next(self):
         batch = next(self.iterator, None)
         if batch is None:
-            self.iterator = self.dataset.as_numpy_iterator()
+            self.iterator = self.source.open()
             batch = next(self.iterator)
         return batch

@@ -2,8 +2,10 @@
 
 import keras
 
-from keras_bert_impl.models.answers import Label, best, checked_top_k, softmax
-from keras_bert_impl.models.labels import LabelRule
+from keras_bert_impl.losses import MultiLabelF1
+from keras_bert_impl.models.answers import Label, best, checked_top_k, sigmoid, softmax
+from keras_bert_impl.models.class_sets import refuse_several, rows_of_zeros_and_ones
+from keras_bert_impl.models.labels import LabelRule, takes_zeros_and_ones
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -19,7 +21,8 @@ from keras_bert_impl.optimization import BertAdamW
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
     """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled by default with AdamW at
-    5e-5, cross-entropy on logits and accuracy.
+    5e-5, cross-entropy on logits and accuracy; with multi_label, binary cross-entropy on logits and
+    `losses.MultiLabelF1`.
 
     Args:
         encoder: a BertEncoder, or another family's.
@@ -28,16 +31,20 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
         class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
+        multi_label: whether a text may have several classes, or none: each class is decided for itself, and its
+            probability is the sigmoid of its logit. Do not compile such a model with "accuracy", which Keras computes
+            from the largest logit of each text.
 
     `classify` answers in words.
 
     Input:  dict of the encoder's inputs, or texts.
-    Output: logits (batch, num_classes), float32; labels are (batch,), numbers or names of classes.
+    Output: logits (batch, num_classes), float32; labels are (batch,), numbers or names of classes. With multi_label
+            they are for each text a list of numbers or names of classes, or (batch, num_classes) of 0 and 1.
     Raises: ValueError if class_names are not num_classes names, the vocabulary is not the encoder's, or
             sequence_length is above its max_length.
     """
 
-    head_arguments = ("num_classes", "dropout_rate", "class_names")
+    head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label")
 
     def __init__(
         self,
@@ -47,6 +54,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         sequence_length=None,
         dropout_rate=None,
         class_names=None,
+        multi_label=False,
         name="bert_text_classifier",
     ):
         class_names = checked_class_names(class_names, num_classes)
@@ -61,11 +69,12 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.dropout_rate = dropout.rate
         self.class_names = class_names
-        self.compile(
-            optimizer=BertAdamW(5e-5),
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
-        )
+        self.multi_label = multi_label
+        if multi_label:
+            loss, metric = keras.losses.BinaryCrossentropy(from_logits=True), MultiLabelF1()
+        else:
+            loss, metric = keras.losses.SparseCategoricalCrossentropy(from_logits=True), "accuracy"
+        self.compile(optimizer=BertAdamW(5e-5), loss=loss, metrics=[metric])
 
     def classify(self, texts, top_k=1, batch_size=32):
         """The most probable classes of texts.
@@ -75,11 +84,13 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
             top_k: how many classes of each text; None means all.
             batch_size: how many texts are computed at once.
 
-        Returns: for one text a list of top_k Label, the most probable first; for several a list of such lists.
+        Returns: for one text a list of top_k Label, the most probable first; for several a list of such lists. The
+            probabilities of a text add up to 1, but with multi_label each class has its own.
         Raises: ValueError if top_k is not from 1 to the number of classes.
         """
         top_k = checked_top_k(top_k, self.num_classes, "classes")
-        probabilities = softmax(self.predict(texts, batch_size=batch_size, verbose=0))
+        logits = self.predict(texts, batch_size=batch_size, verbose=0)
+        probabilities = sigmoid(logits) if self.multi_label else softmax(logits)
         labels = [
             [Label(self.class_names[place], float(row[place])) for place in places]
             for row, places in zip(probabilities, best(probabilities, top_k), strict=True)
@@ -87,5 +98,25 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         return labels[0] if isinstance(texts, str) else labels
 
     def label_rule(self, sizes):
+        if self.multi_label:
+            meaning = "1 if its row belongs to the class of its column, else 0"
+            return LabelRule((len(sizes.tokens), self.num_classes), 2, meaning)
         meaning = "the number or the name of the class of its row"
         return LabelRule((len(sizes.tokens),), self.num_classes, meaning, names=tuple(self.class_names))
+
+    def _takes_class_numbers(self, loss):
+        return takes_zeros_and_ones(loss) if self.multi_label else super()._takes_class_numbers(loss)
+
+    def _checked_against(self, sizes, labels, weights):
+        if not self.multi_label:
+            refuse_several(labels)
+            return super()._checked_against(sizes, labels, weights)
+        labels = None if labels is None else rows_of_zeros_and_ones(labels, self.class_names)
+        labels, weights = super()._checked_against(sizes, labels, weights)
+        if weights is not None and weights.ndim > 1:
+            # Keras takes the mean over the classes before it multiplies by the weights.
+            raise ValueError(
+                f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each text: the classes "
+                "of a text share its weight."
+            )
+        return labels, weights

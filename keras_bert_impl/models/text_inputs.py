@@ -1,5 +1,7 @@
 """Recognises texts among the inputs of `fit`, `evaluate` and `predict`, and reads them."""
 
+import collections.abc
+
 import keras
 import numpy as np
 
@@ -93,7 +95,7 @@ def to_strings(texts):
 
     Raises: ValueError naming the first element that is neither str nor bytes.
     """
-    texts = list(texts) if isinstance(texts, (list, tuple)) else np.asarray(texts, dtype=object).tolist()
+    texts = list(texts) if isinstance(texts, collections.abc.Sequence) else np.asarray(texts, dtype=object).tolist()
     for index, text in enumerate(texts):
         if not isinstance(text, (str, bytes)):
             raise ValueError(f"text {index} is {repr(text)[:60]}, not a string: leave it out, or write '' for it.")
@@ -106,8 +108,11 @@ def is_text_dataset(x):
 
 
 def first_spec(dataset):
-    """The `tf.TensorSpec` of the first part of a dataset's elements: of the texts, or of the first of a pair."""
+    """The `tf.TensorSpec` of the first part of a dataset's elements: of the texts, or of the first of a pair; if the
+    elements are dicts of columns, of the first column of strings, or None."""
     spec = dataset.element_spec
     while isinstance(spec, tuple):
         spec = spec[0]
+    if isinstance(spec, dict):
+        return next((column for column in spec.values() if column.dtype.name == "string"), None)
     return spec

@@ -92,6 +92,21 @@ def test_classifier_gives_the_models_logits_and_names_the_likeliest_class(classi
     assert [label.decode() for label in served["label"]] == [classifier.class_names[i] for i in expected.argmax(1)]
 
 
+def test_several_classes_are_named_with_a_sigmoid_each(tokenizer, tmp_path):
+    names = ["news", "café", "prose"]
+    model = with_large_weights(
+        kbi.TextClassifier(make_encoder(tokenizer), 3, tokenizer, 9, class_names=names, multi_label=True)
+    )
+    bias = model.get_layer("classifier").bias
+    bias.assign(bias - np.median(model.predict(TEXTS, verbose=0), axis=0) + 0.01)
+    export_saved_model(model, tmp_path / "served")
+    served = serve(tmp_path / "served", text=TEXTS)
+    np.testing.assert_allclose(served["probabilities"], keras.ops.sigmoid(model.predict(TEXTS, verbose=0)), atol=1e-5)
+    expected = [[name for name, share in labels if share > 0.5] for labels in model.classify(TEXTS, top_k=None)]
+    assert [[name.decode() for name in row if name] for row in served["labels"]] == expected
+    assert len({len(labels) for labels in expected}) > 1 and set(served) == {"logits", "probabilities", "labels"}
+
+
 def test_classifier_takes_pairs(classifier, classifier_directory):
     served = serve(classifier_directory, "pairs", text=TEXTS, text_pair=PAIRS)
     np.testing.assert_allclose(served["logits"], classifier.predict((TEXTS, PAIRS), verbose=0), atol=1e-5)

@@ -9,6 +9,7 @@ from conftest import QUICK_STEPS
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models import text_batches
+from keras_bert_impl.models.batch_sources import source_of_dataset
 from keras_bert_impl.models.text_batches import TextBatches
 
 tf = pytest.importorskip("tensorflow")
@@ -43,7 +44,7 @@ def test_an_endless_generator_trains_for_the_steps_asked_for(model):
 
 
 def batches_of(dataset, steps=None):
-    return TextBatches(dataset, lambda batch: (batch[1][0], (1, 2)), 11, steps)
+    return TextBatches(source_of_dataset(dataset), lambda batch: (batch[1][0], (1, 2)), 11, steps)
 
 
 def test_a_generator_of_unknown_size_is_counted_where_no_steps_are_given():

@@ -51,6 +51,17 @@ def test_heads_without_named_classes_come_along(kind, small_config, tmp_path, ca
     assert checkpoints.open_checkpoint(tmp_path / "new").has("classifier/")
 
 
+def test_several_classes_a_text_and_thresholds_come_along(small_config, tmp_path):
+    several = kbi.TextClassifier(kbi.BertEncoder(small_config), 3, dropout_rate=0.3, multi_label=True)
+    several.save_pretrained(tmp_path / "several")
+    convert.run(convert.ConvertConfig(str(tmp_path / "several"), str(tmp_path / "again"), "huggingface"))
+    again = kbi.TextClassifier.from_pretrained(tmp_path / "again")
+    assert again.multi_label and again.dropout_rate == 0.3
+    kbi.QuestionAnswerer(kbi.BertEncoder(small_config), null_threshold=-1.5).save_pretrained(tmp_path / "asked")
+    convert.run(convert.ConvertConfig(str(tmp_path / "asked"), str(tmp_path / "asked_again"), "huggingface"))
+    assert kbi.QuestionAnswerer.from_pretrained(tmp_path / "asked_again").null_threshold == -1.5
+
+
 def test_an_existing_target_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ValueError, match="exists: name another directory"):

@@ -1,0 +1,86 @@
+"""What `fit`, `evaluate` and `predict` are given by other libraries, as lists, arrays and batches that can be read."""
+
+import collections.abc
+import itertools
+import types
+
+import numpy as np
+
+from keras_bert_impl.models.batch_sources import is_text_batch, is_text_loader, source_of_dataset, source_of_loader
+from keras_bert_impl.models.text_inputs import is_text_dataset, is_texts
+
+
+def in_memory(values):
+    """A column of pandas, polars, PyArrow or Hugging Face `datasets` as a list or array of NumPy; the parts of a tuple
+    likewise. Anything else is returned as it is."""
+    if isinstance(values, tuple):
+        return values if is_texts(values) else tuple(map(in_memory, values))
+    if isinstance(values, collections.abc.Sequence) and not isinstance(values, (str, bytes, list, range)):
+        # A Column of `datasets`: reading it at once is hundreds of times faster than one by one.
+        part = values[:]
+        return list(values) if isinstance(part, type(values)) else in_memory(part)
+    if hasattr(values, "to_pylist"):  # PyArrow
+        return values.to_pylist()
+    if not hasattr(values, "to_list"):
+        return values
+    dtype = getattr(values, "dtype", None)
+    is_numeric = isinstance(dtype, np.dtype) and dtype.kind in "biuf" and hasattr(values, "to_numpy")
+    return values.to_numpy() if is_numeric else values.to_list()
+
+
+def received(x):
+    """The inputs given to a model in the forms that it knows: lists and arrays of texts, a BatchSource of texts, or
+    what Keras takes.
+
+    Raises: ValueError for a whole table, for which a column must be chosen, and for a generator of texts.
+    """
+    _refuse_table(x)
+    x = in_memory(x)
+    if is_text_dataset(x):
+        return source_of_dataset(x)
+    if is_text_loader(x):
+        return source_of_loader(x)
+    return _without_texts(x) if isinstance(x, types.GeneratorType) else x
+
+
+def received_validation(data):
+    """`validation_data` likewise: (x, y), (x, y, sample_weight), or what yields batches."""
+    if isinstance(data, (list, tuple)) and data and not is_texts(data):
+        return (received(data[0]), *map(in_memory, data[1:]))
+    return received(data)
+
+
+def without_columns(x):
+    """What is passed to Keras. Raises ValueError for an array of strings with several columns, or with one."""
+    if isinstance(x, np.ndarray) and x.ndim > 1 and x.dtype.kind in "OSUT":
+        raise ValueError(
+            f"The texts have shape {x.shape}: pass one column, x[:, 0], or pairs as a tuple of two, (x[:, 0], x[:, 1])."
+        )
+    return x
+
+
+def _refuse_table(x):
+    """Raises ValueError for several columns where one is wanted."""
+    if isinstance(x, dict):
+        if any(hasattr(value, "column_names") for value in x.values()):
+            raise ValueError(f"Got the splits {', '.join(x)}: choose one and its columns, as in data['train']['text'].")
+        columns = x if any(is_texts(in_memory(value)) for value in x.values()) else None
+    else:
+        columns = getattr(x, "column_names", getattr(x, "columns", None))
+    if columns is not None:
+        raise ValueError(
+            f"Got a {type(x).__name__} with the columns {', '.join(map(str, columns))}: pass the column of the texts "
+            "and that of the labels, as in fit(data['text'], data['label'])."
+        )
+
+
+def _without_texts(generator):
+    """The generator of ids, from its beginning. Raises ValueError if it yields texts."""
+    first = next(generator, None)
+    if is_text_batch(first):
+        raise ValueError(
+            "A generator of texts can be read only once, but Keras looks at the first batches before it trains: pass "
+            "lists, a torch DataLoader, or tf.data.Dataset.from_generator(...)."
+        )
+    begin = () if first is None else (first,)
+    return (batch for batch in itertools.chain(begin, generator))

@@ -1,0 +1,82 @@
+"""`validation_split` and `class_weight` of `fit` for texts and named classes."""
+
+import math
+import numbers
+
+from keras_bert_impl.models.text_inputs import is_texts
+
+
+def split_rows(parts, share):
+    """The last `share` of the rows is for validation, before anything is shuffled, as Keras splits arrays.
+
+    Args:
+        parts: (texts, labels, weights): texts or a tuple of columns of texts; labels and weights may be None.
+        share: above 0 and below 1.
+
+    Returns: the training rows and the validation rows, each as `parts`.
+    Raises: ValueError if no row would be left for one of them.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"validation_split is {share}, expected a share of the rows, above 0 and below 1.")
+    texts, labels, weights = parts
+    count = len(texts[0] if _is_columns(texts) else texts)
+    kept = math.floor(count * (1 - share))  # as Keras rounds
+    if not 0 < kept < count:
+        raise ValueError(f"validation_split={share} of {count} texts leaves none for training or for validation.")
+    for name, rows in (("labels", labels), ("sample weights", weights)):
+        if rows is not None and not isinstance(rows, dict) and len(rows) != count:
+            raise ValueError(f"{count:,} examples but {len(rows):,} {name}: each example needs its own.")
+    return tuple(
+        (
+            tuple(_sliced(column, rows) for column in texts) if _is_columns(texts) else _sliced(texts, rows),
+            _sliced(labels, rows),
+            _sliced(weights, rows),
+        )
+        for rows in (slice(kept), slice(kept, None))
+    )
+
+
+def _is_columns(texts):
+    return isinstance(texts, tuple) and not is_texts(texts)
+
+
+def _sliced(values, rows):
+    """These rows of a column, or of each column of a dict."""
+    if isinstance(values, dict):
+        return {name: _sliced(column, rows) for name, column in values.items()}
+    if hasattr(values, "iloc"):  # a pandas DataFrame, whose index are not the numbers of its rows
+        return values.iloc[rows]
+    return None if values is None else values[rows]
+
+
+def weights_by_number(class_weight, model):
+    """`class_weight` with the numbers of classes as keys, which may be names.
+
+    Raises: ValueError for a class that the model does not have, or for a model whose rows do not have one class each.
+    """
+    if class_weight is None:
+        return None
+    output = model.outputs[0].shape
+    class_names = getattr(model, "class_names", None)
+    several = len(output) > 2 or getattr(model, "multi_label", False)
+    if several or (class_names is None and output[-1] == 1):
+        found = "has several" if several else "has none"
+        raise ValueError(
+            f"class_weight needs one class per row in Keras, but {type(model).__name__} {found}: give sample_weight."
+        )
+    names = class_names or [str(number) for number in range(output[-1] or 0)]
+    found = {_number_of(key, names) if names else key: weight for key, weight in class_weight.items()}
+    if len(found) < len(class_weight):
+        raise ValueError(f"class_weight names a class twice: {', '.join(map(repr, class_weight))}.")
+    return found
+
+
+def _number_of(key, names):
+    if isinstance(key, str) and key in names:
+        return names.index(key)
+    if isinstance(key, numbers.Integral) and 0 <= key < len(names):
+        return int(key)
+    raise ValueError(
+        f"class_weight has {key!r}, which is not one of the classes {', '.join(names)}, nor a number from 0 to "
+        f"{len(names) - 1}."
+    )

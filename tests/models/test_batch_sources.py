@@ -1,0 +1,243 @@
+"""Batches of texts from tf.data and from PyTorch's DataLoader, in the forms that their users yield."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.models import batch_sources
+from keras_bert_impl.models.batch_sources import source_of_loader
+from keras_bert_impl.models.data_sources import received
+
+TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
+SECOND = ["sat", "ran on", "is blue", "good", "in rain"]
+NUMBERS = [1, 0, 1, 0, 2]
+CLASSES = ["bad", "good", "neither"]
+NAMES = [CLASSES[number] for number in NUMBERS]
+WEIGHTS = [1.0, 2.0, 0.5, 1.0, 3.0]
+
+
+def make_classifier(tokenizer, **arguments):
+    config = kbi.BertConfig(
+        29,
+        hidden_size=6,
+        num_layers=1,
+        num_heads=2,
+        intermediate_size=7,
+        max_length=16,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+    )
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer, class_names=CLASSES, **arguments)
+    model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
+    return model
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    return make_classifier(small_tokenizer)
+
+
+def loss_of(model, *data, **arguments):
+    return np.ravel(model.evaluate(*data, verbose=0, **arguments))[0]
+
+
+def loader(examples, **arguments):
+    data = pytest.importorskip("torch").utils.data
+    return data.DataLoader(examples, **{"batch_size": 2, **arguments})
+
+
+def dataset(columns):
+    return pytest.importorskip("tensorflow").data.Dataset.from_tensor_slices(columns).batch(2)
+
+
+def rows_of(*columns):
+    return list(zip(*columns, strict=True))
+
+
+# The data in each form, and what they are in lists.
+FORMS = {
+    "loader of numbers": (lambda: loader(rows_of(TEXTS, NUMBERS)), TEXTS, NUMBERS, None),
+    "loader of names": (lambda: loader(rows_of(TEXTS, NAMES)), TEXTS, NUMBERS, None),
+    "loader with weights": (lambda: loader(rows_of(TEXTS, NUMBERS, WEIGHTS)), TEXTS, NUMBERS, WEIGHTS),
+    "loader of pairs": (lambda: loader(rows_of(rows_of(TEXTS, SECOND), NUMBERS)), (TEXTS, SECOND), NUMBERS, None),
+    "loader of pairs and names": (lambda: loader(rows_of(rows_of(TEXTS, SECOND), NAMES)), (TEXTS, SECOND), NAMES, None),
+    "loader of dicts": (
+        lambda: loader([{"text": text, "label": number} for text, number in rows_of(TEXTS, NUMBERS)]),
+        *(TEXTS, NUMBERS, None),
+    ),
+    "loader of dicts of pairs": (
+        lambda: loader([{"text": a, "text_pair": b, "labels": n} for a, b, n in rows_of(TEXTS, SECOND, NAMES)]),
+        *((TEXTS, SECOND), NAMES, None),
+    ),
+    "loader that collates": (
+        lambda: loader(rows_of(TEXTS, NAMES), collate_fn=lambda rows: [list(part) for part in zip(*rows, strict=True)]),
+        *(TEXTS, NUMBERS, None),
+    ),
+    "loader that collates pairs": (
+        lambda: loader(
+            rows_of(TEXTS, SECOND, NUMBERS), collate_fn=lambda rows: ([row[:2] for row in rows], [r[2] for r in rows])
+        ),
+        *((TEXTS, SECOND), NUMBERS, None),
+    ),
+    "tf.data of names": (lambda: dataset((TEXTS, NAMES)), TEXTS, NUMBERS, None),
+    "tf.data of names and weights": (lambda: dataset((TEXTS, NAMES, WEIGHTS)), TEXTS, NUMBERS, WEIGHTS),
+    "tf.data of pairs and names": (lambda: dataset(((TEXTS, SECOND), NAMES)), (TEXTS, SECOND), NUMBERS, None),
+    "tf.data of dicts": (lambda: dataset({"label": NUMBERS, "text": TEXTS}), TEXTS, NUMBERS, None),
+    "tf.data of dicts and labels": (lambda: dataset(({"text": TEXTS}, NUMBERS)), TEXTS, NUMBERS, None),
+}
+form = pytest.mark.parametrize(("make", "texts", "labels", "weights"), FORMS.values(), ids=FORMS)
+
+
+@form
+def test_batches_are_evaluated_and_trained_on_as_lists_are(make, texts, labels, weights, model):
+    expected = loss_of(model, texts, labels, sample_weight=weights, batch_size=2)
+    np.testing.assert_allclose(loss_of(model, make()), expected, rtol=1e-5)
+    history = model.fit(make(), validation_data=make(), epochs=2, verbose=0).history
+    assert int(model.optimizer.iterations) == 2 * 3
+    np.testing.assert_allclose(
+        history["val_loss"][-1], loss_of(model, texts, labels, sample_weight=weights, batch_size=2), rtol=1e-5
+    )
+
+
+def test_a_loader_predicts_in_its_order_and_ignores_labels(model):
+    expected = model.predict(TEXTS, verbose=0)
+    for examples in (TEXTS, rows_of(TEXTS, NUMBERS)):
+        np.testing.assert_allclose(model.predict(loader(examples), verbose=0), expected, atol=1e-5)
+    pairs = model.predict(loader(rows_of(TEXTS, SECOND)), verbose=0)
+    np.testing.assert_allclose(pairs, model.predict((TEXTS, SECOND), verbose=0), atol=1e-5)
+
+
+def test_the_dataset_of_a_hub_goes_through_a_loader(model):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"text": TEXTS, "label": NUMBERS})
+    np.testing.assert_allclose(loss_of(model, loader(rows)), loss_of(model, TEXTS, NUMBERS, batch_size=2), rtol=1e-5)
+
+
+def test_a_loader_of_ids_is_left_to_keras(model):
+    rows = model.rows(TEXTS)
+    examples = [({name: array[i] for name, array in rows.items()}, NUMBERS[i]) for i in range(5)]
+    ids = loader(examples)
+    assert received(ids) is ids
+    np.testing.assert_allclose(loss_of(model, ids), loss_of(model, rows, NUMBERS, batch_size=2), rtol=1e-5)
+
+
+def test_a_loader_shuffles_anew_in_each_epoch(model, monkeypatch):
+    torch = pytest.importorskip("torch")
+    seen, convert = [], model._convert_batch
+    monkeypatch.setattr(model, "_convert_batch", lambda batch: seen.append(tuple(batch[0])) or convert(batch))
+    examples = rows_of(["the " * number for number in range(12)], [0] * 12)
+    shuffled = loader(examples, batch_size=12, shuffle=True, generator=torch.Generator().manual_seed(3))
+    model.fit(shuffled, epochs=4, verbose=0)
+    assert len(set(seen)) >= 4 and all(sorted(batch) == sorted(text for text, _ in examples) for batch in seen)
+
+
+def test_an_endless_loader_trains_for_the_steps_asked_for(model):
+    data = pytest.importorskip("torch").utils.data
+
+    class Endless(data.IterableDataset):
+        def __iter__(self):
+            while True:
+                yield from rows_of(TEXTS, NUMBERS)
+
+    source = source_of_loader(loader(Endless()))
+    assert source.num_batches is None
+    model.fit(loader(Endless()), steps_per_epoch=3, epochs=2, verbose=0)
+    assert int(model.optimizer.iterations) == 6
+    assert model.predict(loader(Endless()), steps=2, verbose=0).shape == (4, 3)
+
+
+def test_the_size_of_a_dataset_is_its_own():
+    sizes = [
+        received(data).num_batches for data in (dataset(TEXTS), dataset(TEXTS).repeat(), dataset(TEXTS).filter(all))
+    ]
+    assert sizes == [3, math.inf, None]
+
+
+def all(texts):
+    return True
+
+
+def test_lists_within_the_examples_of_a_loader_are_lists_for_each_row(small_tokenizer):
+    several = make_classifier(small_tokenizer, multi_label=True)
+    names = [["bad", "good"], ["neither", "bad"], ["good", "neither"], ["bad", "good"], ["good", "bad"]]
+    np.testing.assert_allclose(
+        loss_of(several, loader(rows_of(TEXTS, names))), loss_of(several, TEXTS, names, batch_size=2), rtol=1e-5
+    )
+    zeros_and_ones = [[1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 0], [1, 1, 0]]
+    found = loss_of(several, loader(rows_of(TEXTS, zeros_and_ones)))
+    np.testing.assert_allclose(found, loss_of(several, TEXTS, names, batch_size=2), rtol=1e-5)
+
+
+def test_several_classes_a_text_may_be_a_ragged_tensor(small_tokenizer):
+    tf = pytest.importorskip("tensorflow")
+    several = make_classifier(small_tokenizer, multi_label=True)
+    names = [["bad", "good"], [], ["good"], ["bad", "good", "neither"], []]
+    ragged = tf.data.Dataset.from_tensor_slices((TEXTS, tf.ragged.constant(names, dtype=tf.string))).batch(2)
+    np.testing.assert_allclose(loss_of(several, ragged), loss_of(several, TEXTS, names, batch_size=2), rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", [loader, lambda rows: dataset(tuple(map(list, zip(*rows, strict=True))))])
+def test_an_unknown_name_is_refused_with_its_batch_and_row(make, model):
+    with pytest.raises(
+        Exception, match=r"Batch 1 of the dataset: labels\[1\] is 'ugly', which is not one of the class"
+    ):
+        model.fit(make(rows_of(TEXTS, [*NAMES[:3], "ugly", "good"])), verbose=0)
+
+
+def test_names_of_classes_are_no_second_texts_to_predict(model):
+    for data in (dataset((TEXTS, NAMES)), loader(rows_of(TEXTS, NAMES))):
+        with pytest.raises(Exception, match="second strings of each batch are names of classes"):
+            model.predict(data, verbose=0)
+    meant = model.predict(dataset(((TEXTS, NAMES),)), verbose=0)
+    np.testing.assert_allclose(meant, model.predict((TEXTS, NAMES), verbose=0), atol=1e-5)
+
+
+def test_texts_without_labels_are_refused_where_labels_are_needed(model):
+    columns = {"text": TEXTS, "text_pair": SECOND}
+    for data in (dataset(TEXTS), loader(TEXTS), dataset((TEXTS,)), dataset(columns), dataset(((TEXTS, SECOND),))):
+        with pytest.raises(Exception, match="yields texts without labels: let it yield"):
+            model.fit(data, verbose=0)
+
+
+def test_two_columns_are_pairs_for_a_model_without_classes(small_tokenizer):
+    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=16)
+    model = kbi.TextRegressor(kbi.BertEncoder(config), small_tokenizer)
+    expected = model.predict((TEXTS, SECOND), verbose=0)
+    for data in (dataset((TEXTS, SECOND)), loader(rows_of(TEXTS, SECOND)), dataset(((TEXTS, SECOND),))):
+        np.testing.assert_allclose(model.predict(data, verbose=0), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"sentence": TEXTS, "label": NUMBERS},
+        {"text": TEXTS, "label": NUMBERS, "idx": NUMBERS},
+        {"text": TEXTS, "label": NUMBERS, "labels": NUMBERS},
+        {"text_pair": TEXTS, "label": NUMBERS},
+    ],
+)
+def test_columns_of_other_names_are_refused_with_the_remedy(columns, model):
+    for data in (
+        dataset(columns),
+        loader([dict(zip(columns, row, strict=True)) for row in rows_of(*columns.values())]),
+    ):
+        with pytest.raises(Exception, match=f"columns {', '.join(columns)}: which are the texts .* collate_fn=lambda"):
+            model.fit(data, verbose=0)
+
+
+def test_the_choices_of_a_loader_are_those_of_each_text(small_tokenizer):
+    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=16)
+    model = kbi.MultipleChoice(kbi.BertEncoder(config), small_tokenizer)
+    model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
+    texts, endings = TEXTS[:2], [["sat", "ran"], ["is bad", "the"]]  # as many texts as choices: swapped axes would fit
+    found = loss_of(model, loader([((text, choices), 1) for text, choices in rows_of(texts, endings)]))
+    np.testing.assert_allclose(found, loss_of(model, (texts, endings), [1, 1]), rtol=1e-5)
+
+
+def test_batches_of_texts_are_recognised():
+    assert batch_sources.is_text_batch((TEXTS, NUMBERS)) and batch_sources.is_text_batch([[tuple(TEXTS)], NUMBERS])
+    assert not batch_sources.is_text_batch({"token_ids": np.zeros((2, 3)), "text": TEXTS})
+    assert not batch_sources.is_text_batch(None) and not batch_sources.is_text_batch(np.zeros(3))

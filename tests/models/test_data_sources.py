@@ -1,0 +1,158 @@
+"""Texts, labels and weights in the columns of other libraries, and the tables and generators that are refused."""
+
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.models.data_sources import in_memory, received
+
+TEXTS = ["the cat is good", "the dog is bad", "a good mat"]
+SECOND = ["sat", "ran on", "is blue"]
+NAMES = ["good", "bad", "good"]
+NUMBERS = [1, 0, 1]
+WEIGHTS = [1.0, 2.0, 0.5]
+
+
+def pandas_column(dtype):
+    def column(values):
+        pandas = pytest.importorskip("pandas")
+        return pandas.Series(values, dtype=dtype if isinstance(values[0], str) else None, index=[7, 3, 5])
+
+    return column
+
+
+def pandas_arrow(values):
+    pandas = pytest.importorskip("pandas")
+    pyarrow = pytest.importorskip("pyarrow")
+    return pandas.Series(values, dtype=pandas.ArrowDtype(pyarrow.array(values).type))
+
+
+def pandas_nullable(values):
+    return pytest.importorskip("pandas").Series(values).convert_dtypes()
+
+
+def arrow(values):
+    return pytest.importorskip("pyarrow").chunked_array([values[:1], values[1:]])
+
+
+def dataset_column(format):
+    def column(values):
+        datasets = pytest.importorskip("datasets")
+        return datasets.Dataset.from_dict({"column": values}).with_format(format)["column"]
+
+    return column
+
+
+def polars(values):
+    return pytest.importorskip("polars").Series(values)
+
+
+COLUMNS = {
+    "numpy": np.array,
+    "numpy string": lambda values: np.array(values, np.dtypes.StringDType() if isinstance(values[0], str) else None),
+    **{f"pandas {dtype}": pandas_column(dtype) for dtype in ("str", "object", "string", "category", "string[pyarrow]")},
+    "pandas arrow": pandas_arrow,
+    "pandas nullable": pandas_nullable,
+    "arrow": arrow,
+    "datasets": dataset_column(None),
+    "datasets as numpy": dataset_column("numpy"),
+    "datasets as pandas": dataset_column("pandas"),
+    "polars": polars,
+}
+column = pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=16)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, small_tokenizer, class_names=["bad", "good"])
+    model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
+    return model
+
+
+def loss_of(model, *data, **arguments):
+    return np.ravel(model.evaluate(*data, verbose=0, **arguments))[0]
+
+
+@column
+def test_a_column_of_any_library_is_read(make):
+    for values in (TEXTS, NUMBERS, WEIGHTS):
+        found = in_memory(make(values))
+        assert isinstance(found, (list, np.ndarray)) and list(found) == values
+    first, second = received((make(TEXTS), make(SECOND)))
+    assert list(first) == TEXTS and list(second) == SECOND
+
+
+@column
+def test_columns_train_evaluate_and_predict_as_lists_do(make, model):
+    expected = loss_of(model, TEXTS, NUMBERS, sample_weight=WEIGHTS)
+    for labels in (NUMBERS, NAMES):
+        found = loss_of(model, make(TEXTS), make(labels), sample_weight=make(WEIGHTS))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(model.predict(make(TEXTS), verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6)
+    pairs = (make(TEXTS), make(SECOND))
+    np.testing.assert_allclose(model.predict(pairs, verbose=0), model.predict((TEXTS, SECOND), verbose=0), atol=1e-6)
+    validation = (make(TEXTS), make(NAMES), make(WEIGHTS))
+    history = model.fit(make(TEXTS), make(NAMES), validation_data=validation, verbose=0).history
+    np.testing.assert_allclose(history["val_loss"], loss_of(model, *validation[:2], sample_weight=WEIGHTS), rtol=1e-5)
+
+
+def test_a_masked_lm_trains_on_a_column(small_tokenizer):
+    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=16)
+    model = kbi.MaskedLM(kbi.BertEncoder(config), small_tokenizer)
+    model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
+    column = dataset_column(None)(TEXTS)
+    history = model.fit(column, validation_data=column, verbose=0).history
+    assert np.isfinite([*history["loss"], *history["val_loss"]]).all()
+
+
+def test_a_missing_value_of_a_column_is_named(model):
+    pandas = pytest.importorskip("pandas")
+    texts = pandas.Series(["the cat", None, "a dog"], dtype="string")
+    with pytest.raises(ValueError, match="text 1 is <NA>, not a string"):
+        model.predict(texts, verbose=0)
+    with pytest.raises(ValueError, match=r"labels\[2\] is '<NA>', not a number"):
+        model.fit(TEXTS, pandas.Series([0, 1, None], dtype="Int64"), verbose=0)
+    with pytest.raises(ValueError, match=r"labels\[1\] is 'ugly', which is not one of the classes bad, good"):
+        model.fit(TEXTS, pandas.Series(["good", "ugly", "bad"]), verbose=0)
+
+
+def frame():
+    return pytest.importorskip("pandas").DataFrame({"text": TEXTS, "label": NUMBERS})
+
+
+def arrow_table():
+    return pytest.importorskip("pyarrow").table({"text": TEXTS, "label": NUMBERS})
+
+
+def hub_dataset():
+    return pytest.importorskip("datasets").Dataset.from_dict({"text": TEXTS, "label": NUMBERS})
+
+
+@pytest.mark.parametrize("table", [frame, arrow_table, hub_dataset, lambda: {"text": TEXTS, "label": NUMBERS}])
+def test_a_whole_table_is_refused_with_its_columns(table, model):
+    for call in (model.fit, model.evaluate, model.predict):
+        with pytest.raises(ValueError, match=r"with the columns text(, label)?: pass the column of the texts"):
+            call(table())
+
+
+def test_a_whole_dataset_dict_is_refused_with_its_splits(model):
+    datasets = pytest.importorskip("datasets")
+    with pytest.raises(ValueError, match=r"Got the splits train, test: choose one"):
+        model.fit(datasets.DatasetDict({"train": hub_dataset(), "test": hub_dataset()}))
+
+
+def test_a_column_of_shape_n_1_is_refused(model):
+    with pytest.raises(ValueError, match=r"texts have shape \(3, 1\): pass one column, x\[:, 0\]"):
+        model.predict(np.array(TEXTS)[:, None])
+
+
+def test_a_generator_of_texts_is_refused_and_one_of_ids_is_read_from_its_beginning(model):
+    with pytest.raises(ValueError, match="A generator of texts can be read only once"):
+        model.fit(((TEXTS, np.array(NUMBERS)) for _ in range(3)), steps_per_epoch=3, verbose=0)
+    rows = model.rows(TEXTS)
+    seen = []
+    batches = (seen.append(number) or (rows, np.array(NUMBERS)) for number in range(3))
+    model.fit(batches, verbose=0)
+    assert seen == [0, 1, 2] and int(model.optimizer.iterations) == 3

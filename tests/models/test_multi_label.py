@@ -1,0 +1,186 @@
+"""A TextClassifier whose texts may have several classes: what it learns, answers, saves and refuses."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+from reference_models import open_in_transformers, outputs_of, random_model
+
+import keras_bert_impl as kbi
+from keras_bert_impl.losses import MultiLabelF1
+from keras_bert_impl.optimization import BertAdamW
+
+TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain"]
+NAMES = ["sad", "glad", "mad"]
+CLASSES = [["glad", "mad"], [], ["glad"], ["sad", "mad"]]
+ROWS = np.array([[0, 1, 1], [0, 0, 0], [0, 1, 0], [1, 0, 1]])
+
+
+@pytest.fixture
+def config():
+    return kbi.BertConfig(
+        vocabulary_size=29,
+        hidden_size=6,
+        num_layers=1,
+        num_heads=2,
+        intermediate_size=7,
+        max_length=11,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+        initializer_range=0.5,
+    )
+
+
+@pytest.fixture
+def model(config, small_tokenizer):
+    model = kbi.TextClassifier(
+        kbi.BertEncoder(config), 3, tokenizer=small_tokenizer, class_names=NAMES, multi_label=True
+    )
+    model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, metrics=[MultiLabelF1()], **QUICK_STEPS)
+    return model
+
+
+def loss_of(model, *data, **arguments):
+    return np.ravel(model.evaluate(*data, verbose=0, **arguments))[0]
+
+
+def sigmoid(logits):
+    return 1 / (1 + np.exp(-logits.astype("float64")))
+
+
+def test_the_loss_is_the_mean_binary_cross_entropy_and_the_metric_is_f1(model):
+    probabilities = sigmoid(model.predict(TEXTS, verbose=0))
+    loss = -np.mean(np.where(ROWS, np.log(probabilities), np.log(1 - probabilities)))
+    hits = (ROWS * (probabilities > 0.5)).sum()
+    f1 = 2 * hits / (ROWS.sum() + (probabilities > 0.5).sum())
+    for labels in (CLASSES, ROWS, ROWS.tolist()):
+        found = model.evaluate(TEXTS, labels, verbose=0, return_dict=True)
+        np.testing.assert_allclose([found["loss"], found["f1"]], [loss, f1], rtol=1e-5)
+    np.testing.assert_allclose(model.evaluate(model.rows(TEXTS), CLASSES, verbose=0), [loss, f1], rtol=1e-5)
+
+
+def test_a_model_that_predicts_no_class_has_an_f1_of_0():
+    metric = MultiLabelF1()
+    metric.update_state(ROWS, np.full((4, 3), -0.1, "float32"))
+    assert float(metric.result()) == 0
+    metric.update_state(ROWS[:1], np.array([[-1, 1, 0.1]], "float32"))  # logits above 0 are predicted
+    np.testing.assert_allclose(float(metric.result()), 2 * 2 / (7 + 2))  # 7 labels, 2 predicted, 2 right
+    assert MultiLabelF1.from_config(metric.get_config()).name == "f1"
+
+
+def test_fit_learns_the_classes_of_each_text(model):
+    model.fit(TEXTS, CLASSES, epochs=60, validation_data=(TEXTS, ROWS), verbose=0)
+    np.testing.assert_array_equal(model.predict(TEXTS, verbose=0) > 0, ROWS)
+
+
+def test_classify_gives_each_class_its_own_probability(model):
+    expected = sigmoid(model.predict(TEXTS, verbose=0))
+    for row, labels in zip(expected, model.classify(TEXTS, top_k=None), strict=True):
+        assert [label for label, _ in labels] == [NAMES[place] for place in np.argsort(-row)]
+        np.testing.assert_allclose([share for _, share in labels], -np.sort(-row), atol=1e-5)
+
+
+def test_the_weight_of_a_text_is_that_of_all_its_classes(model):
+    losses = [loss_of(model, TEXTS[i : i + 1], ROWS[i : i + 1]) for i in range(4)]
+    weights = [1, 0, 2, 3]
+    found = loss_of(model, TEXTS, CLASSES, sample_weight=weights)
+    np.testing.assert_allclose(found, np.dot(losses, weights) / 4, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(4, 3\), expected \(4,\), one for each text"):
+        model.fit(TEXTS, CLASSES, sample_weight=np.ones((4, 3)), verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (ROWS * 2, r"labels\[0\]\[1\] is 2, out of range\. Each label is 1 if its row belongs to the class"),
+        (ROWS - 1, "are -1 or -100, which mean that there is no label"),
+        (ROWS[:, :2], r"labels have shape \(4, 2\), expected \(4, 3\)"),
+        (ROWS[:3], "4 examples but 3 labels"),
+        (ROWS / 2, r"labels\[0\]\[1\] is 0.5, not a whole number"),
+        ([*CLASSES[:3], ["bad"]], r"labels\[3\]\[0\] is 'bad', which is not one of the classes"),
+    ],
+)
+def test_labels_that_are_not_0_or_1_are_refused(labels, message, model):
+    for x in (TEXTS, model.rows(TEXTS)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(x, labels, verbose=0)
+
+
+def test_another_loss_takes_labels_of_its_own(model):
+    model.compile(loss="mean_squared_error", optimizer="sgd", **QUICK_STEPS)
+    logits = model.predict(TEXTS, verbose=0)
+    for labels, rows in ((ROWS / 2, ROWS / 2), (CLASSES, ROWS)):
+        found = loss_of(model, TEXTS, labels)
+        np.testing.assert_allclose(found, np.mean((logits - rows) ** 2), rtol=1e-5)
+
+
+def test_a_keras_file_keeps_several_classes(model, tmp_path):
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert reloaded.multi_label and isinstance(reloaded.loss, keras.losses.BinaryCrossentropy)
+    for found, expected in zip(*(one.classify(TEXTS[0], top_k=None) for one in (reloaded, model)), strict=True):
+        assert found == (expected.label, pytest.approx(expected.probability, abs=1e-5))
+
+
+def test_a_checkpoint_says_so_and_comes_back(model, tmp_path):
+    model.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["problem_type"] == "multi_label_classification"
+    reloaded = kbi.TextClassifier.from_pretrained(tmp_path)
+    assert reloaded.multi_label and reloaded.class_names == NAMES
+    np.testing.assert_allclose(reloaded.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6)
+
+
+def test_transformers_computes_the_same_loss(model, tmp_path):
+    torch = pytest.importorskip("torch")
+    model.save_pretrained(tmp_path)
+    theirs = open_in_transformers("BertForSequenceClassification", tmp_path)
+    found = outputs_of(theirs, model.rows(TEXTS))
+    np.testing.assert_allclose(found["logits"], model.predict(TEXTS, verbose=0), atol=1e-5)
+    rows = model.rows(TEXTS)
+    with torch.no_grad():
+        loss = theirs(
+            *(torch.as_tensor(rows[name]) for name in ("token_ids", "padding_mask", "segment_ids")),
+            labels=torch.as_tensor(ROWS, dtype=torch.float32),
+        ).loss
+    np.testing.assert_allclose(loss_of(model, TEXTS, CLASSES), float(loss), rtol=1e-5)
+
+
+def test_the_pipeline_of_transformers_gives_the_same_probabilities(model, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    model.save_pretrained(tmp_path)
+    pipeline = transformers.pipeline("text-classification", str(tmp_path), top_k=None)
+    for text, labels in zip(TEXTS, model.classify(TEXTS, top_k=None), strict=True):
+        theirs = [(one["label"], one["score"]) for one in pipeline([text])[0]]
+        assert [label for label, _ in theirs] == [label for label, _ in labels]
+        np.testing.assert_allclose([score for _, score in theirs], [share for _, share in labels], atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", [3, 1])
+def test_a_checkpoint_of_transformers_with_several_classes_opens_so(labels, config, small_tokenizer, tmp_path):
+    fields = {"num_labels": labels, "problem_type": "multi_label_classification"}
+    random_model("BertForSequenceClassification", config, tmp_path, **fields)
+    small_tokenizer.save_pretrained(tmp_path)
+    model = kbi.TextClassifier.from_pretrained(tmp_path)
+    assert model.multi_label and model.num_classes == labels
+    assert not kbi.TextClassifier.from_pretrained(tmp_path, multi_label=False).multi_label
+
+
+@pytest.mark.filterwarnings("ignore:.* newly initialised")
+def test_a_new_head_is_not_that_of_the_checkpoint(model, tmp_path):
+    model.save_pretrained(tmp_path)
+    assert not kbi.TextClassifier.from_pretrained(tmp_path, num_classes=5).multi_label
+    assert kbi.TextClassifier.from_pretrained(tmp_path, num_classes=5, multi_label=True).multi_label
+
+
+def test_several_names_are_refused_where_a_text_has_one_class(config, small_tokenizer):
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer, class_names=NAMES)
+    message = r"labels\[0\] is \['glad', 'mad'\], but each text has one class here: .* with multi_label=True"
+    with pytest.raises(ValueError, match=message):
+        model.fit(TEXTS, CLASSES, verbose=0)
+
+
+def test_one_class_of_which_a_text_has_one_comes_back_so(config, tmp_path):
+    kbi.TextClassifier(kbi.BertEncoder(config), 1).save_pretrained(tmp_path)
+    assert not kbi.TextClassifier.from_pretrained(tmp_path).multi_label

@@ -12,7 +12,7 @@ learns.
 import keras
 from keras import ops
 
-from keras_bert_impl.distribution import gathered_from_replicas, num_replicas
+from keras_bert_impl.distribution import gathered_from_replicas, sum_over_replicas
 from keras_bert_impl.losses import weighted_mean
 
 MASKED = -1e9  # a logit whose exponential is 0 in float32
@@ -74,7 +74,7 @@ class CoSENTLoss(keras.losses.Loss):
         terms = ops.where(counts > 0, differences + ops.log(ops.where(counts > 0, counts, 1.0)), MASKED)
         # The zero is the 1 of log(1 + ...). Every replica computes the loss of the whole batch.
         terms = ops.concatenate([ops.zeros((1,), "float32"), ops.reshape(terms, (-1,))])
-        return ops.logsumexp(terms) / num_replicas()
+        return ops.logsumexp(terms) / sum_over_replicas(ops.ones((), "float32"))
 
     def get_config(self):
         return {"scale": self.scale, "name": self.name}
@@ -195,13 +195,12 @@ def candidate_cosines(numbers, vectors):
     cosines = ops.einsum("aw,rcw->arc", anchors, candidates)  # (batch, rows, columns - 1)
     others = all_numbers[None, :, 1:]
     is_equal = ops.logical_or(others == numbers[:, 0, None, None], others == numbers[:, 1, None, None])
-    is_positive = (ops.arange(candidates.shape[1]) == 0)[None, None, :]
-    has_equal_anchor = (all_numbers[None, :, 0] == numbers[:, 0, None])[:, :, None]
-    is_known = ops.logical_or(is_equal, ops.logical_and(has_equal_anchor, is_positive))
+    has_equal_anchor = all_numbers[None, :, 0] == numbers[:, 0, None]  # (batch, rows)
+    is_own = ops.logical_or(is_equal[:, :, 0], has_equal_anchor)
+    is_known = ops.concatenate([is_own[:, :, None], is_equal[:, :, 1:]], axis=-1)
     cosines = ops.where(is_known, MASKED, cosines)
-    return ops.sum(anchors * directions[:, 1], axis=-1), ops.reshape(
-        cosines, (-1, ops.shape(cosines)[1] * ops.shape(cosines)[2])
-    )
+    rows, columns = ops.shape(cosines)[1:]
+    return ops.sum(anchors * directions[:, 1], axis=-1), ops.reshape(cosines, (-1, rows * columns))
 
 
 def distances_of_triplets(vectors):

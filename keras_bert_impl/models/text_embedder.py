@@ -34,8 +34,16 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     sentence-transformers. A checkpoint with steps that are not supported here is refused, unless pooling, normalize and
     sequence_length are all given.
 
-    Input:  dict of the encoder's inputs, or texts.
-    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four".
+    `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
+    loss that suits the rows; see `TextColumnsMixin.fit` and `embedding_losses`. One of:
+
+        embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1
+        embedder.fit((anchors, positives))                  # the other positives of a batch are the negatives
+        embedder.fit((anchors, positives, negatives))       # triplets
+
+    Input:  dict of the encoder's inputs, (batch, length), or texts; rows of texts are (batch, columns, length).
+    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four". For rows of
+            texts, (batch, columns, hidden_size).
     Raises: ValueError for an unknown pooling, for "last_four" in a list or with fewer than four layers, and as the
             other models do.
     """

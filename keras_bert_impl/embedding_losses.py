@@ -171,9 +171,16 @@ def weights_of_rows(weights, vectors):
     return ops.reshape(ops.cast(weights, "float32"), (-1,))
 
 
+def unit_vectors(vectors):
+    """The vectors, (..., width), divided by their length; float32."""
+    vectors = ops.cast(vectors, "float32")
+    # Not ops.normalize, whose gradient is NaN for a vector of zeros, which a row of padding has.
+    return vectors / ops.sqrt(ops.maximum(ops.sum(vectors**2, axis=-1, keepdims=True), 1e-24))
+
+
 def cosines_of_pairs(vectors):
     """The cosine of the first two vectors of each row, (batch,), float32."""
-    directions = ops.normalize(ops.cast(vectors, "float32"), axis=-1)
+    directions = unit_vectors(vectors)
     return ops.sum(directions[:, 0] * directions[:, 1], axis=-1)
 
 
@@ -187,7 +194,7 @@ def candidate_cosines(numbers, vectors):
         numbers: (batch, columns), int, equal for equal texts.
         vectors: (batch, columns, width).
     """
-    directions = ops.normalize(ops.cast(vectors, "float32"), axis=-1)
+    directions = unit_vectors(vectors)
     numbers = ops.cast(numbers, "int32")
     anchors = directions[:, 0]
     all_numbers = gathered_from_replicas(numbers)

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
+from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.models.answers import Match, best, checked_top_k
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
@@ -189,7 +190,7 @@ class TokenPooling(keras.layers.Layer):
         real = ops.cast(padding_mask, "float32")[:, :, None]
         vectors = [pool(tokens, real, mode) for mode in modes_of(self.pooling)]
         vectors = ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
-        return ops.normalize(vectors, axis=-1) if self.normalize else vectors
+        return unit_vectors(vectors) if self.normalize else vectors
 
     def compute_output_shape(self, layers_shape, padding_mask_shape):
         width = sum(shape[-1] for shape in layers_shape)

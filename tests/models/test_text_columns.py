@@ -173,6 +173,14 @@ def test_fit_brings_positives_nearer(make):
     assert [model.search(text, SECOND)[0].text for text in FIRST] == SECOND
 
 
+def test_a_row_of_padding_does_not_spoil_the_weights(make):
+    model = make(MultipleNegativesRankingLoss(), normalize=True)
+    rows = model.rows((FIRST, SECOND))
+    rows["padding_mask"][2] = 0
+    model.fit(rows, sample_weight=np.array([1, 1, 0, 1, 1]), verbose=0)
+    assert all(np.isfinite(weight).all() for weight in model.get_weights())
+
+
 def test_the_pooler_is_left_as_it_was(make):
     model = make(CosineSimilarityLoss())
     kernel = model.encoder.get_layer("pooler").kernel

@@ -22,6 +22,8 @@ ORDER = (
     "batching",
     "layers",
     "losses",
+    "embedding_losses",
+    "embedding_metrics",
     "optimization",
     "checkpoints",
     "encoders",

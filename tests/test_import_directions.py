@@ -24,6 +24,7 @@ ORDER = (
     "losses",
     "optimization",
     "checkpoints",
+    "callbacks",
     "encoders",
     "models",
     "tasks",

@@ -1,8 +1,6 @@
 """`fit`, `evaluate` and `predict` on raw text, for models that hold a tokenizer."""
 
-import random
-
-from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed
 from keras_bert_impl.models.labels import (
     checked_labels,
     ignored_labels,
@@ -47,7 +45,8 @@ class RawTextMixin:
         """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; by default in batches of 32.
 
         Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
-        with shuffle=False in the order given.
+        with shuffle=False in the order given. With `callbacks.ExactResume` among the callbacks, an interrupted `fit`
+        resumes where it was.
         """
         if class_weight is not None and len(self.outputs[0].shape) > 2:
             raise ValueError(
@@ -143,7 +142,7 @@ class RawTextMixin:
     def _packed(self, rows, pad_to=None):
         return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
 
-    def _training_data(self, texts, labels, weights, batch_size, shuffle):
+    def _training_data(self, texts, labels, weights, batch_size, shuffle, kind=LengthBatches):
         """Texts and labels as Keras trains on them: batches of rows of about the same length."""
         rows = self._text_rows(texts, stacklevel=5)
         sizes = sizes_of_texts(rows, self.sequence_length)
@@ -152,19 +151,19 @@ class RawTextMixin:
             raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
         rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
-        return LengthBatches(
+        return kind(
             self.tokenizer,
             rows,
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,
-            # Follows from keras.utils.set_random_seed, like Keras' own order.
-            seed=random.randrange(2**31),
+            seed=None,  # drawn
         )
 
     def _test_data(self, texts, labels, weights, batch_size):
         """Inputs, labels and weights for Keras to evaluate on."""
-        return self._training_data(texts, labels, weights, batch_size, shuffle=True), None, None
+        # The same batches each time, so that a figure of the same weights is the same to the last bit.
+        return self._training_data(texts, labels, weights, batch_size, True, SortedBatches), None, None
 
     def _validation(self, data, batch_size, steps):
         """`validation_data` with its texts converted to what Keras takes."""
@@ -203,11 +202,16 @@ class RawTextMixin:
             raise ValueError("Got no texts: the list is empty.")
         if is_text_dataset(x):
             self._require_tokenizer()
-            return TextBatches(x, self._convert_batch, self.sequence_length, steps)
+            return TextBatches(x, self._convert_batch, self.sequence_length, steps, self._seed_of_data())
         return self.rows(x) if self._is_text_input(x) else x
 
-    def _convert_batch(self, batch):
+    def _seed_of_data(self):
+        return drawn_seed()
+
+    def _convert_batch(self, batch, random):
         """Converts an element of a dataset for Keras: texts, (texts, labels) or (texts, labels, weights).
+
+        `random` is a NumPy generator for models that draw something for each batch.
 
         Returns: the converted batch, and (the number of texts that were cut, the number of texts).
         """

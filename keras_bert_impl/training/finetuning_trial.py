@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
+from keras_bert_impl.callbacks.training_state import TrainingState, restore
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
@@ -17,7 +18,6 @@ from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
-from keras_bert_impl.training.training_state import TrainingState, reseed, restore
 
 # With fewer weights than this XLA made TensorFlow's steps on two cores faster, with more it made them slower.
 SMALL_MODEL = 5_000_000

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 
 from keras_bert_impl import distribution
+from keras_bert_impl.callbacks.flops import matrix_product_ceiling, training_flops
+from keras_bert_impl.callbacks.training_state import TrainingState, restore
 from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.training.flops import matrix_product_ceiling, training_flops
-from keras_bert_impl.training.training_state import TrainingState, reseed, restore
 
 # With limited time, a round ends early once it has taken this share of the time that was left when it began.
 MOST_OF_TIME_LEFT = 0.75

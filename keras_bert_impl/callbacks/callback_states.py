@@ -1,7 +1,8 @@
 """What callbacks have gathered, so that it is saved and restored with the training.
 
 A callback with a state has two methods: `get_state()` returns (a JSON value, a list of arrays), `set_state(value,
-arrays)` restores them. For Keras' own the attributes are listed here.
+arrays)` restores them. It is saved under the callback's attribute `state_name`, by default the name of its class. For
+Keras' own callbacks the attributes are listed here.
 """
 
 import keras
@@ -53,7 +54,7 @@ def with_states(callbacks):
     for callback in callbacks:
         state = get_state(callback)
         if state is not None:
-            names.append(type(callback).__name__)
+            names.append(getattr(callback, "state_name", type(callback).__name__))
             yield f"{names[-1]}_{names.count(names[-1])}", callback, state
 
 

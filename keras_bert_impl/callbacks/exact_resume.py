@@ -48,6 +48,7 @@ class ExactResume(keras.callbacks.Callback):
         self.every_minutes, self.every_steps = every_minutes, every_steps
         self.epoch, self.step, self.done, self.steps_per_epoch = 0, 0, 0, None
         self.data, self.random, self.notes, self.arrays = None, {}, {}, None
+        self.seconds_to_save = 0.0
 
     def set_data(self, data, reason=None):
         self.data = data
@@ -79,6 +80,10 @@ class ExactResume(keras.callbacks.Callback):
         self.history = self.notes["history"]
         say(f"  resuming after step {self.step:,}")
         return self.notes["epoch"], self.step, self.notes["done"], self.notes["is_stopped"]
+
+    def saved_state(self, name):
+        """The JSON value that the callback of this `state_name` had saved; None if there is no saved state."""
+        return self.notes["callbacks"][f"{name}_1"][0] if self.arrays is not None else None
 
     def _check_repeatable(self):
         """Notes what the first batch is. Raises ValueError if it is another one when it is asked for again."""
@@ -184,7 +189,7 @@ class ExactResume(keras.callbacks.Callback):
 
     def save(self):
         """Saves the state after the last batch."""
-        model = self.model
+        model, start = self.model, time.monotonic()
         notes, arrays = states_of(self.others)
         arrays |= {f"random/{name}": array for name, array in self.random.items()}
         starts = sorted(step for step in self.data.checksums if step <= self.step)
@@ -194,6 +199,7 @@ class ExactResume(keras.callbacks.Callback):
         self.notes |= {**position, "is_stopped": is_stopped, "checksums": checksums}
         self.state.save(model, self.step, self.notes, arrays, metrics=self.done > 0)
         self.saved_at = time.monotonic()
+        self.seconds_to_save = self.saved_at - start
 
 
 def optimizer_config(model):

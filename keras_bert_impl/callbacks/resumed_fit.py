@@ -54,7 +54,7 @@ def fit(
             batch_size=batch_size, sample_weight=sample_weight, shuffle=shuffle, validation_split=validation_split,
             verbose=verbose, **arguments,
         )  # fmt: skip
-    run = ResumedFit(keras_fit, model, data, callbacks, epochs, initial_epoch, verbose, arguments)
+    run = ResumedFit(keras_fit, model, data, callbacks, initial_epoch, verbose, arguments)
     run.train(data.steps_per_epoch, epochs)
     return run.end()
 
@@ -67,18 +67,17 @@ class ResumedFit:
         model: compiled.
         data: as `step_data.steps_of` returns it.
         callbacks: a list.
-        epochs, initial_epoch, verbose: as for `fit`.
+        initial_epoch, verbose: as for `fit`.
         arguments: other arguments of `fit`.
         stop_is_final: whether a callback that sets `stop_training` ends the training for good.
     """
 
     def __init__(
-        self, keras_fit, model, data, callbacks, epochs, initial_epoch=0, verbose="auto", arguments=None,
-        stop_is_final=True,
+        self, keras_fit, model, data, callbacks, initial_epoch=0, verbose="auto", arguments=None, stop_is_final=True,
     ):  # fmt: skip
         self.keras_fit, self.model, self.data, self.arguments = keras_fit, model, data, arguments or {}
         self.resume = the_only_resume(callbacks) or ExactResume(None)
-        self.epoch, self.step, self.done, self.is_stopped = initial_epoch, 0, 0, False
+        self.stop_is_final = stop_is_final
         for callback in callbacks:
             if hasattr(callback, "set_data"):
                 callback.set_data(data)
@@ -87,15 +86,16 @@ class ResumedFit:
         position = self.resume.open(model, data, others, initial_epoch, stop_is_final)
         self.epoch, self.step, self.done, self.is_stopped = position
         self.callbacks = SharedCallbacks(
-            others, self.resume, ends, add_progbar=verbose != 0, model=model, verbose=verbose, epochs=epochs,
-            steps=data.steps_per_epoch,
+            others, self.resume, ends, add_progbar=verbose != 0, model=model, verbose=verbose, epochs=1,
+            steps=None,
         )  # fmt: skip
 
     def train(self, steps_per_epoch, epochs):
         """Trains until `epochs` epochs are done, or a callback stops. `steps_per_epoch` may differ between two calls,
         and holds for an epoch that has begun."""
         self.callbacks.set_params({**self.callbacks.params, "epochs": epochs, "steps": steps_per_epoch})
-        while self.epoch < epochs and not self.is_stopped:
+        is_stopped = self.is_stopped
+        while self.epoch < epochs and not is_stopped:
             rest = steps_per_epoch - self.done
             until = self.epoch + 1 if self.done else epochs
             self.callbacks.begin_call(self.done)
@@ -110,7 +110,8 @@ class ResumedFit:
                 **self.arguments,
             )
             self.epoch, self.step, self.done = self.resume.epoch, self.resume.step, 0
-            self.is_stopped = self.model.stop_training
+            is_stopped = self.model.stop_training
+        self.is_stopped = is_stopped and self.stop_is_final
 
     def end(self):
         """Ends the training for the callbacks; returns its History."""

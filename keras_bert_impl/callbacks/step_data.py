@@ -161,12 +161,12 @@ class FunctionSteps:
 
     Args:
         function: for example one that puts the step into a dataset's seeds.
-        steps_per_epoch: must be given.
+        steps_per_epoch: None if epochs have different sizes.
         is_checked: False if the caller checks by other means that the data are those of the run.
         batch: function from the step to its batch as NumPy arrays; None takes the first of `function(step)`.
     """
 
-    def __init__(self, function, steps_per_epoch, is_checked=True, batch=None):
+    def __init__(self, function, steps_per_epoch=None, is_checked=True, batch=None):
         self.function, self.steps_per_epoch, self.is_checked = function, steps_per_epoch, is_checked
         self.listeners = None
         self.checksums = {}

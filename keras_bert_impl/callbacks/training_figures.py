@@ -17,7 +17,7 @@ class TrainingFigures(keras.callbacks.Callback):
         learning_rate           of the last step
         gradient_norm           of the last step before clipping, with BertAdamW or BertLamb
 
-    The first step of a training compiles and is not counted; validation is not counted either.
+    The first step of a training compiles and does not count if there are others; validation never counts.
 
     Args:
         tokens_per_step, positions_per_step: of a batch, without and with padding. None counts them in the batches:
@@ -29,8 +29,9 @@ class TrainingFigures(keras.callbacks.Callback):
         super().__init__()
         self.given = (tokens_per_step, positions_per_step, flops_per_step)
         self.counted, self.listens, self.ceiling = {}, False, None
-        self.start, self.first_step, self.step, self.end, self.is_compiled = 0.0, 0, 0, 0.0, False
-        self.figures = {}
+        self.start, self.first_step, self.step, self.end = 0.0, 0, 0, 0.0
+        self.is_compiled = self.is_executed = False
+        self.data, self.figures = None, {}
 
     def set_data(self, data, reason=None):
         self.data, self.listens = data, data is not None and data.listeners is not None and None in self.given
@@ -49,39 +50,42 @@ class TrainingFigures(keras.callbacks.Callback):
         self.counted[step] = (int(np.sum(mask)), mask.size, flops)
 
     def on_train_begin(self, logs=None):
-        self.is_compiled = False
+        self.is_compiled = self.is_executed = False
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch_start = self.step if self.data is None else self.data.epoch_start
         self.is_begun = False
 
     def on_train_batch_begin(self, batch, logs=None):
-        if not self.is_begun:
+        if not self.is_begun or not self.is_compiled:  # the first execution compiles
             self.start, self.first_step, self.is_begun = time.monotonic(), self.epoch_start + batch, True
+        self.is_compiled = self.is_executed
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step, self.end = self.epoch_start + batch + 1, time.monotonic()
-        if not self.is_compiled:
-            self.start, self.first_step, self.is_compiled = self.end, self.step, True
+        self.step, self.end, self.is_executed = self.epoch_start + batch + 1, time.monotonic(), True
 
     def on_epoch_end(self, epoch, logs=None):
-        optimizer = self.model.optimizer
-        self.figures = {**self._speed(), "learning_rate": float(optimizer.learning_rate)}
-        norm = getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_norm", None)
-        if norm is not None:
-            self.figures["gradient_norm"] = float(distribution.to_numpy(norm))
+        self.figures = self.measure()
         if logs is not None:
             logs |= self.figures
 
+    def measure(self):
+        """The figures of the epoch's steps so far."""
+        optimizer = self.model.optimizer
+        figures = {**self._speed(), "learning_rate": float(optimizer.learning_rate)}
+        norm = getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_norm", None)
+        if norm is not None:
+            figures["gradient_norm"] = float(distribution.to_numpy(norm))
+        return figures
+
     def seconds_per_step(self):
-        """Mean seconds of a step in this epoch, without compilation; None after a single step."""
-        steps = self.step - self.first_step
-        return (self.end - self.start) / steps if steps else None
+        """Mean seconds of a step in this epoch, without the one that compiles unless there is no other."""
+        return (self.end - self.start) / (self.step - self.first_step)
 
     def _speed(self):
         seconds, work = self.seconds_per_step(), self._work_per_step()
         self.counted = {step: counts for step, counts in self.counted.items() if step >= self.step}
-        if seconds is None or work is None:
+        if work is None:
             return {}
         tokens, positions, flops = work
         if self.ceiling is None:

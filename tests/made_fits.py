@@ -40,8 +40,11 @@ def fit(directory, interruptions=(), data=(TEXTS, LABELS), build=build, callback
 
     Args:
         interruptions: after how many batches of each of the processes it is interrupted.
+        directory: of the state.
         data: the positional arguments of `fit`, or a function from the model to them.
+        build: function that makes the model.
         callbacks: functions that make callbacks.
+        arguments: of `fit`.
 
     Returns: the model of the last call.
     """

@@ -105,14 +105,13 @@ def test_the_best_weights_and_the_patience_of_others_go_on(tmp_path):
     assert len(runs[0].history.epoch) == 2
 
 
-def test_what_is_complete_is_not_trained_again(whole, tmp_path):
-    first = fit(
-        tmp_path, callbacks=[lambda: keras.callbacks.EarlyStopping("loss", patience=1, min_delta=9.0)], epochs=5
-    )
-    steps = []
+def test_what_is_complete_is_not_trained_again(tmp_path):
+    def stop():
+        return keras.callbacks.EarlyStopping("loss", patience=1, min_delta=9.0)
+
+    first, steps = fit(tmp_path, callbacks=[stop], epochs=5), []
     seen = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: steps.append(batch))
-    stop = keras.callbacks.EarlyStopping("loss", patience=1, min_delta=9.0)
-    again = fit(tmp_path, callbacks=[lambda: stop, lambda: seen], epochs=5)
+    again = fit(tmp_path, callbacks=[stop, lambda: seen], epochs=5)
     assert_equal(again, first)
     assert steps == [] and len(first.history.epoch) == 2
 
@@ -125,12 +124,8 @@ def test_callbacks_see_one_training_with_the_numbers_of_the_whole_epoch(tmp_path
         on_train_batch_end=lambda batch, logs: seen.append(batch),
         on_train_end=lambda logs: seen.append("end"),
     )
-    with pytest.raises(KeyboardInterrupt):
-        build().fit(
-            TEXTS, LABELS, batch_size=3, verbose=0, callbacks=[ExactResume(tmp_path, every_steps=3), Interrupt(4)]
-        )
-    build().fit(TEXTS, LABELS, batch_size=3, epochs=2, verbose=0, callbacks=[ExactResume(tmp_path), log])
-    assert seen == ["begin", "epoch 0", 3, 4, "epoch 1", 0, 1, 2, 3, 4, "end"]
+    fit(tmp_path, (3,), callbacks=[lambda: seen.clear() or log], epochs=2)
+    assert seen == ["begin", "epoch 0", 2, 3, 4, "epoch 1", 0, 1, 2, 3, 4, "end"]
 
 
 def test_the_order_of_texts_is_that_of_the_first_process(tmp_path):
@@ -200,9 +195,7 @@ def test_another_training_is_refused(tmp_path):
     other = kbi.optimization.BertAdamW(1e-3)
     with pytest.raises(ValueError, match=r"The optimizer's learning_rate was 0.009.*, now it is 0.001"):
         fit(tmp_path, build=lambda: build(optimizer=other))
-    with pytest.raises(
-        ValueError, match=r"Its data was LengthBatches of 5 batches, this is LengthBatches of 7 batches"
-    ):
+    with pytest.raises(ValueError, match=r"data was LengthBatches of 5 batches, this is LengthBatches of 7 batches"):
         fit(tmp_path, batch_size=2)
     with pytest.raises(ValueError, match=r"Batch 0 of its data was another: the data has changed"):
         fit(tmp_path, data=(TEXTS[::-1], LABELS))

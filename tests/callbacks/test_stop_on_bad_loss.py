@@ -23,9 +23,8 @@ def test_the_batch_of_an_infinite_loss_is_saved(tmp_path):
         model.fit(TEXTS, BAD, batch_size=3, shuffle=False, verbose=0, callbacks=[StopOnBadLoss(tmp_path)])
     with np.load(tmp_path / "diverged_step_00000004.npz") as batch:
         assert batch["labels"].tolist() == [0.0, 0.0, np.float64(1e38).astype(batch["labels"].dtype)]
-        np.testing.assert_array_equal(
-            batch["token_ids"], model.rows(TEXTS, batch["token_ids"].shape[1])["token_ids"][9:12]
-        )
+        rows = model.rows(TEXTS, pad_to=batch["token_ids"].shape[1])
+        np.testing.assert_array_equal(batch["token_ids"], rows["token_ids"][9:12])
 
 
 def test_steps_are_counted_over_epochs_and_resumptions(tmp_path):

@@ -37,14 +37,14 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, m
 
     class Interrupt(finetuning_trial.DevScores):
         def on_train_batch_begin(self, batch, logs=None):
-            if (len(self.history), batch) == at:
+            if (len(self.history), batch) == at_batch:
                 raise KeyboardInterrupt
 
-    every_step = functools.partial(ExactResume, every_steps=1)
-    for at in ((0, 1), (1, 0), (1, 1)):  # (epoch, batch)
+    at_batch = None
+    for at_batch in ((0, 1), (1, 0), (1, 1)):  # (epoch, batch)
         with monkeypatch.context() as patch:
             patch.setattr(finetuning_trial, "DevScores", Interrupt)
-            patch.setattr(finetuning_trial, "ExactResume", every_step)
+            patch.setattr(finetuning_trial, "ExactResume", functools.partial(ExactResume, every_steps=1))
             with pytest.raises(KeyboardInterrupt):
                 finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
     broken = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))

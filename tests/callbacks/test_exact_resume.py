@@ -8,7 +8,7 @@ import sys
 import keras
 import numpy as np
 import pytest
-from made_fits import LABELS, TEXTS, Interrupt, assert_equal, build, fit
+from made_fits import LABELS, TEXTS, assert_equal, build, fit
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import BestWeights, ExactResume

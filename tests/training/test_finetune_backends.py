@@ -35,15 +35,17 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, m
     write_mrpc(tmp_path / "data")
     whole = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="whole"))
 
-    class Interrupt(finetuning_trial.DevScores):
-        def on_train_batch_begin(self, batch, logs=None):
-            if (len(self.history), batch) == at_batch:
-                raise KeyboardInterrupt
+    def interrupted_at(place):
+        class Interrupt(finetuning_trial.DevScores):
+            def on_train_batch_begin(self, batch, logs=None):
+                if (len(self.history), batch) == place:
+                    raise KeyboardInterrupt
 
-    at_batch = None
-    for at_batch in ((0, 1), (1, 0), (1, 1)):  # (epoch, batch)
+        return Interrupt
+
+    for place in ((0, 1), (1, 0), (1, 1)):  # (epoch, batch)
         with monkeypatch.context() as patch:
-            patch.setattr(finetuning_trial, "DevScores", Interrupt)
+            patch.setattr(finetuning_trial, "DevScores", interrupted_at(place))
             patch.setattr(finetuning_trial, "ExactResume", functools.partial(ExactResume, every_steps=1))
             with pytest.raises(KeyboardInterrupt):
                 finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))

@@ -87,14 +87,14 @@ class ExactResume(keras.callbacks.Callback):
 
     def _check_repeatable(self):
         """Notes what the first batch is. Raises ValueError if it is another one when it is asked for again."""
-        one, other = (checksum(self.data.batch(0)) for _ in range(2))
-        if one != other:
+        first, *others = map(checksum, self.data.read_again())
+        if any(other != first for other in others):
             raise ValueError(
                 "ExactResume cannot resume this fit. The data gives other batches when it is read again: shuffle with "
                 "shuffle(..., seed=1, reshuffle_each_iteration=False), draw from a generator that is seeded by the "
                 "batch's index, or pass a function from the step to a dataset."
             )
-        self.data.checksums[0] = one
+        self.data.checksums[0] = first
 
     def _check_same(self, model, data):
         """Raises ValueError if the saved state is that of another training."""

@@ -101,6 +101,10 @@ class PyDatasetSteps:
                 self.current_pass = number
             return self.dataset[index]
 
+    def read_again(self):
+        """The first batch, read several times; all must be equal."""
+        return [self.batch(0), self.batch(0)]
+
     def from_step(self, step):
         """What Keras reads: an endless PyDataset that begins with the batch of this step."""
         return FromStep(self, step)
@@ -150,6 +154,9 @@ class DatasetSteps:
     def batch(self, step):
         return first_batch(self.from_step(step))
 
+    def read_again(self):
+        return [first_batch(self.dataset), first_batch(self.dataset)]
+
     def from_step(self, step):
         """The dataset from the batch of this step on; a finite one begins again and again."""
         return self.dataset.skip(step) if self.size is None else self.dataset.repeat().skip(step % self.size)
@@ -172,6 +179,10 @@ class FunctionSteps:
         self.checksums = {}
         self.description = ["function", None]
         self.batch = batch or (lambda step: first_batch(function(step)))
+
+    def read_again(self):
+        opened = self.function(0)  # Keras reads what is opened more than once, too
+        return [first_batch(opened), first_batch(opened), first_batch(self.function(0))]
 
     def from_step(self, step):
         return self.function(step)

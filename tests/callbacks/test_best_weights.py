@@ -11,7 +11,9 @@ def trained(scores, mode="max", **options):
     """(the weight that a model has after `fit`, the callback): the weight is the number of the epoch, from 1."""
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
     model.compile("sgd", "mse", run_eagerly=keras.backend.backend() == "tensorflow")
-    count = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: model.set_weights([[[epoch + 1.0]]]))
+    count = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda epoch, logs: model.set_weights([np.array([[epoch + 1.0]])])
+    )
     given = iter(scores)
     best = BestWeights(lambda model: next(given), mode, **options)
     history = model.fit(np.ones((2, 1)), np.ones((2, 1)), epochs=len(scores), verbose=0, callbacks=[count, best])

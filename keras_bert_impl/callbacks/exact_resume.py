@@ -121,7 +121,12 @@ class ExactResume(keras.callbacks.Callback):
             data.checksums[int(step)] = expected
 
     def begin_call(self, epoch, step, done, steps_per_epoch):
-        """Tells where the next call of Keras' `fit` begins."""
+        """Tells where the next call of Keras' `fit` begins. Raises ValueError if a begun epoch now has another size."""
+        if done and self.notes["steps_per_epoch"] != steps_per_epoch:
+            raise ValueError(
+                f"{self.state.directory} holds an epoch of {self.notes['steps_per_epoch']} steps, {done} of them done, "
+                f"but this one has {steps_per_epoch}: pass the same steps_per_epoch."
+            )
         self.epoch, self.step, self.done, self.steps_per_epoch = epoch, step, done, steps_per_epoch
         self.epoch_start = self.data.epoch_start = step - done
 
@@ -195,6 +200,7 @@ class ExactResume(keras.callbacks.Callback):
         starts = sorted(step for step in self.data.checksums if step <= self.step)
         checksums = {str(step): self.data.checksums[step] for step in {*starts[:1], *starts[-1:]}}
         position = {"epoch": self.epoch, "done": self.done, "history": self.history, "callbacks": notes}
+        position["steps_per_epoch"] = self.steps_per_epoch
         is_stopped = bool(self.stop_is_final and not self.done and model.stop_training)
         self.notes |= {**position, "is_stopped": is_stopped, "checksums": checksums}
         self.state.save(model, self.step, self.notes, arrays, metrics=self.done > 0)

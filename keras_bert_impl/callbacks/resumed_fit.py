@@ -12,6 +12,7 @@ from keras_bert_impl import distribution
 from keras_bert_impl.callbacks.exact_resume import ExactResume
 from keras_bert_impl.callbacks.save_on_signal import SaveOnSignal
 from keras_bert_impl.callbacks.step_data import steps_of
+from keras_bert_impl.console import say
 
 # They change what ExactResume saves, or where `fit` begins.
 REFUSED = (keras.callbacks.BackupAndRestore, keras.callbacks.SwapEMAWeights)
@@ -115,7 +116,8 @@ class ResumedFit:
 
     def end(self):
         """Ends the training for the callbacks; returns its History."""
-        if not self.callbacks.is_begun:  # the saved training was complete
+        if not self.callbacks.is_begun:
+            say("  The saved training is complete: nothing is left to train.")
             self.callbacks.on_train_begin()
             self.model.optimizer.finalize_variable_values(self.model.trainable_variables)
         self.callbacks.end()

@@ -8,7 +8,7 @@ import sys
 import keras
 import numpy as np
 import pytest
-from made_fits import LABELS, TEXTS, assert_equal, build, fit
+from made_fits import LABELS, TEXTS, Interrupt, assert_equal, build, fit
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import BestWeights, ExactResume
@@ -201,6 +201,13 @@ def test_another_training_is_refused(tmp_path):
         fit(tmp_path, data=(TEXTS[::-1], LABELS))
     with pytest.raises(ValueError, match=r"had the callbacks none, this one has BestWeights_1"):
         fit(tmp_path, callbacks=[lambda: BestWeights("loss")])
+
+
+def test_an_epoch_that_has_begun_keeps_its_size(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        build().fit(TEXTS, LABELS, batch_size=3, callbacks=[ExactResume(tmp_path, every_steps=2), Interrupt(3)])
+    with pytest.raises(ValueError, match="holds an epoch of 5 steps, 2 of them done, but this one has 4"):
+        fit(tmp_path, steps_per_epoch=4)
 
 
 def test_callbacks_that_move_the_weights_or_the_beginning_are_refused(tmp_path):

@@ -55,6 +55,7 @@ def fit(
             batch_size=batch_size, sample_weight=sample_weight, shuffle=shuffle, validation_split=validation_split,
             verbose=verbose, **arguments,
         )  # fmt: skip
+    arguments["validation_batch_size"] = arguments.get("validation_batch_size") or batch_size
     run = ResumedFit(keras_fit, model, data, callbacks, initial_epoch, verbose, arguments)
     run.train(data.steps_per_epoch, epochs)
     return run.end()

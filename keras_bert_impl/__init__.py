@@ -3,6 +3,7 @@
 import keras_bert_impl.startup  # noqa: F401  before Keras is imported
 
 from keras_bert_impl import (
+    callbacks,
     checkpoints,
     corpora,
     embedding_losses,
@@ -49,6 +50,7 @@ __all__ = [
     "TextRegressor",
     "TokenClassifier",
     "WordPieceTokenizer",
+    "callbacks",
     "checkpoints",
     "corpora",
     "embedding_losses",

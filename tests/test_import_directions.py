@@ -26,6 +26,7 @@ ORDER = (
     "embedding_metrics",
     "optimization",
     "checkpoints",
+    "callbacks",
     "encoders",
     "models",
     "tasks",

@@ -1,13 +1,12 @@
 """`fit` and `evaluate` on rows of several texts, each of which gets a vector of its own."""
 
-import random
 import warnings
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
+from keras_bert_impl.batching import LengthBatches, Rows
 from keras_bert_impl.distribution import can_compile
 from keras_bert_impl.embedding_losses import (
     CosineSimilarityLoss,
@@ -47,13 +46,16 @@ class TextColumnsMixin(RawTextMixin):
         """
         if more.get("class_weight") is not None:
             raise ValueError("class_weight is for classes, of which there are none here: give sample_weight.")
+        validation_data = more.get("validation_data")
+        if isinstance(validation_data, tuple) and not has_columns(validation_data):
+            more["validation_data"] = (as_columns(validation_data[0]), *validation_data[1:])
         self._prepare(x, y)
-        return super().fit(x, y, *arguments, **more)
+        return super().fit(as_columns(x), y, *arguments, **more)
 
     def evaluate(self, x=None, y=None, *arguments, **more):
         """`keras.Model.evaluate` on rows as `fit` takes them, always in the same batches."""
         self._prepare(x, y)
-        return super().evaluate(x, y, *arguments, **more)
+        return super().evaluate(as_columns(x), y, *arguments, **more)
 
     def predict(self, x, *arguments, **more):
         """`keras.Model.predict` on single texts, or their ids (batch, length).
@@ -127,19 +129,14 @@ class TextColumnsMixin(RawTextMixin):
             return arrays
         return {name: array.reshape(-1, rows.choices, array.shape[-1]) for name, array in arrays.items()}
 
-    def _training_data(self, texts, labels, weights, batch_size, shuffle):
-        rows = self._labelled_rows(texts, labels, weights)
-        self._warn_of_equal_texts(rows)
-        seed = random.randrange(2**31)  # follows from keras.utils.set_random_seed, like Keras' own order
-        return LengthBatches(self.tokenizer, rows, batch_size or 32, self.sequence_length, shuffle, seed)
+    def _training_data(self, texts, labels, weights, batch_size, shuffle, kind=LengthBatches):
+        batches = super()._training_data(texts, labels, weights, batch_size, shuffle, kind)
+        if kind is LengthBatches:
+            self._warn_of_equal_texts(batches.rows)
+        return batches
 
-    def _test_data(self, texts, labels, weights, batch_size):
-        # The loss of in-batch negatives depends on which rows share a batch: always the same ones.
-        rows = self._labelled_rows(texts, labels, weights)
-        return SortedBatches(self.tokenizer, rows, batch_size or 32, self.sequence_length), None, None
-
-    def _labelled_rows(self, texts, labels, weights):
-        rows = self._text_rows(texts, stacklevel=6)
+    def _labelled_rows(self, texts, labels, weights, stacklevel=6):
+        rows = self._text_rows(texts, stacklevel + 1)
         if rows.choices is None:
             raise ValueError(
                 f"validation_data holds single texts, but {type(self).__name__} is trained by {HOW_TO_FIT}."
@@ -172,12 +169,12 @@ class TextColumnsMixin(RawTextMixin):
         numbers = text_numbers(np.reshape(ops.convert_to_numpy(x["token_ids"]), (-1, shape[2])).tolist())
         return self._targets(numbers.reshape(shape[:2]), y, weights)
 
-    def _convert_batch(self, batch):
+    def _convert_batch(self, batch, random):
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
         rows = self._text_rows(texts, stacklevel=None)
         if rows.choices is None:  # to predict
-            return super()._convert_batch(batch)
+            return super()._convert_batch(batch, random)
         inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
         numbers = text_numbers(rows.first).reshape(-1, rows.choices)
         labels, weights = self._targets(numbers, labels, weights)
@@ -236,6 +233,11 @@ def usual_objective(columns, is_labelled):
     if columns == 3:
         return {"loss": TripletLoss(), "metrics": [TripletAccuracy()]}
     return {"loss": MultipleNegativesRankingLoss(), "metrics": [RankingAccuracy()]}
+
+
+def as_columns(x):
+    """A table of texts as a tuple of its columns; anything else stays."""
+    return tuple(columns_of(x)) if has_columns(x) else x
 
 
 def columns_in(x):

@@ -5,7 +5,8 @@ import shutil
 import keras
 import pytest
 
-from keras_bert_impl.training import data_preparation, pretraining_report, pretraining_rounds
+from keras_bert_impl.callbacks import training_figures
+from keras_bert_impl.training import data_preparation, pretraining_report
 
 # What baselines() returns in a run that does not count them.
 NO_BASELINES = {
@@ -34,7 +35,7 @@ def without_reports():
         patch.setattr(pretraining_report, "draw_curves", lambda *_: None)
         patch.setattr(pretraining_report, "MoreOnTensorBoard", NoCallback)
         patch.setattr(keras.callbacks, "TensorBoard", NoCallback)
-        patch.setattr(pretraining_rounds, "matrix_product_ceiling", lambda _: 1e12)
+        patch.setattr(training_figures, "matrix_product_ceiling", lambda _: 1e12)
         yield
 
 

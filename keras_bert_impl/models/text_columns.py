@@ -139,7 +139,7 @@ class TextColumnsMixin(RawTextMixin):
         return SortedBatches(self.tokenizer, rows, batch_size or 32, self.sequence_length), None, None
 
     def _labelled_rows(self, texts, labels, weights):
-        rows = self._text_rows(texts, stacklevel=6)
+        rows = self._text_rows(texts, stacklevel=7)
         if rows.choices is None:
             raise ValueError(
                 f"validation_data holds single texts, but {type(self).__name__} is trained by {HOW_TO_FIT}."

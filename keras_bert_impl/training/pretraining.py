@@ -207,8 +207,7 @@ def fit(model, data, rounds, directory):
     of `fit`, so that the data is opened only once for them."""
     callbacks, validation = [rounds], data.validation()
     if distribution.is_chief():
-        callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
-        callbacks.append(keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False))
+        callbacks.append(pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard"))
     while rounds.step < rounds.total_steps:
         steps = rounds.steps_to_go()
         model.fit(

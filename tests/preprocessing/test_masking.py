@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert_impl.preprocessing import numpy_masking
 from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
@@ -27,7 +28,7 @@ def rows_of(num_tokens, length):
     }
 
 
-def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL_IDS, **rates):
+def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL_IDS, mask_tokens=mask_tokens, **rates):
     return mask_tokens(
         rows,
         vocabulary_size=VOCABULARY_SIZE,
@@ -313,3 +314,29 @@ def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, 
     for row, (ids, chosen) in enumerate(zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True)):
         room = max(1, round(num_tokens[row] * masking_rate))
         assert chosen == by_loop(words_of(ids), room, row), row
+
+
+@pytest.mark.parametrize("unit", ["token", "whole_word", "span"])
+@pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
+def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
+    """Also with an epoch of its own for each row, as streams have it."""
+    rows = hostile_rows()
+    epoch = np.arange(len(rows["token_ids"])) % 3
+    options = {"predictions_per_sequence": 26, "masking_rate": masking_rate, "random_token_rate": 0.15, "epoch": epoch}
+    options |= UNITS.get(unit, {})
+    expected = mask(rows, **options)
+    found = mask(
+        {name: array.numpy() for name, array in rows.items()}, mask_tokens=numpy_masking.mask_tokens, **options
+    )
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype.as_numpy_dtype, name
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_equal_draws_choose_the_same_positions_in_numpy():
+    """Of 24 bits, two of 512 draws are equal in one row of a hundred: the first one has to be chosen then."""
+    rows = rows_of([512] * 3000, 512)
+    arrays = {name: array.numpy() for name, array in rows.items()}
+    found = mask(arrays, predictions_per_sequence=250, masking_rate=0.48, mask_tokens=numpy_masking.mask_tokens)
+    expected = mask(rows, predictions_per_sequence=250, masking_rate=0.48)
+    np.testing.assert_array_equal(found["mask_positions"], expected["mask_positions"])

@@ -187,9 +187,7 @@ def export(kind, checkpoint, directory, texts, start):
     say(f"8.   A SavedModel that takes strings ({minutes_since(start)})")
     missing = [name for name in ("tensorflow", "tensorflow_text") if importlib.util.find_spec(name) is None]
     if missing:
-        say(
-            f"     left out, since {' and '.join(missing)} are not installed: pip install 'keras_bert_impl[tensorflow]'"
-        )
+        say(f"     left out: it needs {' and '.join(missing)}, see pip install 'keras_bert_impl[tensorflow]'")
         return None
     trained = (checkpoint / "model.safetensors").stat().st_mtime
     if not directory.is_dir() or directory.stat().st_mtime < trained:

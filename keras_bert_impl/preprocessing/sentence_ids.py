@@ -1,5 +1,6 @@
 """Sentences to WordPiece ids, many at a time, by the fastest library that is installed."""
 
+import functools
 import importlib.util
 
 import numpy as np
@@ -14,7 +15,7 @@ def sentence_ids(tokenizer):
     TensorFlow's kernels are several times as fast.
     """
     if importlib.util.find_spec("tensorflow_text") is None:
-        return lambda sentences: _by_tokenizer(tokenizer, sentences)
+        return functools.partial(ids_without_tensorflow, tokenizer)
     from keras_bert_impl.preprocessing.wordpiece import WordPiece
 
     wordpiece = WordPiece(tokenizer)
@@ -26,7 +27,8 @@ def sentence_ids(tokenizer):
     return by_tensorflow
 
 
-def _by_tokenizer(tokenizer, sentences):
+def ids_without_tensorflow(tokenizer, sentences):
+    """The ids of a list of sentences, see `sentence_ids`."""
     rows = tokenizer.ids_batch(sentences)
     lengths = np.array([len(row) for row in rows], np.int64)
     return Ragged(np.fromiter((index for row in rows for index in row), np.int32, lengths.sum()), lengths)

@@ -102,23 +102,21 @@ class PretrainingData:
         return distribution.shared(self.batches(split, whole_batches=is_shared, part=part, **options))
 
     def batches(self, split, **options):
-        """(inputs, labels) for Keras: a tf.data.Dataset on TensorFlow and from buckets, or `TrainingBatches`.
-
-        The options are those of `tf_data.read_training_data`.
-        """
+        """(inputs, labels) for Keras: a tf.data.Dataset on TensorFlow and from buckets, or `TrainingBatches`."""
         if keras.backend.backend() != "tensorflow" and not is_remote(self.directory):
-            return self._read(TrainingBatches, split, **options)
+            return self.read_with(TrainingBatches, split, **options)
         from keras_bert_impl.preprocessing.tf_data import read_training_data
 
-        return self._read(read_training_data, split, **options)
+        return self.read_with(read_training_data, split, **options)
 
     def arrays(self, split, **options):
         """Iterates over the same (inputs, labels) as NumPy arrays."""
         if is_remote(self.directory):
             return self.batches(split, **options).as_numpy_iterator()
-        return iter(self._read(TrainingBatches, split, **options))
+        return iter(self.read_with(TrainingBatches, split, **options))
 
-    def _read(self, read, split, **options):
+    def read_with(self, read, split, **options):
+        """Batches of a split from `TrainingBatches` or `tf_data.read_training_data`; for `options` see the latter."""
         shards = self._shards_of(split)
         return read(
             [f"{self.directory}/{shard['path']}" for shard in shards],

@@ -22,13 +22,11 @@ from keras_bert_impl.preprocessing.pretraining import (
     masking_arguments,
     shares,
 )
-from keras_bert_impl.preprocessing.ragged import Ragged, concatenated
 from keras_bert_impl.preprocessing.record_files import DamagedRecords, RecordReader, count_records
 from keras_bert_impl.preprocessing.serialized_rows import parse_rows
 
 # NumPy needs about a thousand rows at once to be fast, and no more, so that they stay in the processor's cache.
 ROWS_AT_ONCE = 1024
-ROWS_PARSED_AT_ONCE = 4096
 
 
 class TrainingBatches(keras.utils.PyDataset):
@@ -102,9 +100,9 @@ class TrainingBatches(keras.utils.PyDataset):
         return itertools.chain.from_iterable(prefetched(map(self._masked, self._blocks(batches)), 2))
 
     def _masked(self, block):
-        """The batches of a block, a list of (rows as they are on disk, their epoch): masked all at once."""
-        sizes = [num_rows(columns) for columns, _ in block]
-        columns = {name: concatenated([part[name] for part, _ in block]) for name in block[0][0]}
+        """The batches of a block, a list of (records, their epoch or epochs): parsed and masked all at once."""
+        sizes = [len(records) for records, _ in block]
+        columns = parse_rows([record for records, _ in block for record in records])
         epochs = np.concatenate([np.broadcast_to(epoch, size) for (_, epoch), size in zip(block, sizes, strict=True)])
         if self.static_masks:
             rows = numpy_parsing.masked_rows(columns, self.sequence_length, self.predictions_per_sequence)
@@ -124,10 +122,10 @@ class TrainingBatches(keras.utils.PyDataset):
             yield block
 
     def _once(self, step):
-        """The batches of (rows of the part, epoch 0) in the order of the files, from number `step` on."""
-        rows = self._in_file_order(step * self.batch_size)
-        for columns in rebatched(rows, self.batch_size, drop_remainder=self.whole_batches):
-            yield self._cut(columns), 0
+        """The batches of (records of the part, epoch 0) in the order of the files, from number `step` on."""
+        records = self._in_file_order(step * self.batch_size)
+        for batch in rebatched(records, self.batch_size, drop_remainder=self.whole_batches):
+            yield self._cut(batch), 0
 
     def _in_file_order(self, skip):
         for path, count in zip(self.paths, self.counts, strict=True):
@@ -135,23 +133,22 @@ class TrainingBatches(keras.utils.PyDataset):
             skip -= passed
             with contextlib.closing(RecordReader(path)) as reader:
                 reader.skip(passed)
-                for start in range(passed, count, ROWS_PARSED_AT_ONCE):
-                    wanted = min(ROWS_PARSED_AT_ONCE, count - start)
-                    records = reader.read(wanted)
-                    if len(records) < wanted:
+                for start in range(passed, count, ROWS_AT_ONCE):
+                    records = reader.read(min(ROWS_AT_ONCE, count - start))
+                    if start + len(records) < min(start + ROWS_AT_ONCE, count):
                         raise DamagedRecords(f"{path} has fewer than the {count:,} rows expected.")
-                    yield parse_rows(records)
+                    yield records
 
     def _repeated(self, step):
-        """Endless batches of (rows of the part, their epoch or epochs), from number `step` on."""
+        """Endless batches of (records of the part, their epoch or epochs), from number `step` on."""
         number, parts = self.part
         if self.streams == 1:
-            return ((self._cut(columns), epoch) for columns, epoch in self._stream(0, step))
+            return ((self._cut(records), epoch) for records, epoch in self._stream(0, step))
         own = range(number * self.streams // parts, (number + 1) * self.streams // parts)
         return map(joined, zip(*(self._stream(stream, step) for stream in own), strict=True))
 
     def _stream(self, number, step):
-        """Endless batches of (rows of a stream, their epoch); each epoch has its own order."""
+        """Endless batches of (records of a stream, their epoch); each epoch has its own order."""
         counts, batch_size = self.counts[number :: self.streams], self.batch_size // self.streams
         # These limits on rows in memory and on open files hold for all streams together.
         limits = {"window": -(-WINDOW // self.streams), "open_files": -(-OPEN_FILES // self.streams)}
@@ -159,56 +156,33 @@ class TrainingBatches(keras.utils.PyDataset):
         first, done = divmod(step, sum(counts) // batch_size)
         for epoch in itertools.count(first):
             windows = shuffled_windows(plan, self.seed, epoch, number, done * batch_size if epoch == first else 0)
-            for columns in rebatched(prefetched(parsed(windows), 1), batch_size, drop_remainder=True):
-                yield columns, epoch
+            for records in rebatched(prefetched(windows, 1), batch_size, drop_remainder=True):
+                yield records, epoch
 
-    def _cut(self, columns):
-        """The rows of the part, (number, number of parts), of a batch."""
+    def _cut(self, records):
+        """The records of the part, (number, number of parts), of a batch."""
         number, parts = self.part
-        count = num_rows(columns) // parts
-        return columns if parts == 1 else split(columns, count)[number]
-
-
-def parsed(windows):
-    """The rows of shuffled windows in their order, in parts of up to ROWS_PARSED_AT_ONCE; see `parse_rows`."""
-    for records, order in windows:
-        for start in range(0, len(order), ROWS_PARSED_AT_ONCE):
-            yield parse_rows([records[place] for place in order[start : start + ROWS_PARSED_AT_ONCE].tolist()])
+        count = len(records) // parts
+        return records if parts == 1 else records[number * count : (number + 1) * count]
 
 
 def rebatched(parts, batch_size, drop_remainder):
-    """The rows of parts of any size as parts of `batch_size` rows, and perhaps a last, smaller one."""
-    waiting = None
+    """The items of lists of any length as lists of `batch_size`, and perhaps a last, shorter one."""
+    waiting = []
     for part in parts:
-        if waiting is not None:
-            part = {name: concatenated([waiting[name], part[name]]) for name in part}
-        *whole, waiting = split(part, batch_size)
-        yield from whole
-    if waiting is not None and num_rows(waiting) and not drop_remainder:
+        waiting += part
+        whole = len(waiting) // batch_size * batch_size
+        for start in range(0, whole, batch_size):
+            yield waiting[start : start + batch_size]
+        waiting = waiting[whole:]
+    if waiting and not drop_remainder:
         yield waiting
-
-
-def num_rows(columns):
-    """The number of rows of features, a dict of `Ragged`."""
-    return len(next(iter(columns.values())).lengths)
-
-
-def split(columns, count):
-    """Features, a dict of `Ragged`, as parts of `count` rows, and the rest, which may be empty."""
-    rows = num_rows(columns)
-    starts = [*range(0, rows - rows % count + 1, count), rows]
-    parts = [{} for _ in starts[1:]]
-    for name, (values, lengths) in columns.items():
-        offsets = columns[name].offsets[starts].tolist()
-        for place, part in enumerate(parts):
-            part[name] = Ragged(values[slice(*offsets[place : place + 2])], lengths[slice(*starts[place : place + 2])])
-    return parts
 
 
 def joined(parts):
     """Joins the batches of several streams to one, with the epoch of each row."""
-    columns = {name: concatenated([columns[name] for columns, _ in parts]) for name in parts[0][0]}
-    return columns, np.concatenate([np.full(num_rows(columns), epoch) for columns, epoch in parts])
+    records = [record for records, _ in parts for record in records]
+    return records, np.repeat([epoch for _, epoch in parts], [len(records) for records, _ in parts])
 
 
 def prefetched(items, count):

@@ -58,7 +58,7 @@ def shuffled_windows(plan, seed, epoch, stream=0, skip=0):
         stream: number that distinguishes readers with the same seed and epoch.
         skip: rows to leave out at the beginning. Windows of which all rows are left out are not looked at.
 
-    Yields: (records of a window, a list of bytes; int (rows,), their order), without the rows to leave out.
+    Yields: the records of a window, a list of bytes, without those to leave out.
     """
     draws = uniforms(random_keys(Stream.FILE_ORDER, seed, epoch, stream), np.arange(len(plan.paths)))
     first, waiting = skip // plan.window * plan.window, []  # the first row that is looked at
@@ -78,17 +78,17 @@ def shuffled_windows(plan, seed, epoch, stream=0, skip=0):
                 waiting += groups[number].read(count - passed, RecordReader.read)
                 place += count
                 while len(waiting) >= plan.window:
-                    yield waiting[: plan.window], _order(plan, first, seed, epoch, stream, skip)
+                    yield [waiting[row] for row in _order(plan, first, seed, epoch, stream, skip)]
                     first, waiting = first + plan.window, waiting[plan.window :]
         if waiting:
-            yield waiting, _order(plan, first, seed, epoch, stream, skip)
+            yield [waiting[row] for row in _order(plan, first, seed, epoch, stream, skip)]
 
 
 def _order(plan, first, seed, epoch, stream, skip):
     """The order of the rows of a window, of which `first` is the first in the epoch, without those to leave out."""
     rows = min(plan.window, int(plan.rows.sum()) - first)
     draws = uniforms(random_keys(Stream.ROW_ORDER, seed, epoch, stream, first // plan.window), np.arange(rows))
-    return np.argsort(draws, kind="stable")[max(0, skip - first) :]
+    return np.argsort(draws, kind="stable")[max(0, skip - first) :].tolist()
 
 
 def _in_order(paths, draws):

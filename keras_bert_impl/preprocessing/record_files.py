@@ -4,6 +4,7 @@ The format is described in TensorFlow's tensorflow/core/lib/io/record_writer.h; 
 """
 
 import contextlib
+import functools
 import os
 import struct
 
@@ -32,8 +33,8 @@ def write_records(path, records):
     try:
         with open(partial, "wb", BUFFER_BYTES) as file:
             for record in records:
-                length = len(record).to_bytes(8, "little")
-                file.write(b"".join([length, _checksum(length), record, _checksum(record)]))
+                head = HEAD.pack(len(record), _checksum_of_length(len(record)))
+                file.write(b"".join([head, record, FOOT.pack(_checksum(record))]))
                 count += 1
         os.replace(partial, path)
     except BaseException:
@@ -63,18 +64,21 @@ class RecordReader:
     def close(self):
         self._file.close()
 
-    def _next(self, count, what):
+    def _next(self, count, content):
         found = []
         while len(found) < count and (head := self._file.read(HEAD.size)):
-            if len(head) < HEAD.size or _checksum(head[:8]) != head[8:]:
+            if len(head) < HEAD.size:
                 raise self._damaged()
-            found.append(what(HEAD.unpack(head)[0]))
+            length, checksum = HEAD.unpack(head)
+            if checksum != _checksum_of_length(length):
+                raise self._damaged()
+            found.append(content(length))
         return found
 
     def _record(self, length):
         content = self._file.read(length + FOOT.size)
         record = content[:length]
-        if len(content) < length + FOOT.size or _checksum(record) != content[length:]:
+        if len(content) < length + FOOT.size or FOOT.pack(_checksum(record)) != content[length:]:
             raise self._damaged()
         return record
 
@@ -87,7 +91,12 @@ class RecordReader:
 
 def _checksum(content):
     crc = google_crc32c.value(content)
-    return FOOT.pack(((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+@functools.lru_cache(maxsize=10_000)  # a file has few different lengths
+def _checksum_of_length(length):
+    return _checksum(length.to_bytes(8, "little"))
 
 
 def count_records(path):

@@ -145,10 +145,13 @@ def _enter_list(content, place, ends, kinds):
 
 def _names(content, starts, ends):
     """Yields each name that some rows have at this place, and which rows, bool (rows,)."""
+    sizes = ends - starts
+    if (sizes == sizes[0]).all():
+        letters = content[starts[:, np.newaxis] + np.arange(sizes[0])]
+        if (letters == letters[0]).all():  # nearly always: rows of a file have their features in one order
+            yield letters[0].tobytes().decode(), np.ones(len(sizes), bool)
+            return
     names = [content[start:end].tobytes() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    if names.count(names[0]) == len(names):  # nearly always: rows of a file have their features in one order
-        yield names[0].decode(), np.ones(len(names), bool)
-        return
     for name in sorted(set(names)):
         yield name.decode(), np.array([other == name for other in names])
 

@@ -114,7 +114,7 @@ def test_the_order_in_numpy_is_the_same(write, counts, open_files):
         plan = plan_reading(paths, counts, window, open_files)
         for skip in (0, 1, 7, sum(counts) // 2):
             windows = shuffled_windows(plan, 3, 2, skip=skip)
-            found = [records[place] for records, order in windows for place in order]
+            found = [record for records in windows for record in records]
             assert len(found) == sum(counts) - skip
             found = np.array([record.split() for record in found]).astype(int)
             np.testing.assert_array_equal(found[: max(0, len(expected) - skip)], expected[skip:])

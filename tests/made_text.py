@@ -1,5 +1,7 @@
 """Made-up documents, and their tokens as the jobs of `preprocessing.shards` read them."""
 
+import itertools
+
 import numpy as np
 from conftest import WORDS
 
@@ -30,3 +32,9 @@ def ragged(rows, dtype=np.int32):
     lengths = np.array([len(row) for row in rows], np.int64)
     inner = [value for row in rows for value in row]
     return Ragged(ragged(inner, dtype) if inner and isinstance(inner[0], list) else np.array(inner, dtype), lengths)
+
+
+def lists(rows):
+    """The reverse of `ragged`."""
+    inner = lists(rows.values) if isinstance(rows.values, Ragged) else rows.values.tolist()
+    return [inner[start:end] for start, end in itertools.pairwise(rows.offsets.tolist())]

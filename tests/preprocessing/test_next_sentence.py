@@ -2,7 +2,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from made_text import ragged
+from made_text import lists, ragged
 
 from keras_bert_impl.preprocessing.next_sentence import boundaries, chunk_documents, cut_chunks, target_lengths
 from keras_bert_impl.preprocessing.ragged import Ragged
@@ -68,7 +68,7 @@ def test_chunks_are_those_of_googles_loop(target_length):
     first, second = ([list(range(*ends)) for ends in ranges] for ranges in (pairs.first_range, pairs.second_range))
     is_random = pairs.next_sentence_labels.tolist()
     draws = zip(map(len, first), is_random, strict=True)
-    expected = [c for sentences in documents.to_list() for c in google_chunks(sentences, target_length, draws)]
+    expected = [c for sentences in lists(documents) for c in google_chunks(sentences, target_length, draws)]
     ours = [(a, None if random else b) for a, b, random in zip(first, second, is_random, strict=True)]
     assert ours == expected
 

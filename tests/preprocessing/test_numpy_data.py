@@ -2,12 +2,14 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from made_text import TOKENIZER, tokens
 
 from keras_bert_impl.preprocessing import numpy_data, tf_data
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
 from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.tf_data import read_training_data
 
 SHAPE = {"sequence_length": 32, "predictions_per_sequence": 5}
@@ -39,7 +41,7 @@ def assert_same_bytes(paths, count, batch_size=4, **options):
     batches = 0
     for one, other in itertools.islice(itertools.zip_longest(found, expected), count):
         for ours, theirs in zip(one, other, strict=True):
-            assert list(ours) == sorted(ours, key=list(ours).index) and ours.keys() == theirs.keys()
+            assert ours.keys() == theirs.keys()
             for name, array in theirs.items():
                 assert ours[name].dtype == array.dtype and ours[name].shape == array.shape, name
                 assert ours[name].tobytes() == array.tobytes(), name
@@ -80,3 +82,44 @@ def test_processes_read_the_parts_of_tf_data(written):
         for number in range(2):
             assert_same_bytes(paths, 25, part=(number, 2), **options, **more)
     assert_same_bytes(paths, 25, streams=2, **options)
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_rows(tmp_path / "rows", tokens(40), TOKENIZER, **SHAPE)
+    return tmp_path / "rows"
+
+
+def test_any_batch_may_be_asked_for(path):
+    """Keras asks for batch 0 again in each validation."""
+    batches = TrainingBatches([path], TOKENIZER, batch_size=4, repeat=False, **SHAPE)
+    found = list(batches)
+    assert len(found) == batches.num_batches > 10
+    for index in (0, 1, 9, 0, 3):
+        np.testing.assert_array_equal(batches[index][0]["token_ids"], found[index][0]["token_ids"])
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_damage_is_reported_with_the_file(path, repeat):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedRecords, match=r"rows is damaged in the record before byte"):
+        next(iter(TrainingBatches([path], TOKENIZER, batch_size=4, repeat=repeat, num_examples=[83], **SHAPE)))
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_a_file_with_fewer_rows_than_expected_is_not_read_in_silence(path, repeat):
+    with pytest.raises(DamagedRecords, match=r"rows .*fewer (than|rows)"):
+        batches = TrainingBatches([path], TOKENIZER, batch_size=4, repeat=repeat, num_examples=[99], **SHAPE)
+        list(itertools.islice(batches, 30))
+
+
+def test_batches_that_cannot_be_are_refused_as_by_tf_data(path):
+    for options, message in (
+        ({"batch_size": 500}, "examples do not fill a batch of 500"),
+        ({"batch_size": 4, "part": (0, 3)}, r"Batches of 4 rows .* among 3 processes"),
+        ({"batch_size": 4, "streams": 2}, "2 streams must divide"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrainingBatches([path], TOKENIZER, **SHAPE, **options)

@@ -1,6 +1,6 @@
 """Batches of pre-training rows without TensorFlow, byte for byte those of `tf_data`.
 
-TFRecord -> interleave and shuffle -> parse -> batch -> mask
+TFRecord -> interleave and shuffle -> batch -> parse -> mask
 """
 
 import collections

@@ -78,7 +78,7 @@ class RecordReader:
     def _record(self, length):
         content = self._file.read(length + FOOT.size)
         record = content[:length]
-        if len(content) < length + FOOT.size:
+        if len(content) < length + FOOT.size or FOOT.pack(_checksum(record)) != content[length:]:
             raise self._damaged()
         return record
 

@@ -13,6 +13,7 @@ from keras_bert_impl.preprocessing.ragged import Ragged, places
 
 # The fields of tensorflow.Feature.
 FLOAT_LIST, INT64_LIST = 2, 3
+BEHIND = 2  # zeros behind the records: where a broken one says that a field follows, none is found
 NO_EXAMPLE = (
     "The file holds other records than tf.train.Example messages with packed numbers, as keras-bert prepare-data and "
     "google-research/bert's create_pretraining_data.py write them."
@@ -82,7 +83,7 @@ def _varints(values):
 
 
 def parse_rows(records):
-    """The features of serialized `tf.train.Example` messages; twice as fast as the protobuf library's C code.
+    """The features of serialized `tf.train.Example` messages; twice as fast as with the protobuf library.
 
     Args:
         records: list of bytes. Their features may be in any order; the values of a feature must be packed, as the
@@ -92,7 +93,7 @@ def parse_rows(records):
         empty in the others.
     Raises: ValueError for records of another kind.
     """
-    content = np.frombuffer(b"".join([*records, bytes(10)]), np.uint8)  # a field may be looked for behind the last one
+    content = np.frombuffer(b"".join([*records, bytes(BEHIND)]), np.uint8)
     lengths = np.array([len(record) for record in records], np.int64)
     starts = np.cumsum(lengths) - lengths
     place, ends = _enter(content, starts, 1)  # Example.features
@@ -123,23 +124,21 @@ def _enter(content, place, field):
         size |= (byte & 127) << shift
         place, shift = place + is_open, shift + 7
         is_open = byte > 127
-    if (place + size >= len(content)).any():
+    if (size < 0).any() or (place + size > len(content) - BEHIND).any():
         raise ValueError(NO_EXAMPLE)
     return place, place + size
 
 
 def _enter_list(content, place, ends, kinds):
     """Where the packed values of a Feature begin and end in each row; its kind is added to `kinds`."""
-    has_list = ends > place  # an empty one may be left out
+    place, ends = place.copy(), ends.copy()
+    has_list = ends > place  # an empty list may be left out, and so may its values
     kinds.update((np.unique(content[place[has_list]]) >> 3).tolist())
-    for field in [max(kinds)] if len(kinds) == 1 and has_list.any() else []:
-        start, end = _enter(content, place[has_list], field)
-        has_values = end > start
-        start[has_values], end[has_values] = _enter(content, start[has_values], 1)
-        place, ends = place.copy(), ends.copy()
-        place[has_list], ends[has_list] = start, end
     if not kinds <= {FLOAT_LIST, INT64_LIST} or len(kinds) > 1:
         raise ValueError(NO_EXAMPLE)
+    place[has_list], ends[has_list] = _enter(content, place[has_list], max(kinds, default=INT64_LIST))
+    has_values = ends > place
+    place[has_values], ends[has_values] = _enter(content, place[has_values], 1)
     return place, ends
 
 

@@ -169,7 +169,7 @@ def test_features_of_another_program_are_parsed_in_any_order():
     assert parsed["none"].lengths.tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("record", [b"text", b"", b"\n\x05\n\x03abc", b"\n\xff"])
+@pytest.mark.parametrize("record", [b"text", b"", b"\n", b"\n\x05\n\x03abc", b"\n\xff", b"\n" + b"\xff" * 8 + b"\x7f"])
 def test_records_of_another_kind_are_refused(record):
     with pytest.raises(ValueError, match=r"other records than tf\.train\.Example"):
         parse_rows([record])
@@ -178,3 +178,11 @@ def test_records_of_another_kind_are_refused(record):
 def test_rows_that_are_too_long_are_refused_in_numpy(tmp_path):
     with pytest.raises(ValueError, match="A row has 7 tokens, more than 5: read the rows with the sequence_length"):
         numpy_parsing.unmasked_rows(parse_rows(serialize_rows({"input_ids": ROWS["token_ids"], **FIRST})), 5)
+
+
+def test_rows_of_another_format_are_refused_in_numpy():
+    columns = parse_rows(serialize_rows({"input_ids": ROWS["token_ids"], **FIRST}))
+    with pytest.raises(ValueError, match=r"The rows have no input_mask, .*, masked_lm_positions, .* same static_masks"):
+        numpy_parsing.masked_rows(columns, 7, 3)
+    with pytest.raises(ValueError, match=r"The rows have no lengths, first_segment_lengths: .* and packed as"):
+        numpy_parsing.packed_rows(columns, 7)

@@ -12,6 +12,7 @@
 """
 
 import dataclasses
+import importlib.util
 import json
 import time
 import typing
@@ -194,7 +195,8 @@ def train(config, data, directory):
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
         f"steps {rounds.step:,} to {rounds.total_steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
     )
-    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
+    remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
+    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}{remedy}")
     fit(model, data, rounds, directory)
     model.save_pretrained(directory / "encoder")
     if distribution.is_chief():

@@ -23,8 +23,8 @@ import numpy as np
 
 from prepared import prepared
 
-BATCH, ROUNDS = 256, 7
-STEPS = {1: 256, 64: 1024}  # in a round, by the number of processes: more than the window that is read ahead
+BATCH, ROUNDS = 256, 5
+STEPS = {1: 256, 64: 1024}  # by the number of processes: more than a reader reads ahead in the other's turn
 
 
 def readers():
@@ -41,7 +41,7 @@ def readers():
 
 def check_equal(data, steps=50):
     """Raises AssertionError if the readers give different batches."""
-    found = [itertools.islice(read(data, (0, 1)), steps) for read in readers().values()]
+    found = [itertools.islice(reader(data, (0, 1)), steps) for reader in readers().values()]
     for batches in zip(*found, strict=True):
         for one, other in zip(*batches, strict=True):
             for name in one:
@@ -50,18 +50,20 @@ def check_equal(data, steps=50):
 
 def rows_a_second(data, parts):
     """Medians of the rounds, in which the readers take turns, by reader."""
-    batches = {name: read(data, (0, parts)) for name, read in readers().items()}
-    for each in batches.values():
-        for _ in range(20):  # fills the buffers
-            next(each)
+    batches = {name: reader(data, (0, parts)) for name, reader in readers().items()}
     seconds = {name: [] for name in batches}
     for _ in range(ROUNDS):
         for name, each in batches.items():
+            read(each, STEPS[parts])  # what was read ahead does not count
             start = time.perf_counter()
-            for _ in range(STEPS[parts]):
-                next(each)
+            read(each, STEPS[parts])
             seconds[name].append(time.perf_counter() - start)
     return {name: STEPS[parts] * BATCH / statistics.median(taken) for name, taken in seconds.items()}
+
+
+def read(batches, count):
+    for _ in range(count):
+        next(batches)
 
 
 def main():

@@ -15,8 +15,7 @@ import pathlib
 import posixpath
 import tempfile
 
-import tensorflow as tf
-
+from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.shards import Piece, file_identity
 
 FOLDER = "prepare-data"  # of the storage; removed when the output is complete

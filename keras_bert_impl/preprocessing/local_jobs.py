@@ -2,11 +2,10 @@
 
 import concurrent.futures
 import contextlib
+import importlib.util
 import multiprocessing
 import os
 import threading
-
-import tensorflow as tf
 
 
 @contextlib.contextmanager
@@ -42,6 +41,11 @@ def run_jobs(pool, function, settings, jobs):
 def _prepare_worker():
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # There are as many processes as cores: more threads would only compete for them.
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    if importlib.util.find_spec("tensorflow_text") is None:
+        return
+    from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+
     with contextlib.suppress(RuntimeError):  # TensorFlow is already initialized
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)

@@ -18,14 +18,16 @@ import platform
 import tempfile
 from typing import NamedTuple
 
-import tensorflow as tf
+import numpy as np
 
 from keras_bert_impl.corpora import split_of
 from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.ragged import Ragged
+from keras_bert_impl.preprocessing.remote_files import open_file, size_of
+from keras_bert_impl.preprocessing.sentence_ids import sentence_ids
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 SPLITS = ("train", "validation", "test")
@@ -132,14 +134,14 @@ def tokenize_piece(settings, piece):
 
 def _write_token_files(settings, piece, directory):
     files = {name: file_sha256(file) for name, file in piece.files}
-    wordpiece = _wordpiece(settings.directory)
+    ids_of = _sentence_ids(settings.directory)
     kept, blocks = KeptSentences(settings), []
     for number, documents in enumerate(blocks_of_documents(piece.documents, settings.block_bytes)):
         file = f"tokens-{piece.number:05d}-{number:05d}.npz"
         by_split = {split: [] for split in SPLITS}
         for document in documents:
             by_split[split_of(document.name, settings.seed)].append(document)
-        tokens = {split: _tokenize(wordpiece, documents) for split, documents in by_split.items()}
+        tokens = {split: _tokenize(ids_of, documents) for split, documents in by_split.items()}
         write_token_file(directory / file, tokens)
         counts = {split: _counts(by_split[split], tokens[split]) for split in SPLITS}
         blocks.append({"file": file, **counts})
@@ -215,8 +217,9 @@ def shard_record(settings, path):
 
 
 def read_json(directory, name):
-    """The content of a JSON file; `directory` may be any that TensorFlow can read, such as gs://bucket/folder."""
-    return json.loads(tf.io.gfile.GFile(f"{directory}/{name}").read())
+    """The content of a JSON file; `directory` may be a bucket, see `remote_files`. Raises: FileNotFoundError."""
+    with open_file(f"{directory}/{name}") as file:
+        return json.loads(file.read())
 
 
 def read_manifest(directory):
@@ -235,7 +238,7 @@ def read_manifest(directory):
 def is_whole(directory, record, thorough=False):
     """Whether a file exists with the size in its record; `thorough` also compares its SHA-256."""
     path = f"{directory}/{record['path']}"
-    if not tf.io.gfile.exists(path) or tf.io.gfile.stat(path).length != record["bytes"]:
+    if size_of(path) != record["bytes"]:
         return False
     return not thorough or file_identity(path)["sha256"] == record["sha256"]
 
@@ -248,7 +251,7 @@ def damaged_files(directory, records, thorough=False):
 def file_identity(path):
     """The size in bytes and the SHA-256 of a file."""
     digest, size = hashlib.sha256(), 0
-    with tf.io.gfile.GFile(str(path), "rb") as file:
+    with open_file(path) as file:
         while part := file.read(BYTES_AT_ONCE):
             digest.update(part)
             size += len(part)
@@ -346,11 +349,10 @@ def _groups(blocks, split):
     return groups
 
 
-def _tokenize(wordpiece, documents):
-    """RaggedTensor (documents, sentences, tokens) of ids."""
-    sentences = [sentence for document in documents for sentence in document.sentences]
-    rows = wordpiece(tf.constant(sentences, tf.string))
-    return tf.RaggedTensor.from_row_lengths(rows, [len(document.sentences) for document in documents])
+def _tokenize(ids_of, documents):
+    """`Ragged` (documents, sentences, tokens) of ids."""
+    rows = ids_of([sentence for document in documents for sentence in document.sentences])
+    return Ragged(rows, np.array([len(document.sentences) for document in documents], np.int64))
 
 
 def _counts(documents, tokens):
@@ -362,24 +364,24 @@ def _counts(documents, tokens):
         "sentences": len(sentences),
         "words": text.count(b" ") + len(sentences),
         "bytes": len(text) + bool(sentences),
-        "tokens": int(tokens.flat_values.shape[0]),
+        "tokens": len(tokens.flat_values),
     }
 
 
-def _wordpiece(directory):
+def _sentence_ids(directory):
     vocabulary = pathlib.Path(directory) / "vocab.txt"
     if not vocabulary.is_file():
         raise FileNotFoundError(
             f"{vocabulary} does not exist on {platform.node()}: every machine that runs jobs must see the output "
             "directory under the same path, for instance on NFS; machines that share none need --beam_storage."
         )
-    return _wordpiece_of(directory, vocabulary.stat().st_mtime_ns)
+    return _sentence_ids_of(directory, vocabulary.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=1)
-def _wordpiece_of(directory, written):
+def _sentence_ids_of(directory, written):
     # `written`, the time of writing, distinguishes a vocabulary from a later one at the same path.
-    return WordPiece(WordPieceTokenizer.from_pretrained(directory))
+    return sentence_ids(WordPieceTokenizer.from_pretrained(directory))
 
 
 def read_record(path):

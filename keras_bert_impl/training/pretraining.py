@@ -13,6 +13,7 @@
 
 import dataclasses
 import functools
+import importlib.util
 import json
 import time
 import typing
@@ -207,8 +208,7 @@ def fit(model, data, rounds, resume, directory):
     so that the data is opened only once for them."""
     callbacks = [rounds, StopOnBadLoss(directory), resume, SaveOnSignal(resume)]
     if distribution.is_chief():
-        callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
-        callbacks.append(keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False))
+        callbacks.append(pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard"))
     batches = FunctionSteps(
         lambda step: data.for_fit("train", start_step=step, repeat=True), is_checked=False, batch=data.batch_at
     )
@@ -227,7 +227,8 @@ def fit(model, data, rounds, resume, directory):
         f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
         f"steps {run.step:,} to {rounds.total_steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
     )
-    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
+    remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
+    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}{remedy}")
     while rounds.begun() < rounds.total_steps:
         steps = rounds.steps_in_round()
         run.train(steps, len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps)

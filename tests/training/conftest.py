@@ -19,7 +19,7 @@ NO_BASELINES = {
 
 
 class NoCallback(keras.callbacks.Callback):
-    """Replaces TensorBoard's callback."""
+    """Replaces the callback that writes for TensorBoard."""
 
     def __init__(self, *arguments, **options):
         super().__init__()
@@ -33,8 +33,7 @@ def without_reports():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretraining_report, "baselines", lambda data: NO_BASELINES)
         patch.setattr(pretraining_report, "draw_curves", lambda *_: None)
-        patch.setattr(pretraining_report, "MoreOnTensorBoard", NoCallback)
-        patch.setattr(keras.callbacks, "TensorBoard", NoCallback)
+        patch.setattr(pretraining_report, "TensorBoardLog", NoCallback)
         patch.setattr(training_figures, "matrix_product_ceiling", lambda _: 1e12)
         yield
 

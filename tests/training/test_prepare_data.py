@@ -1,5 +1,6 @@
 """Data preparation writes the same files whatever the number of workers, and after interruptions and damage."""
 
+import functools
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import sys
 
 import pytest
 
-from keras_bert_impl.preprocessing import shards
+from keras_bert_impl.preprocessing import sentence_ids, shards
 from keras_bert_impl.training import data_preparation, pretraining
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
@@ -98,6 +99,16 @@ def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsy
         PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run")))
     prepare(tmp_path / "data", **small_jobs)
     assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
+
+
+def test_without_tensorflow_the_same_files_are_written(tmp_path, small_jobs, monkeypatch):
+    for name, options in {"padded": {}, "packed": {"packed": True}, "static": {"static_masks": True}}.items():
+        prepare(tmp_path / name, **small_jobs, **options)
+        with monkeypatch.context() as patch:
+            without = functools.partial(functools.partial, sentence_ids.ids_without_tensorflow)
+            patch.setattr(shards, "sentence_ids", without)
+            prepare(tmp_path / f"{name}_without", **small_jobs, **options)
+        assert examples(tmp_path / name) == examples(tmp_path / f"{name}_without")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, capsys):

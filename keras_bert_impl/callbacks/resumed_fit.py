@@ -84,7 +84,7 @@ class ResumedFit:
             if hasattr(callback, "set_data"):
                 callback.set_data(data)
         ends = [callback for callback in callbacks if isinstance(callback, SaveOnSignal)]
-        others = [callback for callback in callbacks if callback not in (self.resume, *ends)]
+        others, self.ends = [callback for callback in callbacks if callback not in (self.resume, *ends)], ends
         position = self.resume.open(model, data, others, initial_epoch, stop_is_final)
         self.epoch, self.step, self.done, self.is_stopped = position
         self.callbacks = SharedCallbacks(
@@ -102,15 +102,21 @@ class ResumedFit:
             until = self.epoch + 1 if self.done else epochs
             self.callbacks.begin_call(self.done)
             self.resume.begin_call(self.epoch, self.step, self.done, steps_per_epoch)
-            self.keras_fit(
-                self.data.from_step(self.step),
-                steps_per_epoch=check_executions(self.model, rest),
-                initial_epoch=self.epoch,
-                epochs=until,
-                shuffle=False,
-                callbacks=self.callbacks,
-                **self.arguments,
-            )
+            try:
+                self.keras_fit(
+                    self.data.from_step(self.step),
+                    steps_per_epoch=check_executions(self.model, rest),
+                    initial_epoch=self.epoch,
+                    epochs=until,
+                    shuffle=False,
+                    callbacks=self.callbacks,
+                    **self.arguments,
+                )
+            except BaseException:
+                # Keras calls no callback then, and a notebook that went on would no longer end when it is asked to.
+                for end in self.ends:
+                    end.stop_listening()
+                raise
             self.epoch, self.step, self.done = self.resume.epoch, self.resume.step, 0
             is_stopped = self.model.stop_training
         self.is_stopped = is_stopped and self.stop_is_final

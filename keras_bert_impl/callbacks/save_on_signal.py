@@ -45,9 +45,13 @@ class SaveOnSignal(keras.callbacks.Callback):
             self._end()
 
     def _end(self):
-        self.signal.stop_listening()
+        self.stop_listening()
         say(f"\n  Asked to end: step {self.resume.step:,} is saved; the same lines or command resume from it.")
         sys.exit(128 + signal.SIGTERM)
 
     def on_train_end(self, logs=None):
+        self.stop_listening()
+
+    def stop_listening(self):
+        """From now on the signal does again what it did before `fit`."""
         self.signal.stop_listening()

@@ -15,12 +15,18 @@ import pathlib
 import posixpath
 import tempfile
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.shards import Piece, file_identity
 
 FOLDER = "prepare-data"  # of the storage; removed when the output is complete
 TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
 COPIES_AT_ONCE = 16  # a bucket answers slowly, but to many at the same time
+
+
+def gfile():
+    """TensorFlow's files, local ones and those of buckets; imported only where a storage is used."""
+    from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+
+    return tf.io.gfile
 
 
 def open_storage(storage, settings, pieces):
@@ -41,14 +47,14 @@ def open_storage(storage, settings, pieces):
         "text": {name: [status.st_size, status.st_mtime_ns] for name, status in text.items()},
     }
     record, content = f"{folder}/run.json", json.dumps(run)
-    if tf.io.gfile.exists(record):
-        if tf.io.gfile.GFile(record).read() != content:
+    if gfile().exists(record):
+        if gfile().GFile(record).read() != content:
             raise ValueError(f"{folder} holds the files of another run: name another beam_storage, or remove it.")
         return folder
     _copy_all((f"{settings.directory}/{name}", f"{folder}/{name}") for name in TOKENIZER_FILES)
     _copy_all((path, f"{folder}/text/{name}") for name, path in files.items())
     # Written last: where it is, the text is complete.
-    with tf.io.gfile.GFile(record, "w") as file:
+    with gfile().GFile(record, "w") as file:
         file.write(content)
     return folder
 
@@ -58,7 +64,7 @@ def run_in_storage(function, folder, settings, job):
     with tempfile.TemporaryDirectory() as directory:
         here = dataclasses.replace(settings, directory=directory)
         record = job.record_path(here)
-        if tf.io.gfile.exists(f"{folder}/{record.relative_to(directory).as_posix()}"):
+        if gfile().exists(f"{folder}/{record.relative_to(directory).as_posix()}"):
             return
         names = [*TOKENIZER_FILES, *_names_read(job)]
         _copy_all((f"{folder}/{name}", f"{directory}/{name}") for name in names)
@@ -79,7 +85,7 @@ def download_results(folder, settings, jobs):
 
 def remove_storage(folder):
     """Removes the folder that `open_storage` returned."""
-    tf.io.gfile.rmtree(folder)
+    gfile().rmtree(folder)
 
 
 def _names_read(job):
@@ -95,5 +101,5 @@ def _copy_all(pairs):
 
 
 def _copy(source, target):
-    tf.io.gfile.makedirs(posixpath.dirname(str(target)))
-    tf.io.gfile.copy(str(source), str(target), overwrite=True)
+    gfile().makedirs(posixpath.dirname(str(target)))
+    gfile().copy(str(source), str(target), overwrite=True)

@@ -4,17 +4,20 @@ Commands that would take days are run with the options of SMALL added. The data 
 that the pages use.
 """
 
+import contextlib
 import gzip
 import json
 import os
 import pathlib
 import subprocess
+import sys
+from unittest import mock
 
 import keras
 import pytest
 from conftest import WORDS
 from documentation import ROOT, commands, indented_blocks, python_blocks, shape_of_line
-from made_tasks import SENTENCES, write_lines
+from made_tasks import SENTENCES, write_lines, write_mrpc
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
@@ -66,6 +69,13 @@ def write_squad(folder):
         write_lines(folder / name, [json.dumps(content)])
 
 
+def write_new_texts(folder):
+    write_lines(folder / "pairs.csv", ["key,text,text_pair", *(f"{n},{SENTENCES[n]},a dog" for n in range(5))])
+    write_lines(folder / "sentences.tsv", ["first\tsecond", *(f"{text}\ta dog" for text in SENTENCES[:3])])
+    write_lines(folder / "sentences.txt", SENTENCES[:3])
+    write_lines(folder / "masked.txt", ["the [MASK] sat", "a dog [MASK] in [MASK]"])
+
+
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory, text_folder):
     """A folder like a clone in which the quickstart has run, with the data that the README names."""
@@ -82,7 +92,21 @@ def clone(tmp_path_factory, text_folder):
         write_checkpoint(folder / name, WORDS)
     write_glue(folder / "glue")
     write_squad(folder)
+    write_new_texts(folder)
     return folder
+
+
+@contextlib.contextmanager
+def redirected(options):
+    """Does what `< file` and `> file` among the options ask for, and removes them."""
+    with contextlib.ExitStack() as opened:
+        for sign, mode, stream in (("<", "r", "stdin"), (">", "w", "stdout")):
+            if sign in options:
+                place = options.index(sign)
+                file = opened.enter_context(open(options[place + 1], mode, encoding="utf-8"))
+                opened.enter_context(mock.patch.object(sys, stream, file))
+                del options[place : place + 2]
+        yield
 
 
 @pytest.fixture
@@ -92,7 +116,8 @@ def shell(clone, monkeypatch, capfd):
 
     def run(block):
         for name, *options in commands(block, "keras-bert"):
-            main([name, *options, *SMALL.get(name, [])])
+            with redirected(options):
+                main([name, *options, *SMALL.get(name, [])])
         return capfd.readouterr().out
 
     return run
@@ -164,6 +189,36 @@ def test_the_commands_of_fine_tuning_run(quick_steps, shell, clone):
     for run in ("runs/mrpc", "runs/search"):
         assert (clone / run / "metrics.json").is_file()
     assert (clone / "runs/glue/table.txt").is_file()
+
+
+@pytest.fixture
+def finished_run(quick_steps, shell, clone):
+    """The command of the page that made runs/mrpc."""
+    command = block_with("--task glue").splitlines()[0]
+    if not (clone / "runs/mrpc").is_dir():
+        shell(command)
+    return command
+
+
+@on_tensorflow
+def test_the_commands_of_prediction_run(finished_run, shell, clone):
+    printed = shell(block_with("keras-bert predict"))
+    header, *rows = (clone / "answers.csv").read_text().splitlines()
+    assert header == "key,text,text_pair,predicted,probability" and len(rows) == 5
+    files = [(clone / name).read_text() for name in ("words.jsonl", "vectors.jsonl")]
+    ranked, words, vectors = (list(map(json.loads, text.splitlines())) for text in (printed, *files))
+    assert [len(row["candidates"]) for row in ranked] == [2, 2, 2]
+    assert [[len(guesses) for guesses in row["masks"]] for row in words] == [[5], [5, 5]]
+    assert [len(row["vector"]) for row in vectors] == [12, 12, 12]
+
+
+@on_tensorflow
+def test_a_test_file_that_comes_later_is_predicted_as_the_page_shows(finished_run, shell, clone, tmp_path):
+    write_mrpc(tmp_path, count=9)
+    (tmp_path / "test.tsv").rename(clone / "glue/MRPC/test.tsv")
+    printed = map(shape_of_line, shell(finished_run).splitlines())
+    assert shape_of_line(block_with("of a file that is new")) in set(printed)
+    assert len((clone / "runs/mrpc/MRPC.tsv").read_text().splitlines()) == 10
 
 
 @on_tensorflow

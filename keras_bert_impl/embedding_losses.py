@@ -5,8 +5,8 @@ with negatives. The second argument of a loss is either the similarity of each p
 texts, (batch, columns), int, which are equal for equal texts; `TextEmbedder` makes these numbers.
 
 As in `losses`, each loss is a replica's share, and the shares add up to the loss of the whole batch. Losses that
-compare rows with each other compare all rows of the batch, also those of other replicas: several devices learn what one
-learns.
+compare rows with each other compare all rows of the batch, also those of other replicas, so that several devices learn
+the same as one.
 """
 
 import keras
@@ -141,7 +141,7 @@ class TripletLoss(keras.losses.Loss):
 
 
 def check_columns(of, columns):
-    """Raises ValueError if a loss or metric `of` rows does not take rows of so many texts; None is not known."""
+    """Raises ValueError if the loss or metric `of` takes no rows of so many texts; None is an unknown number."""
     least, most = of.columns
     if columns is not None and not (least <= columns and (most is None or columns <= most)):
         wanted = least if least == most else f"{least} or more"
@@ -149,7 +149,7 @@ def check_columns(of, columns):
 
 
 def columns_of(vectors):
-    """The number of texts in a row, of vectors (batch, columns, width); None if it is not known before they are."""
+    """The number of texts in a row of vectors, (batch, columns, width); None while the shape is unknown."""
     return vectors.shape[1] if len(vectors.shape) == 3 else 1
 
 

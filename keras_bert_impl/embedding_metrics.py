@@ -69,15 +69,15 @@ class SpearmanCorrelation(keras.metrics.Metric):
 
 
 def centred_ranks(counts):
-    """The mean rank of what each interval holds, divided by the total, less the mean of all ranks; float32."""
+    """The mean rank of what each interval holds, divided by the total, minus the mean of all ranks; float32."""
     ranks = ops.cumsum(counts) - counts / 2
     return ops.divide_no_nan(ranks, ops.sum(counts)) - 0.5
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RankingAccuracy(keras.metrics.Mean):
-    """How often the own positive of an anchor has a larger cosine than all other candidates of its batch, which are
-    those of `MultipleNegativesRankingLoss`."""
+    """How often an anchor's own positive has a larger cosine than all other candidates of the batch, which are those of
+    `MultipleNegativesRankingLoss`."""
 
     columns = (2, None)
 

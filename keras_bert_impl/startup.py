@@ -55,7 +55,7 @@ def _backend_of_file(path):
     try:
         return json.loads(path.read_text(encoding="utf-8")).get("backend")
     except (OSError, ValueError):
-        return None  # Keras, too, passes over a file that it cannot read
+        return None  # Keras, too, ignores a file that it cannot read
 
 
 def leave_accelerators_to_the_backend():

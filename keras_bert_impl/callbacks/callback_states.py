@@ -1,4 +1,4 @@
-"""What callbacks have gathered, so that it is saved and restored with the training.
+"""Saves and restores the state of callbacks together with that of the training.
 
 A callback with a state has two methods: `get_state()` returns (a JSON value, a list of arrays), `set_state(value,
 arrays)` restores them. It is saved under the callback's attribute `state_name`, by default the name of its class. For
@@ -49,7 +49,7 @@ def states_of(callbacks):
 
 
 def with_states(callbacks):
-    """Yields (name, callback, state) of those that have one; two of one class are numbered."""
+    """Yields (name, callback, state) of those that have a state; names are numbered, to tell two of a class apart."""
     names = []
     for callback in callbacks:
         state = get_state(callback)

@@ -1,4 +1,4 @@
-"""`ExactResume`: an interrupted `fit` goes on bit for bit when it is called again."""
+"""`ExactResume`: an interrupted `fit` continues, bit for bit, when it is called again."""
 
 import json
 import time
@@ -13,19 +13,19 @@ from keras_bert_impl.callbacks.training_state import TrainingState, assign, rest
 from keras_bert_impl.console import say
 from keras_bert_impl.kernels.random_state import random_state, restore_random_state
 
-REMEDY = "Run again what was interrupted, or give a new training another directory."
+REMEDY = "Run the interrupted training again as it was, or give a new training a directory of its own."
 
 
 class ExactResume(keras.callbacks.Callback):
-    """Saves the complete state of a `fit`, and resumes it when the same `fit` is called again, in a new process, too.
+    """Saves the complete state of a `fit`, and resumes it when the same `fit` is called again, also in a new process.
 
         model.fit(texts, labels, epochs=3, callbacks=[kbi.callbacks.ExactResume("run")])
 
     If the process is killed and the same lines run again, the weights at the end are those of an uninterrupted run, bit
     for bit. The state holds weights, optimizer, random generators, metrics, the position in the data, and what other
-    callbacks have gathered. When the training is complete, running it again restores its end.
+    callbacks have gathered. When the training is complete, running it again restores its result.
 
-    For the `fit` of the models of this library. The data must be a function of the step, or of seed and epoch:
+    It works with the `fit` of this library's models. The data must be a function of the step, or of seed and epoch:
         texts, arrays       in an order that this callback can repeat, which is not that of Keras
         keras.utils.PyDataset   whose batches depend only on their index, or with a method `start_epoch(epoch)`
         tf.data.Dataset     that yields the same batches whenever it is read: shuffle(..., seed=1,
@@ -33,10 +33,10 @@ class ExactResume(keras.callbacks.Callback):
         a function          from the step to a dataset that begins with this step's batch; with steps_per_epoch
 
     Args:
-        directory: of the saved states, for this training alone.
-        every_minutes: how often to save within an epoch; at the end of each epoch the state is always saved. None, or
-            several processes, whose clocks differ: only at the ends.
-        every_steps: save after this many steps, too.
+        directory: where the states are saved, for this training alone.
+        every_minutes: the time between two saves within an epoch; at the end of an epoch the state is always saved.
+            None turns these saves off, as do several processes, whose clocks differ.
+        every_steps: save after every so many steps, too.
 
     Raises (in `fit`): ValueError if the data cannot be resumed, or model, optimizer or data are not those of the saved
         training.
@@ -86,11 +86,11 @@ class ExactResume(keras.callbacks.Callback):
         return self.notes["callbacks"][f"{name}_1"][0] if self.arrays is not None else None
 
     def _check_repeatable(self):
-        """Notes what the first batch is. Raises ValueError if it is another one when it is asked for again."""
+        """Records the checksum of the first batch. Raises ValueError if the batch differs when it is read again."""
         first, *others = map(checksum, self.data.read_again())
         if any(other != first for other in others):
             raise ValueError(
-                "ExactResume cannot resume this fit. The data gives other batches when it is read again: shuffle with "
+                "ExactResume cannot resume this fit. The data yields other batches when it is read again: shuffle with "
                 "shuffle(..., seed=1, reshuffle_each_iteration=False), draw from a generator that is seeded by the "
                 "batch's index, or pass a function from the step to a dataset."
             )
@@ -115,7 +115,7 @@ class ExactResume(keras.callbacks.Callback):
         for step, expected in self.notes["checksums"].items():
             if checksum(data.batch(int(step))) != expected:
                 raise ValueError(
-                    f"{where} Batch {int(step):,} of its data was another: the data has changed, or is shuffled anew "
+                    f"{where} Batch {int(step):,} of its data was different: the data has changed, or is shuffled anew "
                     f"in each process. {REMEDY}"
                 )
             data.checksums[int(step)] = expected
@@ -139,7 +139,9 @@ class ExactResume(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         if self.data is None:
-            raise ValueError("ExactResume is for the fit of a model of keras_bert_impl, which begins where it says.")
+            raise ValueError(
+                "ExactResume works only with the fit of a model of keras_bert_impl, which can begin within an epoch."
+            )
         if self.arrays is not None:
             restore_states(self.others, self.notes["callbacks"], self.arrays)
         self.saved_at = time.monotonic()
@@ -162,7 +164,7 @@ class ExactResume(keras.callbacks.Callback):
         assign("metrics", model.metrics_variables, self.arrays)
 
     def on_train_batch_begin(self, batch, logs=None):
-        # Here and not earlier: torch's data loader draws random numbers, too, when `fit` starts.
+        # Not earlier, because torch's data loader draws random numbers, too, when `fit` starts.
         if not self.is_begun:
             restore_random_state(self.random)
             self.is_begun = True

@@ -1,8 +1,8 @@
 """`fit` that begins where an interrupted one stopped, also within an epoch.
 
 Keras begins an epoch only with its first batch. So the rest of an interrupted epoch is a `fit` of its own, of fewer
-steps, followed by a `fit` of the other epochs. To callbacks both are one: training begins and ends once, and the
-batches of the rest have the numbers that they have in the whole epoch.
+steps, followed by a `fit` of the other epochs. Callbacks see one training: it begins and ends once, and the batches of
+the rest have the numbers that they have in the whole epoch.
 """
 
 import keras
@@ -14,7 +14,7 @@ from keras_bert_impl.callbacks.save_on_signal import SaveOnSignal
 from keras_bert_impl.callbacks.step_data import steps_of
 from keras_bert_impl.console import say
 
-# They change what ExactResume saves, or where `fit` begins.
+# These change what ExactResume saves, or where `fit` begins.
 REFUSED = (keras.callbacks.BackupAndRestore, keras.callbacks.SwapEMAWeights)
 
 
@@ -113,7 +113,7 @@ class ResumedFit:
                     **self.arguments,
                 )
             except BaseException:
-                # Keras calls no callback then, and a notebook that went on would no longer end when it is asked to.
+                # Keras calls no callback then, and a notebook that continues could no longer be ended by the signal.
                 for end in self.ends:
                     end.stop_listening()
                 raise

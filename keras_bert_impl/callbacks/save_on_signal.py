@@ -31,7 +31,7 @@ class SaveOnSignal(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         if self.resume.data is None:
-            raise ValueError("SaveOnSignal saves by the ExactResume that it is given: pass this one to fit, too.")
+            raise ValueError("SaveOnSignal saves through the ExactResume that it was given: pass this one to fit, too.")
         self.signal.listen()
 
     def on_train_batch_end(self, batch, logs=None):
@@ -53,5 +53,5 @@ class SaveOnSignal(keras.callbacks.Callback):
         self.stop_listening()
 
     def stop_listening(self):
-        """From now on the signal does again what it did before `fit`."""
+        """Restores the handler that the signal had before `fit`."""
         self.signal.stop_listening()

@@ -147,7 +147,7 @@ class DatasetSteps:
             raise ValueError(f"steps_per_epoch is {steps_per_epoch}, but the dataset has only {self.size} batches.")
         self.steps_per_epoch = steps_per_epoch or self.size
         self.is_checked = True
-        self.listeners = None  # TensorFlow reads it without telling
+        self.listeners = None  # TensorFlow reads it without calling Python
         self.checksums = {}
         self.description = [type(dataset).__name__, self.size]
 
@@ -194,7 +194,7 @@ def first_batch(data):
 
 
 def checksum(batch):
-    """A number that differs between batches that differ anywhere."""
+    """The CRC-32 of all arrays of a batch, with their shapes and dtypes."""
     found = 0
     for leaf in keras.tree.flatten(batch):
         array = np.ascontiguousarray(keras.ops.convert_to_numpy(leaf))

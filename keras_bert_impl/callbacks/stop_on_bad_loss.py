@@ -12,11 +12,11 @@ class StopOnBadLoss(keras.callbacks.Callback):
     """Stops `fit` with an error when the loss is NaN or infinite, and saves the batch that led to it.
 
     The file `diverged_step_NNNNNNNN.npz` holds the batch's arrays by their names; labels and sample weights without
-    names are `labels` and `sample_weight`. Of steps that Keras executes together, it holds the rows of all. The batch
-    is that of the whole process group's step, as the data gives it to this process.
+    names are `labels` and `sample_weight`. Of steps that Keras executes together, it holds the rows of all. With
+    several processes, one of them saves the batch, as its own data yields it.
 
     Args:
-        directory: where to save the batch; created if missing.
+        directory: where to save the batch; created if it is missing.
 
     Raises (in `fit`): ValueError, which names the step and the file; or why there is no file: the batch can be read
         again only if the data is a function of the step, see `ExactResume`.

@@ -13,7 +13,7 @@ class TrainingFigures(keras.callbacks.Callback):
     """Adds figures to the logs of each epoch, so that Keras prints them and keeps them in its history:
         tokens_per_second       without padding
         share_of_tokens         of the positions of a row; the rest is padding
-        flops_utilization       arithmetic as a share of the machine's matrix product, measured once, 0 to 1
+        flops_utilization       FLOP/s as a share of the machine's matrix-product speed, measured once, 0 to 1
         learning_rate           of the last step
         gradient_norm           of the last step before clipping, with BertAdamW or BertLamb
 

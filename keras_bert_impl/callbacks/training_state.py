@@ -92,14 +92,14 @@ def assign(kind, variables, arrays):
     if len(found) != len(variables):
         raise ValueError(
             f"The saved state has {len(found)} variables of the {kind}, this run has {len(variables)}: resume with "
-            "the same configuration and the same versions, or name another output."
+            "the same configuration and the same versions, or name another directory."
         )
     for place, variable in enumerate(variables):
         array = arrays[f"{kind}/{place}"]
         if tuple(array.shape) != tuple(variable.shape):
             raise ValueError(
                 f"The saved {variable.path} has shape {array.shape}, this run's has {variable.shape}: resume with "
-                "the same configuration, or name another output."
+                "the same configuration, or name another directory."
             )
         variable.assign(array)
 

@@ -34,7 +34,7 @@ def run(config):
 
 
 def fill_and_print(model, text, k, together=False):
-    """Prints a text and, for each of its masks or for all together, the k likeliest words with their probabilities;
+    """Prints a text, and the k likeliest words for each of its masks, or for all together, with their probabilities;
     returns these."""
     guesses = model.fill_mask(text, k, together)
     say(f"  {text}")

@@ -36,7 +36,7 @@ class PredictConfig:
         input: file with texts, or - for standard input.
         output: file to write, .jsonl or .csv; - is JSON Lines on standard output.
         task: what is asked; auto is what the checkpoint was trained for.
-        format: how the input is read; auto follows from the name of the file, and means text for standard input. text
+        format: how the input is read; auto chooses by the ending of the file's name, and text for standard input. text
             has a text in each line; csv, tsv and jsonl have named columns; conll has a word in each line; squad is
             SQuAD's JSON.
         text_column: column of the text.
@@ -44,7 +44,8 @@ class PredictConfig:
         question_column: column of the question, for question answering.
         context_column: column of the context, for question answering.
         endings_column: column of the endings, a list in JSON, for multiple choice.
-        words_column: column of the words, a list in JSON, for labels of words; if it is missing, the text is labelled.
+        words_column: column of the words, a list in JSON, for labels of words; without it, entities are found in the
+            text.
         top_k: number of classes, answers, or words for each mask, the likeliest first.
         bad_rows: what to do with malformed rows: stop at the first, or skip and count them.
         batch_size: number of texts that are computed at once.
@@ -112,8 +113,7 @@ def parts_of(rows, batch_size):
 
 @contextlib.contextmanager
 def counting_cut_texts(cut):
-    """Adds the number of texts that were cut to `cut[0]` instead of warning of them in each part; other warnings are
-    shown."""
+    """Counts in `cut[0]` the texts that were too long, instead of a warning for each part; other warnings are shown."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TextsCutWarning)
         yield
@@ -143,7 +143,7 @@ def texts_of(rows, config):
 
 
 def ranked(found, names):
-    """The best of several answers as columns; if more were asked for, all of them as a list of objects, too."""
+    """The best answer as columns; if more than one was found, also all of them as a list of objects, `candidates`."""
     first = dict(zip(names, found[0], strict=True))
     return first if len(found) == 1 else {**first, "candidates": [dict(zip(names, one, strict=True)) for one in found]}
 
@@ -201,7 +201,8 @@ def embed(model, rows, config):
 
 
 class Asked(typing.NamedTuple):
-    """What can be asked: of which model, by which function, about which columns; see `prediction_files.read_rows`."""
+    """One kind of question: the model's class, the function that asks it, and the columns that it needs or may use; see
+    `prediction_files.read_rows`."""
 
     kind: type
     ask: typing.Callable

@@ -7,7 +7,8 @@ from keras_bert_impl.encoders import trainable
 
 
 class KerasMethodsMixin:
-    """Resumes `fit`; quantizes only the weights by default; if Keras cannot export, names an alternative."""
+    """`fit` that can be resumed; `quantize` for the weights alone by default; `export` that names an alternative where
+    Keras cannot export."""
 
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
         """`keras.Model.fit`. With `callbacks.ExactResume` among the callbacks, it resumes an interrupted `fit`."""

@@ -19,7 +19,7 @@ class BatchSource:
     """Batches of texts that can be read again from the start.
 
     Args:
-        open: function that returns an iterator over the batches, in NumPy arrays, lists and tuples.
+        open: function that returns an iterator over the batches, as NumPy arrays, lists and tuples.
         num_batches: their number; math.inf if endless, None if it is unknown until they are read.
     """
 
@@ -64,7 +64,8 @@ def is_text_batch(batch):
 
 
 def _tuple_of(batch):
-    """A list of parts, such as [texts, labels], as a tuple; a list of texts or of pairs of texts, in tuples, stays."""
+    """Converts a list of parts, such as [texts, labels], to a tuple; a list of texts, or of pairs of texts as tuples,
+    stays as it is."""
     if not isinstance(batch, list) or is_texts(batch):
         return batch
     is_pairs = all(isinstance(part, tuple) and is_texts(part) for part in batch)
@@ -74,8 +75,9 @@ def _tuple_of(batch):
 def _collated(batch):
     """What torch's default_collate makes of examples, with the parts of an example in a tuple.
 
-    It returns a list where examples are tuples or lists. Such a list in the first place is a pair of columns of texts;
-    in another place it was a list in each example, such as several labels, and is turned back into one for each row.
+    default_collate returns a list where examples are tuples or lists. Such a list in the first place is a pair of
+    columns of texts; in another place it was a list in each example, such as several labels, and becomes a list for
+    each row again.
     """
     if not isinstance(batch, list) or is_texts(batch) or not batch:
         return batch
@@ -131,8 +133,8 @@ def _parts_of_columns(columns):
     labels = [name for name in LABELS if name in columns]
     if texts[:1] != ["text"] or len(labels) > 1 or len(texts) + len(labels) < len(columns):
         raise ValueError(
-            f"The batches are dicts with the columns {', '.join(columns)}: which are the texts and the labels is clear "
-            "only if they are named text, text_pair and label. Let the dataset yield (texts, labels), with "
+            f"The batches are dicts with the columns {', '.join(columns)}: texts and labels are recognised only by the "
+            "names text, text_pair and label. Let the dataset yield (texts, labels), with "
             "collate_fn=lambda rows: ([row['text'] for row in rows], [row['label'] for row in rows]) for a DataLoader, "
             "or with dataset.map(lambda row: (row['text'], row['label'])) for tf.data."
         )

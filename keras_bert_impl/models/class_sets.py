@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_bert_impl.models.text_inputs import is_texts
 
-EITHER = (
-    "labels may be lists of class numbers or rows of 0 and 1: pass np.array(labels) if each has a column for each "
+AMBIGUOUS = (
+    "labels could be lists of class numbers, or rows of 0 and 1: pass np.array(labels) for rows with a column for each "
     "class, or give the names of the classes."
 )
 
@@ -32,7 +32,7 @@ def rows_of_zeros_and_ones(labels, class_names):
     rows = [_row(row, index) for index, row in enumerate(labels)]
     if rows and all(len(row) == len(class_names) and set(row) <= {0, 1} for row in rows):
         if all(_may_be_class_numbers(row) for row in rows):
-            raise ValueError(EITHER)
+            raise ValueError(AMBIGUOUS)
         return np.array(rows, "int32")
     found = np.zeros((len(rows), len(class_names)), "int32")
     for index, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""What `fit`, `evaluate` and `predict` are given by other libraries, as lists, arrays and batches that can be read."""
+"""Data of other libraries, as `fit`, `evaluate` and `predict` take them, converted to lists, arrays and batches."""
 
 import collections.abc
 import itertools
@@ -16,7 +16,7 @@ def in_memory(values):
     if isinstance(values, tuple):
         return values if is_texts(values) else tuple(map(in_memory, values))
     if isinstance(values, collections.abc.Sequence) and not isinstance(values, (str, bytes, list, range)):
-        # A Column of `datasets`: reading it at once is hundreds of times faster than one by one.
+        # A Column of `datasets`: reading it at once is hundreds of times as fast as value by value.
         part = values[:]
         return list(values) if isinstance(part, type(values)) else in_memory(part)
     if hasattr(values, "to_pylist"):  # PyArrow
@@ -29,8 +29,8 @@ def in_memory(values):
 
 
 def received(x):
-    """The inputs given to a model in the forms that it knows: lists and arrays of texts, a BatchSource of texts, or
-    what Keras takes.
+    """Converts the inputs given to a model to a form that it knows: lists and arrays of texts, a BatchSource of texts,
+    or what Keras takes.
 
     Raises: ValueError for a whole table, for which a column must be chosen, and for a generator of texts.
     """
@@ -44,14 +44,14 @@ def received(x):
 
 
 def received_validation(data):
-    """`validation_data` likewise: (x, y), (x, y, sample_weight), or what yields batches."""
+    """As `received`, for `validation_data`: (x, y), (x, y, sample_weight), or what yields batches."""
     if isinstance(data, (list, tuple)) and data and not is_texts(data):
         return (received(data[0]), *map(in_memory, data[1:]))
     return received(data)
 
 
 def without_columns(x):
-    """What is passed to Keras. Raises ValueError for an array of strings with several columns, or with one."""
+    """`x`, which Keras takes. Raises ValueError for an array of strings of more than one dimension."""
     if isinstance(x, np.ndarray) and x.ndim > 1 and x.dtype.kind in "OSUT":
         raise ValueError(
             f"The texts have shape {x.shape}: pass one column, x[:, 0], or pairs as a tuple of two, (x[:, 0], x[:, 1])."

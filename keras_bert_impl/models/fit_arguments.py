@@ -44,7 +44,7 @@ def _sliced(values, rows):
     """These rows of a column, or of each column of a dict."""
     if isinstance(values, dict):
         return {name: _sliced(column, rows) for name, column in values.items()}
-    if hasattr(values, "iloc"):  # a pandas DataFrame, whose index are not the numbers of its rows
+    if hasattr(values, "iloc"):  # a pandas DataFrame, whose index need not be the numbers of its rows
         return values.iloc[rows]
     return None if values is None else values[rows]
 
@@ -62,7 +62,8 @@ def weights_by_number(class_weight, model):
     if several or (class_names is None and output[-1] == 1):
         found = "has several" if several else "has none"
         raise ValueError(
-            f"class_weight needs one class per row in Keras, but {type(model).__name__} {found}: give sample_weight."
+            f"Keras applies class_weight to rows of one class each, but a row of {type(model).__name__} {found}: give "
+            "sample_weight."
         )
     names = class_names or [str(number) for number in range(output[-1] or 0)]
     found = {_number_of(key, names) if names else key: weight for key, weight in class_weight.items()}

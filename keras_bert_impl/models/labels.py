@@ -77,7 +77,7 @@ def takes_class_numbers(loss):
 
 
 def takes_zeros_and_ones(loss):
-    """Whether a loss given to `compile` takes 0 or 1 for each class, as the default loss of several classes does."""
+    """Whether a loss given to `compile` takes 0 or 1 for each class, as the default loss with multi_label does."""
     kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
     named = "binary_crossentropy", "binary_focal_crossentropy"
     return isinstance(loss, kinds) or loss in (*named, *(getattr(keras.losses, name) for name in named))
@@ -131,7 +131,7 @@ def checked_word_labels(labels, name, counts, rule=None):
     for place, (row, count) in enumerate(zip(rows, counts, strict=True)):
         if row.shape != (count,):
             raise ValueError(
-                f"{name}[{place}] are {len(row)}, but text {place} has {count} words: each word needs one."
+                f"{name}[{place}] has {len(row)} values, but text {place} has {count} words: each word needs one."
             )
     array = np.full((len(rows), max(*counts, 1)), NO_LABEL[0], np.result_type(*rows))
     for place, row in enumerate(rows):

@@ -20,9 +20,9 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled by default with AdamW at
     5e-5 and the mean of the two cross-entropies.
 
-    `fit((questions, contexts), answers)` takes contexts of any length and answers as (text, first character of it in
-    the context), as SQuAD's {"text": [...], "answer_start": [...]}, or None if there is none; `answer` answers in
-    words. Both divide a long context into windows, each of which is a row.
+    `fit((questions, contexts), answers)` takes contexts of any length. An answer is (text, position of its first
+    character in the context), a dict as in SQuAD, {"text": [...], "answer_start": [...]}, or None if the context holds
+    none. `answer` answers in words. Both divide a long context into windows, each of which is a row.
 
     Labels of rows of ids, and of texts that fit into one row each, may also be (batch, 2), int: the positions of the
     answer's first and last token; 0 and 0, [CLS], for no answer.
@@ -31,7 +31,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it the model takes a pair of lists: questions and contexts.
         sequence_length: tokens of the longest row; None means the encoder's `max_length`.
-        null_threshold: questions are left unanswered if the score for no answer, less that of the best answer, is
+        null_threshold: questions are left unanswered if the score for no answer minus that of the best answer is
             above this (section 4.3). None: every question is answered. `keras-bert finetune` chooses it on dev for
             data with unanswerable questions; it is kept in checkpoints and exports.
 
@@ -72,7 +72,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
 
         Returns: for one question a list of at most top_k Answer, the answer first, then the other candidates by their
             score; for several a list of such lists. The text is "" if `null_threshold` leaves the question unanswered.
-        Raises: ValueError if top_k is below 1, or questions and contexts are not equally many.
+        Raises: ValueError if top_k is below 1, or the numbers of questions and contexts differ.
         """
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}, expected at least 1.")
@@ -109,7 +109,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
             weights = to_array(weights, "sample_weight")
             if weights.shape != (len(questions),):
                 raise ValueError(
-                    f"sample_weight has shape {weights.shape}, expected ({len(questions)},), one a question."
+                    f"sample_weight has shape {weights.shape}, expected ({len(questions)},), one for each question."
                 )
             rows.weights = weights[np.array(rows.source.question)].astype("float32")
         return rows

@@ -13,7 +13,8 @@ from keras_bert_impl.models.windows import best_windows, window_begins
 
 
 class Question(typing.NamedTuple):
-    """One question. `answers` are pairs (text, first character) in the context; without any it cannot be answered."""
+    """One question. `answers` are pairs (text, position of its first character in the context); without any, the
+    context does not answer it."""
 
     id: str
     question: str
@@ -130,7 +131,8 @@ def _encode(tokenizer, texts):
 
 
 def answer_tokens(offsets, answer):
-    """First and last token that share a character with an answer (text, first character); None if none does."""
+    """First and last token that share a character with an answer, (text, position of its first character); None if no
+    token does."""
     text, start = answer
     shared = np.flatnonzero((offsets[:, 0] < start + len(text)) & (offsets[:, 1] > start))
     return (int(shared[0]), int(shared[-1])) if len(shared) else None
@@ -142,11 +144,11 @@ def questions_of(questions, contexts, answers=None):
     Args:
         questions: texts.
         contexts: a text for each question, of any length.
-        answers: None, or for each question its answer: (text, first character of it in the context); a dict of
-            `text` and `answer_start`, each one value or a list of several, of which the first is taken, as in SQuAD
+        answers: None, or for each question its answer: (text, position of its first character in the context); a dict
+            of `text` and `answer_start`, each one value or a list of several, of which the first is taken, as in SQuAD
             and its copies; or None, "", () or [] if the context does not answer it.
 
-    Raises: ValueError naming the question whose answer does not stand in its context, or has another form.
+    Raises: ValueError naming the question whose answer is not in its context at this position, or has another form.
     """
     questions, contexts = to_strings(questions), to_strings(contexts)
     if len(questions) != len(contexts):
@@ -187,14 +189,14 @@ def _checked_answer(row, answer, context):
         return []
     if isinstance(answer, str) or len(answer) != 2 or not isinstance(answer[0], str):
         raise ValueError(
-            f"answers[{row}] is {str(answer)[:60]!r}: give (text, its first character in the context), or None if "
-            "there is no answer."
+            f"answers[{row}] is {str(answer)[:60]!r}: give (text, position of its first character in the context), or "
+            "None if there is no answer."
         )
     text, start = answer[0], int(answer[1])
     found = context[start : start + len(text)]
     if start < 0 or found != text:
         place = context.find(text)
-        remedy = f"it stands at {place}" if place >= 0 else "the context does not hold it"
+        remedy = f"it begins at character {place}" if place >= 0 else "the context does not hold it"
         raise ValueError(
             f"answers[{row}] is {text[:60]!r} at character {start}, where the context has {found[:60]!r}: {remedy}."
         )

@@ -36,8 +36,8 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
         n_best: number of starts and ends considered in a window, and of answers kept; 20 in the original code.
         longest: number of tokens in the longest answer; 30 in the original code.
 
-    Returns: (list of lists of Answer, best first; list of null odds, the score of [CLS] less that of the best answer
-        with text, or None).
+    Returns: (list of lists of Answer, best first; list of null odds, the score of [CLS] minus that of the best
+        answer with text, or None).
     """
     by_question = [[] for _ in questions]
     null_scores = np.full(len(questions), np.inf)
@@ -98,7 +98,7 @@ def chosen_first(ranked, threshold):
 
     Args:
         ranked: list of Answer, best first, as `best_answers` returns it with `with_impossible`.
-        threshold: of the null odds, the score for no answer less that of the best answer with text.
+        threshold: of the null odds, the score for no answer minus that of the best answer with text.
     """
     with_text = next((found for found in ranked if found.text), None)
     is_answered = with_text is not None and with_text.null_score - with_text.score <= threshold

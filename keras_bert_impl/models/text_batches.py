@@ -13,7 +13,7 @@ LONG_COUNT = 10_000  # batches
 
 
 class TextBatches(keras.utils.PyDataset):
-    """The batches of a `tf.data.Dataset` or `DataLoader` of texts, tokenized one by one outside of these.
+    """The batches of a `tf.data.Dataset` or `DataLoader` of texts, each tokenized when Keras asks for it.
 
     Args:
         source: a `batch_sources.BatchSource`.
@@ -24,7 +24,6 @@ class TextBatches(keras.utils.PyDataset):
         steps: the number of batches in an epoch, if Keras was given one. A dataset that has as many is not read to its
             end, since it may be endless; the next epoch continues where this one stopped, and a dataset that ends
             starts again.
-
         seed: of the random generators.
     """
 

@@ -65,8 +65,8 @@ class TextColumnsMixin(RawTextMixin):
         columns = columns_in(x)
         if columns is not None and columns > 1:
             raise ValueError(
-                f"{type(self).__name__} computes single texts, but these are rows of {columns}: pass one column after "
-                "the other."
+                f"{type(self).__name__} computes single texts, but these are rows of {columns}: pass one column at a "
+                "time."
             )
         return super().predict(x, *arguments, **more)
 
@@ -181,7 +181,7 @@ class TextColumnsMixin(RawTextMixin):
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut
 
     def _targets(self, numbers, labels, weights):
-        """Labels and sample weights for the loss: similarities, or if there are none the numbers of the texts.
+        """Labels and sample weights for the loss. Labels are similarities, or without these the numbers of the texts.
 
         Args:
             numbers: (examples, columns), equal for equal texts.
@@ -198,8 +198,8 @@ class TextColumnsMixin(RawTextMixin):
             raise ValueError(f"{kind} needs the similarity of each pair: fit((first, second), similarity).")
         if labels is not None and takes is False:
             raise ValueError(
-                f"{kind} takes no labels: leave y out, or for similarities "
-                "compile(loss=keras_bert_impl.embedding_losses.CosineSimilarityLoss())."
+                f"{kind} takes no labels: leave y out, or, if y holds similarities, compile with "
+                "loss=keras_bert_impl.embedding_losses.CosineSimilarityLoss()."
             )
         sizes = RowSizes(np.ones(len(numbers), "int32"), 1)
         if labels is None:

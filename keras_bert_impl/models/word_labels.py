@@ -1,4 +1,4 @@
-"""Learning from labelled words and marked characters, and labelling words and entities in texts."""
+"""`fit` on labelled words and on texts with marked entities; `tag`, which labels words and finds entities."""
 
 import numpy as np
 
@@ -27,20 +27,19 @@ class WordLabelsMixin(RawTextMixin):
     def tag(self, texts, aggregation="first", batch_size=32):
         """The entities in texts, or the labels of words.
 
-        A text is divided at white space and before and after each punctuation mark, as BERT's tokenizer does it. One
-        that is longer than a row is computed in windows that overlap by half; each piece is taken from the window that
-        shows it with the most context.
+        A text is divided at white space and before and after each punctuation mark, as BERT's tokenizer does it. A text
+        that is longer than a row is computed in windows that overlap by half; the label of each piece is taken from the
+        window that shows it with the most context.
 
         Args:
             texts: a text, or several; or lists of words.
-            aggregation: the label of a word of several pieces is that of its "first" piece, as BERT is trained; or
-                that of the highest mean probability over them, "average"; or that of the piece that is the most
-                certain, "max".
+            aggregation: how a word of several pieces gets its label: "first", from its first piece, as BERT is trained;
+                "average", by the highest mean probability over its pieces; "max", from its most certain piece.
             batch_size: how many rows are computed at once.
 
         Returns: for a text the list of its `entities.Entity`, in order: neighbouring words are joined as their
             labels say (IOB1, IOB2, IOBES, BILOU; without prefixes, equal ones, unless there is no label "O"). For a
-            list of words a list of Label, one a word. For several, a list of such lists.
+            list of words a list of Label, one for each word. For several, a list of such lists.
         Raises: ValueError for an unknown aggregation.
         """
         if aggregation not in AGGREGATIONS:

@@ -25,7 +25,7 @@ class Pieces(typing.NamedTuple):
 
 
 class SplitText(typing.NamedTuple):
-    """A text cut into pieces, of any number.
+    """A text of any length, cut into pieces.
 
     Fields:
         ids: the pieces, without control tokens.
@@ -67,7 +67,7 @@ def split_texts(tokenizer, texts):
 
 
 def rows_of_pieces(split, sequence_length, documents=None):
-    """The Pieces of split texts. A word that does not fit into its row as a whole is lost with those behind it.
+    """The Pieces of split texts. A word that does not fit into its row as a whole is lost, with all that follow it.
 
     Args:
         split: list of SplitText.

@@ -32,11 +32,11 @@ ROWS_AT_ONCE = 1024
 class TrainingBatches(keras.utils.PyDataset):
     """Batches for `Pretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
 
-    Batches are read in two threads ahead of their use, and in order; asking for another batch than the next one starts
-    there anew. Iterating gives (inputs, labels), two dicts of arrays, see `features.PRETRAINING_INPUTS` and
+    Batches are read in order, by two threads, ahead of their use; a batch that is not the next one makes them start
+    again from there. Iterating gives (inputs, labels), two dicts of arrays, see `features.PRETRAINING_INPUTS` and
     `PRETRAINING_LABELS`, or their PACKED_ versions.
 
-    Args: as `tf_data.read_training_data`, without TensorFlow's remote paths.
+    Args: as `tf_data.read_training_data`, but the files must be on this machine.
     Raises: ValueError as there.
     """
 

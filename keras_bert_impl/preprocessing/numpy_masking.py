@@ -1,6 +1,6 @@
 """The masks of `masking`, token for token, in NumPy: for reading rows without TensorFlow, and for static masks.
 
-What the functions do and why is said in `masking`; the tests hold both equal.
+`masking` explains what the functions do and why; the tests hold both equal.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """TensorFlow, imported without its start-up messages; if another backend trains, without the accelerators.
 
-Only the modules of tf.data graphs import it, so that a run of JAX or torch does without TensorFlow.
+Only the modules of tf.data graphs import it, so that a run on JAX or torch needs no TensorFlow.
 """
 
 import importlib.util
@@ -13,6 +13,6 @@ if importlib.util.find_spec("tensorflow") is None:
     )
 leave_accelerators_to_the_backend()
 
-import tensorflow as tf  # noqa: E402  silently, see above
+import tensorflow as tf  # noqa: E402
 
 __all__ = ["tf"]

@@ -202,7 +202,7 @@ def _write_examples(settings, shard, path):
 
 @contextlib.contextmanager
 def _attempt(settings):
-    # A cluster may do a job twice at the same time: it takes a worker for dead that still works, or starts the job
+    # A cluster may do a job twice at the same time: it believes that a worker has died which has not, or starts the job
     # again because it is slow. Both write the same bytes, but would garble them in one file, and an attempt that ended
     # half-way must leave nothing among the examples. So each attempt writes in a folder of its own.
     settings.work.mkdir(parents=True, exist_ok=True)

@@ -179,7 +179,7 @@ def test_data_that_cannot_be_resumed_is_refused(tmp_path):
     refused((iter([(build_rows(), np.ones(2))]),), "can only be read from its beginning", tmp_path, steps_per_epoch=1)
     refused((Reshuffled(),), "Reshuffled.on_epoch_end changes its batches", tmp_path, shuffle=False)
     refused((Changing(),), "shuffle=True makes Keras permute the batches of Changing", tmp_path)
-    refused((Changing(),), "gives other batches when it is read again", tmp_path, shuffle=False)
+    refused((Changing(),), "yields other batches when it is read again", tmp_path, shuffle=False)
     refused((build_rows(), np.ones(2)), "validation_split divides arrays within Keras", tmp_path, validation_split=0.5)
     refused((lambda step: None,), "function does not know how many batches it has: pass steps_per_epoch", tmp_path)
 
@@ -187,7 +187,7 @@ def test_data_that_cannot_be_resumed_is_refused(tmp_path):
 def test_a_dataset_that_is_shuffled_anew_is_refused(tmp_path):
     tf = pytest.importorskip("tensorflow")
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).shuffle(14, seed=1)
-    refused((dataset.batch(3),), "gives other batches .* reshuffle_each_iteration=False", tmp_path)
+    refused((dataset.batch(3),), "yields other batches .* reshuffle_each_iteration=False", tmp_path)
 
 
 def test_another_training_is_refused(tmp_path):
@@ -197,7 +197,7 @@ def test_another_training_is_refused(tmp_path):
         fit(tmp_path, build=lambda: build(optimizer=other))
     with pytest.raises(ValueError, match=r"data was LengthBatches of 5 batches, this is LengthBatches of 7 batches"):
         fit(tmp_path, batch_size=2)
-    with pytest.raises(ValueError, match=r"Batch 0 of its data was another: the data has changed"):
+    with pytest.raises(ValueError, match=r"Batch 0 of its data was different: the data has changed"):
         fit(tmp_path, data=(TEXTS[::-1], LABELS))
     with pytest.raises(ValueError, match=r"had the callbacks none, this one has BestWeights_1"):
         fit(tmp_path, callbacks=[lambda: BestWeights("loss")])
@@ -220,7 +220,7 @@ def test_callbacks_that_move_the_weights_or_the_beginning_are_refused(tmp_path):
 def test_the_fit_of_another_model_is_refused(tmp_path):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     model.compile("sgd", "mse")
-    with pytest.raises(ValueError, match="is for the fit of a model of keras_bert_impl"):
+    with pytest.raises(ValueError, match="only with the fit of a model of keras_bert_impl"):
         model.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0, callbacks=[ExactResume(tmp_path)])
 
 

@@ -226,7 +226,7 @@ def test_columns_of_other_names_are_refused_with_the_remedy(columns, model):
         dataset(columns),
         loader([dict(zip(columns, row, strict=True)) for row in rows_of(*columns.values())]),
     ):
-        with pytest.raises(Exception, match=f"columns {', '.join(columns)}: which are the texts .* collate_fn=lambda"):
+        with pytest.raises(Exception, match=f"columns {', '.join(columns)}: texts and labels are .* collate_fn=lambda"):
             model.fit(data, verbose=0)
 
 

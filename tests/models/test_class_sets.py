@@ -49,7 +49,7 @@ def test_the_columns_of_a_data_frame_are_found_by_their_names():
 
 @pytest.mark.parametrize(("labels", "names"), [([[0, 1], [1, 0]], ["a", "b"]), ([[0], [0]], ["a"])])
 def test_numbers_that_may_be_classes_or_columns_are_refused(labels, names):
-    with pytest.raises(ValueError, match="may be lists of class numbers or rows of 0 and 1"):
+    with pytest.raises(ValueError, match="could be lists of class numbers, or rows of 0 and 1"):
         rows_of_zeros_and_ones(labels, names)
     np.testing.assert_array_equal(rows_of_zeros_and_ones(np.array(labels), names), labels)
 

@@ -93,11 +93,11 @@ def test_every_form_of_an_answer_means_the_same():
 @pytest.mark.parametrize(
     "answers, message",
     [
-        ([("red", 3), None], r"answers\[0\] is 'red' at character 3, where the context has .*: it stands at 35"),
+        ([("red", 3), None], r"answers\[0\] is 'red' at character 3, where .*: it begins at character 35"),
         ([None, ("blue", 3)], r"answers\[1\] is 'blue' at character 3.*: the context does not hold it"),
         ([("red", -48), None], r"answers\[0\] is 'red' at character -48"),
         ([None], "2 questions but 1 answers"),
-        (["red", None], r"answers\[0\] is 'red': give \(text, its first character"),
+        (["red", None], r"answers\[0\] is 'red': give \(text, position of its first character"),
         ([{"text": "red"}, None], r"answers\[0\] has text, expected text and answer_start"),
     ],
 )
@@ -109,7 +109,7 @@ def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(mod
 def test_a_question_weighs_what_it_is_given_in_each_of_its_windows(model):
     rows = model._labelled_rows((QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
     assert rows.weights.tolist() == [0.5] * (len(rows) - 1) + [2.0] and len(rows) > 4
-    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one a question"):
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one for each question"):
         model.fit((QUESTIONS, [LONG] * 2), [None] * 2, sample_weight=[1, 2, 3], verbose=0)
 
 

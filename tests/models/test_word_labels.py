@@ -120,7 +120,7 @@ def test_nothing_is_found_in_nothing(model):
     "data, message",
     [
         ((WORDS, LABELS[:2]), "3 texts but 2 labels"),
-        ((WORDS, [["O", "B-A"], *LABELS[1:]]), r"labels\[0\] are 2, but text 0 has 3 words"),
+        ((WORDS, [["O", "B-A"], *LABELS[1:]]), r"labels\[0\] has 2 values, but text 0 has 3 words"),
         ((WORDS, [*LABELS[:2], ["B-C"]]), r"labels\[2\]\[0\] is 'B-C', which is not one of the classes O, B-A"),
         ((WORDS, [*LABELS[:2], [5]]), r"labels\[2\]\[0\] is 5, out of range"),
         ((WORDS, None), "Got 3 texts but no labels: each word needs"),

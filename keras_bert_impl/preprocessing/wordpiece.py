@@ -5,7 +5,7 @@ import numpy as np
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 
 # isort: split
-import tensorflow_text as tf_text  # now: it imports TensorFlow, too
+import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 

@@ -88,7 +88,7 @@ class QuestionAnswering:
         return dataclasses.replace(self, null_threshold=float(threshold))
 
     def pass_on(self, model):
-        """Sets the model's threshold, with which it answers when it is asked; None answers every question."""
+        """Gives the model the threshold by which `answer` leaves questions unanswered; None answers every question."""
         model.null_threshold = self.null_threshold
 
     def taken_from(self, model):

@@ -61,8 +61,8 @@ def read_squad(path):
     Args:
         path: JSON in SQuAD's layout, 1.1 or 2.0, with answers.
 
-    Returns: ((questions, contexts), answers), lists; an answer is the first of its question, (text, first character in
-        the context), or None if there is none.
+    Returns: ((questions, contexts), answers), lists; an answer is the first of its question, (text, position of its
+        first character in the context), or None if there is none.
     Raises: ValueError as `read_questions` does.
     """
     questions = read_questions(path, BadRows(), training=True).questions

@@ -1,7 +1,8 @@
 """The data of a pre-training run, as keras-bert prepare-data wrote it: a local directory, or a remote one that
 TensorFlow can read, such as gs://bucket/folder.
 
-TensorFlow reads for its own devices, and buckets; for JAX and torch rows are read in NumPy. The batches are the same.
+tf.data reads the rows if TensorFlow trains, or if they are in a bucket; for JAX and torch they are read in NumPy. The
+batches are the same.
 """
 
 import contextlib

@@ -220,7 +220,9 @@ class RawTextMixin:
             def convert(batch):
                 return self._convert_batch(arranged(batch, self._is_text_input, class_names, with_labels))
 
-            return TextBatches(x, convert, self.sequence_length, steps)
+            batches = TextBatches(x, convert, self.sequence_length, steps)
+            batches.check_first()
+            return batches
         return self.rows(x) if self._is_text_input(x) else without_columns(x)
 
     def _convert_batch(self, batch):

@@ -58,6 +58,15 @@ class TextBatches(keras.utils.PyDataset):
         """Batches in an epoch; None if endless."""
         return self.size
 
+    def check_first(self):
+        """Converts the first batch, so that what is wrong with it is raised before Keras runs.
+
+        On JAX, Keras takes the weights out of the model while it runs: an error in the first batch would lose them.
+        """
+        if self.num_batches != 0:
+            self[0]
+            self.iterator = None
+
     def __getitem__(self, index):
         # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
         if self.iterator is None or index < self.position:

@@ -23,7 +23,7 @@ ifeq ($(filter tensorflow jax torch,$(BACKEND)),)
 $(error BACKEND is $(BACKEND): it can be tensorflow, jax or torch)
 endif
 
-# TensorFlow is always installed: it reads the data and writes the SavedModel, whichever backend trains.
+# TensorFlow is always installed: it writes the SavedModel, whichever backend trains.
 quickstart: .venv/installed-quickstart-$(BACKEND)
 	@KERAS_BACKEND=$(BACKEND) $(BIN)/keras-bert quickstart $(if $(CORPUS),--corpus '$(CORPUS)')
 

@@ -78,7 +78,7 @@ def measure(setting):
 
 
 def flops_per_token(setting):
-    from keras_bert_impl.training.flops import training_flops
+    from keras_bert_impl.callbacks.flops import training_flops
 
     size, rows, length = shape_of(setting)
     return training_flops(config_of(size), rows, length, usual_predictions(length)) / (rows * length)

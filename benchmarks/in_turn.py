@@ -116,7 +116,7 @@ def measure_apart(script, setting):
 def ceilings():
     """FLOP/s of the machine's fastest matrix product, by type, over the installed backends."""
     code = (
-        "from keras_bert_impl.training.flops import matrix_product_ceiling as c; import json;"
+        "from keras_bert_impl.callbacks.flops import matrix_product_ceiling as c; import json;"
         "print(json.dumps({d: c(d) for d in ('float32', 'bfloat16')}))"
     )
     found = []

@@ -131,7 +131,7 @@ def measure(setting, warm=4, steps=12):
 
 
 def case():
-    from keras_bert_impl.training.flops import training_flops
+    from keras_bert_impl.callbacks.flops import training_flops
 
     # JAX always compiles; on torch "compiled" is torch.compile, which fails in Keras' trainer.
     ways = [("tensorflow", False), ("tensorflow", True), ("jax", True), ("torch", False)]

@@ -71,8 +71,8 @@ def measure(setting, repeats=4):
 def flops_per_text(setting):
     """FLOPs of the forward pass over the tokens of a text, without padding."""
     from keras_bert_impl import BertConfig, WordPieceTokenizer
+    from keras_bert_impl.callbacks.flops import training_flops
     from keras_bert_impl.tokenizers.rows import ids_from_texts
-    from keras_bert_impl.training.flops import training_flops
 
     config = BertConfig.from_huggingface(f"{checkpoint()}/config.json")
     ids, _, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(checkpoint()), texts(), sequence_length=LENGTH)

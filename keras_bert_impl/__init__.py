@@ -2,7 +2,19 @@
 
 import keras_bert_impl.startup  # noqa: F401  before Keras is imported
 
-from keras_bert_impl import checkpoints, corpora, export, layers, losses, models, optimization, tokenizers
+from keras_bert_impl import (
+    callbacks,
+    checkpoints,
+    corpora,
+    embedding_losses,
+    embedding_metrics,
+    export,
+    layers,
+    losses,
+    models,
+    optimization,
+    tokenizers,
+)
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
 from keras_bert_impl.encoders.bert import BertEncoder
@@ -38,8 +50,11 @@ __all__ = [
     "TextRegressor",
     "TokenClassifier",
     "WordPieceTokenizer",
+    "callbacks",
     "checkpoints",
     "corpora",
+    "embedding_losses",
+    "embedding_metrics",
     "encoder_from_pretrained",
     "export",
     "layers",

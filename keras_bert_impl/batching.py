@@ -1,6 +1,7 @@
 """Batches of rows of about the same length, so that little of a batch is padding."""
 
 import dataclasses
+import random
 import typing
 
 import keras
@@ -66,6 +67,11 @@ def _arrays(values):
     return None if values is None else np.asarray(values)
 
 
+def drawn_seed():
+    """A seed from Python's random module: it follows from `keras.utils.set_random_seed`, like Keras' own order."""
+    return random.randrange(2**31)
+
+
 class LengthBatches(keras.utils.PyDataset):
     """Batches of rows of about the same length, for `fit` on every backend.
 
@@ -79,7 +85,7 @@ class LengthBatches(keras.utils.PyDataset):
         batch_size: examples per batch; one batch holds the remainder.
         sequence_length: length of the longest row.
         shuffle: False keeps the given order, and pads all rows to the longest.
-        seed: seed of the order.
+        seed: seed of the order; None draws one, see `drawn_seed`.
         multiple: lengths are rounded up to a multiple of this; if nothing is compiled for each shape, 8 saves padding.
     """
 
@@ -89,7 +95,8 @@ class LengthBatches(keras.utils.PyDataset):
         super().__init__()
         self.tokenizer, self.rows = tokenizer, rows
         self.batch_size, self.sequence_length = batch_size, sequence_length
-        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
+        self.shuffle, self.epoch = shuffle, 0
+        self.is_seed_drawn, self.seed = seed is None, drawn_seed() if seed is None else seed
         self.lengths = np.minimum(-(-rows.lengths() // multiple) * multiple, sequence_length)
         self._plan()
 
@@ -111,10 +118,10 @@ class LengthBatches(keras.utils.PyDataset):
         if not self.shuffle:
             self.plan = np.split(order, order[self.batch_size :: self.batch_size])
             return
-        random = np.random.default_rng((self.seed, self.epoch))
-        order = random.permutation(order)
+        generator = np.random.default_rng((self.seed, self.epoch))
+        order = generator.permutation(order)
         batches = self._by_length(order)
-        self.plan = [*batches[:2], *(batches[place + 2] for place in random.permutation(len(batches[2:])))]
+        self.plan = [*batches[:2], *(batches[place + 2] for place in generator.permutation(len(batches[2:])))]
 
     def _by_length(self, order):
         """Batches of examples of about the same length: the longest batch first, the others from short to long."""

@@ -32,10 +32,7 @@ COMMANDS = {
         "commands.quickstart", "QuickstartConfig", "runs all steps, from text to a served classifier"
     ),
     "prepare-data": Command(
-        "training.data_preparation",
-        "PrepareConfig",
-        "turns text into a vocabulary and pre-training examples",
-        {"KERAS_BACKEND": "tensorflow"},
+        "training.data_preparation", "PrepareConfig", "turns text into a vocabulary and pre-training examples"
     ),
     "pretrain": Command("training.pretraining", "PretrainConfig", "trains a checkpoint on pre-training examples"),
     "finetune": Command("training.finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),

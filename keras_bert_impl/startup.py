@@ -8,6 +8,7 @@
 
 import contextlib
 import importlib.util
+import json
 import os
 import pathlib
 import sys
@@ -30,9 +31,15 @@ def without_native_output():
 
 
 def choose_backend():
-    """Sets KERAS_BACKEND to the first backend that is installed, unless the variable or Keras' own file names one."""
-    home = pathlib.Path(os.environ.get("KERAS_HOME", pathlib.Path.home() / ".keras"))
-    if "KERAS_BACKEND" in os.environ or (home / "keras.json").is_file():
+    """Sets KERAS_BACKEND to the first backend that is installed, unless the variable or Keras' own file names one.
+
+    Keras writes that file itself when it is first imported, always with "tensorflow": a backend that is not installed
+    counts as none.
+    """
+    if "KERAS_BACKEND" in os.environ:
+        return
+    named = _backend_of_file(pathlib.Path(os.environ.get("KERAS_HOME", pathlib.Path.home() / ".keras")) / "keras.json")
+    if named is not None and importlib.util.find_spec(named):
         return
     installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
     if not installed:
@@ -41,6 +48,14 @@ def choose_backend():
             "pip install 'keras_bert_impl[tensorflow]', [jax] or [torch]."
         )
     os.environ["KERAS_BACKEND"] = installed[0]
+
+
+def _backend_of_file(path):
+    """The backend that Keras' configuration file names, or None."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")).get("backend")
+    except (OSError, ValueError):
+        return None  # Keras, too, passes over a file that it cannot read
 
 
 def leave_accelerators_to_the_backend():

@@ -1,12 +1,13 @@
 """Made-up documents, and their tokens as the jobs of `preprocessing.shards` read them."""
 
+import itertools
+
 import numpy as np
-import tensorflow as tf
 from conftest import WORDS
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.corpora import Document
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.preprocessing.ragged import Ragged
 
 TOKENIZER = WordPieceTokenizer(WORDS)
 
@@ -20,7 +21,20 @@ def documents(count):
 
 
 def tokens(count):
-    """RaggedTensor (documents, sentences, tokens)."""
+    """`Ragged` (documents, sentences, tokens)."""
     texts = [document.sentences for document in documents(count)]
-    rows = WordPiece(TOKENIZER)([sentence for sentences in texts for sentence in sentences])
-    return tf.RaggedTensor.from_row_lengths(rows, [len(sentences) for sentences in texts])
+    rows = [TOKENIZER.encode(sentence, add_special_tokens=False).ids for sentences in texts for sentence in sentences]
+    return Ragged(ragged(rows), np.array([len(sentences) for sentences in texts]))
+
+
+def ragged(rows, dtype=np.int32):
+    """Lists of numbers, or lists of lists of them, as `Ragged`."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    inner = [value for row in rows for value in row]
+    return Ragged(ragged(inner, dtype) if inner and isinstance(inner[0], list) else np.array(inner, dtype), lengths)
+
+
+def lists(rows):
+    """The reverse of `ragged`."""
+    inner = lists(rows.values) if isinstance(rows.values, Ragged) else rows.values.tolist()
+    return [inner[start:end] for start, end in itertools.pairwise(rows.offsets.tolist())]

@@ -56,6 +56,14 @@ def test_the_order_is_a_function_of_seed_and_epoch(small_tokenizer, rows):
     assert [place.tolist() for place in one.plan] == [place.tolist() for place in other.plan] != first
 
 
+def test_a_seed_that_is_not_given_follows_from_keras_random_seed(small_tokenizer, rows):
+    seeds = []
+    for seed in (1, 1, 2):
+        keras.utils.set_random_seed(seed)
+        seeds.append(batches_of(small_tokenizer, rows, seed=None).seed)
+    assert seeds[0] == seeds[1] != seeds[2]
+
+
 def test_without_shuffling_rows_come_as_given(small_tokenizer, rows):
     batches = batches_of(small_tokenizer, rows, shuffle=False)
     assert [numbers_in(batches[index]) for index in range(6)] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10]]

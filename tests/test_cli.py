@@ -136,6 +136,17 @@ def test_without_a_word_the_first_installed_backend_computes(monkeypatch, tmp_pa
     assert os.environ["KERAS_BACKEND"] == chosen
 
 
+@pytest.mark.parametrize(("named", "chosen"), [("tensorflow", "jax"), ("torch", None)])
+def test_a_backend_in_the_file_of_keras_counts_only_if_it_is_installed(monkeypatch, tmp_path, named, chosen):
+    """Keras writes "tensorflow" into this file when it is first imported, whatever is installed."""
+    monkeypatch.delenv("KERAS_BACKEND")
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    (tmp_path / "keras.json").write_text(f'{{"backend": "{named}"}}')
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in ("jax", "torch") else None)
+    startup.choose_backend()
+    assert os.environ.get("KERAS_BACKEND") == chosen
+
+
 def test_no_backend_at_all_is_said_with_the_remedy(monkeypatch, tmp_path):
     monkeypatch.delenv("KERAS_BACKEND")
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))

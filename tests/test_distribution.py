@@ -16,6 +16,7 @@ from keras_bert_impl.distribution.processes import _place_in_cluster
 
 BACKEND = keras.backend.backend()
 PROGRAM = pathlib.Path(__file__).with_name("distributed_training.py")
+EMBEDDING = pathlib.Path(__file__).with_name("distributed_embedding.py")
 ON = {
     "tensorflow": [
         {"distribution": "mirrored", "devices": 2},
@@ -60,9 +61,9 @@ def environments(processes, with_chief=False):
         yield {**os.environ, "KERAS_BACKEND": BACKEND, **(of_backend if processes > 1 else {})}
 
 
-def train(options, path, processes=1):
-    """What tests/distributed_training.py writes with these options."""
-    command = [sys.executable, str(PROGRAM), json.dumps(options), str(path)]
+def train(options, path, processes=1, program=PROGRAM):
+    """What tests/distributed_training.py, or another program, writes with these options."""
+    command = [sys.executable, str(program), json.dumps(options), str(path)]
     running = [
         subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd=PROGRAM.parents[1])
         for environment in environments(processes)
@@ -91,6 +92,19 @@ def assert_same(found, expected, replicas):
 def test_several_devices_learn_what_one_learns(options, alone, tmp_path):
     found = train(options, tmp_path / "losses.json")
     assert_same(found, alone, options["devices"] // options.get("model_devices", 1))
+
+
+@only_distributed
+def test_negatives_of_a_batch_come_from_all_devices(tmp_path):
+    alone = train({}, tmp_path / "alone.json", program=EMBEDDING)
+    options = {"tensorflow": {"distribution": "mirrored", "devices": 2}}
+    options["jax"] = {"distribution": "data_parallel", "devices": 4}
+    found = train(options[BACKEND], tmp_path / "found.json", program=EMBEDDING)
+    assert found["replicas"] == options[BACKEND]["devices"]
+    for loss in ("ranking", "cosent"):
+        assert alone[loss]["losses"][-1] < 0.9 * alone[loss]["losses"][0]
+        for name, value in alone[loss].items():
+            np.testing.assert_allclose(found[loss][name], value, atol=1e-4, err_msg=f"{loss} {name}")
 
 
 @pytest.mark.slow

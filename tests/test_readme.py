@@ -108,6 +108,26 @@ def test_the_python_example_runs(clone, monkeypatch):
     assert pathlib.Path("my_saved_model/saved_model.pb").is_file()
 
 
+def test_the_examples_of_sentence_embeddings_run(clone, monkeypatch):
+    monkeypatch.chdir(clone)
+    found = {}
+    for block in python_blocks("docs/embeddings.md"):
+        exec(compile(block, "docs/embeddings.md", "exec"), found)
+    assert type(found["embedder"].loss).__name__ == "MultipleNegativesRankingLoss"
+    reloaded = kbi.TextEmbedder.from_pretrained("my_embedder")
+    assert reloaded.similarity("a cat", "a dog") == pytest.approx(found["embedder"].similarity("a cat", "a dog"), 1e-4)
+
+
+def test_the_examples_of_the_callbacks_run(clone, monkeypatch):
+    pytest.importorskip("tensorflow")
+    monkeypatch.chdir(clone)
+    found = {}
+    for block in python_blocks("docs/callbacks.md"):
+        exec(compile(block, "docs/callbacks.md", "exec"), found)
+    assert len(found["best"].scores) == 2
+    assert {path.name for path in pathlib.Path("runs/films").iterdir()} == {"step-00000008.npz", "step-00000012.npz"}
+
+
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the scripts run on TensorFlow")
 
 

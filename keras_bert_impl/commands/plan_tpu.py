@@ -28,6 +28,7 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from keras_bert_impl import features
+from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import axes_of_weight
@@ -35,7 +36,6 @@ from keras_bert_impl.encoders.bert import BertEncoder
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.models import Pretrainer
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.training.flops import training_flops
 from keras_bert_impl.training.runs import RECIPES
 
 GIB = 2**30

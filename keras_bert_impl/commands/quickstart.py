@@ -9,6 +9,7 @@ Every stage runs another command's code with a recipe of training/recipes/quicks
 
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -179,8 +180,15 @@ for text, guess, probability in zip(texts, guesses, probabilities):
 
 
 def export(kind, checkpoint, directory, texts, start):
-    """Writes the SavedModel unless it is up to date, and prints its predictions in a process without this library."""
+    """Writes the SavedModel unless it is up to date, and prints its predictions in a process without this library.
+
+    Returns its directory, or None without TensorFlow.
+    """
     say(f"8.   A SavedModel that takes strings ({minutes_since(start)})")
+    missing = [name for name in ("tensorflow", "tensorflow_text") if importlib.util.find_spec(name) is None]
+    if missing:
+        say(f"     left out: it needs {' and '.join(missing)}, see pip install 'keras_bert_impl[tensorflow]'")
+        return None
     trained = (checkpoint / "model.safetensors").stat().st_mtime
     if not directory.is_dir() or directory.stat().st_mtime < trained:
         export_saved_model(kind.from_pretrained(checkpoint), directory, overwrite=True)

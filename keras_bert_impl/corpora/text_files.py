@@ -99,6 +99,12 @@ class TextCorpus:
                 size = 0
         return [self._with_files(files) for files in pieces if files]
 
+    def moved(self, root):
+        """This corpus after its files have been copied to the folder `root`, under the same names."""
+        moved = self._with_files([pathlib.Path(root) / file.relative_to(self.root) for file in self.files])
+        moved.root, moved.may_be_empty = pathlib.Path(root), self.may_be_empty
+        return moved
+
     def _with_files(self, files):
         piece = copy.copy(self)
         piece.files, piece.may_be_empty = files, True

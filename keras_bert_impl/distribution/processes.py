@@ -155,9 +155,10 @@ class EndSignal:
         return self.is_asked
 
     def stop_listening(self):
-        """Restores the previous handler."""
-        if not self._is_of_jax_processes():
+        """Restores the previous handler, if it was replaced."""
+        if self.earlier_handler is not None:
             signal.signal(signal.SIGTERM, self.earlier_handler)
+            self.earlier_handler = None
 
     def _note(self, number, frame):
         self.is_asked = True

@@ -85,6 +85,15 @@ def sum_over_replicas(values):
     return values if context is None else context.all_reduce("sum", values)
 
 
+def gathered_from_replicas(array):
+    """The rows of an array, (batch, ...), of all replicas of a strategy, one after the other; gradients flow back.
+
+    On one device and in JAX's meshes, where a program sees the whole batch, it is returned as it is.
+    """
+    context = _replica_context()
+    return array if context is None else context.all_gather(array, axis=0)
+
+
 def replica_number():
     """The number of the replica that computes, from 0, as a number or scalar tensor; 0 where there are none."""
     context = _replica_context()

@@ -1,12 +1,20 @@
-"""Methods of `keras.Model` that are adapted to BERT: `export` and `quantize`."""
+"""Methods of `keras.Model` that are adapted to BERT: `fit`, `export` and `quantize`."""
 
 import keras
 
+from keras_bert_impl.callbacks import resumed_fit
 from keras_bert_impl.encoders import trainable
 
 
 class KerasMethodsMixin:
-    """Quantizes only the weights by default; if Keras cannot export, names an alternative."""
+    """Resumes `fit`; quantizes only the weights by default; if Keras cannot export, names an alternative."""
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
+        """`keras.Model.fit`. With `callbacks.ExactResume` among the callbacks, it resumes an interrupted `fit`."""
+        arguments |= {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
+        if resumed_fit.needs_steps(callbacks):
+            return resumed_fit.fit(super().fit, self, x, y, **arguments)
+        return super().fit(x, y, **arguments)
 
     def quantize(self, mode=None, config=None, **arguments):
         """`keras.Model.quantize`, but by default "int8" rounds only the weights, not the activations.

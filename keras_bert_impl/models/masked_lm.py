@@ -67,7 +67,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, config)
         self.seed = seed
-        self.random = np.random.default_rng(seed)
+        self.random = np.random.default_rng(seed)  # of which each `fit` draws the seed of its masks
         self.compile(
             optimizer=BertAdamW(5e-5),
             # The mean over the predicted tokens; Keras' default would count the padding, too.
@@ -144,7 +144,9 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
         """Batches that are masked when they are requested."""
         self._refuse_labels(labels, weights)
-        return MaskedTexts(self._text_rows(texts, 5).first, batch_size or 32, self._mask_ids, self.seed, shuffle)
+        return MaskedTexts(
+            self._text_rows(texts, 5).first, batch_size or 32, self._mask_ids, self._seed_of_data(), shuffle
+        )
 
     def _test_data(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend only on the model's seed."""
@@ -158,42 +160,57 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     def _validation(self, data, batch_size, steps):
         return super()._validation((data,) if is_texts(data) else data, batch_size, steps)
 
-    def _mask_ids(self, ids, length):
-        rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=min(length, self.sequence_length))
-        return mask_rows(rows, self.tokenizer, self.random)
+    def _seed_of_data(self):
+        return int(self.random.integers(2**31))
 
-    def _convert_batch(self, texts):
+    def _mask_ids(self, ids, length, random):
+        rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=min(length, self.sequence_length))
+        return mask_rows(rows, self.tokenizer, random)
+
+    def _convert_batch(self, texts, random):
         """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
         rows = self._text_rows(texts, stacklevel=None)
         # All of the same length: Keras expects the shapes of the first batches in all others.
-        return self._mask_ids(rows.first, self.sequence_length), (rows.num_cut, len(rows))
+        return self._mask_ids(rows.first, self.sequence_length, random), (rows.num_cut, len(rows))
 
 
 class MaskedTexts(keras.utils.PyDataset):
     """Batches of tokenized texts, each masked when it is requested, all of the same length.
 
+    Order and masks depend only on seed, epoch and index: a `fit` resumed within epoch 3 gets the batches that it would
+    have got.
+
     Args:
         ids: for each text the list of its ids, without special tokens.
         batch_size: texts in a batch; the last may be smaller.
-        mask: function from such lists and the length of a row to (inputs, mask_ids, mask_weights).
-        seed: of the order.
+        mask: function from such lists, the length of a row and a NumPy generator to (inputs, mask_ids, mask_weights).
+        seed: of order and masks.
         shuffle: False keeps the order given.
     """
+
+    is_seed_drawn = True
 
     def __init__(self, ids, batch_size, mask, seed, shuffle=True):
         super().__init__()
         self.ids, self.batch_size, self.mask = ids, batch_size, mask
         longest = max(map(len, ids)) + 2
         self.length = -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE
-        self.shuffle, self.random = shuffle, np.random.default_rng(seed)
-        self.on_epoch_end()
+        self.shuffle, self.seed = shuffle, seed
+        self.start_epoch(0)
 
     def __len__(self):
         return -(-len(self.ids) // self.batch_size)
 
     def __getitem__(self, index):
         places = self.order[index * self.batch_size : (index + 1) * self.batch_size]
-        return self.mask([self.ids[place] for place in places], self.length)
+        random = np.random.default_rng((self.seed, self.epoch, index))
+        return self.mask([self.ids[place] for place in places], self.length, random)
 
     def on_epoch_end(self):
-        self.order = self.random.permutation(len(self.ids)) if self.shuffle else np.arange(len(self.ids))
+        self.start_epoch(self.epoch + 1)
+
+    def start_epoch(self, epoch):
+        """Starts `epoch`, counted from 0: the next batches are those of this epoch."""
+        self.epoch = epoch
+        random, count = np.random.default_rng((self.seed, epoch)), len(self.ids)
+        self.order = random.permutation(count) if self.shuffle else np.arange(count)

@@ -27,7 +27,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
             (batch, 2), or (batch, sequences, 2) for packed rows, float32.
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
-    `preprocessing.pretraining.read_training_data` yields them. The loss is the sum of both losses, as in the paper;
+    `preprocessing.numpy_data.TrainingBatches` yields them. The loss is the sum of both losses, as in the paper;
     `compile` needs no argument for it.
     """
 

@@ -1,8 +1,6 @@
 """`fit`, `evaluate` and `predict` on raw text, for models that hold a tokenizer."""
 
-import random
-
-from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
 from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
 from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
@@ -54,7 +52,8 @@ class RawTextMixin:
 
         Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
         with shuffle=False in the order given. `validation_split` takes the last part of the texts, before shuffling;
-        `class_weight` has the names or numbers of classes as keys.
+        `class_weight` has the names or numbers of classes as keys. With `callbacks.ExactResume` among the callbacks, an
+        interrupted `fit` resumes where it was.
         """
         x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
         validation_data = received_validation(validation_data)
@@ -151,16 +150,15 @@ class RawTextMixin:
     def _packed(self, rows, pad_to=None):
         return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
 
-    def _training_data(self, texts, labels, weights, batch_size, shuffle):
+    def _training_data(self, texts, labels, weights, batch_size, shuffle, kind=LengthBatches):
         """Texts and labels as Keras trains on them: batches of rows of about the same length."""
-        return LengthBatches(
+        return kind(
             self.tokenizer,
             self._labelled_rows(texts, labels, weights),
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             shuffle=shuffle,
-            # Follows from keras.utils.set_random_seed, like Keras' own order.
-            seed=random.randrange(2**31),
+            seed=None,  # drawn
         )
 
     def _labelled_rows(self, texts, labels, weights, stacklevel=6):
@@ -176,7 +174,8 @@ class RawTextMixin:
 
     def _test_data(self, texts, labels, weights, batch_size):
         """Inputs, labels and weights for Keras to evaluate on."""
-        return self._training_data(texts, labels, weights, batch_size, shuffle=True), None, None
+        # The same batches each time, so that a figure of the same weights is the same to the last bit.
+        return self._training_data(texts, labels, weights, batch_size, True, SortedBatches), None, None
 
     def _validation(self, data, batch_size, steps):
         """`validation_data` with its texts converted to what Keras takes."""
@@ -217,16 +216,21 @@ class RawTextMixin:
             self._require_tokenizer()
             class_names = getattr(self, "class_names", ())
 
-            def convert(batch):
-                return self._convert_batch(arranged(batch, self._is_text_input, class_names, with_labels))
+            def convert(batch, random):
+                return self._convert_batch(arranged(batch, self._is_text_input, class_names, with_labels), random)
 
-            batches = TextBatches(x, convert, self.sequence_length, steps)
+            batches = TextBatches(x, convert, self.sequence_length, steps, self._seed_of_data())
             batches.check_first()
             return batches
         return self.rows(x) if self._is_text_input(x) else without_columns(x)
 
-    def _convert_batch(self, batch):
+    def _seed_of_data(self):
+        return drawn_seed()
+
+    def _convert_batch(self, batch, random):
         """Converts an element of a dataset for Keras: texts, (texts, labels) or (texts, labels, weights).
+
+        `random` is a NumPy generator for models that draw something for each batch.
 
         Returns: the converted batch, and (the number of texts that were cut, the number of texts).
         """

@@ -5,6 +5,7 @@ import math
 import warnings
 
 import keras
+import numpy as np
 
 from keras_bert_impl.tokenizers.rows import warn_of_cut
 
@@ -16,19 +17,24 @@ class TextBatches(keras.utils.PyDataset):
 
     Args:
         source: a `batch_sources.BatchSource`.
-        convert: function from one of its batches to what Keras trains on, and (the number of texts that were cut, the
-            number of texts). At the end of the first epoch a warning reports both.
+        convert: function from one of its batches, and a random generator that depends only on the seed, the epoch and
+            the batch's index, to what Keras trains on, and (the number of texts that were cut, the number of texts). At
+            the end of the first epoch a warning reports both.
         sequence_length: the number of tokens that texts are cut to, for the warning.
         steps: the number of batches in an epoch, if Keras was given one. A dataset that has as many is not read to its
             end, since it may be endless; the next epoch continues where this one stopped, and a dataset that ends
             starts again.
 
+        seed: of the random generators.
     """
 
-    def __init__(self, source, convert, sequence_length, steps=None):
+    is_seed_drawn = True
+
+    def __init__(self, source, convert, sequence_length, steps=None, seed=0):
         super().__init__()
         self.source, self.convert, self.sequence_length = source, convert, sequence_length
-        self.iterator, self.position = None, 0
+        self.iterator, self.position, self.epoch = None, 0, 0
+        self.seed = seed
         self.counted, self.num_cut, self.num_texts = 0, 0, 0
         self.size = self._size(steps)
         self.epoch_batches = min((count for count in (self.size, steps) if count is not None), default=None)
@@ -58,14 +64,20 @@ class TextBatches(keras.utils.PyDataset):
         """Batches in an epoch; None if endless."""
         return self.size
 
+    def on_epoch_end(self):
+        self.start_epoch(self.epoch + 1)
+
+    def start_epoch(self, epoch):
+        """Starts `epoch`, counted from 0: of an endless dataset, the same batches are converted anew."""
+        self.epoch = epoch
+
     def check_first(self):
         """Converts the first batch, so that what is wrong with it is raised before Keras runs.
 
         On JAX, Keras takes the weights out of the model while it runs: an error in the first batch would lose them.
         """
-        if self.num_batches != 0:
-            self[0]
-            self.iterator = None
+        for batch in itertools.islice(self.source.open(), 1):
+            self._converted(batch, 0)
 
     def __getitem__(self, index):
         # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
@@ -74,16 +86,19 @@ class TextBatches(keras.utils.PyDataset):
         while self.position <= index:
             batch = self._next()
             self.position += 1
-        try:
-            converted, (num_cut, num_texts) = self.convert(batch)
-        except ValueError as error:
-            raise ValueError(f"Batch {index} of the dataset: {error}") from error
+        converted, (num_cut, num_texts) = self._converted(batch, index)
         if index >= self.counted:
             self.counted, self.num_cut, self.num_texts = index + 1, self.num_cut + num_cut, self.num_texts + num_texts
             # Not in on_epoch_end, which Keras also calls after it has peeked at the first batches.
             if self.counted == self.epoch_batches:
                 warn_of_cut(self.num_cut, self.num_texts, self.sequence_length)
         return converted
+
+    def _converted(self, batch, index):
+        try:
+            return self.convert(batch, np.random.default_rng((self.seed, self.epoch, index)))
+        except ValueError as error:
+            raise ValueError(f"Batch {index} of the dataset: {error}") from error
 
     def _next(self):
         batch = next(self.iterator, None)

@@ -6,16 +6,17 @@ from keras import ops
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
+from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.models.answers import Match, best, checked_top_k
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, load_model
-from keras_bert_impl.models.raw_text import RawTextMixin
+from keras_bert_impl.models.text_columns import TextColumnsMixin
 from keras_bert_impl.models.text_inputs import to_strings
 
 POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
+class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     """One vector per text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
@@ -34,8 +35,16 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
     sentence-transformers. A checkpoint with steps that are not supported here is refused, unless pooling, normalize and
     sequence_length are all given.
 
-    Input:  dict of the encoder's inputs, or texts.
-    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four".
+    `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
+    loss that suits the rows; see `TextColumnsMixin.fit` and `embedding_losses`. One of:
+
+        embedder.fit((first, second), similarity)           # pairs and their similarity, from -1 to 1
+        embedder.fit((anchors, positives))                  # the other positives of a batch are the negatives
+        embedder.fit((anchors, positives, negatives))       # triplets
+
+    Input:  dict of the encoder's inputs, (batch, length), or texts; rows of texts are (batch, columns, length).
+    Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four". For rows of
+            texts, (batch, columns, hidden_size).
     Raises: ValueError for an unknown pooling, for "last_four" in a list or with fewer than four layers, and as the
             other models do.
     """
@@ -57,6 +66,7 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
             tokens, encoder.input["padding_mask"]
         )
         super().__init__(inputs=encoder.input, outputs=vectors, name=name)
+        self.input_spec = None  # rows of several texts, (batch, columns, length), are inputs, too
         self.dtype_policy = encoder.dtype_policy
         # Tracked with its pooler, which no output here uses but which belongs in a checkpoint.
         self.encoder = encoder
@@ -71,6 +81,32 @@ class TextEmbedder(RawTextMixin, PretrainedMixin, keras.Model):
         if not {"pooling", "normalize", "sequence_length"} <= set(arguments):
             arguments = {**checkpoint.read_pooling(), **arguments}
         return load_model(cls, checkpoint, report, **arguments)
+
+    # The pooler would get no gradient: Keras warns of that, and on JAX weight decay would shrink it.
+    @property
+    def trainable_variables(self):
+        return self._without_pooler(super().trainable_variables)
+
+    @property
+    def trainable_weights(self):
+        return self._without_pooler(super().trainable_weights)
+
+    @property
+    def non_trainable_variables(self):
+        return [*super().non_trainable_variables, *self._trainable_of_pooler()]
+
+    @property
+    def non_trainable_weights(self):
+        return [*super().non_trainable_weights, *self._trainable_of_pooler()]
+
+    def _trainable_of_pooler(self):
+        in_graph = {id(layer) for layer in self.layers}
+        unused = [layer for layer in self.encoder.layers if id(layer) not in in_graph]
+        return [weight for layer in unused for weight in layer.trainable_weights] if self.trainable else []
+
+    def _without_pooler(self, variables):
+        left_out = {id(weight) for weight in self._trainable_of_pooler()}
+        return [variable for variable in variables if id(variable) not in left_out]
 
     def embed(self, texts, batch_size=32):
         """The vectors of texts: (width,) for one text, (texts, width) for several, float32."""
@@ -154,7 +190,7 @@ class TokenPooling(keras.layers.Layer):
         real = ops.cast(padding_mask, "float32")[:, :, None]
         vectors = [pool(tokens, real, mode) for mode in modes_of(self.pooling)]
         vectors = ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
-        return ops.normalize(vectors, axis=-1) if self.normalize else vectors
+        return unit_vectors(vectors) if self.normalize else vectors
 
     def compute_output_shape(self, layers_shape, padding_mask_shape):
         width = sum(shape[-1] for shape in layers_shape)

@@ -116,3 +116,48 @@ def first_spec(dataset):
     if isinstance(spec, dict):
         return next((column for column in spec.values() if column.dtype.name == "string"), None)
     return spec
+
+
+def has_columns(x):
+    """Whether `x` is a tuple of two or more columns of texts, or a table of texts."""
+    if getattr(x, "ndim", None) == 2:
+        return is_texts(np.asarray(x, dtype=object)[:, 0]) if len(x) else False
+    return isinstance(x, tuple) and len(x) > 1 and all(is_texts(column) for column in x)
+
+
+def columns_of(x):
+    """The columns of rows of texts, each a list of str; None if `x` is single texts.
+
+    Raises: ValueError naming the row that has no text or another number of texts.
+    """
+    if has_columns(x):
+        columns = list(np.asarray(x, dtype=object).T) if hasattr(x, "ndim") else x
+    elif isinstance(x, list) and any(map(is_texts, x)):
+        for index, row in enumerate(x):
+            # Two lists of strings may be two columns or two rows: it is not clear which.
+            if not isinstance(row, tuple) or len(row) != len(x[0]):
+                raise ValueError(
+                    f"row {index} is {repr(row)[:60]}, but row 0 is {repr(x[0])[:60]}: give a tuple of columns, "
+                    "(anchors, positives), or a list of tuples, [(anchor, positive), ...], all of the same length."
+                )
+        columns = zip(*x, strict=True)
+    else:
+        return None
+    return checked_columns(columns)
+
+
+def checked_columns(columns):
+    """Columns of texts as lists of str. Raises ValueError naming the column and the row that is wrong."""
+    found = []
+    for number, column in enumerate(columns):
+        try:
+            found.append(to_strings(column))
+        except ValueError as error:
+            raise ValueError(f"Column {number}: {error}") from None
+    for number, column in enumerate(found):
+        if len(column) != len(found[0]):
+            raise ValueError(
+                f"Column {number} has {len(column):,} texts, but column 0 has {len(found[0]):,}: each row needs a text "
+                "in every column."
+            )
+    return found

@@ -1,5 +1,1 @@
-"""tf.data graphs from text to batches. TensorFlow reads the data, whichever backend the model runs on."""
-
-from keras_bert_impl.startup import leave_accelerators_to_the_backend
-
-leave_accelerators_to_the_backend()
+"""From text to pre-training batches: in NumPy, and in tf.data graphs that give the same batches."""

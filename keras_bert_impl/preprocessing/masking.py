@@ -5,9 +5,8 @@ create_pretraining_data.py. Google masked each example ten times and wrote the c
 the tf.data graph, so no two epochs show the same masks (Liu et al. 2019, "RoBERTa", section 4.1).
 """
 
-import numpy as np
-import tensorflow as tf
-
+from keras_bert_impl.preprocessing.numpy_masking import SPAN_LENGTHS, check_predictions
+from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
 
@@ -53,12 +52,7 @@ def mask_tokens(
     Raises: ValueError if `predictions_per_sequence` exceeds the length.
     """
     token_ids = rows["token_ids"]
-    length = token_ids.shape[1]
-    if length is not None and predictions_per_sequence > length:
-        raise ValueError(
-            f"predictions_per_sequence {predictions_per_sequence} exceeds the {length} tokens of a row. "
-            f"BERT predicts {masking_rate:.0%} of them: use {max(1, round(masking_rate * length))}."
-        )
+    check_predictions(predictions_per_sequence, token_ids.shape[1], masking_rate)
     counters = (seed, epoch, rows["example_index"])
     is_candidate = _candidates(token_ids, rows["padding_mask"], special_ids)
     num_predictions = tf.minimum(_predictions_of(rows["padding_mask"], masking_rate), predictions_per_sequence)
@@ -168,10 +162,6 @@ def _choose_words(words, is_candidate, num_predictions, counters):
     is_accepted = tf.gather(is_accepted, tf.argsort(order, axis=1), batch_dims=1)
     is_chosen = tf.gather(is_accepted, words, batch_dims=1) & is_candidate
     return is_chosen, tf.broadcast_to(tf.range(length), tf.shape(words))
-
-
-# SpanBERT's span lengths in words: geometric with p = 0.2, at most 10, 3.8 on average.
-SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
 
 
 def _choose_spans(words, is_candidate, num_predictions, counters):

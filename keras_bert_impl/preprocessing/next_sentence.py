@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
+from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_keys, uniform_integers, uniforms
 
 
 class SegmentPairs(NamedTuple):
@@ -40,7 +40,7 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     a different document, whereas Google gives up after ten draws.
 
     Args:
-        documents: RaggedTensor (documents, sentences, tokens) of a block. Empty sentences and documents are skipped.
+        documents: `Ragged` (documents, sentences, tokens) of a block. Empty sentences and documents are skipped.
         target_length: tokens wanted in a pair. BERT: sequence_length - 3, for [CLS] and two [SEP].
         short_sequence_probability: share of documents cut with a target drawn from [2, target_length] instead, so
             that the model also sees short inputs before fine-tuning. BERT: 0.1. One draw per document, as in Google's
@@ -80,8 +80,8 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
 
 def boundaries(documents):
     """First token of each sentence, and first sentence of each document; both arrays end with the total."""
-    sentence_offsets = documents.values.row_splits.numpy()
-    document_offsets = sentence_offsets[documents.row_splits.numpy()]
+    sentence_offsets = documents.values.offsets
+    document_offsets = sentence_offsets[documents.offsets]
     # An empty sentence repeats an offset, and so does an empty document.
     sentence_offsets, document_offsets = np.unique(sentence_offsets), np.unique(document_offsets)
     return sentence_offsets, np.searchsorted(sentence_offsets, document_offsets)
@@ -90,9 +90,9 @@ def boundaries(documents):
 def target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index):
     """The tokens wanted in the pairs of each document: (documents,)."""
     document = np.arange(num_documents)
-    is_short = uniforms(random_keys(Stream.SHORT_DOCUMENT, seed, block_index, document), 0).numpy()
+    is_short = uniforms(random_keys(Stream.SHORT_DOCUMENT, seed, block_index, document), 0)
     keys = random_keys(Stream.SHORT_LENGTH, seed, block_index, document)
-    short_length = 2 + uniform_integers(keys, 0, target_length - 1).numpy()  # in [2, target_length]
+    short_length = 2 + uniform_integers(keys, 0, target_length - 1)  # in [2, target_length]
     return np.where(is_short < short_sequence_probability, short_length, target_length)
 
 
@@ -108,8 +108,8 @@ def cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index, wi
         bool whether the second segment is random.
     """
     sentence = np.arange(len(sentence_offsets) - 1)
-    split_draw = uniforms(random_keys(Stream.SEGMENT_SPLIT, seed, block_index, sentence), 0).numpy().tolist()
-    is_heads = (uniforms(random_keys(Stream.NEXT_SENTENCE, seed, block_index, sentence), 0) < 0.5).numpy().tolist()
+    split_draw = uniforms(random_keys(Stream.SEGMENT_SPLIT, seed, block_index, sentence), 0).tolist()
+    is_heads = (uniforms(random_keys(Stream.NEXT_SENTENCE, seed, block_index, sentence), 0) < 0.5).tolist()
     offsets, targets, first_sentences = sentence_offsets.tolist(), targets.tolist(), first_sentences.tolist()
     chunks = []
     for document, target in enumerate(targets):
@@ -131,11 +131,11 @@ def _other_sentences(sentence_offsets, first_sentences, document, start, num_tok
     """
     num_documents = len(first_sentences) - 1
     keys = random_keys(Stream.OTHER_DOCUMENT, seed, block_index, start)
-    other = uniform_integers(keys, 0, num_documents - 1).numpy()
+    other = uniform_integers(keys, 0, num_documents - 1)
     other += other >= document  # skips the chunk's own document, so that every other one is equally likely
     keys = random_keys(Stream.OTHER_SENTENCE, seed, block_index, start)
     num_sentences = first_sentences[other + 1] - first_sentences[other]
-    other_start = first_sentences[other] + uniform_integers(keys, 0, num_sentences).numpy()
+    other_start = first_sentences[other] + uniform_integers(keys, 0, num_sentences)
     other_end = np.searchsorted(sentence_offsets, sentence_offsets[other_start] + num_tokens)
     # At least one sentence, even if the first segment alone reached the target.
     return other, other_start, np.clip(other_end, other_start + 1, first_sentences[other + 1])

@@ -9,31 +9,10 @@ The hash is splitmix64 (Steele, Lea and Flood 2014, "Fast Splittable Pseudorando
 constants from Vigna's reference implementation). Integer operations only: the same numbers on every machine.
 """
 
-import enum
+from keras_bert_impl.preprocessing.numpy_randomness import GOLDEN_GAMMA, Stream
+from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 
-import tensorflow as tf
-
-GOLDEN_GAMMA = 0x9E3779B97F4A7C15
-
-
-class Stream(enum.IntEnum):
-    """Every use of random draws in the library. Two uses must not share a number, or their draws would be equal."""
-
-    MASK_POSITION = 1
-    MASK_TREATMENT = 2
-    MASK_REPLACEMENT = 3
-    TRUNCATE_FIRST = 4
-    TRUNCATE_SECOND = 5
-    SHORT_DOCUMENT = 6
-    SHORT_LENGTH = 7
-    SEGMENT_SPLIT = 8
-    NEXT_SENTENCE = 9
-    OTHER_DOCUMENT = 10
-    OTHER_SENTENCE = 11
-    SENTENCE_ORDER = 12
-    SPAN_LENGTH = 13
-    FILE_ORDER = 14
-    ROW_ORDER = 15
+__all__ = ["Stream", "random_keys", "uniform_integers", "uniforms"]
 
 
 def random_keys(stream, seed, *counters):
@@ -79,11 +58,6 @@ def uniform_integers(keys, positions, bound):
     top_bits = tf.bitwise.right_shift(_hash(keys, positions), _uint64_constant(32))
     # Multiply and shift instead of a remainder: no division, and no floating point to round up to `bound`.
     return tf.cast(tf.bitwise.right_shift(top_bits * _uint64(bound), _uint64_constant(32)), tf.int64)
-
-
-def random_bits(keys, positions):
-    """64 random bits each: uint64 of the broadcast shape of `keys`, from `random_keys`, and `positions`."""
-    return _hash(keys, positions)
 
 
 def _hash(keys, positions):

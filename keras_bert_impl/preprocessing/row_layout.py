@@ -4,10 +4,9 @@ This is done in NumPy and without padding: each token is copied once, from the t
 """
 
 import numpy as np
-import tensorflow as tf
 
-from keras_bert_impl.preprocessing.packing import longest_first_lengths
-from keras_bert_impl.preprocessing.randomness import Stream, random_bits, random_keys
+from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_bits, random_keys
+from keras_bert_impl.preprocessing.ragged import Ragged, places
 
 
 def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
@@ -27,13 +26,19 @@ def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
     Returns: ranges of the same shape.
     """
     starts, lengths = ranges[..., 0], np.diff(ranges)[..., 0]  # (pairs, 2)
-    kept = [length.numpy() for length in longest_first_lengths(*lengths.T, max_tokens)]
+    kept = longest_first_lengths(*lengths.T, max_tokens)
     ranges = np.empty_like(ranges)
     for segment, stream in enumerate((Stream.TRUNCATE_FIRST, Stream.TRUNCATE_SECOND)):
         keys = random_keys(stream, seed, epoch, example_index)
         start = starts[:, segment] + _count_heads(keys, lengths[:, segment] - kept[segment])
         ranges[:, segment] = np.stack([start, start + kept[segment]], axis=1)
     return ranges
+
+
+def longest_first_lengths(first_length, second_length, max_tokens):
+    """The numbers of tokens that "longest_first" keeps of segments of these lengths; see `packing`."""
+    second_kept = np.minimum(second_length, np.maximum(max_tokens - first_length, max_tokens // 2))
+    return np.minimum(first_length, max_tokens - second_kept), second_kept
 
 
 def lay_out(tokens, ranges, cls_id, sep_id):
@@ -45,7 +50,7 @@ def lay_out(tokens, ranges, cls_id, sep_id):
         cls_id: id of [CLS].
         sep_id: id of [SEP].
 
-    Returns: dict of `token_ids`, int32 RaggedTensor (rows, tokens), and `first_segment_length`, int64 (rows,), the
+    Returns: dict of `token_ids`, int32 `Ragged` (rows, tokens), and `first_segment_length`, int64 (rows,), the
         length of [CLS] a [SEP].
     """
     lengths = np.diff(ranges)[..., 0]  # (rows, segments)
@@ -54,18 +59,11 @@ def lay_out(tokens, ranges, cls_id, sep_id):
     token_ids = np.full(row_lengths.sum(), sep_id, tokens.dtype)
     token_ids[first] = cls_id
     segment_starts = first[:, np.newaxis] + np.cumsum(lengths + 1, axis=1) - lengths
-    token_ids[_places(segment_starts, lengths)] = tokens[_places(ranges[..., 0], lengths)]
+    token_ids[places(segment_starts, lengths)] = tokens[places(ranges[..., 0], lengths)]
     return {
-        "token_ids": tf.RaggedTensor.from_row_lengths(token_ids, row_lengths, validate=False),
+        "token_ids": Ragged(token_ids, row_lengths),
         "first_segment_length": lengths[:, 0] + 2,
     }
-
-
-def _places(starts, lengths):
-    """The integers of all ranges, one after the other: (sum of the lengths,)."""
-    starts, lengths = np.ravel(starts), np.ravel(lengths)
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - ends + lengths, lengths) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def _count_heads(keys, num_tosses):
@@ -74,8 +72,8 @@ def _count_heads(keys, num_tosses):
     It tosses 64 at a time: an endless sentence, such as a table, loses thousands of tokens.
     """
     words = (num_tosses + 63) // 64  # of 64 coins
-    pair, word = np.repeat(np.arange(len(words)), words), _places(np.zeros_like(words), words)
-    coins = random_bits(tf.gather(keys, pair), word)
+    pair, word = np.repeat(np.arange(len(words)), words), places(np.zeros_like(words), words)
+    coins = random_bits(keys[pair], word)
     unused = np.maximum(64 * (word + 1) - num_tosses[pair], 0).astype(np.uint64)
-    heads = tf.raw_ops.PopulationCount(x=tf.bitwise.right_shift(coins, unused))
+    heads = np.bitwise_count(coins >> unused)
     return np.bincount(pair, weights=heads, minlength=len(words)).astype(np.int64)

@@ -14,7 +14,7 @@ from keras_bert_impl.preprocessing.next_sentence import (
     cut_chunks,
     target_lengths,
 )
-from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
+from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_keys, uniforms
 
 
 def order_documents(documents, target_length, short_sequence_probability, seed, block_index):
@@ -33,7 +33,7 @@ def order_documents(documents, target_length, short_sequence_probability, seed, 
     begin, middle, stop = sentence_offsets[start], sentence_offsets[split], sentence_offsets[end]
     middle = np.where(split == end, (begin + stop) // 2, middle)
     keep = middle > begin
-    swapped = (uniforms(random_keys(Stream.SENTENCE_ORDER, seed, block_index, start), 0) < 0.5).numpy()
+    swapped = uniforms(random_keys(Stream.SENTENCE_ORDER, seed, block_index, start), 0) < 0.5
     earlier, later = np.stack([begin, middle], axis=1), np.stack([middle, stop], axis=1)
     pairs = SegmentPairs(
         first_range=np.where(swapped[:, None], later, earlier),
@@ -49,7 +49,7 @@ def running_sentences(documents, max_tokens, sep_id=None):
     """Rows of as many consecutive whole sentences as fit; a sentence longer than a row is cut.
 
     Args:
-        documents: RaggedTensor (documents, sentences, tokens).
+        documents: `Ragged` (documents, sentences, tokens).
         max_tokens: tokens of a row, without [CLS] and the last [SEP].
         sep_id: id of [SEP], to be put between documents that share a row (FULL-SENTENCES). None: rows end with their
             document (DOC-SENTENCES).
@@ -57,7 +57,7 @@ def running_sentences(documents, max_tokens, sep_id=None):
     Returns: tokens, int32 (tokens,), and ranges of them, int64 (rows, 2), first token and the one after the last.
     """
     sentence_offsets, first_sentences = boundaries(documents)
-    tokens = documents.flat_values.numpy()
+    tokens = documents.flat_values
     document_ends = sentence_offsets[first_sentences[1:]]
     if sep_id is not None:
         # For the cutting below, each of these [SEP] is a sentence of its own.

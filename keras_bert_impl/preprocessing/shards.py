@@ -3,36 +3,36 @@
     pieces of the corpus -> `tokenize_piece` -> token files -> `plan_shards` -> `write_shard` -> TFRecord
 
 A job depends only on its arguments and the run's settings, so any process or machine can do it. A small JSON file
-records its results, so that no job is done twice. `run_jobs` runs jobs on this machine, `run_jobs_on_beam` on a
-cluster.
+records its results, so that no job is done twice. `local_jobs` runs jobs on this machine, `beam_jobs` on a cluster.
 """
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import functools
 import hashlib
 import heapq
 import json
-import multiprocessing
 import os
 import pathlib
-import threading
+import platform
+import tempfile
 from typing import NamedTuple
 
-import tensorflow as tf
+import numpy as np
 
 from keras_bert_impl.corpora import split_of
 from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.ragged import Ragged
+from keras_bert_impl.preprocessing.remote_files import open_file, size_of
+from keras_bert_impl.preprocessing.sentence_ids import sentence_ids
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 32_000_000  # text of one tokenizing job
-BLOCK_BYTES = 2_000_000  # text tokenized at once
+BLOCK_BYTES = 2_000_000  # text tokenized at once, the content of one token file
 SHARD_TOKENS = 2_000_000  # of one shard; random second sentences come from the same shard
 BYTES_AT_ONCE = 1 << 20  # read at once to compute the SHA-256 of a file
 HELD_OUT_SENTENCES = 1000
@@ -56,6 +56,7 @@ class Settings:
         short_sequence_probability: share of documents cut into shorter pairs.
         labelled_sentences: the most sentences of one source to keep for each split; 0 keeps none.
         seed: seed of every random choice.
+        block_bytes: text of one token file.
     """
 
     directory: str
@@ -69,6 +70,7 @@ class Settings:
     short_sequence_probability: float
     labelled_sentences: int
     seed: int
+    block_bytes: int
 
     @property
     def work(self):
@@ -82,6 +84,14 @@ class Piece(NamedTuple):
     number: int
     documents: object
     files: tuple[tuple[str, str], ...] = ()
+
+    def record_path(self, settings):
+        """The file in which `tokenize_piece` records its results."""
+        return settings.work / f"piece-{self.number:05d}.json"
+
+    def moved(self, root):
+        """This piece of a `TextCorpus` whose files have been copied to the folder `root`, under the same names."""
+        return Piece(self.number, self.documents.moved(root), tuple((name, f"{root}/{name}") for name, _ in self.files))
 
 
 class Shard(NamedTuple):
@@ -97,6 +107,10 @@ class Shard(NamedTuple):
         """Path of the file within the run's directory."""
         return f"pretraining/{self.sequence_length}/{self.split}/examples-{self.number:05d}.tfrecord"
 
+    def record_path(self, settings):
+        """The file in which `write_shard` records its results."""
+        return shard_record(settings, self.path)
+
 
 def tokenize_piece(settings, piece):
     """Reads a piece of the corpus and writes its token files; returns its record.
@@ -105,30 +119,38 @@ def tokenize_piece(settings, piece):
     what could not be read, `formats`, the number of files read in each format, `sources`, the number of sentences of
     each source in each split, and `files`, a dict of name to SHA-256.
     """
-    path = settings.work / f"piece-{piece.number:05d}.json"
-    record = _read_record(path)
+    path = piece.record_path(settings)
+    record = read_record(path)
     if record is not None and all((settings.work / block["file"]).is_file() for block in record["blocks"]):
         return record
-    settings.work.mkdir(parents=True, exist_ok=True)
+    with _attempt(settings) as attempt:
+        record = _write_token_files(settings, piece, attempt)
+        write_record(attempt / path.name, record)
+        # The record comes last: where it is, the other files are.
+        for file in sorted(attempt.iterdir(), key=lambda file: file.name == path.name):
+            os.replace(file, settings.work / file.name)
+    return record
+
+
+def _write_token_files(settings, piece, directory):
     files = {name: file_sha256(file) for name, file in piece.files}
-    wordpiece = _wordpiece(settings.directory)
+    ids_of = _sentence_ids(settings.directory)
     kept, blocks = KeptSentences(settings), []
-    for number, documents in enumerate(blocks_of_documents(piece.documents)):
+    for number, documents in enumerate(blocks_of_documents(piece.documents, settings.block_bytes)):
         file = f"tokens-{piece.number:05d}-{number:05d}.npz"
         by_split = {split: [] for split in SPLITS}
         for document in documents:
             by_split[split_of(document.name, settings.seed)].append(document)
-        tokens = {split: _tokenize(wordpiece, documents) for split, documents in by_split.items()}
-        write_token_file(settings.work / file, tokens)
+        tokens = {split: _tokenize(ids_of, documents) for split, documents in by_split.items()}
+        write_token_file(directory / file, tokens)
         counts = {split: _counts(by_split[split], tokens[split]) for split in SPLITS}
         blocks.append({"file": file, **counts})
         for split in SPLITS:
             kept.add(split, by_split[split])
-    kept.write(settings.work / f"sentences-{piece.number:05d}.json")
+    kept.write(directory / f"sentences-{piece.number:05d}.json")
     problems = [list(problem) for problem in getattr(piece.documents, "problems", ())]
     formats = dict(getattr(piece.documents, "formats", {}))
-    record = {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
-    return write_record(path, record)
+    return {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
 
 
 def plan_shards(settings, pieces):
@@ -145,12 +167,20 @@ def plan_shards(settings, pieces):
 
 def write_shard(settings, shard):
     """Writes a file of examples; returns its record: path, examples, tokens, bytes and SHA-256."""
-    path = pathlib.Path(settings.directory) / shard.path
-    record_path = shard_record(settings, shard.path)
-    record = _read_record(record_path)
+    path, record_path = pathlib.Path(settings.directory) / shard.path, shard.record_path(settings)
+    record = read_record(record_path)
     if record is not None and is_whole(settings.directory, record):
         return record
     path.parent.mkdir(parents=True, exist_ok=True)
+    with _attempt(settings) as attempt:
+        record = {"path": shard.path, **_write_examples(settings, shard, attempt / path.name)}
+        write_record(attempt / record_path.name, record)
+        os.replace(attempt / path.name, path)
+        os.replace(attempt / record_path.name, record_path)
+    return record
+
+
+def _write_examples(settings, shard, path):
     documents = read_token_files([settings.work / file for file in shard.token_files], shard.split)
     place = settings.sequence_lengths.index(shard.sequence_length)
     examples, tokens = write_rows(
@@ -167,8 +197,18 @@ def write_shard(settings, shard):
         seed=settings.seed,
         number=shard.number,
     )
-    record = {"path": shard.path, "examples": examples, "tokens": tokens, **file_identity(path)}
-    return write_record(record_path, record)
+    return {"examples": examples, "tokens": tokens, **file_identity(path)}
+
+
+@contextlib.contextmanager
+def _attempt(settings):
+    # A cluster may do a job twice at the same time: it takes a worker for dead that still works, or starts the job
+    # again because it is slow. Both write the same bytes, but would garble them in one file, and an attempt that ended
+    # half-way must leave nothing among the examples. So each attempt writes in a folder of its own.
+    settings.work.mkdir(parents=True, exist_ok=True)
+    worker = f"{platform.node()}-{os.getpid()}"  # the owner of a folder that was left behind
+    with tempfile.TemporaryDirectory(prefix=f"attempt-{worker}-", dir=settings.work) as directory:
+        yield pathlib.Path(directory)
 
 
 def shard_record(settings, path):
@@ -177,8 +217,9 @@ def shard_record(settings, path):
 
 
 def read_json(directory, name):
-    """The content of a JSON file; `directory` may be any that TensorFlow can read, such as gs://bucket/folder."""
-    return json.loads(tf.io.gfile.GFile(f"{directory}/{name}").read())
+    """The content of a JSON file; `directory` may be a bucket, see `remote_files`. Raises: FileNotFoundError."""
+    with open_file(f"{directory}/{name}") as file:
+        return json.loads(file.read())
 
 
 def read_manifest(directory):
@@ -197,7 +238,7 @@ def read_manifest(directory):
 def is_whole(directory, record, thorough=False):
     """Whether a file exists with the size in its record; `thorough` also compares its SHA-256."""
     path = f"{directory}/{record['path']}"
-    if not tf.io.gfile.exists(path) or tf.io.gfile.stat(path).length != record["bytes"]:
+    if size_of(path) != record["bytes"]:
         return False
     return not thorough or file_identity(path)["sha256"] == record["sha256"]
 
@@ -210,7 +251,7 @@ def damaged_files(directory, records, thorough=False):
 def file_identity(path):
     """The size in bytes and the SHA-256 of a file."""
     digest, size = hashlib.sha256(), 0
-    with tf.io.gfile.GFile(str(path), "rb") as file:
+    with open_file(path) as file:
         while part := file.read(BYTES_AT_ONCE):
             digest.update(part)
             size += len(part)
@@ -226,62 +267,13 @@ def file_sha256(path):
         return None
 
 
-@contextlib.contextmanager
-def worker_pool(workers):
-    """A pool for `run_jobs`: `workers` processes, including this one."""
-    if workers == 1:
-        yield None
-        return
-    # Forked processes would inherit TensorFlow, whose threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(workers - 1, context, initializer=_prepare_worker) as pool:
-        try:
-            yield pool
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def run_jobs(pool, function, settings, jobs):
-    """Yields (index, function(settings, job)) for each job, in any order, run by a `worker_pool` and this process.
-
-    This process takes the last of the jobs that no other has started: TensorFlow costs each process half a gigabyte,
-    too much for one that only waits.
-    """
-    if pool is None:
-        yield from ((place, function(settings, job)) for place, job in enumerate(jobs))
-        return
-    waiting = [pool.submit(function, settings, job) for job in jobs]
-    for place in reversed(range(len(jobs))):
-        future = waiting[place]
-        yield place, function(settings, jobs[place]) if future.cancel() else future.result()
-
-
-def run_jobs_on_beam(function, settings, jobs, options):
-    """Runs function(settings, job) for each job in an Apache Beam pipeline with these flags; returns the records.
-
-    The records are read from the files that the jobs write, because a pipeline's results stay on its workers.
-    """
-    import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
-        _ = (
-            pipeline
-            | beam.Create(list(jobs))
-            # Otherwise a runner may fuse the steps and run all jobs on one worker.
-            | beam.Reshuffle()
-            | beam.Map(functools.partial(function, settings))
-        )
-    return [function(settings, job) for job in jobs]
-
-
-def blocks_of_documents(documents):
-    """Lists of documents of about BLOCK_BYTES."""
+def blocks_of_documents(documents, block_bytes):
+    """Lists of documents of about `block_bytes`."""
     block, size = [], 0
     for document in documents:
         block.append(document)
         size += sum(map(len, document.sentences))
-        if size >= BLOCK_BYTES:
+        if size >= block_bytes:
             yield block
             block, size = [], 0
     if block:
@@ -357,11 +349,10 @@ def _groups(blocks, split):
     return groups
 
 
-def _tokenize(wordpiece, documents):
-    """RaggedTensor (documents, sentences, tokens) of ids."""
-    sentences = [sentence for document in documents for sentence in document.sentences]
-    rows = wordpiece(tf.constant(sentences, tf.string))
-    return tf.RaggedTensor.from_row_lengths(rows, [len(document.sentences) for document in documents])
+def _tokenize(ids_of, documents):
+    """`Ragged` (documents, sentences, tokens) of ids."""
+    rows = ids_of([sentence for document in documents for sentence in document.sentences])
+    return Ragged(rows, np.array([len(document.sentences) for document in documents], np.int64))
 
 
 def _counts(documents, tokens):
@@ -373,40 +364,32 @@ def _counts(documents, tokens):
         "sentences": len(sentences),
         "words": text.count(b" ") + len(sentences),
         "bytes": len(text) + bool(sentences),
-        "tokens": int(tokens.flat_values.shape[0]),
+        "tokens": len(tokens.flat_values),
     }
 
 
-def _wordpiece(directory):
-    return _wordpiece_of(directory, (pathlib.Path(directory) / "vocab.txt").stat().st_mtime_ns)
+def _sentence_ids(directory):
+    vocabulary = pathlib.Path(directory) / "vocab.txt"
+    if not vocabulary.is_file():
+        raise FileNotFoundError(
+            f"{vocabulary} does not exist on {platform.node()}: every machine that runs jobs must see the output "
+            "directory under the same path, for instance on NFS; machines that share none need --beam_storage."
+        )
+    return _sentence_ids_of(directory, vocabulary.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=1)
-def _wordpiece_of(directory, written):
+def _sentence_ids_of(directory, written):
     # `written`, the time of writing, distinguishes a vocabulary from a later one at the same path.
-    return WordPiece(WordPieceTokenizer.from_pretrained(directory))
+    return sentence_ids(WordPieceTokenizer.from_pretrained(directory))
 
 
-def _prepare_worker():
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    # There are as many processes as cores: more threads would only compete for them.
-    with contextlib.suppress(RuntimeError):  # TensorFlow is already initialized
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-
-
-def _end_with_parent():
-    # A pool's processes do not notice when their parent is killed, and would wait for jobs forever.
-    multiprocessing.parent_process().join()
-    os._exit(1)
-
-
-def _read_record(path):
+def read_record(path):
+    """The content of a record, or None if the job has not been done."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def write_record(path, record):
-    """Writes a record whole or not at all; returns it."""
+    """Writes a record completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, record)
-    return record

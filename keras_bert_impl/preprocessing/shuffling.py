@@ -6,18 +6,11 @@ Whole windows are shuffled at once, which takes half the time of a shuffle buffe
 """
 
 import numpy as np
-import tensorflow as tf
 
+from keras_bert_impl.preprocessing.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading
+from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
-# Rows that are shuffled together: the whole of a small corpus, a good mix of a large one. Up to four times as many rows
-# are in memory, in the form they have on disk, some 300 bytes for 128 tokens.
-WINDOW = 50_000
-# An open file buffers 256 KB, so this many files need as much memory as the windows. Some systems allow a process no
-# more than 256 open files.
-OPEN_FILES = 128
-# How often each group has its turn while a window is filled.
-TURNS_IN_WINDOW = 10
 READ_AT_ONCE = 64
 
 
@@ -43,28 +36,22 @@ def shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream=0, win
 
     Returns: tf.data.Dataset of strings (batch_size,).
     """
-    # Files without rows are left out: they cannot take turns.
-    with_rows = [(path, count) for path, count in zip(paths, num_examples, strict=True) if count]
-    paths, num_examples = zip(*with_rows, strict=True)
-    total = sum(num_examples)
-    windows = max(1, round(total / window))  # of equal size, so that epochs do not always end with a short one
-    turns = windows * TURNS_IN_WINDOW
-    splits = np.linspace(0, len(paths), min(open_files, len(paths)) + 1).astype(int)
-    files, order_of_groups = _groups_of_files(paths, splits, (seed, epoch, stream))
-    rows = tf.constant(np.add.reduceat(num_examples, splits[:-1]), tf.int64)  # (groups,)
+    plan = plan_reading(paths, num_examples, window, open_files)
+    files, order_of_groups = _groups_of_files(plan.paths, plan.splits, (seed, epoch, stream))
+    rows = tf.constant(plan.rows)  # (groups,)
 
     def turns_of(group):
         """The records of a group at each of its turns, string (rows,); all groups end together."""
-        ends = tf.range(turns + 1, dtype=tf.int64) * rows[group] // turns
+        ends = tf.range(plan.turns + 1, dtype=tf.int64) * rows[group] // plan.turns
         return tf.data.TFRecordDataset(files[group]).batch(READ_AT_ONCE).rebatch(ends[1:] - ends[:-1])
 
     def shuffled(number, records):
         draws = uniforms(random_keys(Stream.ROW_ORDER, seed, epoch, stream, number), tf.range(tf.size(records)))
         return tf.gather(records, tf.argsort(draws))
 
-    in_turn = order_of_groups.interleave(turns_of, cycle_length=len(splits) - 1, block_length=1)
+    in_turn = order_of_groups.interleave(turns_of, cycle_length=len(plan.rows), block_length=1)
     # The next window is read while the current one is consumed, so that no batch waits for a whole window.
-    in_windows = in_turn.rebatch(-(-total // windows)).enumerate().map(shuffled).prefetch(1)
+    in_windows = in_turn.rebatch(plan.window).enumerate().map(shuffled).prefetch(1)
     return in_windows.rebatch(batch_size, drop_remainder=True)
 
 

@@ -5,7 +5,8 @@ import os
 import pathlib
 
 import numpy as np
-import tensorflow as tf
+
+from keras_bert_impl.preprocessing.ragged import Ragged
 
 
 def write_token_file(path, documents_of_splits):
@@ -13,15 +14,15 @@ def write_token_file(path, documents_of_splits):
 
     Args:
         path: the file.
-        documents_of_splits: dict of split to RaggedTensor (documents, sentences, tokens) of ids.
+        documents_of_splits: dict of split to `Ragged` (documents, sentences, tokens) of ids.
     """
     arrays = {}
     for split, documents in documents_of_splits.items():
         sentences = documents.values
-        tokens = sentences.flat_values.numpy()
+        tokens = sentences.values
         arrays[f"{split}/tokens"] = tokens.astype(np.uint16 if tokens.max(initial=0) < 2**16 else np.int32)
-        arrays[f"{split}/sentences"] = sentences.row_lengths().numpy().astype(np.int32)
-        arrays[f"{split}/documents"] = documents.row_lengths().numpy().astype(np.int32)
+        arrays[f"{split}/sentences"] = sentences.lengths.astype(np.int32)
+        arrays[f"{split}/documents"] = documents.lengths.astype(np.int32)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     partial = pathlib.Path(f"{path}.partial")
@@ -30,12 +31,11 @@ def write_token_file(path, documents_of_splits):
 
 
 def read_token_files(paths, split):
-    """The documents of a split in files of `write_token_file`, RaggedTensor (documents, sentences, tokens), int32."""
+    """The documents of a split in files of `write_token_file`, int32 `Ragged` (documents, sentences, tokens)."""
     parts = {"tokens": [], "sentences": [], "documents": []}
     for path in paths:
         with np.load(path) as arrays:
             for name, found in parts.items():
                 found.append(arrays[f"{split}/{name}"])
     tokens, sentences, documents = (np.concatenate(arrays) for arrays in parts.values())
-    rows = tf.RaggedTensor.from_row_lengths(tokens.astype(np.int32), sentences.astype(np.int64))
-    return tf.RaggedTensor.from_row_lengths(rows, documents.astype(np.int64))
+    return Ragged(Ragged(tokens.astype(np.int32), sentences.astype(np.int64)), documents.astype(np.int64))

@@ -1,8 +1,11 @@
 """Turns text into WordPiece ids inside a TensorFlow graph, for tf.data and SavedModel."""
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_text as tf_text
+
+from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+
+# isort: split
+import tensorflow_text as tf_text  # now: it imports TensorFlow, too
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 

@@ -91,6 +91,10 @@ class QuestionAnswering:
         """Sets the model's threshold, with which it answers when it is asked; None answers every question."""
         model.null_threshold = self.null_threshold
 
+    def taken_from(self, model):
+        """The task with the threshold that a trained model has."""
+        return dataclasses.replace(self, null_threshold=model.null_threshold)
+
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them.
 

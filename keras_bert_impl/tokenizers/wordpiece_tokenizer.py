@@ -95,13 +95,20 @@ class WordPieceTokenizer:
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
         """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
+        return self._of_each(texts, Tokenizer.encode_batch, add_special_tokens)
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without [CLS] and [SEP]; twice as fast as `encode_batch`, which also keeps offsets."""
+        return [encoding.ids for encoding in self._of_each(texts, Tokenizer.encode_batch_fast, False)]
+
+    def _of_each(self, texts, encode_batch, add_special_tokens) -> list[Encoding]:
         plain = [place for place, text in enumerate(texts) if google_pipeline.is_plain(text)]
         other = sorted(set(range(len(texts))) - set(plain))
         encodings: list = [None] * len(texts)
         for pipeline, places in ((self._plain, plain), (self._exact, other)):
             batch = [texts[place] for place in places]
             for place, encoding in zip(
-                places, pipeline.encode_batch(batch, add_special_tokens=add_special_tokens), strict=True
+                places, encode_batch(pipeline, batch, add_special_tokens=add_special_tokens), strict=True
             ):
                 encodings[place] = encoding
         return encodings

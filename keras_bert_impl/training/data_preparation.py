@@ -35,7 +35,11 @@ from keras_bert_impl import corpora
 from keras_bert_impl.console import progress, say
 from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.preprocessing.beam_jobs import run_jobs_on_beam
+from keras_bert_impl.preprocessing.beam_storage import open_storage, remove_storage
+from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.shards import (
+    BLOCK_BYTES,
     PIECE_BYTES,
     SPLITS,
     Piece,
@@ -45,11 +49,8 @@ from keras_bert_impl.preprocessing.shards import (
     is_whole,
     plan_shards,
     read_manifest,
-    run_jobs,
-    run_jobs_on_beam,
     shard_record,
     tokenize_piece,
-    worker_pool,
     write_record,
     write_shard,
 )
@@ -96,9 +97,11 @@ class PrepareConfig:
         skip_unreadable: skip and report files that cannot be read, instead of stopping.
         seed: random seed for every random choice.
         workers: number of processes; default is one for each core, or a single one for a small corpus.
-        runner: run on Apache Beam instead, with DirectRunner, DataflowRunner, FlinkRunner or SparkRunner; all its
-            machines must see the output directory under the same name.
-        beam_options: further flags for Beam, in one string: "--region=europe-west4 --project=mine".
+        runner: run on Apache Beam instead, with DirectRunner, DaskRunner, DataflowRunner, FlinkRunner or SparkRunner.
+            All its machines must see the text and the output directory under the same paths, or use beam_storage.
+        beam_options: further flags for Beam, in one word: --beam_options="--region=europe-west4 --project=mine".
+        beam_storage: folder such as gs://bucket/folder, through which text and results pass if the machines share no
+            directory.
         verify: only compare the files with the manifest, and report damaged ones. After these are removed, the same
             command without --verify writes them again.
     """
@@ -110,7 +113,7 @@ class PrepareConfig:
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
             *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
         ),
-        "how it is done": ("workers", "runner", "beam_options", "verify"),
+        "how it is done": ("workers", "runner", "beam_options", "beam_storage", "verify"),
     }
 
     output: str
@@ -137,11 +140,12 @@ class PrepareConfig:
     workers: int | None = None
     runner: str | None = None
     beam_options: str = ""
+    beam_storage: str | None = None
     verify: bool = False
 
 
 # Options that may change on resume.
-HOW = {"workers": None, "runner": None, "beam_options": "", "verify": False}
+HOW = {"workers": None, "runner": None, "beam_options": "", "beam_storage": None, "verify": False}
 
 
 def run(config):
@@ -150,6 +154,8 @@ def run(config):
         return verify(pathlib.Path(config.output))
     if config.static_masks and config.packed:
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
+    if (config.beam_options or config.beam_storage) and not config.runner:
+        raise ValueError("beam_options and beam_storage are for Apache Beam: name a runner with --runner.")
     what = dataclasses.replace(config, **HOW)
     directory = check_run(config.output, what)
     pieces, size = open_pieces(config)
@@ -163,7 +169,7 @@ def run(config):
         for file in damaged:  # above all a damaged vocabulary, which would be used for the files made again
             (directory / file["path"]).unlink(missing_ok=True)
     tokenizer = read_tokenizer(config, directory)
-    if size <= SMALL_BYTES:
+    if size <= SMALL_BYTES and not config.runner:  # jobs for other machines name their text, and do not hold it
         pieces = read_pieces(config, pieces)
     if tokenizer is None:
         tokenizer = learn_tokenizer(config, pieces)
@@ -173,7 +179,7 @@ def run(config):
 
     settings = settings_of(config)
     restore_records(directory, settings)
-    with jobs_runner(config, settings, size) as do:
+    with jobs_runner(config, settings, pieces, size) as do:
         records = do(tokenize_piece, pieces, "tokenizing")
         report_reading(config, records)
         statistics = print_statistics(records)
@@ -191,7 +197,8 @@ def run(config):
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
     write_json(directory / "summary.json", summary)
-    shutil.rmtree(settings.work)
+    # A worker that a cluster took for dead may still write there.
+    shutil.rmtree(settings.work, ignore_errors=True)
     return summary
 
 
@@ -209,6 +216,7 @@ def settings_of(config):
     lengths = tuple(dict.fromkeys(length for length in lengths if length))
     return Settings(
         directory=os.path.abspath(config.output),  # other processes may have another working directory
+        block_bytes=BLOCK_BYTES,
         sequence_lengths=lengths,
         predictions_per_sequence=tuple(
             config.predictions_per_sequence or usual_predictions(length) for length in lengths
@@ -311,7 +319,7 @@ class VocabularySample:
 
 
 @contextlib.contextmanager
-def jobs_runner(config, settings, size):
+def jobs_runner(config, settings, pieces, size):
     """Yields a function that runs jobs, shows progress, and returns the records in the order of the jobs."""
 
     def do(function, jobs, what):
@@ -320,11 +328,13 @@ def jobs_runner(config, settings, size):
 
     def do_on_beam(function, jobs, what):
         say(f"  {what}: {len(jobs)} jobs on Beam's {config.runner}")
-        options = (f"--runner={config.runner}", *config.beam_options.split())
-        return run_jobs_on_beam(function, settings, jobs, options)
+        return run_jobs_on_beam(function, settings, jobs, config.runner, config.beam_options, folder)
 
     if config.runner:
+        folder = open_storage(config.beam_storage, settings, pieces) if config.beam_storage else None
         yield do_on_beam
+        if folder:
+            remove_storage(folder)
         return
     with worker_pool(config.workers or (1 if size <= SMALL_BYTES else os.cpu_count())) as pool:
         yield do

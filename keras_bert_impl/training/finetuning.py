@@ -36,6 +36,7 @@ from keras_bert_impl.tasks import glue, hub_datasets
 from keras_bert_impl.training.finetuning_report import print_paper, write_glue_table
 from keras_bert_impl.training.finetuning_task import find_task, read_splits
 from keras_bert_impl.training.finetuning_trial import train
+from keras_bert_impl.training.finished_run import score_new_splits
 from keras_bert_impl.training.runs import check_run, open_run
 
 # The folders of the official distribution.
@@ -174,7 +175,7 @@ def run_task(config, data):
     directory = check_run(config.output, config)
     if (directory / "metrics.json").is_file():
         say(f"  {directory} holds the finished run.")
-        return json.loads((directory / "metrics.json").read_text())
+        return score_new_splits(config, task, data, directory)
     examples = read_splits(task, config, data)
     if hasattr(task, "suited_to"):
         task = task.suited_to(examples["train"])

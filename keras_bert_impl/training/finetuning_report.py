@@ -41,6 +41,7 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
         "task": task.name,
         "split": reported,
         "splits": splits,
+        "predicted": list(outputs),
         "training_rows": len(rows["train"]),
         "padding_share": float(batches["train"].padding_share()),
         "seconds_per_epoch": [round(row["seconds"], 2) for row in history],

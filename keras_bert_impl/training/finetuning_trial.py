@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
+from keras_bert_impl.callbacks import BestWeights, ExactResume, SaveOnSignal, StopOnBadLoss
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
@@ -17,7 +18,6 @@ from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
-from keras_bert_impl.training.training_state import TrainingState, reseed, restore
 
 # With fewer weights than this XLA made TensorFlow's steps on two cores faster, with more it made them slower.
 SMALL_MODEL = 5_000_000
@@ -44,28 +44,33 @@ def train(config, task, examples, directory):
     compile_for(model, config, task, total_steps)
     start = "random weights" if config.from_scratch else config.model
     say(f"  {len(rows['train']):,} training rows, {batches['train'].padding_share():.0%} padding, from {start}")
-    scorer = DevScores(config, task, examples, rows, batches, class_names, directory)
-    first_epoch = scorer.restore(model, batches["train"])
-    if first_epoch < config.epochs and not scorer.is_over():
-        model.fit(
-            batches["train"],
-            initial_epoch=first_epoch,
-            epochs=config.epochs,
-            shuffle=False,  # the batches are already shuffled
-            callbacks=[scorer],
-            verbose=verbosity(),
-        )
-    for weight, best in zip(model.weights, scorer.best_weights, strict=True):
-        weight.assign(best)
+    scorer = DevScores(task, examples, rows, batches, class_names)
+    best = BestWeights(scorer.name)
+    fit(config, model, batches["train"], [scorer, best], directory)
     merge_lora(model)
     whole = model
     if kept is not None:
-        rates = schedule_of(config, total_steps)(np.arange(scorer.best_epochs() * batches["train"].num_batches))
+        rates = schedule_of(config, total_steps)(np.arange((1 + best.best_epoch()) * batches["train"].num_batches))
         whole = untrim(config, task, class_names, model, checkpoint, kept, keras.ops.convert_to_numpy(rates))
     figures = write_report(config, task, examples, rows, batches, model, whole, class_names, scorer.history, directory)
     if distribution.is_chief():
         shutil.rmtree(directory / "training_state", ignore_errors=True)
     return figures
+
+
+def fit(config, model, batches, callbacks, directory):
+    """Trains, or resumes; `callbacks` score the epochs and keep the best weights."""
+    resume = ExactResume(directory / "training_state")
+    if config.patience:
+        name = callbacks[0].name
+        stop = keras.callbacks.EarlyStopping(name, patience=config.patience, mode="max", verbose=1)
+        callbacks = [*callbacks, stop]
+    model.fit(
+        batches,
+        epochs=config.epochs,
+        callbacks=[*callbacks, StopOnBadLoss(directory), resume, SaveOnSignal(resume)],
+        verbose=verbosity(),
+    )
 
 
 def trim(config, task, examples, class_names, checkpoint):
@@ -188,23 +193,27 @@ def compile_for(model, config, task, steps):
 
 
 class DevScores(keras.callbacks.Callback):
-    """After each epoch, scores the dev splits, keeps the best weights, saves the state, and stops early if `patience`
-    epochs brought no better dev figure."""
+    """After each epoch, scores the dev splits and adds the main figure of the first to the logs, as `name`."""
 
-    def __init__(self, config, task, examples, rows, batches, class_names, directory):
+    state_name = "dev_scores"
+
+    def __init__(self, task, examples, rows, batches, class_names):
         super().__init__()
-        self.config, self.task, self.class_names = config, task, class_names
+        self.task, self.class_names = task, class_names
         self.examples, self.rows, self.batches = examples, rows, batches
-        self.state = TrainingState(directory / "training_state")
-        self.history, self.best_weights = [], None
+        self.name = f"{task.dev[0]}_{task.main_metric}"
+        self.history = []
+
+    def get_state(self):
+        """For `ExactResume`."""
+        return self.history, []
+
+    def set_state(self, history, arrays):
+        """For `ExactResume`."""
+        self.history = history
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.epoch = epoch
         self.start = time.monotonic()
-
-    def on_train_batch_begin(self, batch, logs=None):
-        if batch == 0:
-            reseed(self.config.seed, self.epoch)
 
     def on_epoch_end(self, epoch, logs=None):
         trained = time.monotonic() - self.start
@@ -215,8 +224,6 @@ class DevScores(keras.callbacks.Callback):
             for split in self.task.dev
         }
         value = self.main_figure(figures[self.task.dev[0]])
-        if value > max((row["value"] for row in self.history), default=-np.inf):
-            self.best_weights = [distribution.to_numpy(weight) for weight in self.model.weights]
         self.history.append(
             {
                 "loss": float(logs["loss"]),
@@ -225,11 +232,7 @@ class DevScores(keras.callbacks.Callback):
                 "dev": {k: plain(v) for k, v in figures.items()},
             }
         )
-        logs[f"{self.task.dev[0]}_{self.task.main_metric}"] = value  # Keras prints it
-        self.save()
-        if self.is_over():
-            say(f"\n  {self.task.main_metric} has not improved for {self.config.patience} epochs: stopping")
-            self.model.stop_training = True
+        logs[self.name] = value  # Keras prints it, and BestWeights reads it
 
     def main_figure(self, figures):
         """The figure by which the best epoch is chosen. Raises ValueError if the task does not have it."""
@@ -239,35 +242,6 @@ class DevScores(keras.callbacks.Callback):
                 f"main_metric {self.task.main_metric!r} is not a figure of {self.task.name}, which has {known}."
             )
         return figures[self.task.main_metric]
-
-    def best_epochs(self):
-        """Number of epochs that the best weights were trained for."""
-        return 1 + int(np.argmax([row["value"] for row in self.history]))
-
-    def is_over(self):
-        """Whether the last `patience` epochs brought no better dev figure."""
-        values = [row["value"] for row in self.history]
-        return bool(
-            self.config.patience and values and len(values) - 1 - int(np.argmax(values)) >= self.config.patience
-        )
-
-    def save(self):
-        """Writes weights, optimizer, best weights and history."""
-        best = {str(place): array for place, array in enumerate(self.best_weights)}
-        self.state.save(self.model, len(self.history), self.history, best)
-
-    def restore(self, model, train_batches):
-        """Restores what `save` wrote, if anything; returns the epoch to continue with."""
-        self.set_model(model)
-        found = self.state.read_last()
-        if found is None:
-            return 0
-        epoch, arrays, self.history = found
-        best = restore(model, arrays)
-        self.best_weights = [best[str(place)] for place in range(len(model.weights))]
-        train_batches.start_epoch(epoch)
-        say(f"  resuming after epoch {epoch}")
-        return epoch
 
 
 def plain(figures):

@@ -12,6 +12,8 @@
 """
 
 import dataclasses
+import functools
+import importlib.util
 import json
 import time
 import typing
@@ -19,6 +21,9 @@ import typing
 import keras
 
 from keras_bert_impl import checkpoints, distribution
+from keras_bert_impl.callbacks import ExactResume, SaveOnSignal, StopOnBadLoss
+from keras_bert_impl.callbacks.resumed_fit import ResumedFit
+from keras_bert_impl.callbacks.step_data import FunctionSteps
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.distribution import Kind
@@ -187,41 +192,47 @@ def train(config, data, directory):
     keras.utils.set_random_seed(config.seed)
     schedule = schedule_of(config, plan["steps"])
     model = build(config, data, plan["jit_compile"], schedule)
-    rounds = Rounds(directory, config, plan, data, schedule)
-    if not rounds.restore(model) and config.init is not None:
+    if config.init is not None:
         checkpoints.load(model, checkpoints.open_checkpoint(config.init))
-    say(
-        f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
-        f"steps {rounds.step:,} to {rounds.total_steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
-    )
-    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}")
-    fit(model, data, rounds, directory)
+    resume = ExactResume(directory / "training_state", every_minutes=None)
+    rounds = Rounds(directory, config, plan, data, schedule, model.encoder.config, resume)
+    fit(model, data, rounds, resume, directory)
     model.save_pretrained(directory / "encoder")
     if distribution.is_chief():
         data.tokenizer.save_pretrained(directory / "encoder")
     return pretraining_report.write(model, data, rounds.history, directory)
 
 
-def fit(model, data, rounds, directory):
-    """Trains from the step that `rounds` has reached to the last one. Consecutive rounds of equal size share one call
-    of `fit`, so that the data is opened only once for them."""
-    callbacks, validation = [rounds], data.validation()
+def fit(model, data, rounds, resume, directory):
+    """Trains from the last saved step to the last one. Consecutive rounds of equal size share one call of Keras' `fit`,
+    so that the data is opened only once for them."""
+    callbacks = [rounds, StopOnBadLoss(directory), resume, SaveOnSignal(resume)]
     if distribution.is_chief():
-        callbacks.append(pretraining_report.MoreOnTensorBoard(data, rounds, directory / "tensorboard"))
-        callbacks.append(keras.callbacks.TensorBoard(str(directory / "tensorboard"), write_graph=False))
-    while rounds.step < rounds.total_steps:
-        steps = rounds.steps_to_go()
-        model.fit(
-            data.for_fit("train", start_step=rounds.step, repeat=True),
-            steps_per_epoch=steps,
-            initial_epoch=len(rounds.history),
-            # `rounds` stops this `fit` when the next round has another size.
-            epochs=len(rounds.history) + (rounds.total_steps - rounds.step) // steps,
-            validation_data=validation,
-            verbose=verbosity(),
-            shuffle=False,  # the dataset is already shuffled
-            callbacks=callbacks,
-        )
+        callbacks.append(pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard"))
+    batches = FunctionSteps(
+        lambda step: data.for_fit("train", start_step=step, repeat=True), is_checked=False, batch=data.batch_at
+    )
+    run = ResumedFit(
+        functools.partial(keras.Model.fit, model),
+        model,
+        batches,
+        callbacks,
+        verbose=verbosity(),
+        arguments={"validation_data": data.validation()},
+        stop_is_final=False,  # `rounds` stops a call of `fit` when the next round has another size
+    )
+    rounds.set_state(resume.saved_state("rounds") or [])
+    config = rounds.config
+    say(
+        f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
+        f"steps {run.step:,} to {rounds.total_steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
+    )
+    remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
+    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}{remedy}")
+    while rounds.begun() < rounds.total_steps:
+        steps = rounds.steps_in_round()
+        run.train(steps, len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps)
+    run.end()
 
 
 def make_plan(config, data, directory):

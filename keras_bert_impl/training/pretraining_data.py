@@ -1,13 +1,21 @@
 """The data of a pre-training run, as keras-bert prepare-data wrote it: a local directory, or a remote one that
-TensorFlow can read, such as gs://bucket/folder."""
+TensorFlow can read, such as gs://bucket/folder.
+
+TensorFlow reads for its own devices, and buckets; for JAX and torch rows are read in NumPy. The batches are the same.
+"""
 
 import contextlib
+import pathlib
 import tempfile
 
+import keras
 import numpy as np
 
 from keras_bert_impl import distribution
-from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams, read_training_data
+from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
+from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams
+from keras_bert_impl.preprocessing.record_files import DamagedRecords
+from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
 from keras_bert_impl.preprocessing.shards import damaged_files, read_json, read_manifest
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -18,12 +26,10 @@ class PretrainingData:
     """The prepared data of a run: tokenizer, row length and batches."""
 
     def __init__(self, config):
-        import tensorflow as tf  # imported silently by keras_bert_impl.preprocessing above
-
         self.directory = str(config.data).rstrip("/")
         try:
             summary = read_json(self.directory, "summary.json")
-        except tf.errors.NotFoundError:
+        except FileNotFoundError:
             raise ValueError(
                 f"{self.directory} holds no prepared data: run keras-bert prepare-data --output {self.directory} first."
             ) from None
@@ -55,13 +61,12 @@ class PretrainingData:
         self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
 
     def _read_tokenizer(self):
-        if "://" not in self.directory:
+        if not is_remote(self.directory):
             return WordPieceTokenizer.from_pretrained(self.directory)
-        import tensorflow as tf
-
         with tempfile.TemporaryDirectory() as near:
             for name in TOKENIZER_FILES:
-                tf.io.gfile.copy(f"{self.directory}/{name}", f"{near}/{name}")
+                with open_file(f"{self.directory}/{name}") as file:
+                    (pathlib.Path(near) / name).write_bytes(file.read())
             return WordPieceTokenizer.from_pretrained(near)
 
     def _shards_of(self, split):
@@ -78,11 +83,15 @@ class PretrainingData:
 
     @contextlib.contextmanager
     def naming_damage(self):
-        """Replaces TensorFlow's error for a damaged record, which does not name the file, by one that does."""
+        """Replaces an error for a damaged record by one that names the damaged files and says what to do."""
         try:
             yield
         except Exception as error:
-            if "DataLossError" in repr(type(error)) or "corrupted record" in str(error):
+            if (
+                isinstance(error, DamagedRecords)
+                or "DataLossError" in repr(type(error))
+                or "corrupted record" in str(error)
+            ):
                 self._refuse_damaged(self.shards, thorough=True)
             raise
 
@@ -92,27 +101,41 @@ class PretrainingData:
         is_shared, part = distribution.is_shared(), distribution.part_of_batch()
         return distribution.shared(self.batches(split, whole_batches=is_shared, part=part, **options))
 
-    def batches(self, split, start_step=0, repeat=False, whole_batches=False, part=(0, 1), most_rows=None):
-        """A tf.data.Dataset of (inputs, labels); see `read_training_data`."""
+    def batches(self, split, **options):
+        """(inputs, labels) for Keras: a tf.data.Dataset on TensorFlow and from buckets, or `TrainingBatches`."""
+        if keras.backend.backend() != "tensorflow" and not is_remote(self.directory):
+            return self.read_with(TrainingBatches, split, **options)
+        from keras_bert_impl.preprocessing.tf_data import read_training_data
+
+        return self.read_with(read_training_data, split, **options)
+
+    def arrays(self, split, **options):
+        """Iterates over the same (inputs, labels) as NumPy arrays."""
+        if is_remote(self.directory):
+            return self.batches(split, **options).as_numpy_iterator()
+        return iter(self.read_with(TrainingBatches, split, **options))
+
+    def read_with(self, read, split, **options):
+        """Batches of a split from `TrainingBatches` or `tf_data.read_training_data`; for `options` see the latter."""
         shards = self._shards_of(split)
-        return read_training_data(
+        return read(
             [f"{self.directory}/{shard['path']}" for shard in shards],
             self.tokenizer,
             sequence_length=self.sequence_length,
             predictions_per_sequence=self.predictions_per_sequence,
             batch_size=self.batch_size,
             seed=self.seed,
-            start_step=start_step,
             static_masks=self.static_masks,
             packed=self.packed,
             masking_unit=self.masking_unit,
-            repeat=repeat,
-            whole_batches=whole_batches,
-            part=part,
             streams=self.streams,
             num_examples=[shard["examples"] for shard in shards],
-            most_rows=most_rows,
+            **{"repeat": False, **options},
         )
+
+    def rows_left_out(self, split):
+        """The rows of a split that `for_fit` leaves out because they do not fill a batch for all devices."""
+        return self.num_examples[split] % self.batch_size if distribution.is_shared() else 0
 
     def validation(self):
         """The validation batches of a round: `validation_batches`, with rows from all validation files."""
@@ -120,11 +143,11 @@ class PretrainingData:
 
     def batch_at(self, step):
         """The training batch of a step, as NumPy arrays."""
-        return next(self.batches("train", start_step=step, repeat=True).take(1).as_numpy_iterator())
+        return next(self.arrays("train", start_step=step, repeat=True))
 
     def unmasked_rows(self, split, most_rows=None):
         """Yields the `token_ids` of a split as they were before masking, one (batch, length) array at a time."""
-        for inputs, labels in self.batches(split, most_rows=most_rows).as_numpy_iterator():
+        for inputs, labels in self.arrays(split, most_rows=most_rows):
             token_ids = inputs["token_ids"].copy()
             row, column = np.nonzero(labels["mask_weights"])
             token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]

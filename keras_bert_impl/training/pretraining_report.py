@@ -6,6 +6,7 @@ import math
 import keras
 import matplotlib
 import numpy as np
+import tensorboardX
 
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
@@ -22,13 +23,11 @@ COUNTED_AT_ONCE = 1_000_000
 
 def write(model, data, history, directory):
     """Evaluates on the test split, writes evaluation.json and curves.png, prints and returns the figures."""
-    batches = data.for_fit("test")
-    rows = int(batches.cardinality()) * data.batch_size
-    found = model.evaluate(batches, return_dict=True, verbose=0)
+    found = model.evaluate(data.for_fit("test"), return_dict=True, verbose=0)
     if not distribution.is_chief():
         return found
-    left_out = data.num_examples["test"] - rows
-    if left_out > 0:
+    left_out = data.rows_left_out("test")
+    if left_out:
         say(
             f"  {left_out:,} of {data.num_examples['test']:,} test rows are left out: they do not fill a batch for all "
             "devices"
@@ -56,30 +55,29 @@ def write(model, data, history, directory):
     return report
 
 
-class MoreOnTensorBoard(keras.callbacks.Callback):
-    """After each round, writes the figures of `Rounds` and some validation rows with the model's guesses for the masks
-    to TensorBoard. They would be too much for the printed line.
+class TensorBoardLog(keras.callbacks.Callback):
+    """After each round, writes losses and metrics, the figures of `Rounds` and some validation rows with the model's
+    guesses for the masks to TensorBoard; unlike Keras' own callback without TensorFlow.
     """
 
     def __init__(self, data, rounds, directory, rows=4):
-        import tensorflow as tf  # here, where the data has already imported it silently
-
         super().__init__()
-        self.data, self.rounds, self.rows, self.summary = data, rounds, rows, tf.summary
-        self.writer = self.summary.create_file_writer(str(directory / "train"))
+        self.data, self.rounds, self.rows = data, rounds, rows
+        self.writers = {part: tensorboardX.SummaryWriter(str(directory / part)) for part in ("train", "validation")}
 
     @functools.cached_property
     def batch(self):
         """A batch of the validation split, the same rows in every round."""
-        return next(self.data.batches("validation", most_rows=self.data.batch_size).as_numpy_iterator())
+        return next(self.data.arrays("validation", most_rows=self.data.batch_size))
 
     def on_epoch_end(self, epoch, logs=None):
-        with self.writer.as_default():
-            if distribution.num_processes() == 1:  # with several, all would have to take part in the prediction
-                self.summary.text("masked words", self.filled_masks(), step=epoch)
-            for name, value in self.rounds.figures.items():
-                self.summary.scalar(f"epoch_{name}", value, step=epoch)
-        self.writer.flush()
+        for name, value in {**(logs or {}), **self.rounds.figures}.items():
+            part = "validation" if name.startswith("val_") else "train"
+            self.writers[part].add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
+        if distribution.num_processes() == 1:  # with several, all would have to take part in the prediction
+            self.writers["train"].add_text("masked words", self.filled_masks(), epoch)
+        for writer in self.writers.values():
+            writer.flush()
 
     def filled_masks(self):
         inputs, labels = self.batch
@@ -120,7 +118,7 @@ def baselines(data):
     best[pairs[order] // size] = pairs[order] % size
 
     hits, bits, labels = {"unigram": [], "bigram": []}, {"unigram": [], "bigram": []}, []
-    for inputs, targets in data.batches("test").as_numpy_iterator():
+    for inputs, targets in data.arrays("test"):
         chosen = targets["mask_weights"] > 0
         word = targets["mask_ids"][chosen]
         positions = np.maximum(inputs["mask_positions"] - 1, 0)

@@ -53,6 +53,16 @@ def test_paragraphs_that_were_never_wrapped_are_running_text(tmp_path):
     assert [len(sentences) for sentences in sentences_of(tmp_path / "a.txt")] == [6]
 
 
+def test_files_that_were_moved_are_the_same_documents(tmp_path):
+    (tmp_path / "here" / "novels").mkdir(parents=True)
+    (tmp_path / "here" / "novels" / "a.txt").write_text(LINES)
+    corpus = TextCorpus(tmp_path / "here")
+    documents = list(corpus)
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert list(corpus.moved(tmp_path / "there")) == documents
+    assert (documents[0].name, documents[0].source) == ("novels/a.txt#1", "novels")
+
+
 def test_the_choice_is_logged(tmp_path, caplog):
     (tmp_path / "a.txt").write_text(LINES)
     with caplog.at_level(logging.INFO, logger="keras_bert_impl"):

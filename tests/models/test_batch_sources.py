@@ -127,7 +127,9 @@ def test_a_loader_of_ids_is_left_to_keras(model):
 def test_a_loader_shuffles_anew_in_each_epoch(model, monkeypatch):
     torch = pytest.importorskip("torch")
     seen, convert = [], model._convert_batch
-    monkeypatch.setattr(model, "_convert_batch", lambda batch: seen.append(tuple(batch[0])) or convert(batch))
+    monkeypatch.setattr(
+        model, "_convert_batch", lambda batch, random: seen.append(tuple(batch[0])) or convert(batch, random)
+    )
     examples = rows_of(["the " * number for number in range(12)], [0] * 12)
     shuffled = loader(examples, batch_size=12, shuffle=True, generator=torch.Generator().manual_seed(3))
     model.fit(shuffled, epochs=4, verbose=0)

@@ -44,12 +44,23 @@ def test_an_endless_generator_trains_for_the_steps_asked_for(model):
 
 
 def batches_of(dataset, steps=None):
-    return TextBatches(source_of_dataset(dataset), lambda batch: (batch[1][0], (1, 2)), 11, steps)
+    return TextBatches(source_of_dataset(dataset), lambda batch, random: (batch[1][0], (1, 2)), 11, steps)
 
 
 def test_a_generator_of_unknown_size_is_counted_where_no_steps_are_given():
     batches = batches_of(generated(5))
     assert batches.num_batches == 5 and [batches[index] for index in range(5)] == list(range(5))
+
+
+def test_what_is_drawn_for_a_batch_depends_on_seed_epoch_and_index():
+    def drawn(epoch, index, seed=3):
+        batches = TextBatches(
+            source_of_dataset(generated(5)), lambda batch, random: (random.random(), (1, 2)), 11, None, seed
+        )
+        batches.start_epoch(epoch)
+        return batches[index]
+
+    assert drawn(2, 1) == drawn(2, 1) and drawn(2, 1) not in (drawn(1, 1), drawn(2, 0), drawn(2, 1, seed=4))
 
 
 def test_a_generator_that_ends_before_the_steps_is_over_then():

@@ -1,23 +1,24 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from made_text import ragged
 
-from keras_bert_impl.preprocessing.examples import (
-    parse_masked_examples,
-    parse_unmasked_examples,
-    write_masked_examples,
-    write_unmasked_examples,
-)
-from keras_bert_impl.preprocessing.serialized_rows import serialize_rows
+from keras_bert_impl.preprocessing import numpy_parsing
+from keras_bert_impl.preprocessing.example_parsing import parse_masked_examples, parse_unmasked_examples
+from keras_bert_impl.preprocessing.examples import write_masked_examples, write_unmasked_examples
+from keras_bert_impl.preprocessing.ragged import Ragged, take
+from keras_bert_impl.preprocessing.serialized_rows import parse_rows, serialize_rows
 
 LENGTH, PREDICTIONS = 7, 3
 
 ROWS = {
-    "token_ids": tf.ragged.constant([[1, 7, 8, 2, 9, 2], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2]], tf.int32),
+    "token_ids": ragged([[1, 7, 8, 2, 9, 2], [1, 5, 2, 6, 7, 8, 2], [1, 5, 2]]),
     "first_segment_length": np.array([4, 3, 3]),
     "next_sentence_labels": np.array([0, 1, 1], np.int32),
     "example_index": np.array([5, 2**40, 7], np.int64),
 }
+
+FIRST = {name: values for name, values in ROWS.items() if name != "token_ids"}
 
 # The same examples, as they are read.
 UNMASKED = {
@@ -78,7 +79,7 @@ def test_google_reads_masked_examples(tmp_path):
 
 
 def test_batches_and_files_are_read_in_order(tmp_path):
-    rows = [{name: values[i : i + 1] for name, values in ROWS.items()} for i in range(3)]
+    rows = [{name: take(values, slice(i, i + 1)) for name, values in ROWS.items()} for i in range(3)]
     write_unmasked_examples(tmp_path / "1", rows[:2])
     write_unmasked_examples(tmp_path / "2", rows[2:])
     assert_rows_equal(parse_unmasked_examples(records(tmp_path / "1", tmp_path / "2"), LENGTH), UNMASKED)
@@ -121,14 +122,67 @@ def test_rows_are_serialized_as_protocol_buffers_does():
     generator = np.random.default_rng(0)
     columns = {
         "whole": np.array([0, 1, 127, 128, 2**14 - 1, 2**14, 2**31, 2**63 - 1, -1, -(2**63)]),
-        "ragged": tf.RaggedTensor.from_row_lengths(
-            generator.integers(0, 70_000, 9077), [1, 1, 2, 60, 7, 1, 9000, 1, 3, 1]
-        ),
+        "ragged": Ragged(generator.integers(0, 70_000, 9077), np.array([1, 1, 2, 60, 7, 1, 9000, 1, 3, 1])),
         "real": generator.random((10, 3)).astype(np.float32),
     }
     for row, record in enumerate(serialize_rows(columns)):
         example = tf.train.Example()
         for name, values in columns.items():
             feature = example.features.feature[name]
-            (feature.float_list if name == "real" else feature.int64_list).value.extend(np.ravel(values[row]))
+            values = np.ravel(take(values, [row]).values if name == "ragged" else values[row])
+            (feature.float_list if name == "real" else feature.int64_list).value.extend(values)
         assert record == example.SerializeToString(deterministic=True)
+
+
+def test_features_are_parsed_as_they_were_serialized():
+    generator = np.random.default_rng(0)
+    columns = {
+        "whole": Ragged(np.array([0, 1, 127, 128, 2**14, 2**21 - 1, 2**31, 2**63 - 1, -1, -(2**63)]), np.ones(10, int)),
+        "ragged": Ragged(generator.integers(0, 70_000, 9075), np.array([0, 1, 2, 60, 7, 1, 9000, 1, 3, 0])),
+        "real": Ragged(generator.random(30).astype(np.float32), np.full(10, 3)),
+    }
+    parsed = parse_rows(serialize_rows(columns))
+    assert parsed.keys() == columns.keys()
+    for name, (values, lengths) in columns.items():
+        np.testing.assert_array_equal(parsed[name].values, values)
+        np.testing.assert_array_equal(parsed[name].lengths, lengths)
+
+
+def test_features_of_another_program_are_parsed_in_any_order():
+    """Maps have no order; a feature may be missing from some rows, or have an empty list."""
+    records = []
+    for names in (("ids", "weights"), ("weights", "ids"), ("ids",), ("weights", "ids", "none")):
+        example = tf.train.Example()
+        for name in names:
+            feature = example.features.feature[name]
+            if name == "ids":
+                feature.int64_list.value.extend([300, len(names)])
+            elif name == "weights":
+                feature.float_list.value.extend([0.5, 0.25, 1.0])
+            else:
+                feature.int64_list.SetInParent()
+        records.append(example.SerializeToString())
+    parsed = parse_rows(records)
+    assert parsed["ids"].values.tolist() == [300, 2, 300, 2, 300, 1, 300, 3]
+    assert parsed["weights"].lengths.tolist() == [3, 3, 0, 3]
+    assert parsed["weights"].values.tolist() == [0.5, 0.25, 1.0] * 3
+    assert parsed["none"].lengths.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("record", [b"text", b"", b"\n", b"\n\x05\n\x03abc", b"\n\xff", b"\n" + b"\xff" * 8 + b"\x7f"])
+def test_records_of_another_kind_are_refused(record):
+    with pytest.raises(ValueError, match=r"other records than tf\.train\.Example"):
+        parse_rows([record])
+
+
+def test_rows_that_are_too_long_are_refused_in_numpy(tmp_path):
+    with pytest.raises(ValueError, match="A row has 7 tokens, more than 5: read the rows with the sequence_length"):
+        numpy_parsing.unmasked_rows(parse_rows(serialize_rows({"input_ids": ROWS["token_ids"], **FIRST})), 5)
+
+
+def test_rows_of_another_format_are_refused_in_numpy():
+    columns = parse_rows(serialize_rows({"input_ids": ROWS["token_ids"], **FIRST}))
+    with pytest.raises(ValueError, match=r"The rows have no input_mask, .*, masked_lm_positions, .* same static_masks"):
+        numpy_parsing.masked_rows(columns, 7, 3)
+    with pytest.raises(ValueError, match=r"The rows have no lengths, first_segment_lengths: .* and packed as"):
+        numpy_parsing.packed_rows(columns, 7)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert_impl.preprocessing import numpy_masking
 from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
@@ -27,7 +28,7 @@ def rows_of(num_tokens, length):
     }
 
 
-def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL_IDS, **rates):
+def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL_IDS, mask_tokens=mask_tokens, **rates):
     return mask_tokens(
         rows,
         vocabulary_size=VOCABULARY_SIZE,
@@ -313,3 +314,35 @@ def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, 
     for row, (ids, chosen) in enumerate(zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True)):
         room = max(1, round(num_tokens[row] * masking_rate))
         assert chosen == by_loop(words_of(ids), room, row), row
+
+
+@pytest.mark.parametrize("unit", ["token", "whole_word", "span"])
+@pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
+def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
+    """Also with an epoch of its own for each row, as streams have it."""
+    rows = hostile_rows()
+    epoch = np.arange(len(rows["token_ids"])) % 3
+    options = {"predictions_per_sequence": 26, "masking_rate": masking_rate, "random_token_rate": 0.15, "epoch": epoch}
+    options |= UNITS.get(unit, {})
+    expected = mask(rows, **options)
+    found = mask(
+        {name: array.numpy() for name, array in rows.items()}, mask_tokens=numpy_masking.mask_tokens, **options
+    )
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype.as_numpy_dtype, name
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_of_two_equal_draws_the_first_is_chosen_in_numpy_too():
+    """Of 512 draws of 24 bits, two are equal in one row of a hundred. Only one of the two positions is predicted here:
+    as many tokens are as there are draws down to the first of them."""
+    draws = uniforms(random_keys(Stream.MASK_POSITION, 1, 0, tf.range(3000))[:, tf.newaxis], tf.range(512)).numpy()
+    draws[:, [0, 511]] = -np.arange(1, 3)  # special tokens
+    falling = -np.sort(-draws, axis=1)
+    row, rank = np.argwhere(falling[:, 1:] == falling[:, :-1])[0]
+    rows = {name: array[row : row + 1] for name, array in rows_of([512] * 3000, 512).items()}
+    options = {"predictions_per_sequence": int(rank) + 1, "masking_rate": 1.0}
+    arrays = {name: array.numpy() for name, array in rows.items()}
+    for masked in mask(rows, **options), mask(arrays, mask_tokens=numpy_masking.mask_tokens, **options):
+        equal = np.flatnonzero(draws[row] == falling[row, rank])
+        assert len(equal) == 2 and list(np.isin(equal, masked["mask_positions"])) == [True, False]

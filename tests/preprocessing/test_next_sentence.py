@@ -2,16 +2,17 @@ from itertools import chain
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from made_text import lists, ragged
 
 from keras_bert_impl.preprocessing.next_sentence import boundaries, chunk_documents, cut_chunks, target_lengths
+from keras_bert_impl.preprocessing.ragged import Ragged
 
 # Documents of 3, 1 and 2 sentences; every token is a different number, so that it can be traced.
 SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]
 
 
 def block(documents):
-    return tf.ragged.constant(documents, dtype=tf.int32, ragged_rank=2)
+    return ragged(documents)
 
 
 def random_block(num_documents, most_sentences=20, longest_sentence=30):
@@ -19,8 +20,7 @@ def random_block(num_documents, most_sentences=20, longest_sentence=30):
     generator = np.random.default_rng(0)
     sentences = generator.integers(1, most_sentences + 1, num_documents)
     lengths = generator.integers(1, longest_sentence + 1, sentences.sum())
-    rows = tf.RaggedTensor.from_row_lengths(tf.range(lengths.sum(), dtype=tf.int32), lengths)
-    return tf.RaggedTensor.from_row_lengths(rows, sentences)
+    return Ragged(Ragged(np.arange(lengths.sum(), dtype=np.int32), lengths), sentences)
 
 
 def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, block_index=0):
@@ -29,15 +29,15 @@ def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, b
 
 def one_token_sentences(num_documents, num_sentences):
     """A block of documents with these numbers of sentences of one token each."""
-    tokens = tf.reshape(tf.range(num_documents * num_sentences), [num_documents, num_sentences, 1])
-    return tf.RaggedTensor.from_tensor(tokens, ragged_rank=2)
+    sentences = Ragged(np.arange(num_documents * num_sentences), np.ones(num_documents * num_sentences, int))
+    return Ragged(sentences, np.full(num_documents, num_sentences))
 
 
 SEEDS_AND_BLOCKS = ((1, 0), (2, 0), (1, 1))
 
 
 def document_ranges(documents):
-    offsets = documents.values.row_splits.numpy()[documents.row_splits.numpy()]
+    offsets = documents.values.offsets[documents.offsets]
     return np.stack([offsets[:-1], offsets[1:]], axis=1)
 
 
@@ -68,7 +68,7 @@ def test_chunks_are_those_of_googles_loop(target_length):
     first, second = ([list(range(*ends)) for ends in ranges] for ranges in (pairs.first_range, pairs.second_range))
     is_random = pairs.next_sentence_labels.tolist()
     draws = zip(map(len, first), is_random, strict=True)
-    expected = [c for sentences in documents.to_list() for c in google_chunks(sentences, target_length, draws)]
+    expected = [c for sentences in lists(documents) for c in google_chunks(sentences, target_length, draws)]
     ours = [(a, None if random else b) for a, b, random in zip(first, second, is_random, strict=True)]
     assert ours == expected
 
@@ -96,7 +96,7 @@ def test_segments_lie_inside_the_documents_they_name_and_are_not_empty():
 def test_random_seconds_are_whole_sentences_up_to_the_target():
     documents = random_block(30)
     pairs = chunk(documents, target_length=61)
-    offsets = documents.values.row_splits.numpy()
+    offsets = documents.values.offsets
     ends = document_ranges(documents)[pairs.second_document, 1]
     is_random = pairs.next_sentence_labels == 1
     assert np.isin(pairs.second_range, offsets).all()
@@ -110,8 +110,7 @@ def test_random_seconds_are_whole_sentences_up_to_the_target():
 
 def test_half_of_the_chunks_with_several_sentences_are_random():
     # Two tokens a sentence and a target of 60: only the last sentence of a document ever stands alone.
-    documents = tf.reshape(tf.range(1000 * 600), [1000, 300, 2])
-    documents = tf.RaggedTensor.from_tensor(documents, ragged_rank=2)
+    documents = Ragged(Ragged(np.arange(1000 * 600), np.full(300_000, 2)), np.full(1000, 300))
     pairs = chunk(documents, target_length=60)
     reaches_target = np.diff(pairs.first_range).ravel() > 2
     labels = pairs.next_sentence_labels[reaches_target]
@@ -232,8 +231,8 @@ def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_bloc
 def test_the_pairs_of_a_seed_are_the_same_in_every_version():
     assert target_lengths(12, 9, 0.5, seed=1, block_index=3).tolist() == [3, 9, 9, 9, 6, 4, 7, 2, 2, 9, 2, 3]
     # Three documents of 10, 5 and 11 tokens in sentences of 2, 3, 1, 4 | 3, 2 | 5, 1, 2, 3; half of them cut short.
-    sentences = tf.RaggedTensor.from_row_lengths(tf.range(26), [2, 3, 1, 4, 3, 2, 5, 1, 2, 3])
-    documents = tf.RaggedTensor.from_row_lengths(sentences, [4, 2, 4])
+    sentences = Ragged(np.arange(26), np.array([2, 3, 1, 4, 3, 2, 5, 1, 2, 3]))
+    documents = Ragged(sentences, np.array([4, 2, 4]))
     pairs = chunk(documents, 7, 0.5, seed=1, block_index=3)
     firsts = [[0, 2], [2, 5], [5, 6], [6, 10], [10, 13], [13, 15], [15, 20], [20, 23]]
     seconds = [[13, 15], [21, 23], [15, 20], [23, 26], [6, 10], [5, 10], [5, 10], [23, 26]]

@@ -1,6 +1,7 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_bert_impl.preprocessing import numpy_randomness, randomness
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
 STREAM = Stream.MASK_POSITION
@@ -93,3 +94,22 @@ def test_eager_and_dataset_map_agree():
     mapped = tf.data.Dataset.from_tensor_slices(index).map(lambda i: uniforms(random_keys(STREAM, 1, 0, i), 3))
     eager = uniforms(random_keys(STREAM, 1, 0, index), 3)
     np.testing.assert_array_equal(list(mapped.as_numpy_iterator()), eager)
+
+
+def test_draws_in_numpy_are_the_same_bits():
+    index, positions = np.array([0, 7, -3, 2**40, 2**63 - 1]), np.arange(9)
+    for seed in (-1, 0, 2**62):
+        ours, theirs = (
+            [
+                module.uniforms(module.random_keys(STREAM, seed, 3, index)[:, np.newaxis], positions),
+                module.uniform_integers(module.random_keys(STREAM, seed, 3, index)[:, np.newaxis], positions, 30_522),
+                module.uniform_integers(module.random_keys(STREAM, seed), 0, 2**31),
+            ]
+            for module in (numpy_randomness, randomness)
+        )
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_every_use_of_draws_has_its_own_number():
+    assert len(set(map(int, Stream.__members__.values()))) == len(Stream.__members__)

@@ -1,18 +1,19 @@
 import numpy as np
-import tensorflow as tf
+from made_text import ragged
 
+from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
 
 SEP = 99
-DOCUMENTS = tf.ragged.constant([[[1, 2, 3], [4, 5]], [[6]], [[7, 8], [9, 10, 11, 12, 13]]], dtype=tf.int32)
+DOCUMENTS = ragged([[[1, 2, 3], [4, 5]], [[6]], [[7, 8], [9, 10, 11, 12, 13]]])
 
 
 def many_documents(count=200):
     random = np.random.default_rng(0)
     lengths = [random.integers(1, 9, random.integers(1, 12)) for _ in range(count)]
     total = sum(map(sum, lengths))
-    sentences = tf.RaggedTensor.from_row_lengths(tf.range(total), np.concatenate(lengths))
-    return tf.RaggedTensor.from_row_lengths(sentences, [len(sentence) for sentence in lengths])
+    sentences = Ragged(np.arange(total), np.concatenate(lengths))
+    return Ragged(sentences, np.array([len(sentence) for sentence in lengths]))
 
 
 def test_segments_are_neighbours_and_half_of_them_swapped():

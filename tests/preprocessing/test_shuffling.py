@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert_impl.preprocessing.numpy_shuffling import plan_reading, shuffled_windows
 from keras_bert_impl.preprocessing.shuffling import shuffled_batches
 
 BATCH, WINDOW = 20, 3000
@@ -99,3 +100,21 @@ def test_an_epoch_does_not_end_with_a_short_window(write):
     """With one row more than a window, the rows at the ends of the files would come last in every epoch."""
     found = rows_of_epoch(write([505] * 2), window=1000)
     assert (found[-10:, 1] < 400).any()
+
+
+@pytest.mark.parametrize(
+    "counts", [UNEVEN, [2, 301, 57, 0, 5, 400, 333], [3, 1, 20], [120] * 25], ids=["uneven", "few", "tiny", "equal"]
+)
+@pytest.mark.parametrize("open_files", [128, 7])
+def test_the_order_in_numpy_is_the_same(write, counts, open_files):
+    """Windows have fewer and more rows than turns, and groups fewer rows than turns."""
+    paths, counts = write(counts)
+    for window in (90, 3000):
+        expected = rows_of_epoch((paths, counts), 2, open_files=open_files, window=window)
+        plan = plan_reading(paths, counts, window, open_files)
+        for skip in (0, 1, 7, sum(counts) // 2):
+            windows = shuffled_windows(plan, 3, 2, skip=skip)
+            found = [record for records in windows for record in records]
+            assert len(found) == sum(counts) - skip
+            found = np.array([record.split() for record in found]).astype(int)
+            np.testing.assert_array_equal(found[: max(0, len(expected) - skip)], expected[skip:])

@@ -98,6 +98,11 @@ def test_batch_keeps_the_order_of_plain_and_other_texts(tokenizer):
     assert [encoding.ids for encoding in encodings] == [tokenizer.encode(text).ids for text in texts]
 
 
+def test_ids_alone_are_those_of_encodings():
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(HOSTILE_TEXTS, True))
+    assert tokenizer.ids_batch(HOSTILE_TEXTS) == our_ids(HOSTILE_TEXTS, tokenizer)
+
+
 def test_decode_joins_pieces_and_drops_control_tokens(tokenizer):
     ids = tokenizer.encode("The capital is Paris.").ids
     assert tokenizer.decode(ids) == "the capital is paris."

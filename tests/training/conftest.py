@@ -5,7 +5,8 @@ import shutil
 import keras
 import pytest
 
-from keras_bert_impl.training import data_preparation, pretraining_report, pretraining_rounds
+from keras_bert_impl.callbacks import training_figures
+from keras_bert_impl.training import data_preparation, pretraining_report
 
 # What baselines() returns in a run that does not count them.
 NO_BASELINES = {
@@ -18,7 +19,7 @@ NO_BASELINES = {
 
 
 class NoCallback(keras.callbacks.Callback):
-    """Replaces TensorBoard's callback."""
+    """Replaces the callback that writes for TensorBoard."""
 
     def __init__(self, *arguments, **options):
         super().__init__()
@@ -32,9 +33,8 @@ def without_reports():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretraining_report, "baselines", lambda data: NO_BASELINES)
         patch.setattr(pretraining_report, "draw_curves", lambda *_: None)
-        patch.setattr(pretraining_report, "MoreOnTensorBoard", NoCallback)
-        patch.setattr(keras.callbacks, "TensorBoard", NoCallback)
-        patch.setattr(pretraining_rounds, "matrix_product_ceiling", lambda _: 1e12)
+        patch.setattr(pretraining_report, "TensorBoardLog", NoCallback)
+        patch.setattr(training_figures, "matrix_product_ceiling", lambda _: 1e12)
         yield
 
 

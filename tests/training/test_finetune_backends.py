@@ -1,5 +1,7 @@
 """The parts of fine-tuning that depend most on the backend: saved states, weights in the loss, rates by layer."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from made_runs import arrays_of, config_of, write_checkpoint
 from made_tasks import write_cola, write_mrpc, write_ner
 
 import keras_bert_impl as kbi
+from keras_bert_impl.callbacks import ExactResume
 from keras_bert_impl.training import finetuning, finetuning_trial
 
 
@@ -32,16 +35,20 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(checkpoint, tmp_path, m
     write_mrpc(tmp_path / "data")
     whole = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="whole"))
 
-    class Interrupt(finetuning_trial.DevScores):
-        def on_epoch_end(self, epoch, logs=None):
-            super().on_epoch_end(epoch, logs)
-            if epoch == 0:
-                raise KeyboardInterrupt
+    def interrupted_at(place):
+        class Interrupt(finetuning_trial.DevScores):
+            def on_train_batch_begin(self, batch, logs=None):
+                if (len(self.history), batch) == place:
+                    raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(finetuning_trial, "DevScores", Interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
+        return Interrupt
+
+    for place in ((0, 1), (1, 0), (1, 1)):  # (epoch, batch)
+        with monkeypatch.context() as patch:
+            patch.setattr(finetuning_trial, "DevScores", interrupted_at(place))
+            patch.setattr(finetuning_trial, "ExactResume", functools.partial(ExactResume, every_steps=1))
+            with pytest.raises(KeyboardInterrupt):
+                finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
     broken = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", output="broken"))
     assert [row["loss"] for row in broken["history"]] == [row["loss"] for row in whole["history"]]
     models = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "broken")]

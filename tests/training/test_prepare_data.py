@@ -1,5 +1,6 @@
 """Data preparation writes the same files whatever the number of workers, and after interruptions and damage."""
 
+import functools
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import sys
 
 import pytest
 
-from keras_bert_impl.preprocessing import shards
+from keras_bert_impl.preprocessing import sentence_ids, shards
 from keras_bert_impl.training import data_preparation, pretraining
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
@@ -19,7 +20,7 @@ def small_jobs(monkeypatch, text_folder):
     """Options for a corpus of several pieces, blocks and shards."""
     monkeypatch.setattr(data_preparation, "PIECE_BYTES", 20_000)
     monkeypatch.setattr(data_preparation, "SMALL_BYTES", 0)
-    monkeypatch.setattr(shards, "BLOCK_BYTES", 8_000)
+    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 8_000)
     monkeypatch.setattr(shards, "SHARD_TOKENS", 3_000)
     return {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "workers": 1}
 
@@ -100,11 +101,14 @@ def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsy
     assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
 
 
-def test_beam_writes_the_same_files(tmp_path, small_jobs):
-    pytest.importorskip("apache_beam")
-    prepare(tmp_path / "here", **small_jobs)
-    prepare(tmp_path / "beam", runner="DirectRunner", **small_jobs)
-    assert examples(tmp_path / "beam") == examples(tmp_path / "here")
+def test_without_tensorflow_the_same_files_are_written(tmp_path, small_jobs, monkeypatch):
+    for name, options in {"padded": {}, "packed": {"packed": True}, "static": {"static_masks": True}}.items():
+        prepare(tmp_path / name, **small_jobs, **options)
+        with monkeypatch.context() as patch:
+            without = functools.partial(functools.partial, sentence_ids.ids_without_tensorflow)
+            patch.setattr(shards, "sentence_ids", without)
+            prepare(tmp_path / f"{name}_without", **small_jobs, **options)
+        assert examples(tmp_path / name) == examples(tmp_path / f"{name}_without")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, capsys):
@@ -123,7 +127,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
     script = tmp_path / "waiting.py"
     script.write_text(
         "import os, time\n"
-        "from keras_bert_impl.preprocessing.shards import worker_pool\n"
+        "from keras_bert_impl.preprocessing.local_jobs import worker_pool\n"
         "if __name__ == '__main__':\n"
         "    with worker_pool(2) as pool:\n"
         "        print(pool.submit(os.getpid).result(), flush=True)\n"

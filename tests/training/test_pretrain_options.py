@@ -63,7 +63,7 @@ def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
 def test_validation_has_rows_of_all_files_and_is_the_same_each_time(text_folder, tmp_path, monkeypatch):
     """There is a file of examples for each thousand tokens or more; each file has more rows than are taken."""
     monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
-    monkeypatch.setattr(shards, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 5000)
     data = tmp_path / "data"
     options = {"vocabulary_size": 500, "sequence_length": 32, "workers": 1}
     data_preparation.run(data_preparation.PrepareConfig(str(data), str(text_folder), **options))

@@ -24,13 +24,13 @@ class Data:
             self.given += len(ROWS)
             yield np.array(ROWS, "int32")
 
-    def batches(self, split):
+    def arrays(self, split):
         """[CLS] cat [MASK] [SEP], and [CLS] [MASK] [MASK] [SEP]."""
         token_ids = np.array([[CLS, CAT, MASK, SEP, PAD], [CLS, MASK, MASK, SEP, PAD]])
         inputs = {"token_ids": token_ids, "mask_positions": np.array([[2, 0], [1, 2]])}
         labels = {"mask_ids": np.array([[RUN, 0], [DOG, CAT]]), "mask_weights": np.array([[1.0, 0], [1, 1]])}
         labels["next_sentence_labels"] = np.array([0, 1])
-        return types.SimpleNamespace(as_numpy_iterator=lambda: iter([(inputs, labels)]))
+        return iter([(inputs, labels)])
 
 
 @pytest.mark.parametrize("at_once", [1, 9, 10**6])

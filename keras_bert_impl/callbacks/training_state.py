@@ -10,7 +10,6 @@ import os
 import pathlib
 import zipfile
 
-import keras
 import numpy as np
 
 from keras_bert_impl import distribution
@@ -29,7 +28,7 @@ class TrainingState:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
 
-    def save(self, model, step, notes=None, arrays=None):
+    def save(self, model, step, notes=None, arrays=None, metrics=False):
         """Writes the state after `step` steps, and removes all but the last two. With several processes, all of them
         must call this method; only one of them writes.
 
@@ -38,11 +37,13 @@ class TrainingState:
             step: number of steps trained so far.
             notes: a JSON value to save with the state.
             arrays: dict of further arrays to save.
+            metrics: whether to save the metrics, too, which matter within an epoch.
 
         Raises: OSError if the disk is full; the earlier states are not touched in that case.
         """
         content = {f"more/{name}": array for name, array in (arrays or {}).items()}
-        for kind, variables in variables_of(model).items():
+        kinds = variables_of(model) | ({"metrics": model.metrics_variables} if metrics else {})
+        for kind, variables in kinds.items():
             content |= {f"{kind}/{p}": distribution.to_numpy(variable) for p, variable in enumerate(variables)}
         if not distribution.is_chief():
             return
@@ -81,21 +82,26 @@ def restore(model, arrays):
     """
     model.optimizer.build(model.trainable_variables)
     for kind, variables in variables_of(model).items():
-        found = [name for name in arrays if name.startswith(f"{kind}/")]
-        if len(found) != len(variables):
-            raise ValueError(
-                f"The saved state has {len(found)} variables of the {kind}, this run has {len(variables)}: resume with "
-                "the same configuration and the same versions, or name another output."
-            )
-        for place, variable in enumerate(variables):
-            array = arrays[f"{kind}/{place}"]
-            if tuple(array.shape) != tuple(variable.shape):
-                raise ValueError(
-                    f"The saved {variable.path} has shape {array.shape}, this run's has {variable.shape}: resume with "
-                    "the same configuration, or name another output."
-                )
-            variable.assign(array)
+        assign(kind, variables, arrays)
     return {name.removeprefix("more/"): array for name, array in arrays.items() if name.startswith("more/")}
+
+
+def assign(kind, variables, arrays):
+    """Assigns the arrays "kind/0", "kind/1", ... to the variables. Raises ValueError if they do not match."""
+    found = [name for name in arrays if name.startswith(f"{kind}/")]
+    if len(found) != len(variables):
+        raise ValueError(
+            f"The saved state has {len(found)} variables of the {kind}, this run has {len(variables)}: resume with "
+            "the same configuration and the same versions, or name another output."
+        )
+    for place, variable in enumerate(variables):
+        array = arrays[f"{kind}/{place}"]
+        if tuple(array.shape) != tuple(variable.shape):
+            raise ValueError(
+                f"The saved {variable.path} has shape {array.shape}, this run's has {variable.shape}: resume with "
+                "the same configuration, or name another output."
+            )
+        variable.assign(array)
 
 
 def variables_of(model):
@@ -111,9 +117,3 @@ def as_storable(array):
     """Converts bfloat16, which NumPy's files cannot hold, to float32, which represents all its values exactly."""
     array = np.asarray(array)
     return array.astype("float32") if array.dtype.name == "bfloat16" else array
-
-
-def reseed(seed, step):
-    """Seeds the random generators that no variable holds, like torch's own, so that they depend only on seed and step:
-    a run that is resumed at `step` then draws the same numbers."""
-    keras.utils.set_random_seed((seed * 1_000_003 + step) % 2**32)

@@ -1,5 +1,5 @@
 from keras_bert_impl import BertConfig
-from keras_bert_impl.training.flops import matrix_product_ceiling, training_flops
+from keras_bert_impl.callbacks.flops import matrix_product_ceiling, training_flops
 
 
 def test_a_training_sequence_takes_what_is_published():

@@ -1,0 +1,79 @@
+"""`BestWeights`: the model keeps the weights of its best epoch."""
+
+import math
+
+import keras
+
+from keras_bert_impl import distribution
+
+
+class BestWeights(keras.callbacks.Callback):
+    """Keeps the weights of the epoch with the best score, and gives them to the model at the end of `fit`.
+
+        def exact_match(model):
+            return squad_score(model.answer(questions, contexts))
+
+        model.fit(..., callbacks=[kbi.callbacks.BestWeights(exact_match)])
+
+    Of equal scores the first is the best. A NaN is never the best.
+
+    Args:
+        score: function from the model to a number, computed after each epoch; or the name of a figure in the logs, such
+            as "val_accuracy".
+        mode: "max" if a larger score is better, "min" if a smaller one is.
+        name: under which the score of a function is added to the logs.
+
+    Attributes:
+        scores: of the epochs so far.
+
+    Raises: ValueError for another mode; in `fit`, if there is no figure of this name, or no score is a number.
+    """
+
+    def __init__(self, score, mode="max", name="score"):
+        super().__init__()
+        if mode not in ("max", "min"):
+            raise ValueError(f"mode is {mode!r}, expected 'max' or 'min'.")
+        self.score, self.mode, self.name = score, mode, name
+        self.scores, self.weights = [], None
+
+    def on_train_begin(self, logs=None):
+        self.scores, self.weights = [], None
+
+    def on_epoch_end(self, epoch, logs=None):
+        if callable(self.score):
+            logs[self.name] = value = float(self.score(self.model))
+        elif self.score in logs:
+            value = float(logs[self.score])
+        else:
+            known = ", ".join(logs)
+            raise ValueError(
+                f"There is no figure {self.score!r} after the epoch; there are {known}. Those that begin with val_ "
+                "need validation_data."
+            )
+        best = self.best_epoch()
+        is_best = not math.isnan(value) and (best is None or self._rank(value) > self._rank(self.scores[best]))
+        self.scores.append(value)
+        if is_best:
+            self.weights = [distribution.to_numpy(weight) for weight in self.model.weights]
+
+    def _rank(self, value):
+        return value if self.mode == "max" else -value
+
+    def best_epoch(self):
+        """The number of the best epoch, counted from 0 since training began; None if there is none yet."""
+        numbers = [place for place, value in enumerate(self.scores) if not math.isnan(value)]
+        return max(numbers, key=lambda place: self._rank(self.scores[place]), default=None)
+
+    def on_train_end(self, logs=None):
+        if self.weights is None:
+            raise ValueError(f"No epoch has a score that is a number: the scores are {self.scores}.")
+        for weight, best in zip(self.model.weights, self.weights, strict=True):
+            weight.assign(best)
+
+    def get_state(self):
+        """For `ExactResume`."""
+        return {"scores": self.scores}, self.weights or []
+
+    def set_state(self, value, arrays):
+        """For `ExactResume`."""
+        self.scores, self.weights = value["scores"], arrays or None

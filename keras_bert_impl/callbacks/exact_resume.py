@@ -1,0 +1,219 @@
+"""`ExactResume`: an interrupted `fit` goes on bit for bit when it is called again."""
+
+import json
+import time
+
+import keras
+import numpy as np
+
+from keras_bert_impl import distribution
+from keras_bert_impl.callbacks.callback_states import restore_states, states_of
+from keras_bert_impl.callbacks.step_data import checksum
+from keras_bert_impl.callbacks.training_state import TrainingState, assign, restore
+from keras_bert_impl.console import say
+from keras_bert_impl.kernels.random_state import random_state, restore_random_state
+
+REMEDY = "Run again what was interrupted, or give a new training another directory."
+
+
+class ExactResume(keras.callbacks.Callback):
+    """Saves the complete state of a `fit`, and resumes it when the same `fit` is called again, in a new process, too.
+
+        model.fit(texts, labels, epochs=3, callbacks=[kbi.callbacks.ExactResume("run")])
+
+    If the process is killed and the same lines run again, the weights at the end are those of an uninterrupted run, bit
+    for bit. The state holds weights, optimizer, random generators, metrics, the position in the data, and what other
+    callbacks have gathered. When the training is complete, running it again restores its end.
+
+    For the `fit` of the models of this library. The data must be a function of the step, or of seed and epoch:
+        texts, arrays       in an order that this callback can repeat, which is not that of Keras
+        keras.utils.PyDataset   whose batches depend only on their index, or with a method `start_epoch(epoch)`
+        tf.data.Dataset     that yields the same batches whenever it is read: shuffle(..., seed=1,
+                            reshuffle_each_iteration=False)
+        a function          from the step to a dataset that begins with this step's batch; with steps_per_epoch
+
+    Args:
+        directory: of the saved states, for this training alone.
+        every_minutes: how often to save within an epoch; at the end of each epoch the state is always saved. None, or
+            several processes, whose clocks differ: only at the ends.
+        every_steps: save after this many steps, too.
+
+    Raises (in `fit`): ValueError if the data cannot be resumed, or model, optimizer or data are not those of the saved
+        training.
+    """
+
+    def __init__(self, directory, every_minutes=5.0, every_steps=None):
+        super().__init__()
+        self.state = None if directory is None else TrainingState(directory)
+        self.every_minutes, self.every_steps = every_minutes, every_steps
+        self.epoch, self.step, self.done, self.steps_per_epoch = 0, 0, 0, None
+        self.data, self.random, self.notes, self.arrays = None, {}, {}, None
+        self.seconds_to_save = 0.0
+
+    def set_data(self, data, reason=None):
+        self.data = data
+
+    def read(self):
+        """(step, notes, arrays) of the saved state; None if there is none."""
+        found = None if self.state is None else self.state.read_last()
+        return found and (found[0], found[2], found[1])
+
+    def open(self, model, data, others, initial_epoch, stop_is_final):
+        """Restores the saved state, if there is one, into model and callbacks.
+
+        Returns: (epoch, step, steps done in this epoch, whether a callback has stopped the training for good).
+        """
+        self.data, self.others, self.stop_is_final = data, others, stop_is_final
+        self.set_model(model)
+        self.random, self.arrays, self.history = random_state(), None, {}
+        found = self.read()
+        if found is None:
+            self.notes = {"optimizer": optimizer_config(model), "data": data.description}
+            self.notes |= {"seed": getattr(getattr(data, "dataset", None), "seed", None), "checksums": {}}
+            if self.state is not None and data.is_checked and not distribution.is_shared():
+                self._check_repeatable()
+            return initial_epoch, 0, 0, False
+        self.step, self.notes, self.arrays = found
+        self._check_same(model, data)
+        self.random = {name.removeprefix("random/"): array for name, array in restore(model, self.arrays).items()
+                       if name.startswith("random/")}  # fmt: skip
+        self.history = self.notes["history"]
+        say(f"  resuming after step {self.step:,}")
+        return self.notes["epoch"], self.step, self.notes["done"], self.notes["is_stopped"]
+
+    def saved_state(self, name):
+        """The JSON value that the callback of this `state_name` had saved; None if there is no saved state."""
+        return self.notes["callbacks"][f"{name}_1"][0] if self.arrays is not None else None
+
+    def _check_repeatable(self):
+        """Notes what the first batch is. Raises ValueError if it is another one when it is asked for again."""
+        first, *others = map(checksum, self.data.read_again())
+        if any(other != first for other in others):
+            raise ValueError(
+                "ExactResume cannot resume this fit. The data gives other batches when it is read again: shuffle with "
+                "shuffle(..., seed=1, reshuffle_each_iteration=False), draw from a generator that is seeded by the "
+                "batch's index, or pass a function from the step to a dataset."
+            )
+        self.data.checksums[0] = first
+
+    def _check_same(self, model, data):
+        """Raises ValueError if the saved state is that of another training."""
+        where = f"{self.state.directory} holds the state of another training."
+        found = optimizer_config(model)
+        for name in sorted(found.keys() | self.notes["optimizer"].keys()):
+            saved, given = self.notes["optimizer"].get(name), found.get(name)
+            if saved != given:
+                raise ValueError(f"{where} The optimizer's {name} was {saved}, now it is {given}. {REMEDY}")
+        if self.notes["data"] != data.description:
+            saved, given = map(name_of, (self.notes["data"], data.description))
+            raise ValueError(f"{where} Its data was {saved}, this is {given}. {REMEDY}")
+        if getattr(getattr(data, "dataset", None), "is_seed_drawn", False):
+            data.dataset.seed = self.notes["seed"]
+            data.current_pass = None
+        if distribution.is_shared() or not data.is_checked:
+            return
+        for step, expected in self.notes["checksums"].items():
+            if checksum(data.batch(int(step))) != expected:
+                raise ValueError(
+                    f"{where} Batch {int(step):,} of its data was another: the data has changed, or is shuffled anew "
+                    f"in each process. {REMEDY}"
+                )
+            data.checksums[int(step)] = expected
+
+    def begin_call(self, epoch, step, done, steps_per_epoch):
+        """Tells where the next call of Keras' `fit` begins. Raises ValueError if a begun epoch now has another size."""
+        if done and self.notes["steps_per_epoch"] != steps_per_epoch:
+            raise ValueError(
+                f"{self.state.directory} holds an epoch of {self.notes['steps_per_epoch']} steps, {done} of them done, "
+                f"but this one has {steps_per_epoch}: pass the same steps_per_epoch."
+            )
+        self.epoch, self.step, self.done, self.steps_per_epoch = epoch, step, done, steps_per_epoch
+        self.epoch_start = self.data.epoch_start = step - done
+
+    def restore_history(self):
+        """Gives Keras' History the epochs that were trained before; it has emptied itself when training began."""
+        if self.history:
+            self.model.history.history = {name: list(values) for name, values in self.history.items()}
+            count = len(next(iter(self.history.values())))
+            self.model.history.epoch = list(range(self.notes["epoch"] - count, self.notes["epoch"]))
+
+    def on_train_begin(self, logs=None):
+        if self.data is None:
+            raise ValueError("ExactResume is for the fit of a model of keras_bert_impl, which begins where it says.")
+        if self.arrays is not None:
+            restore_states(self.others, self.notes["callbacks"], self.arrays)
+        self.saved_at = time.monotonic()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.is_begun = False
+        if self.arrays is not None and self.done:
+            self._restore_metrics()
+        self.arrays = None
+
+    def _restore_metrics(self):
+        """Gives the metrics the values of the epoch's batches so far; Keras has reset them."""
+        model, count = self.model, sum(name.startswith("metrics/") for name in self.arrays)
+        if len(model.metrics_variables) != count:  # TensorFlow makes some of them only in the first step
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(self.data.batch(0))
+            outputs = model(x)
+            model.compute_loss(x, y, outputs, sample_weight, training=False)
+            model.compute_metrics(x, y, outputs, sample_weight)
+            model.reset_metrics()
+        assign("metrics", model.metrics_variables, self.arrays)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # Here and not earlier: torch's data loader draws random numbers, too, when `fit` starts.
+        if not self.is_begun:
+            restore_random_state(self.random)
+            self.is_begun = True
+
+    def on_train_batch_end(self, batch, logs=None):
+        earlier, self.done = self.done, batch + 1
+        self.step = self.epoch_start + self.done
+        self.random = random_state()
+        if self.state is None or self.is_at_end_of_epoch():
+            return  # saved by on_epoch_end, with what follows the last batch
+        is_due = self.every_steps and earlier // self.every_steps != self.done // self.every_steps
+        if self.every_minutes is not None and distribution.num_processes() == 1:
+            is_due = is_due or time.monotonic() - self.saved_at > 60 * self.every_minutes
+        if is_due:
+            self.save()
+
+    def is_at_end_of_epoch(self):
+        """Whether the last batch of an epoch is done, but not yet what follows it, such as validation."""
+        return self.done >= self.steps_per_epoch
+
+    def on_epoch_end(self, epoch, logs=None):
+        for name, value in (logs or {}).items():
+            if isinstance(value, int | float | np.number):
+                self.history.setdefault(name, []).append(float(value))
+        self.epoch, self.done, self.epoch_start = epoch + 1, 0, self.step
+        self.data.epoch_start = self.step
+        if self.state is not None:
+            self.save()
+
+    def save(self):
+        """Saves the state after the last batch."""
+        model, start = self.model, time.monotonic()
+        notes, arrays = states_of(self.others)
+        arrays |= {f"random/{name}": array for name, array in self.random.items()}
+        starts = sorted(step for step in self.data.checksums if step <= self.step)
+        checksums = {str(step): self.data.checksums[step] for step in {*starts[:1], *starts[-1:]}}
+        position = {"epoch": self.epoch, "done": self.done, "history": self.history, "callbacks": notes}
+        position["steps_per_epoch"] = self.steps_per_epoch
+        is_stopped = bool(self.stop_is_final and not self.done and model.stop_training)
+        self.notes |= {**position, "is_stopped": is_stopped, "checksums": checksums}
+        self.state.save(model, self.step, self.notes, arrays, metrics=self.done > 0)
+        self.saved_at = time.monotonic()
+        self.seconds_to_save = self.saved_at - start
+
+
+def optimizer_config(model):
+    """The settings of a model's optimizer, as JSON values."""
+    config = keras.saving.serialize_keras_object(model.optimizer)["config"]
+    return json.loads(json.dumps(config, default=str))
+
+
+def name_of(description):
+    kind, size = description
+    return kind if size is None else f"{kind} of {size:,} batches"

@@ -1,0 +1,57 @@
+"""`SaveOnSignal`: a process that is asked to end saves its training first."""
+
+import signal
+import sys
+
+import keras
+
+from keras_bert_impl import distribution
+from keras_bert_impl.console import say
+
+
+class SaveOnSignal(keras.callbacks.Callback):
+    """Saves the state when the process receives SIGTERM, which preemptible machines send seconds before they stop, and
+    ends the process with exit code 143. Of several JAX processes, all save and end if one of them is asked.
+
+        resume = kbi.callbacks.ExactResume("run")
+        model.fit(texts, labels, callbacks=[resume, kbi.callbacks.SaveOnSignal(resume)])
+
+    A signal that arrives at the last batch of an epoch is handled after what follows this batch, such as validation.
+
+    Args:
+        resume: the ExactResume of the same `fit`.
+
+    Raises (in `fit`): SystemExit, after the state is saved; ValueError if `resume` is not among the callbacks, or if
+        `fit` does not run in the main thread, the only one that can receive signals.
+    """
+
+    def __init__(self, resume):
+        super().__init__()
+        self.resume, self.signal, self.is_asked = resume, distribution.EndSignal(), False
+
+    def on_train_begin(self, logs=None):
+        if self.resume.data is None:
+            raise ValueError("SaveOnSignal saves by the ExactResume that it is given: pass this one to fit, too.")
+        self.signal.listen()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.is_asked = self.signal.after_execution() or self.is_asked
+        if self.is_asked and not self.resume.is_at_end_of_epoch():
+            self.resume.save()
+            self._end()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.is_asked:  # saved by the ExactResume, which comes first
+            self._end()
+
+    def _end(self):
+        self.stop_listening()
+        say(f"\n  Asked to end: step {self.resume.step:,} is saved; the same lines or command resume from it.")
+        sys.exit(128 + signal.SIGTERM)
+
+    def on_train_end(self, logs=None):
+        self.stop_listening()
+
+    def stop_listening(self):
+        """From now on the signal does again what it did before `fit`."""
+        self.signal.stop_listening()

@@ -1,0 +1,102 @@
+"""`TrainingFigures`: how fast a training is, and the norm of its gradients."""
+
+import time
+
+import keras
+import numpy as np
+
+from keras_bert_impl import distribution
+from keras_bert_impl.callbacks.flops import matrix_product_ceiling, training_flops
+
+
+class TrainingFigures(keras.callbacks.Callback):
+    """Adds figures to the logs of each epoch, so that Keras prints them and keeps them in its history:
+        tokens_per_second       without padding
+        share_of_tokens         of the positions of a row; the rest is padding
+        flops_utilization       arithmetic as a share of the machine's matrix product, measured once, 0 to 1
+        learning_rate           of the last step
+        gradient_norm           of the last step before clipping, with BertAdamW or BertLamb
+
+    The first step of a training compiles and does not count if there are others; validation never counts.
+
+    Args:
+        tokens_per_step, positions_per_step: of a batch, without and with padding. None counts them in the batches:
+            possible with texts, arrays and PyDatasets, not with a tf.data.Dataset.
+        flops_per_step: likewise.
+    """
+
+    def __init__(self, tokens_per_step=None, positions_per_step=None, flops_per_step=None):
+        super().__init__()
+        self.given = (tokens_per_step, positions_per_step, flops_per_step)
+        self.counted, self.listens, self.ceiling = {}, False, None
+        self.start, self.first_step, self.step, self.end = 0.0, 0, 0, 0.0
+        self.is_compiled = self.is_executed = False
+        self.data, self.figures = None, {}
+
+    def set_data(self, data, reason=None):
+        self.data, self.listens = data, data is not None and data.listeners is not None and None in self.given
+        if self.listens:
+            data.listeners.append(self._count)
+
+    def _count(self, step, batch):
+        """Counts tokens, positions and arithmetic of the batch of a step when Keras reads it."""
+        inputs = keras.utils.unpack_x_y_sample_weight(batch)[0]
+        mask = inputs.get("padding_mask") if isinstance(inputs, dict) else None
+        if mask is None:
+            return
+        *rows, length = mask.shape
+        predictions = inputs["mask_positions"].shape[-1] if "mask_positions" in inputs else 0
+        flops = training_flops(self._model.encoder.config, int(np.prod(rows)), length, predictions)
+        self.counted[step] = (int(np.sum(mask)), mask.size, flops)
+
+    def on_train_begin(self, logs=None):
+        self.is_compiled = self.is_executed = False
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epoch_start = self.step if self.data is None else self.data.epoch_start
+        self.is_begun = False
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if not self.is_begun or not self.is_compiled:  # the first execution compiles
+            self.start, self.first_step, self.is_begun = time.monotonic(), self.epoch_start + batch, True
+        self.is_compiled = self.is_executed
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step, self.end, self.is_executed = self.epoch_start + batch + 1, time.monotonic(), True
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.figures = self.measure()
+        if logs is not None:
+            logs |= self.figures
+
+    def measure(self):
+        """The figures of the epoch's steps so far."""
+        optimizer = self.model.optimizer
+        figures = {**self._speed(), "learning_rate": float(optimizer.learning_rate)}
+        norm = getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_norm", None)
+        if norm is not None:
+            figures["gradient_norm"] = float(distribution.to_numpy(norm))
+        return figures
+
+    def seconds_per_step(self):
+        """Mean seconds of a step in this epoch, without the one that compiles unless there is no other."""
+        return (self.end - self.start) / (self.step - self.first_step)
+
+    def _speed(self):
+        seconds, work = self.seconds_per_step(), self._work_per_step()
+        self.counted = {step: counts for step, counts in self.counted.items() if step >= self.step}
+        if work is None:
+            return {}
+        tokens, positions, flops = work
+        if self.ceiling is None:
+            dtype = self.model.encoder.dtype_policy.compute_dtype
+            self.ceiling = matrix_product_ceiling(dtype) * distribution.num_processors()
+        figures = {"tokens_per_second": tokens / seconds, "share_of_tokens": tokens / positions}
+        return {**figures, "flops_utilization": flops / seconds / self.ceiling}
+
+    def _work_per_step(self):
+        """(tokens, positions, arithmetic) of a step of this epoch; None if they are not known."""
+        if None not in self.given:
+            return self.given
+        counts = [self.counted[step] for step in range(self.first_step, self.step) if step in self.counted]
+        return np.mean(counts, axis=0).tolist() if counts else None

@@ -1,0 +1,225 @@
+"""Losses of sentence embeddings, under the names that sentence-transformers gave them, in float32.
+
+The vectors of a batch are (batch, columns, width): the texts of a row are a pair, an anchor with its positive, or both
+with negatives. The second argument of a loss is either the similarity of each pair, (batch,), or the numbers of the
+texts, (batch, columns), int, which are equal for equal texts; `TextEmbedder` makes these numbers.
+
+As in `losses`, each loss is a replica's share, and the shares add up to the loss of the whole batch. Losses that
+compare rows with each other compare all rows of the batch, also those of other replicas: several devices learn what one
+learns.
+"""
+
+import keras
+from keras import ops
+
+from keras_bert_impl.distribution import gathered_from_replicas, sum_over_replicas
+from keras_bert_impl.losses import weighted_mean
+
+MASKED = -1e9  # a logit whose exponential is 0 in float32
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class CosineSimilarityLoss(keras.losses.Loss):
+    """Mean squared difference between the cosine of a pair and its similarity (Reimers & Gurevych 2019, section 3,
+    "regression objective").
+
+    Labels are the similarities, (batch,), from -1 to 1; vectors are (batch, 2, width).
+    """
+
+    columns, takes_similarities, label_range = (2, 2), True, (-1.0, 1.0)
+
+    def __init__(self, name="cosine_similarity_loss"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        check_columns(self, columns_of(y_pred))
+        cosines = cosines_of_pairs(y_pred)
+        return weighted_mean((cosines - similarities(self, y_true)) ** 2, weights_of_rows(sample_weight, y_pred))
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class CoSENTLoss(keras.losses.Loss):
+    """log(1 + sum of exp(scale * (cosine of pair j - cosine of pair i))), over all i, j of the batch where pair i is
+    labelled as more similar than pair j (Su 2022, https://kexue.fm/archives/8847).
+
+    It learns the order of the similarities, whatever their scale, which is what Spearman's correlation measures.
+
+    Args:
+        scale: the inverse of the temperature; 20 as in sentence-transformers.
+
+    Labels are the similarities, (batch,); vectors are (batch, 2, width). A row of weight 2 counts like two equal rows.
+    """
+
+    columns, takes_similarities, label_range = (2, 2), True, None
+
+    def __init__(self, scale=20.0, name="cosent_loss"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+        self.scale = scale
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        check_columns(self, columns_of(y_pred))
+        scores, labels, weights = (
+            gathered_from_replicas(array)
+            for array in (
+                self.scale * cosines_of_pairs(y_pred),
+                similarities(self, y_true),
+                weights_of_rows(sample_weight, y_pred),
+            )
+        )
+        differences = scores[None, :] - scores[:, None]  # (batch, batch): [i, j] is j minus i
+        counts = ops.where(labels[:, None] > labels[None, :], weights[:, None] * weights[None, :], 0.0)
+        terms = ops.where(counts > 0, differences + ops.log(ops.where(counts > 0, counts, 1.0)), MASKED)
+        # The zero is the 1 of log(1 + ...). Every replica computes the loss of the whole batch.
+        terms = ops.concatenate([ops.zeros((1,), "float32"), ops.reshape(terms, (-1,))])
+        return ops.logsumexp(terms) / sum_over_replicas(ops.ones((), "float32"))
+
+    def get_config(self):
+        return {"scale": self.scale, "name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class MultipleNegativesRankingLoss(keras.losses.Loss):
+    """Cross-entropy of finding an anchor's positive among the positives and negatives of the whole batch, by
+    scale * cosine (Henderson et al. 2017, section 4.4, "in-batch negatives"). A larger batch is a harder task.
+
+    What is known to be no negative is left out: a text equal to the anchor or to its positive, and the positives of
+    equal anchors. sentence-transformers keeps such rows out of a batch by its sampler NO_DUPLICATES.
+
+    Args:
+        scale: the inverse of the temperature; 20 as in sentence-transformers.
+
+    Labels are the numbers of the texts, (batch, columns), equal for equal texts; vectors are (batch, columns, width):
+    anchors, positives and, if there are more columns, negatives that are hard to tell from the positives.
+    """
+
+    columns, takes_similarities = (2, None), False
+
+    def __init__(self, scale=20.0, name="multiple_negatives_ranking_loss"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+        self.scale = scale
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        check_columns(self, columns_of(y_pred))
+        own, others = candidate_cosines(y_true, y_pred)
+        logits = ops.concatenate([self.scale * own[:, None], ops.maximum(self.scale * others, MASKED)], axis=-1)
+        losses = ops.logsumexp(logits, axis=-1) - logits[:, 0]
+        return weighted_mean(losses, weights_of_rows(sample_weight, y_pred))
+
+    def get_config(self):
+        return {"scale": self.scale, "name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class TripletLoss(keras.losses.Loss):
+    """max(0, |anchor - positive| - |anchor - negative| + margin), the mean over the batch, by Euclidean distance
+    (Reimers & Gurevych 2019, section 3, "triplet objective").
+
+    Args:
+        margin: how much nearer than the negative the positive is to be; 1 in the paper, 5 in sentence-transformers,
+            which vectors of length 1 cannot reach.
+
+    Labels are not used; vectors are (batch, 3, width): anchor, positive, negative.
+    """
+
+    columns, takes_similarities = (3, 3), False
+
+    def __init__(self, margin=1.0, name="triplet_loss"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+        self.margin = margin
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        check_columns(self, columns_of(y_pred))
+        to_positive, to_negative = distances_of_triplets(y_pred)
+        losses = ops.relu(to_positive - to_negative + self.margin)
+        return weighted_mean(losses, weights_of_rows(sample_weight, y_pred))
+
+    def get_config(self):
+        return {"margin": self.margin, "name": self.name}
+
+
+def check_columns(of, columns):
+    """Raises ValueError if a loss or metric `of` rows does not take rows of so many texts; None is not known."""
+    least, most = of.columns
+    if columns is not None and not (least <= columns and (most is None or columns <= most)):
+        wanted = least if least == most else f"{least} or more"
+        raise ValueError(f"{type(of).__name__} takes rows of {wanted} texts, but these have {columns}.")
+
+
+def columns_of(vectors):
+    """The number of texts in a row, of vectors (batch, columns, width); None if it is not known before they are."""
+    return vectors.shape[1] if len(vectors.shape) == 3 else 1
+
+
+def similarities(of, labels):
+    """The similarities of pairs, (batch,), float32. Raises ValueError for labels of another shape."""
+    if len(labels.shape) == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if len(labels.shape) != 1:
+        raise ValueError(
+            f"{type(of).__name__} needs one similarity for each pair, (batch,), but labels are {labels.shape}."
+        )
+    return ops.cast(labels, "float32")
+
+
+def weights_of_rows(weights, vectors):
+    """Sample weights, (batch,), float32; 1 each if None."""
+    if weights is None:
+        return ops.ones_like(vectors[:, 0, 0], dtype="float32")
+    return ops.reshape(ops.cast(weights, "float32"), (-1,))
+
+
+def unit_vectors(vectors):
+    """The vectors, (..., width), divided by their length; float32."""
+    vectors = ops.cast(vectors, "float32")
+    # Not ops.normalize, whose gradient is NaN for a vector of zeros, which a row of padding has.
+    return vectors / ops.sqrt(ops.maximum(ops.sum(vectors**2, axis=-1, keepdims=True), 1e-24))
+
+
+def cosines_of_pairs(vectors):
+    """The cosine of the first two vectors of each row, (batch,), float32."""
+    directions = unit_vectors(vectors)
+    return ops.sum(directions[:, 0] * directions[:, 1], axis=-1)
+
+
+def candidate_cosines(numbers, vectors):
+    """The cosines of each anchor with its own positive, (batch,), and with all other candidates, (batch, candidates).
+
+    Candidates are the positives and negatives of all rows of all replicas; those that are known to be no negatives have
+    -1e9 instead of a cosine, among them the anchor's own positive.
+
+    Args:
+        numbers: (batch, columns), int, equal for equal texts.
+        vectors: (batch, columns, width).
+
+    Raises: ValueError for numbers of another shape.
+    """
+    if len(numbers.shape) != 2:
+        raise ValueError(
+            f"In-batch negatives need the numbers of the texts, (batch, columns), but labels are {numbers.shape}: "
+            "leave out the similarities, and fit makes the numbers."
+        )
+    directions = unit_vectors(vectors)
+    numbers = ops.cast(numbers, "int32")
+    anchors = directions[:, 0]
+    all_numbers = gathered_from_replicas(numbers)
+    candidates = gathered_from_replicas(directions[:, 1:])  # (rows, columns - 1, width)
+    cosines = ops.einsum("aw,rcw->arc", anchors, candidates)  # (batch, rows, columns - 1)
+    others = all_numbers[None, :, 1:]
+    is_equal = ops.logical_or(others == numbers[:, 0, None, None], others == numbers[:, 1, None, None])
+    has_equal_anchor = all_numbers[None, :, 0] == numbers[:, 0, None]  # (batch, rows)
+    is_own = ops.logical_or(is_equal[:, :, 0], has_equal_anchor)
+    is_known = ops.concatenate([is_own[:, :, None], is_equal[:, :, 1:]], axis=-1)
+    cosines = ops.where(is_known, MASKED, cosines)
+    rows, columns = ops.shape(cosines)[1:]
+    return ops.sum(anchors * directions[:, 1], axis=-1), ops.reshape(cosines, (-1, rows * columns))
+
+
+def distances_of_triplets(vectors):
+    """The Euclidean distances of each anchor to its positive and to its negative, (batch,) each, float32."""
+    vectors = ops.cast(vectors, "float32")
+    anchor, positive, negative = vectors[:, 0], vectors[:, 1], vectors[:, 2]
+    # The 1e-6 is torch's: the square root of 0 has no finite gradient.
+    return tuple(ops.sqrt(ops.sum((anchor - other + 1e-6) ** 2, axis=-1)) for other in (positive, negative))

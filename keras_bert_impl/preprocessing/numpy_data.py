@@ -1,0 +1,195 @@
+"""Batches of pre-training rows without TensorFlow, byte for byte those of `tf_data`.
+
+TFRecord -> interleave and shuffle -> batch -> parse -> mask
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import itertools
+
+import keras
+import numpy as np
+
+from keras_bert_impl.preprocessing import numpy_parsing
+from keras_bert_impl.preprocessing.numpy_masking import mask_tokens
+from keras_bert_impl.preprocessing.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
+from keras_bert_impl.preprocessing.pretraining import (
+    check_fills,
+    check_parts,
+    check_streams,
+    inputs_and_labels,
+    masking_arguments,
+    shares,
+)
+from keras_bert_impl.preprocessing.record_files import DamagedRecords, RecordReader, count_records
+from keras_bert_impl.preprocessing.serialized_rows import parse_rows
+
+# NumPy needs about a thousand rows at once to be fast, and no more, so that they stay in the processor's cache.
+ROWS_AT_ONCE = 1024
+
+
+class TrainingBatches(keras.utils.PyDataset):
+    """Batches for `Pretrainer.fit`: what batch N holds depends on the seed and N alone, so a run can resume.
+
+    Batches are read in two threads ahead of their use, and in order; asking for another batch than the next one starts
+    there anew. Iterating gives (inputs, labels), two dicts of arrays, see `features.PRETRAINING_INPUTS` and
+    `PRETRAINING_LABELS`, or their PACKED_ versions.
+
+    Args: as `tf_data.read_training_data`, without TensorFlow's remote paths.
+    Raises: ValueError as there.
+    """
+
+    def __init__(
+        self,
+        paths,
+        tokenizer,
+        *,
+        sequence_length,
+        predictions_per_sequence,
+        batch_size,
+        seed=0,
+        start_step=0,
+        static_masks=False,
+        packed=False,
+        masking_unit="token",
+        repeat=True,
+        whole_batches=False,
+        part=(0, 1),
+        streams=1,
+        num_examples=None,
+        most_rows=None,
+    ):
+        super().__init__()
+        self.paths, self.batch_size = [str(path) for path in paths], batch_size
+        self.seed, self.start_step = seed, start_step
+        self.static_masks, self.packed, self.repeat, self.part = static_masks, packed, repeat, part
+        self.sequence_length, self.predictions_per_sequence = sequence_length, predictions_per_sequence
+        self.pad_id, self.streams = tokenizer.pad_id, streams if repeat else 1
+        self.masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
+        self.whole_batches = whole_batches or repeat
+        check_parts(part[1], batch_size, self.whole_batches)
+        check_streams(self.streams, batch_size, part[1], len(self.paths))
+        counts = num_examples or [count_records(path) for path in self.paths]
+        self.counts = counts if repeat else shares(counts, most_rows)
+        for number in range(self.streams):
+            of_stream = sum(self.counts[number :: self.streams])
+            check_fills(of_stream, batch_size // self.streams if self.whole_batches else 0)
+        self._batches, self._next = iter(()), None
+
+    @property
+    def num_batches(self):
+        """The number of batches; None if they have no end."""
+        if self.repeat:
+            return None
+        total = sum(self.counts)
+        return total // self.batch_size if self.whole_batches else -(-total // self.batch_size)
+
+    def __getitem__(self, index):
+        if index != self._next:
+            self._batches = self.from_step(self.start_step + index)
+        self._next = index + 1
+        return next(self._batches)
+
+    def __iter__(self):
+        return self.from_step(self.start_step)
+
+    def from_step(self, step):
+        """The batches from number `step` on, an iterator."""
+        batches = self._repeated(step) if self.repeat else self._once(step)
+        return itertools.chain.from_iterable(prefetched(map(self._masked, self._blocks(batches)), 2))
+
+    def _masked(self, block):
+        """The batches of a block, a list of (records, their epoch or epochs): parsed and masked all at once."""
+        sizes = [len(records) for records, _ in block]
+        columns = parse_rows([record for records, _ in block for record in records])
+        epochs = np.concatenate([np.broadcast_to(epoch, size) for (_, epoch), size in zip(block, sizes, strict=True)])
+        if self.static_masks:
+            rows = numpy_parsing.masked_rows(columns, self.sequence_length, self.predictions_per_sequence)
+        else:
+            parse = numpy_parsing.packed_rows if self.packed else numpy_parsing.unmasked_rows
+            rows = mask_tokens(parse(columns, self.sequence_length, self.pad_id), epoch=epochs, **self.masking)
+        arrays, ends = inputs_and_labels(rows, self.packed), np.cumsum(sizes)
+        return [
+            tuple({name: array[end - size : end] for name, array in each.items()} for each in arrays)
+            for end, size in zip(ends.tolist(), sizes, strict=True)
+        ]
+
+    def _blocks(self, batches):
+        """Lists of batches with about ROWS_AT_ONCE rows."""
+        together = max(1, ROWS_AT_ONCE * self.part[1] // self.batch_size)
+        while block := list(itertools.islice(batches, together)):
+            yield block
+
+    def _once(self, step):
+        """The batches of (records of the part, epoch 0) in the order of the files, from number `step` on."""
+        records = self._in_file_order(step * self.batch_size)
+        for batch in rebatched(records, self.batch_size, drop_remainder=self.whole_batches):
+            yield self._cut(batch), 0
+
+    def _in_file_order(self, skip):
+        for path, count in zip(self.paths, self.counts, strict=True):
+            passed = min(skip, count)
+            skip -= passed
+            with contextlib.closing(RecordReader(path)) as reader:
+                reader.skip(passed)
+                for start in range(passed, count, ROWS_AT_ONCE):
+                    records = reader.read(min(ROWS_AT_ONCE, count - start))
+                    if start + len(records) < min(start + ROWS_AT_ONCE, count):
+                        raise DamagedRecords(f"{path} has fewer than the {count:,} rows expected.")
+                    yield records
+
+    def _repeated(self, step):
+        """Endless batches of (records of the part, their epoch or epochs), from number `step` on."""
+        number, parts = self.part
+        if self.streams == 1:
+            return ((self._cut(records), epoch) for records, epoch in self._stream(0, step))
+        own = range(number * self.streams // parts, (number + 1) * self.streams // parts)
+        return map(joined, zip(*(self._stream(stream, step) for stream in own), strict=True))
+
+    def _stream(self, number, step):
+        """Endless batches of (records of a stream, their epoch); each epoch has its own order."""
+        counts, batch_size = self.counts[number :: self.streams], self.batch_size // self.streams
+        # These limits on rows in memory and on open files hold for all streams together.
+        limits = {"window": -(-WINDOW // self.streams), "open_files": -(-OPEN_FILES // self.streams)}
+        plan = plan_reading(self.paths[number :: self.streams], counts, **limits)
+        first, done = divmod(step, sum(counts) // batch_size)
+        for epoch in itertools.count(first):
+            windows = shuffled_windows(plan, self.seed, epoch, number, done * batch_size if epoch == first else 0)
+            for records in rebatched(prefetched(windows, 1), batch_size, drop_remainder=True):
+                yield records, epoch
+
+    def _cut(self, records):
+        """The records of the part, (number, number of parts), of a batch."""
+        number, parts = self.part
+        count = len(records) // parts
+        return records if parts == 1 else records[number * count : (number + 1) * count]
+
+
+def rebatched(parts, batch_size, drop_remainder):
+    """The items of lists of any length as lists of `batch_size`, and perhaps a last, shorter one."""
+    waiting = []
+    for part in parts:
+        waiting += part
+        whole = len(waiting) // batch_size * batch_size
+        for start in range(0, whole, batch_size):
+            yield waiting[start : start + batch_size]
+        waiting = waiting[whole:]
+    if waiting and not drop_remainder:
+        yield waiting
+
+
+def joined(parts):
+    """Joins the batches of several streams to one, with the epoch of each row."""
+    records = [record for records, _ in parts for record in records]
+    return records, np.repeat([epoch for _, epoch in parts], [len(records) for records, _ in parts])
+
+
+def prefetched(items, count):
+    """The same items, computed in another thread, up to `count` ahead of their use."""
+    items = iter(items)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        waiting = collections.deque(thread.submit(next, items, None) for _ in range(count))
+        while (item := waiting.popleft().result()) is not None:
+            waiting.append(thread.submit(next, items, None))
+            yield item

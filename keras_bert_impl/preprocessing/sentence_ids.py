@@ -1,0 +1,34 @@
+"""Sentences to WordPiece ids, many at a time, by the fastest library that is installed."""
+
+import functools
+import importlib.util
+
+import numpy as np
+
+from keras_bert_impl.preprocessing.ragged import Ragged
+
+
+def sentence_ids(tokenizer):
+    """A function from a list of sentences to their ids, int32 `Ragged` (sentences, tokens), without [CLS] and [SEP].
+
+    With tensorflow_text it is `wordpiece.WordPiece`, otherwise the tokenizer itself: the ids are the same, and
+    TensorFlow's kernels are several times as fast.
+    """
+    if importlib.util.find_spec("tensorflow_text") is None:
+        return functools.partial(ids_without_tensorflow, tokenizer)
+    from keras_bert_impl.preprocessing.wordpiece import WordPiece
+
+    wordpiece = WordPiece(tokenizer)
+
+    def by_tensorflow(sentences):
+        rows = wordpiece(sentences)
+        return Ragged(rows.flat_values.numpy(), rows.row_lengths().numpy())
+
+    return by_tensorflow
+
+
+def ids_without_tensorflow(tokenizer, sentences):
+    """The ids of a list of sentences, see `sentence_ids`."""
+    rows = tokenizer.ids_batch(sentences)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return Ragged(np.fromiter((index for row in rows for index in row), np.int32, lengths.sum()), lengths)

@@ -1,0 +1,58 @@
+"""A process that is asked to end saves its training first."""
+
+import os
+import signal
+
+import keras
+import pytest
+from made_fits import LABELS, TEXTS, assert_equal, build, fit
+
+from keras_bert_impl.callbacks import ExactResume, SaveOnSignal
+from keras_bert_impl.callbacks.training_state import TrainingState
+
+
+def ended_at(directory, batch, epochs=2):
+    """Fits until SIGTERM arrives at this batch."""
+
+    def terminate(number, logs):
+        if number == batch:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    asked = keras.callbacks.LambdaCallback(on_train_batch_end=terminate)
+    resume, before = ExactResume(directory, every_minutes=None), signal.getsignal(signal.SIGTERM)
+    callbacks = [SaveOnSignal(resume), resume, asked]
+    with pytest.raises(SystemExit) as ended:
+        build().fit(TEXTS, LABELS, batch_size=3, epochs=epochs, verbose=0, callbacks=callbacks)
+    assert ended.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == before, "the handler from before is there again"
+
+
+def test_the_step_is_saved_and_the_fit_goes_on_from_it(tmp_path, capsys):
+    ended_at(tmp_path / "broken", 2)
+    assert TrainingState(tmp_path / "broken").read_last()[0] == 3
+    assert "Asked to end: step 3 is saved" in capsys.readouterr().out
+    assert_equal(fit(tmp_path / "broken", epochs=2), fit(tmp_path / "whole", epochs=2))
+
+
+def test_at_the_last_batch_of_an_epoch_what_follows_it_is_done_first(tmp_path):
+    ended_at(tmp_path, 4)
+    step, _, notes = TrainingState(tmp_path).read_last()
+    assert step == 5 and notes["epoch"] == 1 and notes["done"] == 0
+
+
+def test_a_fit_that_fails_leaves_the_signal_as_it_was(tmp_path):
+    resume, before = ExactResume(tmp_path, every_minutes=None), signal.getsignal(signal.SIGTERM)
+
+    def fail(number, logs):
+        assert signal.getsignal(signal.SIGTERM) != before
+        raise OSError("the disk is full")
+
+    failing = keras.callbacks.LambdaCallback(on_train_batch_end=fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        build().fit(TEXTS, LABELS, batch_size=3, verbose=0, callbacks=[SaveOnSignal(resume), resume, failing])
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_without_its_exact_resume_it_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="pass this one to fit, too"):
+        build().fit(TEXTS, LABELS, verbose=0, callbacks=[SaveOnSignal(ExactResume(tmp_path))])

@@ -1,0 +1,60 @@
+"""A loss that is not a number stops the training and leaves its batch."""
+
+import numpy as np
+import pytest
+from made_fits import LABELS, TEXTS, build
+
+import keras_bert_impl as kbi
+from keras_bert_impl.callbacks import ExactResume, StopOnBadLoss
+from keras_bert_impl.callbacks.training_state import TrainingState
+
+
+def diverging():
+    return build(kbi.TextRegressor, optimizer="sgd")
+
+
+BAD = [0.0] * 14
+BAD[11] = 1e38  # its squared error is infinite
+
+
+def test_the_batch_of_an_infinite_loss_is_saved(tmp_path):
+    model = diverging()
+    with pytest.raises(ValueError, match=r"The loss of step 4 is inf.*diverged_step_00000004.npz holds the rows"):
+        model.fit(TEXTS, BAD, batch_size=3, shuffle=False, verbose=0, callbacks=[StopOnBadLoss(tmp_path)])
+    with np.load(tmp_path / "diverged_step_00000004.npz") as batch:
+        assert batch["labels"].tolist() == [0.0, 0.0, np.float64(1e38).astype(batch["labels"].dtype)]
+        rows = model.rows(TEXTS, pad_to=batch["token_ids"].shape[1])
+        np.testing.assert_array_equal(batch["token_ids"], rows["token_ids"][9:12])
+
+
+def test_steps_are_counted_over_epochs_and_resumptions(tmp_path):
+    """The bad loss is that of step 4 of the second epoch, which is begun anew after an interruption."""
+    resume = ExactResume(tmp_path / "run", every_steps=2)
+    model = build()
+    model.fit(TEXTS, LABELS, batch_size=3, shuffle=False, verbose=0, callbacks=[resume])
+    assert TrainingState(tmp_path / "run").read_last()[0] == 5
+
+    class Poison(kbi.callbacks.BestWeights):
+        def __init__(self):
+            super().__init__("loss", "min")
+
+        def get_state(self):
+            return None
+
+        def on_train_batch_begin(self, batch, logs=None):
+            if batch == 3:
+                self.model.weights[0].assign(np.full(self.model.weights[0].shape, np.nan))
+
+    callbacks = [ExactResume(tmp_path / "run"), Poison(), StopOnBadLoss(tmp_path)]
+    with pytest.raises(ValueError, match="The loss of step 9 is nan"):
+        build().fit(TEXTS, LABELS, batch_size=3, shuffle=False, epochs=2, verbose=0, callbacks=callbacks)
+    assert (tmp_path / "diverged_step_00000009.npz").is_file()
+    assert TrainingState(tmp_path / "run").read_last()[0] == 5, "the spoiled weights are not saved"
+
+
+def test_of_data_that_cannot_be_read_again_the_step_is_named(tmp_path):
+    model = diverging()
+    batches = ((model.rows(TEXTS[:2]), np.array([0.0, label])) for label in (0.0, 1e38))
+    message = r"The loss of step 2 is inf. Its batch could not be saved. generator can only be read from its beginning"
+    with pytest.raises(ValueError, match=message):
+        model.fit(batches, steps_per_epoch=2, verbose=0, callbacks=[StopOnBadLoss(tmp_path)])

@@ -1,0 +1,298 @@
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.embedding_losses import (
+    CoSENTLoss,
+    CosineSimilarityLoss,
+    MultipleNegativesRankingLoss,
+    TripletLoss,
+)
+from keras_bert_impl.embedding_metrics import SpearmanCorrelation
+from keras_bert_impl.models.text_columns import text_numbers
+from keras_bert_impl.optimization import BertAdamW
+
+FIRST = ["the cat", "a dog ran", "red mat", "good rain", "the dog sat"]
+SECOND = ["a cat", "dog", "blue mat", "bad rain is bad", "a cat sat on"]
+THIRD = ["bad", "rain on a mat", "is", "the cat", "red"]
+SIMILARITY = [0.9, 0.8, 0.5, 0.2, 0.4]
+
+
+@pytest.fixture
+def config():
+    return kbi.BertConfig(
+        vocabulary_size=29,
+        hidden_size=6,
+        num_layers=1,
+        num_heads=2,
+        intermediate_size=7,
+        max_length=11,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+        initializer_range=0.5,
+    )
+
+
+@pytest.fixture
+def make(config, small_tokenizer):
+    """Builds an embedder, compiled with a loss if there is one."""
+
+    def build(loss=None, learning_rate=1e-2, **arguments):
+        keras.utils.set_random_seed(3)
+        model = kbi.TextEmbedder(kbi.BertEncoder(config), small_tokenizer, **arguments)
+        if loss is not None:
+            model.compile(optimizer=BertAdamW(learning_rate), loss=loss, **QUICK_STEPS)
+        return model
+
+    return build
+
+
+class Table:
+    """The part of the interface of pandas' DataFrame that counts."""
+
+    ndim = 2
+
+    def __init__(self, *columns):
+        self.columns = columns
+
+    def __len__(self):
+        return len(self.columns[0])
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.columns, dtype=dtype).T
+
+
+@pytest.mark.parametrize("kind", [CosineSimilarityLoss, CoSENTLoss, MultipleNegativesRankingLoss, TripletLoss])
+def test_the_loss_of_fit_is_that_of_the_vectors_of_single_texts(kind, make):
+    model = make(kind())
+    columns = (FIRST, SECOND, THIRD)[: kind.columns[0]]
+    vectors = np.stack([model.embed(list(column)) for column in columns], axis=1)
+    labels = SIMILARITY if kind.takes_similarities else np.arange(vectors.shape[0] * vectors.shape[1])
+    weights = np.array([1, 2, 0, 1, 3], "float32")
+    given = np.array(labels) if kind.takes_similarities else labels.reshape(vectors.shape[:2])
+    expected = float(kind()(given, vectors, weights))
+    found = model.evaluate(columns, labels if kind.takes_similarities else None, sample_weight=weights, verbose=0)
+    assert expected > 0.01 and float(found) == pytest.approx(expected, abs=1e-5)
+    before = model.get_weights()
+    history = model.fit(columns, labels if kind.takes_similarities else None, sample_weight=weights, verbose=0).history
+    assert history["loss"][0] == pytest.approx(expected, abs=1e-5)
+    assert any(np.abs(old - new).max() > 1e-4 for old, new in zip(before, model.get_weights(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (FIRST, SECOND),
+        (tuple(FIRST), np.array(SECOND)),
+        list(zip(FIRST, SECOND, strict=True)),
+        np.array([FIRST, SECOND]).T,
+        Table(FIRST, SECOND),
+    ],
+    ids=["columns", "other columns", "list of pairs", "array", "table"],
+)
+def test_pairs_may_come_in_any_form(rows, make):
+    model = make(CosineSimilarityLoss())
+    expected = model.evaluate(model.rows((FIRST, SECOND)), np.array(SIMILARITY), verbose=0)
+    assert model.evaluate(rows, SIMILARITY, verbose=0) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_dataset_of_columns_trains_as_the_columns_do(labelled, make):
+    tf = pytest.importorskip("tensorflow")
+    loss = CosineSimilarityLoss if labelled else MultipleNegativesRankingLoss
+    by_dataset, by_list = make(loss()), make(loss())
+    columns = (FIRST, SECOND)
+    labels = SIMILARITY if labelled else None
+    dataset = tf.data.Dataset.from_tensor_slices((columns, SIMILARITY) if labelled else columns).batch(2)
+    by_dataset.fit(dataset, epochs=2, verbose=0, validation_data=dataset)
+    by_list.fit(columns, labels, batch_size=2, epochs=2, shuffle=False, verbose=0)
+    for weight, other in zip(by_dataset.get_weights(), by_list.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, other, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "loss", "metric"),
+    [
+        ((FIRST, SECOND), SIMILARITY, CosineSimilarityLoss, "spearman"),
+        ((FIRST, SECOND), None, MultipleNegativesRankingLoss, "ranking_accuracy"),
+        ((FIRST, SECOND, THIRD), None, TripletLoss, "triplet_accuracy"),
+        ((FIRST, SECOND, THIRD, SECOND), None, MultipleNegativesRankingLoss, "ranking_accuracy"),
+    ],
+)
+def test_an_embedder_that_is_not_compiled_compiles_for_its_data(columns, labels, loss, metric, make):
+    model = make()
+    found = model.evaluate(columns, labels, verbose=0, return_dict=True)
+    assert type(model.loss) is loss and set(found) == {"loss", metric}
+
+
+def test_a_dataset_says_what_to_compile_for(make):
+    tf = pytest.importorskip("tensorflow")
+    model = make()
+    model.evaluate(tf.data.Dataset.from_tensor_slices(((FIRST, SECOND), SIMILARITY)).batch(2), verbose=0)
+    assert type(model.loss) is CosineSimilarityLoss
+    model = make()
+    model.evaluate(tf.data.Dataset.from_tensor_slices((FIRST, SECOND, THIRD)).batch(2), verbose=0)
+    assert type(model.loss) is TripletLoss
+
+
+@pytest.mark.parametrize(
+    ("validation", "labels"), [((FIRST, SECOND), None), (((FIRST, SECOND), SIMILARITY), SIMILARITY)]
+)
+def test_validation_data_have_the_form_of_the_training_data(validation, labels, make):
+    model = make(MultipleNegativesRankingLoss() if labels is None else CosineSimilarityLoss(), learning_rate=0.0)
+    history = model.fit((FIRST, SECOND), labels, validation_data=validation, verbose=0).history
+    assert history["val_loss"][0] == pytest.approx(history["loss"][0], abs=1e-5)
+
+
+def test_evaluation_puts_the_same_rows_into_a_batch_each_time(make):
+    model = make(MultipleNegativesRankingLoss())
+    losses = {round(float(model.evaluate((FIRST, SECOND), batch_size=2, verbose=0)), 6) for _ in range(4)}
+    assert len(losses) == 1
+
+
+def test_equal_texts_are_counted_and_are_no_negatives_of_each_other(make):
+    model = make(MultipleNegativesRankingLoss())
+    with pytest.warns(UserWarning, match=r"4 of 10 texts occur more than once\. Where equal texts meet"):
+        model.fit((FIRST, [*SECOND[:3], SECOND[0], FIRST[0]]), epochs=1, verbose=0)
+    twice = model.evaluate((FIRST[:1] * 2, SECOND[:1] * 2), verbose=0)
+    assert float(twice) == pytest.approx(0, abs=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        model.fit((FIRST, SECOND), verbose=0)
+
+
+def test_fit_brings_positives_nearer(make):
+    model = make(MultipleNegativesRankingLoss())
+    before = model.evaluate((FIRST, SECOND), verbose=0)
+    model.fit((FIRST, SECOND), epochs=40, verbose=0)
+    assert model.evaluate((FIRST, SECOND), verbose=0) < 0.2 * before
+    assert [model.search(text, SECOND)[0].text for text in FIRST] == SECOND
+
+
+def test_a_row_of_padding_does_not_spoil_the_weights(make):
+    model = make(MultipleNegativesRankingLoss(), normalize=True)
+    rows = model.rows((FIRST, SECOND))
+    rows["padding_mask"][2] = 0
+    model.fit(rows, sample_weight=np.array([1, 1, 0, 1, 1]), verbose=0)
+    assert all(np.isfinite(weight).all() for weight in model.get_weights())
+
+
+def test_the_pooler_is_left_as_it_was(make):
+    model = make(CosineSimilarityLoss())
+    kernel = model.encoder.get_layer("pooler").kernel
+    before = keras.ops.convert_to_numpy(kernel).copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # Keras warns of weights without a gradient
+        model.fit((FIRST, SECOND), SIMILARITY, epochs=3, verbose=0)
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(kernel), before)
+    assert any(weight is kernel for weight in model.weights)  # a checkpoint has it
+
+
+def test_training_goes_on_from_a_keras_file(make, tmp_path):
+    model = make()
+    model.compile(
+        optimizer=BertAdamW(1e-2), loss=CoSENTLoss(scale=7.0), metrics=[SpearmanCorrelation((0, 5))], **QUICK_STEPS
+    )
+    model.fit((FIRST, SECOND), SIMILARITY, verbose=0)
+    model.save(tmp_path / "embedder.keras")
+    reloaded = keras.saving.load_model(tmp_path / "embedder.keras")
+    assert reloaded.loss.scale == 7.0
+    for one in (model, reloaded):
+        one.fit((FIRST, SECOND), SIMILARITY, epochs=2, shuffle=False, verbose=0)
+    assert int(reloaded.optimizer.iterations) == 3
+    for weight, other in zip(reloaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(weight, other, atol=1e-6)
+
+
+def test_an_embedder_in_bfloat16_trains_with_a_float32_loss(config, small_tokenizer):
+    model = kbi.TextEmbedder(kbi.BertEncoder(config, dtype="mixed_bfloat16"), small_tokenizer)
+    model.compile(optimizer=BertAdamW(1e-2), loss=MultipleNegativesRankingLoss(), **QUICK_STEPS)
+    losses = model.fit((FIRST, SECOND), epochs=30, verbose=0).history["loss"]
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_texts_of_a_row_that_are_cut_are_counted(make):
+    model = make(MultipleNegativesRankingLoss())
+    with pytest.warns(UserWarning, match="2 of 4 texts have more than 11 tokens"):
+        model.fit((["the cat " * 9, "rain"], ["a dog", "red blue " * 7]), verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ((FIRST, SECOND[:4]), "Column 1 has 4 texts, but column 0 has 5"),
+        ((FIRST, [*SECOND[:3], None, "a"]), "Column 1: text 3 is None, not a string"),
+        ([("the cat", "a dog"), ("rain",)], r"row 1 is \('rain',\), but row 0 is \('the cat', 'a dog'\)"),
+        ([["the cat", "a dog"], ["rain", "mat"]], r"row 0 is \['the cat', 'a dog'\].*list of tuples"),
+        (FIRST, r"is trained by fit\(\(first, second\), similarity\).* given single texts"),
+        ((FIRST, SECOND, THIRD), "CosineSimilarityLoss takes rows of 2 texts, but these have 3"),
+    ],
+)
+def test_wrong_rows_are_named(columns, message, make):
+    with pytest.raises(ValueError, match=message):
+        make(CosineSimilarityLoss()).fit(columns, SIMILARITY[: len(columns[0])], verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "message"),
+    [
+        (CosineSimilarityLoss(), [0, 0.5, 4.2, 1, 5], r"labels\[2\] is 4.2, but CosineSimilarityLoss .* divide scores"),
+        (CosineSimilarityLoss(), [0, 0.5, np.nan, 1, 1], r"labels\[2\] is nan, not a finite number"),
+        (CosineSimilarityLoss(), [0, 0.5], "5 examples but 2 labels"),
+        (CosineSimilarityLoss(), None, "CosineSimilarityLoss needs the similarity of each pair"),
+        (MultipleNegativesRankingLoss(), SIMILARITY, "MultipleNegativesRankingLoss takes no labels"),
+    ],
+)
+def test_wrong_labels_are_named(loss, labels, message, make):
+    tf = pytest.importorskip("tensorflow")
+    model = make(loss)
+    with pytest.raises(ValueError, match=message):
+        model.fit((FIRST, SECOND), labels, verbose=0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(
+            (FIRST, SECOND),
+            None if loss.takes_similarities is False else SIMILARITY,
+            validation_data=((FIRST, SECOND), labels),
+            verbose=0,
+        )
+    with pytest.raises(ValueError, match=message):
+        model.evaluate(model.rows((FIRST, SECOND)), labels if labels is None else np.array(labels), verbose=0)
+    if labels is not None and len(labels) == 5:
+        dataset = tf.data.Dataset.from_tensor_slices(((FIRST, SECOND), np.array(labels, "float32"))).batch(5)
+        with pytest.raises(ValueError, match=message.replace("4.2", r"4\.\d+")):
+            model.fit(dataset, verbose=0)
+
+
+def test_scores_of_any_scale_train_cosent(make):
+    model = make(CoSENTLoss())
+    model.fit((FIRST, SECOND), [0, 5, 3, 4, 2], verbose=0)
+
+
+def test_predict_refuses_rows_of_several_texts(make):
+    model = make()
+    for rows in ((FIRST, SECOND), list(zip(FIRST, SECOND, strict=True)), model.rows((FIRST, SECOND))):
+        with pytest.raises(ValueError, match="computes single texts, but these are rows of 2"):
+            model.predict(rows)
+
+
+def test_a_dataset_of_ids_without_labels_asks_for_the_numbers_of_the_texts(make):
+    model = make(MultipleNegativesRankingLoss())
+    rows = model.rows((FIRST, SECOND))
+
+    class Batches(keras.utils.PyDataset):
+        labels = ()
+        num_batches = 1
+
+        def __getitem__(self, index):
+            return (rows, *self.labels)
+
+    batches = Batches()
+    with pytest.raises(ValueError, match=r"the numbers of the texts as .*text_numbers"):
+        model.evaluate(batches, verbose=0)
+    batches.labels = [text_numbers(rows["token_ids"].reshape(10, -1).tolist()).reshape(5, 2)]
+    expected = model.evaluate((FIRST, SECOND), verbose=0)
+    assert make(MultipleNegativesRankingLoss()).evaluate(batches, verbose=0) == pytest.approx(expected, abs=1e-5)

@@ -1,0 +1,125 @@
+"""Rows read without TensorFlow are those of tf.data, byte for byte, for the same seed, epoch and step."""
+
+import itertools
+
+import numpy as np
+import pytest
+from made_text import TOKENIZER, tokens
+
+from keras_bert_impl.preprocessing import numpy_data, tf_data
+from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
+from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.record_files import DamagedRecords
+from keras_bert_impl.preprocessing.tf_data import read_training_data
+
+SHAPE = {"sequence_length": 32, "predictions_per_sequence": 5}
+FORMATS = {
+    "dynamic": {},
+    "whole_word": {"masking_unit": "whole_word"},
+    "span": {"masking_unit": "span"},
+    "static": {"static_masks": True},
+    "packed": {"packed": True},
+}
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def written(request, tmp_path_factory):
+    """Three files of very different size in one of the formats, and the options for reading them."""
+    directory, options = tmp_path_factory.mktemp("written"), FORMATS[request.param]
+    paths = [directory / str(number) for number in range(3)]
+    of_writing = {name: value for name, value in options.items() if name != "masking_unit"}
+    for number, (path, count) in enumerate(zip(paths, (3, 40, 17), strict=True)):
+        write_rows(path, tokens(count), TOKENIZER, number=number, **SHAPE, **of_writing)
+    return paths, options
+
+
+def assert_same_bytes(paths, count, batch_size=4, **options):
+    """Reads `count` batches both ways, or all."""
+    arguments = {"batch_size": batch_size, **SHAPE, **options}
+    expected = read_training_data(paths, TOKENIZER, **arguments).as_numpy_iterator()
+    found = iter(TrainingBatches(paths, TOKENIZER, **arguments))
+    batches = 0
+    for one, other in itertools.islice(itertools.zip_longest(found, expected), count):
+        for ours, theirs in zip(one, other, strict=True):
+            assert ours.keys() == theirs.keys()
+            for name, array in theirs.items():
+                assert ours[name].dtype == array.dtype and ours[name].shape == array.shape, name
+                assert ours[name].tobytes() == array.tobytes(), name
+        batches += 1
+    return batches
+
+
+def test_epochs_are_those_of_tf_data(written):
+    """Three epochs or so: their orders and their masks."""
+    paths, options = written
+    assert assert_same_bytes(paths, 40, seed=5, **options) == 40
+
+
+def test_a_run_goes_on_where_tf_data_would(written):
+    paths, options = written
+    for start_step in (1, 9, 23, 1000):
+        assert_same_bytes(paths, 5, start_step=start_step, **options)
+
+
+def test_windows_smaller_than_the_files_and_few_open_files_give_the_same_order(written, monkeypatch):
+    paths, options = written
+    for module in (numpy_data, tf_data):
+        monkeypatch.setattr(module, "WINDOW", 13)
+        monkeypatch.setattr(module, "OPEN_FILES", 2)
+    for start_step in (0, 7):
+        assert_same_bytes(paths, 30, start_step=start_step, batch_size=3, **options)
+
+
+def test_rows_for_evaluation_are_those_of_tf_data(written):
+    paths, options = written
+    for more in ({}, {"whole_batches": True}, {"most_rows": 7}, {"most_rows": 11, "whole_batches": True}):
+        assert_same_bytes(paths, None, repeat=False, **options, **more)
+
+
+def test_processes_read_the_parts_of_tf_data(written):
+    paths, options = written
+    for more in ({}, {"streams": 2}, {"repeat": False, "whole_batches": True}):
+        for number in range(2):
+            assert_same_bytes(paths, 25, part=(number, 2), **options, **more)
+    assert_same_bytes(paths, 25, streams=2, **options)
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_rows(tmp_path / "rows", tokens(40), TOKENIZER, **SHAPE)
+    return tmp_path / "rows"
+
+
+def test_any_batch_may_be_asked_for(path):
+    """Keras asks for batch 0 again in each validation."""
+    batches = TrainingBatches([path], TOKENIZER, batch_size=4, repeat=False, **SHAPE)
+    found = list(batches)
+    assert len(found) == batches.num_batches > 10
+    for index in (0, 1, 9, 0, 3):
+        np.testing.assert_array_equal(batches[index][0]["token_ids"], found[index][0]["token_ids"])
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_damage_is_reported_with_the_file(path, repeat):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedRecords, match=r"rows is damaged in the record before byte"):
+        next(iter(TrainingBatches([path], TOKENIZER, batch_size=4, repeat=repeat, num_examples=[83], **SHAPE)))
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_a_file_with_fewer_rows_than_expected_is_not_read_in_silence(path, repeat):
+    with pytest.raises(DamagedRecords, match=r"rows .*fewer (than|rows)"):
+        batches = TrainingBatches([path], TOKENIZER, batch_size=4, repeat=repeat, num_examples=[99], **SHAPE)
+        list(itertools.islice(batches, 30))
+
+
+def test_batches_that_cannot_be_are_refused_as_by_tf_data(path):
+    for options, message in (
+        ({"batch_size": 500}, "examples do not fill a batch of 500"),
+        ({"batch_size": 4, "part": (0, 3)}, r"Batches of 4 rows .* among 3 processes"),
+        ({"batch_size": 4, "streams": 2}, "2 streams must divide"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TrainingBatches([path], TOKENIZER, **SHAPE, **options)

@@ -233,7 +233,9 @@ class RawTextMixin:
             def convert(batch, random):
                 return self._convert_batch(arranged(batch, self._is_text_input, class_names, with_labels), random)
 
-            return TextBatches(x, convert, self.sequence_length, steps, self._seed_of_data())
+            batches = TextBatches(x, convert, self.sequence_length, steps, self._seed_of_data())
+            batches.check_first()
+            return batches
         return self.rows(x) if self._is_text_input(x) else without_columns(x)
 
     def _seed_of_data(self):

@@ -94,6 +94,8 @@ class ClipsToGlobalNorm:
         super().__init__(learning_rate, **arguments)
 
     def build(self, variables):
+        if self.built:
+            return
         super().build(variables)
         self.gradient_norm = self.add_variable((), name="gradient_norm")
         if isinstance(self._learning_rate, MovableDecay):  # saved and restored with the moments

@@ -352,3 +352,13 @@ def test_without_bias_correction_it_is_google_s_optimizer(decay):
 
 def test_an_optimizer_without_bias_correction_is_described_so():
     assert not BertAdamW.from_config(BertAdamW(bias_correction=False).get_config()).bias_correction
+
+
+@pytest.mark.parametrize("kind", [BertAdamW, BertLamb])
+def test_an_optimizer_is_built_once(kind):
+    """`fit` builds it before its first step, a resumed training before that: its variables must stay as they are."""
+    optimizer, variable = kind(1e-3), keras.Variable([1.0, 2.0])
+    optimizer.build([variable])
+    before = [one.path for one in optimizer.variables]
+    optimizer.build([variable])
+    assert [one.path for one in optimizer.variables] == before

@@ -89,6 +89,14 @@ def test_tables_keep_their_columns_and_may_hold_pairs(asked, name):
     assert found == [[label.label for label in labels] for labels in expected]
 
 
+def test_several_classes_of_a_text_are_those_of_at_least_a_half(asked):
+    arguments = {"num_classes": 3, "class_names": ["x", "y", "z"], "multi_label": True}
+    rows, model = asked(kbi.TextClassifier, arguments, "\n".join(TEXTS))
+    found = model.classify(TEXTS, top_k=None)
+    assert [row["predicted"] for row in rows] == [[name for name, share in one if share >= 0.5] for one in found]
+    assert len({len(row["predicted"]) for row in rows}) > 1 or 0 < len(rows[0]["predicted"]) < 3
+
+
 def test_answers_are_written_as_csv_with_lists_in_json(asked, tmp_path):
     rows, model = asked(
         kbi.TokenClassifier,

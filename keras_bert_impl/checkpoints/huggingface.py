@@ -145,7 +145,7 @@ def open_checkpoint(directory):
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
     stored = {
         "dropout_rate": content.get(family.dropout_key),
-        "multi_label": content.get("problem_type") == MULTI_LABEL,
+        "multi_label": content.get("problem_type") == MULTI_LABEL or None,
         "null_threshold": content.get("null_threshold"),
     }
     return tensor_tables.Checkpoint(

@@ -149,6 +149,13 @@ def ranked(found, names):
 
 
 def classify(model, rows, config):
+    if model.multi_label:
+        found = model.classify(texts_of(rows, config), None, config.batch_size)
+        chosen = [[label for label in labels if label.probability >= 0.5] for labels in found]
+        return [
+            {"predicted": [name for name, _ in labels], "probabilities": [share for _, share in labels]}
+            for labels in chosen
+        ]
     found = model.classify(texts_of(rows, config), min(config.top_k, model.num_classes), config.batch_size)
     return [ranked(labels, ("predicted", "probability")) for labels in found]
 

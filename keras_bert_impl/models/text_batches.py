@@ -70,6 +70,14 @@ class TextBatches(keras.utils.PyDataset):
         """Starts `epoch`, counted from 0: of an endless dataset, the same batches are converted anew."""
         self.epoch = epoch
 
+    def check_first(self):
+        """Converts the first batch, so that what is wrong with it is raised before Keras runs.
+
+        On JAX, Keras takes the weights out of the model while it runs: an error in the first batch would lose them.
+        """
+        for batch in itertools.islice(self.source.open(), 1):
+            self._converted(batch, 0)
+
     def __getitem__(self, index):
         # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
         if self.iterator is None or index < self.position:
@@ -77,16 +85,19 @@ class TextBatches(keras.utils.PyDataset):
         while self.position <= index:
             batch = self._next()
             self.position += 1
-        try:
-            converted, (num_cut, num_texts) = self.convert(batch, np.random.default_rng((self.seed, self.epoch, index)))
-        except ValueError as error:
-            raise ValueError(f"Batch {index} of the dataset: {error}") from error
+        converted, (num_cut, num_texts) = self._converted(batch, index)
         if index >= self.counted:
             self.counted, self.num_cut, self.num_texts = index + 1, self.num_cut + num_cut, self.num_texts + num_texts
             # Not in on_epoch_end, which Keras also calls after it has peeked at the first batches.
             if self.counted == self.epoch_batches:
                 warn_of_cut(self.num_cut, self.num_texts, self.sequence_length)
         return converted
+
+    def _converted(self, batch, index):
+        try:
+            return self.convert(batch, np.random.default_rng((self.seed, self.epoch, index)))
+        except ValueError as error:
+            raise ValueError(f"Batch {index} of the dataset: {error}") from error
 
     def _next(self):
         batch = next(self.iterator, None)

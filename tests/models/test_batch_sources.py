@@ -189,6 +189,13 @@ def test_an_unknown_name_is_refused_with_its_batch_and_row(make, model):
         model.fit(make(rows_of(TEXTS, [*NAMES[:3], "ugly", "good"])), verbose=0)
 
 
+def test_a_model_keeps_its_weights_when_the_first_batch_is_wrong(model):
+    expected = model.predict(TEXTS, verbose=0)
+    with pytest.raises(ValueError, match=r"Batch 0 of the dataset: labels\[0\] is 'ugly'"):
+        model.fit(loader(rows_of(TEXTS, ["ugly"] * 5)), verbose=0)
+    np.testing.assert_array_equal(model.predict(TEXTS, verbose=0), expected)
+
+
 def test_names_of_classes_are_no_second_texts_to_predict(model):
     for data in (dataset((TEXTS, NAMES)), loader(rows_of(TEXTS, NAMES))):
         with pytest.raises(Exception, match="second strings of each batch are names of classes"):

@@ -376,3 +376,18 @@ def test_class_names_are_written_in_order(classifier, tmp_path):
     classifier.save_pretrained(tmp_path)
     written = json.loads((tmp_path / "config.json").read_text())
     assert written["label2id"] == {"bad": 0, "good": 1, "neither": 2}
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="about TensorFlow's tracing")
+def test_the_training_step_is_traced_once(classifier, monkeypatch):
+    """Twice, if the optimizer's and the metrics' variables were created while it is traced."""
+    traced, compute = [], type(classifier).compute_loss
+
+    def counted(self, *arguments, **more):
+        traced.append(more.get("training"))
+        return compute(self, *arguments, **more)
+
+    monkeypatch.setattr(type(classifier), "compute_loss", counted)
+    classifier.compile(BertAdamW(1e-3), classifier.loss, metrics=["accuracy"])
+    classifier.fit(["the cat", "a dog ran"] * 4, [0, 1] * 4, batch_size=4, verbose=0)
+    assert traced.count(True) == 1

@@ -135,11 +135,15 @@ def closed_pipe_ends():
 
 
 def texts_of(rows, config):
-    """Texts, or pairs of texts if the rows have a second one."""
-    texts = [row[config.text_column] for row in rows]
+    """The texts of rows."""
+    return [row[config.text_column] for row in rows]
+
+
+def texts_or_pairs(rows, config):
+    """The texts of rows, or their pairs of texts if they have a second one."""
     if config.pair_column not in rows[0]:
-        return texts
-    return texts, [row[config.pair_column] for row in rows]
+        return texts_of(rows, config)
+    return texts_of(rows, config), [row[config.pair_column] for row in rows]
 
 
 def ranked(found, names):
@@ -150,18 +154,18 @@ def ranked(found, names):
 
 def classify(model, rows, config):
     if model.multi_label:
-        found = model.classify(texts_of(rows, config), None, config.batch_size)
-        chosen = [[label for label in labels if label.probability >= 0.5] for labels in found]
+        found = model.classify(texts_or_pairs(rows, config), None, config.batch_size)
+        chosen = [[label for label in labels if label.probability > 0.5] for labels in found]
         return [
             {"predicted": [name for name, _ in labels], "probabilities": [share for _, share in labels]}
             for labels in chosen
         ]
-    found = model.classify(texts_of(rows, config), min(config.top_k, model.num_classes), config.batch_size)
+    found = model.classify(texts_or_pairs(rows, config), min(config.top_k, model.num_classes), config.batch_size)
     return [ranked(labels, ("predicted", "probability")) for labels in found]
 
 
 def regress(model, rows, config):
-    values = model.predict(texts_of(rows, config), batch_size=config.batch_size, verbose=0)
+    values = model.predict(texts_or_pairs(rows, config), batch_size=config.batch_size, verbose=0)
     return [{"predicted": float(value)} for value in values[:, 0]]
 
 
@@ -193,7 +197,7 @@ def choose(model, rows, config):
 
 
 def next_sentence(model, rows, config):
-    found = model.follows(*texts_of(rows, config), batch_size=config.batch_size)
+    found = model.follows(*texts_or_pairs(rows, config), batch_size=config.batch_size)
     return [{"probability": float(probability)} for probability in found]
 
 

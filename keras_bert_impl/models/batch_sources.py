@@ -120,10 +120,8 @@ def arranged(batch, takes_texts, class_names, with_labels):
             )
     if isinstance(batch, tuple) and len(batch) == 1 and not is_texts(batch):
         [batch] = batch
-    if takes_texts(batch):
-        if class_names and with_labels:
-            raise ValueError("The dataset yields texts without labels: let it yield (texts, labels).")
-        return batch
+    if class_names and with_labels and takes_texts(batch):
+        raise ValueError("The dataset yields texts without labels: let it yield (texts, labels).")
     return batch
 
 

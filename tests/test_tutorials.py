@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     ):
         encoder = kbi.BertEncoder(kbi.BertConfig(tokenizer.vocabulary_size, max_length=256, **sizes))
         kind(encoder, tokenizer=tokenizer, **arguments).save_pretrained(folder / name)
-    for number in range(32):
+    for number in range(16):
         split, label = ("train", "train", "train", "test")[number % 4], ("pos", "neg")[number // 4 % 2]
         path = folder / "aclImdb" / split / label / f"{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def test_masked_words_have_the_probabilities_of_transformers(run):
 def test_reviews_are_learnt_from_and_classified(run):
     names, printed = run(2)
     assert {"accuracy", "loss"} == set(names["classifier"].evaluate(["film"], ["pos"], verbose=0, return_dict=True))
-    assert len(names["texts"]) == 24 and set(names["labels"]) == {"pos", "neg"} and "[Label(label=" in printed
+    assert len(names["texts"]) == 12 and set(names["labels"]) == {"pos", "neg"} and "[Label(label=" in printed
     (expected,) = transformers.pipeline("text-classification", model="my_classifier")("What a wonderful film.")
     (found,) = names["classifier"].classify("What a wonderful film.")
     assert (found.label, found.probability) == (expected["label"], pytest.approx(expected["score"], abs=1e-5))

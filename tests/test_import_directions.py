@@ -13,6 +13,7 @@ ORDER = (
     "distribution",
     "json_files",
     "console",
+    "user_warnings",
     "corpora",
     "tokenizers",
     "configurations",

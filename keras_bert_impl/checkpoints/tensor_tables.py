@@ -2,7 +2,6 @@
 
 import types
 import typing
-import warnings
 from collections.abc import Callable, Mapping
 
 import keras
@@ -11,6 +10,7 @@ import numpy as np
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.distribution import to_numpy
 from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.user_warnings import warn_user
 
 
 class Transform(typing.NamedTuple):
@@ -197,10 +197,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     if report:
         print(f"{source.path}: {ledger}")
     elif ledger.new:
-        warnings.warn(
-            f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, they need training.",
-            stacklevel=5,
-        )
+        warn_user(f"{source.path} has no values for {', '.join(ledger.new)}: newly initialised, they need training.")
     return ledger
 
 
@@ -313,10 +310,9 @@ def check_vocabulary(tokenizer, config, source):
     # Embeddings are rounded up to a multiple of 8 to 128, for speed. Otherwise words were lost, or are stored in an
     # added_tokens.json, which is not read: the other ids stay right, but these words are split into pieces.
     if rows - words >= 128 or (rows > words and rows % 8):
-        warnings.warn(
+        warn_user(
             f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has only {words} words: "
-            "check that it is the right one and complete.",
-            stacklevel=6,
+            "check that it is the right one and complete."
         )
 
 

@@ -151,12 +151,14 @@ def numbers_of_names(labels, names, place=""):
     """
     if is_texts(labels):
         numbers = {name: number for number, name in enumerate(names)}
+        is_unnamed = list(names) == [str(number) for number in range(len(names))]
         labels = np.asarray(labels, dtype=object).tolist()
         decoded = [label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label for label in labels]
         for index, label in enumerate(decoded):
             if isinstance(label, str) and label not in numbers:
                 raise ValueError(
                     f"labels{place}[{index}] is {label!r}, which is not one of the classes {', '.join(names)}."
+                    + (" The model was built without names of classes: give it class_names." if is_unnamed else "")
                 )
         return [numbers[label] if isinstance(label, str) else label for label in decoded]
     if not isinstance(labels, np.ndarray) and not keras.ops.is_tensor(labels) and any(map(is_texts, labels)):
@@ -300,7 +302,7 @@ def _rows_of_numbers(values, name, sizes, padding):
             found = f"is one number, {row}" if row.ndim == 0 else f"has shape {row.shape}"
             raise ValueError(
                 f"{name}[{place}] {found}, but text {place} has {tokens} tokens with [CLS] and [SEP]: expected one "
-                "number for each of them."
+                "number for each of them. If there is one for each word, pass the text as a list of words."
             )
     array = np.full((len(rows), max(map(len, rows))), padding, np.result_type(*rows))
     for place, row in enumerate(rows):

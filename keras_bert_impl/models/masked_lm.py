@@ -145,13 +145,13 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         """Batches that are masked when they are requested."""
         self._refuse_labels(labels, weights)
         return MaskedTexts(
-            self._text_rows(texts, 5).first, batch_size or 32, self._mask_ids, self._seed_of_data(), shuffle
+            self._text_rows(texts).first, batch_size or 32, self._mask_ids, self._seed_of_data(), shuffle
         )
 
     def _test_data(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend only on the model's seed."""
         self._refuse_labels(labels, weights)
-        return mask_rows(self._packed(self._text_rows(texts, 5)), self.tokenizer, np.random.default_rng(self.seed))
+        return mask_rows(self._packed(self._text_rows(texts)), self.tokenizer, np.random.default_rng(self.seed))
 
     def _refuse_labels(self, labels, weights):
         if labels is not None or weights is not None:
@@ -169,7 +169,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
 
     def _convert_batch(self, texts, random):
         """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
-        rows = self._text_rows(texts, stacklevel=None)
+        rows = self._rows_of(texts)
         # All of the same length: Keras expects the shapes of the first batches in all others.
         return self._mask_ids(rows.first, self.sequence_length, random), (rows.num_cut, len(rows))
 

@@ -69,14 +69,18 @@ class ClassesMixin(PretrainedMixin):
     def from_pretrained(cls, path, num_classes=None, report=False, **arguments):
         """The classifier of a checkpoint, or a new head of `num_classes` over its encoder; see PretrainedMixin.
 
-        Raises: ValueError also if the checkpoint has no classifier and `num_classes` is missing.
+        `class_names`, which labels and answers then use, may be given instead of their number.
+
+        Raises: ValueError also if the checkpoint has no classifier and both are missing.
         """
         checkpoint = checkpoints.open_checkpoint(path)
+        if num_classes is None and arguments.get("class_names") is not None:
+            num_classes = len(arguments["class_names"])
         names = checkpoint.class_names if is_for(cls, checkpoint) else None
         if names is None and num_classes is None:
             raise ValueError(
-                f"{checkpoint.source.path} holds no classifier that a {cls.__name__} can use: give the number of "
-                "classes of a new one, for example num_classes=2."
+                f"{checkpoint.source.path} holds no classifier that a {cls.__name__} can use: give the names of "
+                "the classes of a new one, class_names=[...], or their number, num_classes=2."
             )
         if names is not None and num_classes in (None, len(names)):
             return load_model(cls, checkpoint, report, **{"num_classes": len(names), "class_names": names, **arguments})

@@ -11,7 +11,6 @@ from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary,
 from keras_bert_impl.models.question_windows import are_answers, question_rows, questions_of, warn_of_cut_questions
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.span_answers import best_answers, chosen_first
-from keras_bert_impl.models.text_inputs import texts_of
 from keras_bert_impl.optimization import BertAdamW
 
 
@@ -63,23 +62,25 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
 
         Args:
             question: a text, or several.
-            context: a text, or as many.
+            context: a text, or as many. One text beside several belongs to each of them.
             top_k: how many candidates for each question; fewer if there are fewer.
             stride: tokens from the beginning of one window to that of the next.
             longest: tokens of the longest answer.
             n_best: starts and ends considered in a window, and candidates kept.
             batch_size: how many windows are computed at once.
 
-        Returns: for one question a list of at most top_k Answer, the answer first, then the other candidates by their
-            score; for several a list of such lists. The text is "" if `null_threshold` leaves the question unanswered.
+        Returns: for one question and context a list of at most top_k `span_answers.Answer`, the answer first, then the
+            other candidates by their score; for several a list of such lists. Each has `text`, `score`, `probability`,
+            `start` and `end`, its characters in the context, and `null_score`. The text is "" if `null_threshold`
+            leaves the question unanswered.
         Raises: ValueError if top_k is below 1, or the numbers of questions and contexts differ.
         """
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}, expected at least 1.")
         is_one = isinstance(question, str) and isinstance(context, str)
-        questions = questions_of(*(([question], [context]) if is_one else (question, context)))
+        questions = questions_of(*_equally_many(question, context))
         rows = question_rows(self._require_tokenizer(), questions, self.sequence_length, stride)
-        warn_of_cut_questions(rows.source, len(questions), stacklevel=3)
+        warn_of_cut_questions(rows.source, len(questions))
         rows.labels = None
         batches = SortedBatches(self.tokenizer, rows, batch_size, self.sequence_length)
         logits = predict_rows(self, batches)  # (length, 2) for each window
@@ -98,13 +99,13 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     def _takes_class_numbers(self, loss):
         return loss is span_loss
 
-    def _labelled_rows(self, texts, labels, weights, stacklevel=5):
+    def _labelled_rows(self, texts, labels, weights):
         """Rows of windows if the labels are answers in words; a weight of a question is that of each of its windows."""
         if not are_answers(labels):
-            return super()._labelled_rows(texts, labels, weights, stacklevel + 1)
-        questions = questions_of(*texts_of(texts), labels)
+            return super()._labelled_rows(texts, labels, weights)
+        questions = questions_of(*self._columns_of(texts), labels)
         rows = question_rows(self._require_tokenizer(), questions, self.sequence_length)
-        warn_of_cut_questions(rows.source, len(questions), stacklevel)
+        warn_of_cut_questions(rows.source, len(questions))
         if weights is not None:
             weights = to_array(weights, "sample_weight")
             if weights.shape != (len(questions),):
@@ -113,6 +114,13 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
                 )
             rows.weights = weights[np.array(rows.source.question)].astype("float32")
         return rows
+
+
+def _equally_many(questions, contexts):
+    """Both as lists or columns: a text that stands alone is repeated for each of the others."""
+    if isinstance(contexts, str):
+        contexts = [contexts] * (1 if isinstance(questions, str) else len(questions))
+    return [questions] * len(contexts) if isinstance(questions, str) else questions, contexts
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -2,7 +2,6 @@
 4.2 and 4.3)."""
 
 import typing
-import warnings
 
 import keras
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.models.text_inputs import to_strings
 from keras_bert_impl.models.windows import best_windows, window_begins
+from keras_bert_impl.user_warnings import warn_user
 
 
 class Question(typing.NamedTuple):
@@ -65,13 +65,12 @@ def question_rows(tokenizer, questions, sequence_length, stride=128, question_le
     return Rows(windows.first, windows.second, labels, source=windows, num_cut=windows.num_cut)
 
 
-def warn_of_cut_questions(windows, count, stacklevel=2):
+def warn_of_cut_questions(windows, count):
     """Warns, if any of `count` questions had to be cut; contexts never are."""
     if windows.num_cut:
-        warnings.warn(
+        warn_user(
             f"{windows.num_cut:,} of {count:,} questions have more than {windows.question_length} tokens and were "
-            "cut to that length.",
-            stacklevel=stacklevel,
+            "cut to that length."
         )
 
 

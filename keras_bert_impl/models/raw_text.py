@@ -134,14 +134,18 @@ class RawTextMixin:
     def _is_text_input(self, x):
         return is_text_input(x)
 
-    def _text_rows(self, texts, stacklevel=4):
-        """The `batching.Rows` of texts; a warning says how many were cut, unless stacklevel is None."""
+    def _text_rows(self, texts):
+        """The `batching.Rows` of texts; a warning says how many were cut."""
         rows = self._rows_of(texts)
-        if stacklevel is not None:
-            warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length, stacklevel)
+        warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length)
         return rows
 
     def _rows_of(self, texts):
+        return Rows.from_texts(self._require_tokenizer(), *self._columns_of(texts), self.sequence_length)
+
+    def _columns_of(self, texts):
+        """The first and second texts as `texts_of` gives them, for a model that takes only pairs never without the
+        second."""
         first, second = texts_of(texts)
         if self.pair_columns and second is None:
             names = " and ".join(self.pair_columns)
@@ -149,7 +153,7 @@ class RawTextMixin:
                 f"{type(self).__name__} takes {names}, but got single texts: pass a tuple of two columns, "
                 f"({', '.join(self.pair_columns)}), or a list of tuples."
             )
-        return Rows.from_texts(self._require_tokenizer(), first, second, self.sequence_length)
+        return first, second
 
     def _packed(self, rows, pad_to=None):
         return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
@@ -165,9 +169,9 @@ class RawTextMixin:
             seed=None,  # drawn
         )
 
-    def _labelled_rows(self, texts, labels, weights, stacklevel=6):
+    def _labelled_rows(self, texts, labels, weights):
         """The Rows of texts with their labels and weights, checked."""
-        rows = self._text_rows(texts, stacklevel)
+        rows = self._text_rows(texts)
         sizes = sizes_of_texts(rows, self.sequence_length)
         rule = self.label_rule(sizes)
         if labels is None and rule is not None:
@@ -250,7 +254,7 @@ class RawTextMixin:
         """
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
-        rows = self._text_rows(texts, stacklevel=None)
+        rows = self._rows_of(texts)
         # All of the same length: Keras expects the shapes of the first batches in all others.
         inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
         if is_alone:

@@ -84,8 +84,8 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
             top_k: how many classes of each text; None means all.
             batch_size: how many texts are computed at once.
 
-        Returns: for one text a list of top_k Label, the most probable first; for several a list of such lists. The
-            probabilities of a text add up to 1, but with multi_label each class has its own.
+        Returns: for one text a list of top_k Label (`label`, `probability`), the most probable first; for several a
+            list of such lists. The probabilities of a text add up to 1, but with multi_label each class has its own.
         Raises: ValueError if top_k is not from 1 to the number of classes.
         """
         top_k = checked_top_k(top_k, self.num_classes, "classes")

@@ -1,7 +1,5 @@
 """`fit` and `evaluate` on rows of several texts, each of which gets a vector of its own."""
 
-import warnings
-
 import keras
 import numpy as np
 from keras import ops
@@ -19,6 +17,7 @@ from keras_bert_impl.models.labels import LabelRule, RowSizes, checked_labels
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.text_inputs import columns_of, has_columns, is_text_dataset, is_text_input, to_strings
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.user_warnings import warn_user
 
 HOW_TO_FIT = (
     "fit((first, second), similarity), fit((anchors, positives)) or fit((anchors, positives, negatives)), where each "
@@ -135,8 +134,8 @@ class TextColumnsMixin(RawTextMixin):
             self._warn_of_equal_texts(batches.rows)
         return batches
 
-    def _labelled_rows(self, texts, labels, weights, stacklevel=6):
-        rows = self._text_rows(texts, stacklevel + 1)
+    def _labelled_rows(self, texts, labels, weights):
+        rows = self._text_rows(texts)
         if rows.choices is None:
             raise ValueError(
                 f"validation_data holds single texts, but {type(self).__name__} is trained by {HOW_TO_FIT}."
@@ -151,10 +150,9 @@ class TextColumnsMixin(RawTextMixin):
         _, counts = np.unique(rows.labels, return_counts=True)
         repeated = int(counts[counts > 1].sum())
         if repeated:
-            warnings.warn(
+            warn_user(
                 f"{repeated:,} of {counts.sum():,} texts occur more than once. Where equal texts meet in a batch, they "
-                "are not taken as negatives of each other.",
-                stacklevel=5,
+                "are not taken as negatives of each other."
             )
 
     def _validation(self, data, batch_size, steps):
@@ -172,7 +170,7 @@ class TextColumnsMixin(RawTextMixin):
     def _convert_batch(self, batch, random):
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
-        rows = self._text_rows(texts, stacklevel=None)
+        rows = self._rows_of(texts)
         if rows.choices is None:  # to predict
             return super()._convert_batch(batch, random)
         inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))

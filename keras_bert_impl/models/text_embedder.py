@@ -135,7 +135,8 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
             top_k: how many texts; fewer if the corpus has fewer.
             batch_size: how many texts are computed at once.
 
-        Returns: a list of Match, the most similar first; for several queries a list of such lists.
+        Returns: a list of Match (`number` in the corpus, `text`, `score`), the most similar first; for several
+            queries a list of such lists.
         Raises: ValueError if the corpus is empty, or top_k is below 1.
         """
         if not len(corpus):

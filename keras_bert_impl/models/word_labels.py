@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
-from keras_bert_impl.losses import NO_LABEL
+from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.entities import entities_of, labels_of_spans
 from keras_bert_impl.models.labels import LabelRule, checked_word_labels, sizes_of_texts
@@ -24,6 +24,15 @@ class WordLabelsMixin(RawTextMixin):
     each, in characters. The first piece of a word is trained and, by default, predicted; the others have no label.
     """
 
+    def compile(
+        self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
+    ):
+        """`keras.Model.compile`, where "accuracy" is that of the tokens that have a label: Keras' own would count
+        padding and the further pieces of words as wrong."""
+        if self._takes_class_numbers(loss):
+            metrics, weighted_metrics = _of_labelled(metrics), _of_labelled(weighted_metrics)
+        super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
+
     def tag(self, texts, aggregation="first", batch_size=32):
         """The entities in texts, or the labels of words.
 
@@ -37,9 +46,11 @@ class WordLabelsMixin(RawTextMixin):
                 "average", by the highest mean probability over its pieces; "max", from its most certain piece.
             batch_size: how many rows are computed at once.
 
-        Returns: for a text the list of its `entities.Entity`, in order: neighbouring words are joined as their
-            labels say (IOB1, IOB2, IOBES, BILOU; without prefixes, equal ones, unless there is no label "O"). For a
-            list of words a list of Label, one for each word. For several, a list of such lists.
+        Returns: for a text the list of its `entities.Entity`, in order, each with `text`, `label`, `score` (the mean
+            probability of its words), and `start` and `end`, its characters: neighbouring words are joined as their
+            labels say (IOB1, IOB2, IOBES, BILOU; without prefixes, equal ones, unless there is no label "O"). For
+            lists of words a list of Label (`label`, `probability`) for each list, one for each word. A list of strings is
+            several texts: the words of one text are `[words]`.
         Raises: ValueError for an unknown aggregation.
         """
         if aggregation not in AGGREGATIONS:
@@ -91,7 +102,7 @@ class WordLabelsMixin(RawTextMixin):
         pieces = rows_of_pieces(split, self.sequence_length)
         return Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
 
-    def _labelled_rows(self, texts, labels, weights, stacklevel=6):
+    def _labelled_rows(self, texts, labels, weights):
         """Labels of words, or marked characters, become labels of first pieces."""
         if is_word_lists(texts):
             words = to_word_lists(texts)
@@ -102,9 +113,9 @@ class WordLabelsMixin(RawTextMixin):
             labels = self._labels_of_spans(texts, split, labels)
             counts = [len(of_text.spans) for of_text in split]
         else:
-            return super()._labelled_rows(texts, labels, weights, stacklevel + 1)
+            return super()._labelled_rows(texts, labels, weights)
         rows = self._rows_of_split(split)
-        warn_of_cut(rows.num_cut, len(counts), self.sequence_length, stacklevel)
+        warn_of_cut(rows.num_cut, len(counts), self.sequence_length)
         rule = rule_of_classes(self.class_names)
         if labels is None:
             raise ValueError(f"Got {len(counts):,} texts but no labels: each word needs {rule.meaning}.")
@@ -150,6 +161,13 @@ def are_spans(labels):
         return False
     rows = [row for row in labels if not isinstance(row, list | tuple) or len(row)]
     return all(isinstance(row, list | tuple) and isinstance(row[0], tuple | list | dict) for row in rows)
+
+
+def _of_labelled(metrics):
+    """The metrics of `compile` with LabelledAccuracy for "accuracy"."""
+    if isinstance(metrics, list | tuple):
+        return [_of_labelled(metric) for metric in metrics]
+    return LabelledAccuracy() if metrics in ("accuracy", "acc") else metrics
 
 
 def _joined(logits, begins, count, room):

@@ -1,8 +1,8 @@
 """Turns texts into the input arrays of a model, without TensorFlow."""
 
-import warnings
-
 import numpy as np
+
+from keras_bert_impl.user_warnings import warn_user
 
 ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes, so few compilations
 
@@ -23,7 +23,7 @@ def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=N
     Raises: ValueError if the lists differ in length or no token fits.
     """
     first_ids, second_ids, num_cut = ids_from_texts(tokenizer, first, second, sequence_length)
-    warn_of_cut(num_cut, len(first_ids), sequence_length, stacklevel=3)
+    warn_of_cut(num_cut, len(first_ids), sequence_length)
     return pack_rows(tokenizer, first_ids, second_ids, sequence_length, pad_to)
 
 
@@ -53,14 +53,14 @@ class TextsCutWarning(UserWarning):
         self.num_cut = num_cut
 
 
-def warn_of_cut(num_cut, count, sequence_length, stacklevel=2):
+def warn_of_cut(num_cut, count, sequence_length):
     """Warns, if any of `count` texts had to be cut."""
     if num_cut:
         message = (
             f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to that length: a "
             "model with a larger sequence_length reads more of them."
         )
-        warnings.warn(TextsCutWarning(message, num_cut), stacklevel=stacklevel)
+        warn_user(TextsCutWarning(message, num_cut))
 
 
 def encode_texts(tokenizer, texts):

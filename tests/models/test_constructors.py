@@ -32,6 +32,14 @@ def test_from_pretrained_refuses_what_no_model_takes(model_class, directory):
         model_class.from_pretrained(directory, rematerialise=True)
 
 
+@pytest.mark.filterwarnings("ignore:.* has no values for classifier")
+def test_names_of_classes_give_their_number(directory):
+    model = kbi.TokenClassifier.from_pretrained(directory, class_names=["O", "B-A"])
+    assert (model.num_classes, model.class_names) == (2, ["O", "B-A"])
+    kept = kbi.TextClassifier.from_pretrained(directory, class_names=["bad", "so", "good"])
+    assert (kept.num_classes, kept.class_names) == (3, ["bad", "so", "good"])
+
+
 @pytest.mark.filterwarnings("ignore:.* has no values for masked_lm_head")
 def test_a_pretrainer_can_be_loaded_without_next_sentences(directory):
     model = kbi.Pretrainer.from_pretrained(directory, next_sentence=False, rematerialize=True)

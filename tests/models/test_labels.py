@@ -203,7 +203,11 @@ def test_a_loss_that_would_count_padding_is_refused(make):
     [
         ("text_classifier", np.eye(3), "labels have shape (3, 3), expected (3,)"),
         ("text_classifier", [0.5, 1, 1], "labels[0] is 0.5, not a whole number"),
-        ("text_classifier", ["good", "bad", "good"], "labels[0] is 'good', which is not one of the classes 0, 1, 2"),
+        (
+            "text_classifier",
+            ["good", "bad", "good"],
+            "the classes 0, 1, 2. The model was built without names of classes: give",
+        ),
         ("text_classifier", [0, None, 1], "labels[1] is 'None', not a number"),
         ("text_classifier", [0, [1, 2], 1], "labels are lists of different lengths"),
         ("question_answerer", [1, 2, 3], "labels have shape (3,), expected (3, 2)"),

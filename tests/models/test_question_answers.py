@@ -50,6 +50,16 @@ def test_what_was_learnt_is_answered_in_words(model):
     assert model.answer(QUESTIONS[1], LONG)[0].text != ""
 
 
+def test_a_text_that_stands_alone_belongs_to_each_of_the_others(model):
+    assert model.answer(QUESTIONS, CONTEXT) == model.answer(QUESTIONS, [CONTEXT] * 2)
+    assert model.answer(QUESTIONS[0], [CONTEXT, LONG]) == model.answer([QUESTIONS[0]] * 2, [CONTEXT, LONG])
+
+
+def test_questions_and_contexts_that_are_not_a_tuple_are_told_to_be_one(model):
+    with pytest.raises(ValueError, match=r"takes questions and contexts, .* \(questions, contexts\)"):
+        model.fit(QUESTIONS, [CONTEXT] * 2, ANSWERS)
+
+
 def test_the_threshold_decides_and_the_other_candidates_follow(model):
     model.null_threshold = -np.inf
     ranked = model.answer(QUESTIONS[0], LONG, top_k=5)

@@ -40,6 +40,19 @@ def trained(model, *data, **arguments):
     return model.fit(*data, epochs=40, verbose=0, **arguments).history["loss"]
 
 
+@pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
+def test_accuracy_by_name_counts_only_labelled_tokens(model, argument):
+    expected = model.evaluate(WORDS, LABELS, verbose=0, return_dict=True)["accuracy"]
+    model.compile(optimizer="adam", loss=model.loss, **{argument: ["accuracy"]})
+    found = model.evaluate(WORDS, LABELS, verbose=0, return_dict=True)
+    assert found["accuracy"] == expected == pytest.approx(round(expected * 8) / 8)  # of eight words
+
+
+def test_a_label_for_each_word_of_a_string_is_refused_with_the_remedy(model):
+    with pytest.raises(ValueError, match="one for each word, pass the text as a list of words"):
+        model.fit(TEXTS, LABELS, verbose=0)
+
+
 @pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
 def test_what_was_learnt_is_told_in_words(model, data):
     assert trained(model, *data)[-1] < 0.1

@@ -49,8 +49,8 @@ class WordLabelsMixin(RawTextMixin):
         Returns: for a text the list of its `entities.Entity`, in order, each with `text`, `label`, `score` (the mean
             probability of its words), and `start` and `end`, its characters: neighbouring words are joined as their
             labels say (IOB1, IOB2, IOBES, BILOU; without prefixes, equal ones, unless there is no label "O"). For
-            lists of words a list of Label (`label`, `probability`) for each list, one for each word. A list of strings is
-            several texts: the words of one text are `[words]`.
+            lists of words a list of Label (`label`, `probability`) for each list, one for each word. A list of strings
+            is several texts: the words of one text are `[words]`.
         Raises: ValueError for an unknown aggregation.
         """
         if aggregation not in AGGREGATIONS:

@@ -133,6 +133,7 @@ def _settings_read(checkpoint, with_tokenizer):
         "dropout_rate": checkpoint.config.hidden_dropout_rate,
         "multi_label": False,
         "null_threshold": None,
+        "long_texts": "cut",
         "pooling": "mean",
         "normalize": False,
         "sequence_length": checkpoint.sequence_length or checkpoint.config.max_length,

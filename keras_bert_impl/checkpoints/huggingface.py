@@ -147,6 +147,7 @@ def open_checkpoint(directory):
         "dropout_rate": content.get(family.dropout_key),
         "multi_label": content.get("problem_type") == MULTI_LABEL or None,
         "null_threshold": content.get("null_threshold"),
+        "long_texts": content.get("long_texts"),
     }
     return tensor_tables.Checkpoint(
         config,
@@ -273,6 +274,8 @@ def _head_config(model, dropout_key):
     if getattr(model, "pooling", None) == "last_four":
         # sentence-transformers does not have this way of pooling; the others are stored in its own files.
         fields = {"pooling": model.pooling, "normalize": model.normalize}
+    if getattr(model, "long_texts", "cut") != "cut":
+        fields["long_texts"] = model.long_texts  # a field of our own
     if getattr(model, "null_threshold", None) is not None:
         fields["null_threshold"] = float(model.null_threshold)  # a field of our own
     if hasattr(model, "dropout_rate"):

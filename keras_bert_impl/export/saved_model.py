@@ -71,6 +71,7 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
             "pass tokenizer=WordPieceTokenizer('vocab.txt')."
         )
     check_vocabulary(tokenizer, encoder)
+    _check_long_texts(model)
     sequence_length = sequence_length or getattr(model, "sequence_length", encoder.config.max_length)
     if sequence_length > encoder.config.max_length:
         raise ValueError(
@@ -152,6 +153,14 @@ def _check_model(model):
         raise ValueError(
             "The encoder takes packed rows, with several sequences in each; a SavedModel serves one text in each row. "
             "Save the model with save_pretrained, and load it without packed=True."
+        )
+
+
+def _check_long_texts(model):
+    if getattr(model, "long_texts", "cut") != "cut":
+        raise ValueError(
+            f"The model reads long texts as {model.long_texts!r}, but a SavedModel cuts them: set model.long_texts to "
+            "'cut' to accept that."
         )
 
 

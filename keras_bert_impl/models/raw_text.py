@@ -110,15 +110,16 @@ class RawTextMixin:
             return super().predict(self._to_inputs(x, steps), batch_size=batch_size, steps=steps, **arguments)
         if steps is not None:
             raise ValueError(f"steps={steps} is for datasets: of a list of texts, pass only those that you want.")
+        rows = self._text_rows(x)
         batches = SortedBatches(
             self.tokenizer,
-            self._text_rows(x),
+            rows,
             batch_size=batch_size or 32,
             sequence_length=self.sequence_length,
             # Every new shape would be compiled: few different ones are faster.
             multiple=ROW_MULTIPLE if self.jit_compile else 1,
         )
-        return batches.restore(super().predict(batches, **arguments))
+        return self._of_texts(rows, batches.restore(super().predict(batches, **arguments)))
 
     def rows(self, texts, pad_to=None):
         """The input arrays of `texts`, shape (batch, length).
@@ -154,6 +155,10 @@ class RawTextMixin:
                 f"({', '.join(self.pair_columns)}), or a list of tuples."
             )
         return first, second
+
+    def _of_texts(self, rows, outputs):
+        """The outputs of texts, from those of their rows."""
+        return outputs
 
     def _packed(self, rows, pad_to=None):
         return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)

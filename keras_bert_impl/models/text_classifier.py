@@ -6,6 +6,7 @@ from keras_bert_impl.losses import MultiLabelF1
 from keras_bert_impl.models.answers import Label, best, checked_top_k, sigmoid, softmax
 from keras_bert_impl.models.class_sets import refuse_several, rows_of_zeros_and_ones
 from keras_bert_impl.models.labels import LabelRule, takes_zeros_and_ones
+from keras_bert_impl.models.long_texts import LongTextsMixin, checked_long_texts
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -14,12 +15,11 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
+class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
     """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled by default with AdamW at
     5e-5, cross-entropy on logits and accuracy; with multi_label, binary cross-entropy on logits and
     `losses.MultiLabelF1`.
@@ -29,6 +29,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         num_classes: columns of the output.
         tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
         class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
         multi_label: whether a text may have several classes, or none: each class is decided for itself, and its
@@ -44,7 +45,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
             sequence_length is above its max_length.
     """
 
-    head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label")
+    head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label", "long_texts")
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         dropout_rate=None,
         class_names=None,
         multi_label=False,
+        long_texts="cut",
         name="bert_text_classifier",
     ):
         class_names = checked_class_names(class_names, num_classes)
@@ -68,6 +70,7 @@ class TextClassifier(RawTextMixin, ClassesMixin, keras.Model):
         self.num_classes = num_classes
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.dropout_rate = dropout.rate
+        self.long_texts = checked_long_texts(long_texts)
         self.class_names = class_names
         self.multi_label = multi_label
         if multi_label:

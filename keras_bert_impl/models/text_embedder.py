@@ -8,6 +8,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.models.answers import Match, best, checked_top_k
+from keras_bert_impl.models.long_texts import LongTextsMixin, checked_long_texts
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
 from keras_bert_impl.models.text_inputs import to_strings
@@ -16,13 +17,15 @@ POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weighted
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
+class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Model):
     """One vector per text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
         encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `predict` takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
+            Rows of several texts, in training, are always cut.
         pooling: "mean", as Sentence-BERT (Reimers & Gurevych 2019, section 3); "max"; "cls", the first token;
             "lasttoken", the last; "mean_sqrt_len_tokens", the sum over the square root of the number of tokens;
             "weightedmean", the mean that counts the first token once, the second twice, and so on (Muennighoff 2022,
@@ -49,10 +52,17 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
             other models do.
     """
 
-    head_arguments = ("pooling", "normalize")
+    head_arguments = ("pooling", "normalize", "long_texts")
 
     def __init__(
-        self, encoder, tokenizer=None, sequence_length=None, pooling="mean", normalize=False, name="bert_text_embedder"
+        self,
+        encoder,
+        tokenizer=None,
+        sequence_length=None,
+        pooling="mean",
+        normalize=False,
+        long_texts="cut",
+        name="bert_text_embedder",
     ):
         check_vocabulary(tokenizer, encoder)
         pooling = checked_pooling(pooling)
@@ -73,6 +83,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.pooling, self.normalize = pooling, normalize
+        self.long_texts = checked_long_texts(long_texts)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
@@ -149,6 +160,12 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
             for row, places in zip(scores, best(scores, top_k), strict=True)
         ]
         return found[0] if isinstance(query, str) else found
+
+    def _of_texts(self, rows, outputs):
+        vectors = super()._of_texts(rows, outputs)
+        if rows.source is None or not self.normalize:
+            return vectors
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
     def _directions(self, texts, batch_size):
         """Vectors of length 1, (texts, width), of a text, texts or vectors."""

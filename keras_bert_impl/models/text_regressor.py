@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert_impl.models.labels import LabelRule
+from keras_bert_impl.models.long_texts import LongTextsMixin, checked_long_texts
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     check_vocabulary,
@@ -10,12 +11,11 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
+class TextRegressor(LongTextsMixin, PretrainedMixin, keras.Model):
     """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
     Compiled by default with AdamW at 5e-5 and the mean squared error.
 
@@ -23,6 +23,7 @@ class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
         encoder: a BertEncoder, or another family's.
         tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
 
     Input:  dict of the encoder's inputs, or texts.
@@ -30,9 +31,17 @@ class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
-    head_arguments = ("dropout_rate",)
+    head_arguments = ("dropout_rate", "long_texts")
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_text_regressor"):
+    def __init__(
+        self,
+        encoder,
+        tokenizer=None,
+        sequence_length=None,
+        dropout_rate=None,
+        long_texts="cut",
+        name="bert_text_regressor",
+    ):
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output)))
@@ -42,6 +51,7 @@ class TextRegressor(RawTextMixin, PretrainedMixin, keras.Model):
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.dropout_rate = dropout.rate
+        self.long_texts = checked_long_texts(long_texts)
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
 
     def label_rule(self, sizes):

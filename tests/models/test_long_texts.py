@@ -1,0 +1,124 @@
+"""Texts that are longer than a row: cut, without their middle, in windows."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_bert_impl as kbi
+from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.models.long_texts import head_and_tail
+
+SHORT = "the cat sat"
+LONG = "the cat sat on a mat in rain . a red dog ran . it is"  # 16 tokens
+ROOM = 8  # rows of 10
+
+
+@pytest.fixture
+def build(small_tokenizer):
+    """Function from a model's class to a model with weights so large that texts differ; rows are of ten tokens."""
+
+    def of_kind(kind, *arguments, **more):
+        keras.utils.set_random_seed(3)
+        config = kbi.BertConfig(
+            small_tokenizer.vocabulary_size,
+            hidden_size=15,
+            num_layers=1,
+            num_heads=3,
+            intermediate_size=21,
+            max_length=10,
+            initializer_range=0.5,
+            hidden_dropout_rate=0.0,
+            attention_dropout_rate=0.0,
+        )
+        return kind(kbi.BertEncoder(config), *arguments, tokenizer=small_tokenizer, **more)
+
+    return of_kind
+
+
+def windows_of(words):
+    """The texts of the windows: eight words from every fourth, the last one to the end."""
+    return [" ".join(words[begin : begin + ROOM]) for begin in (0, 4, 8)]
+
+
+def test_a_quarter_comes_from_the_beginning_and_the_rest_from_the_end():
+    assert head_and_tail(list(range(20)), 8) == [0, 1, *range(14, 20)]
+    assert head_and_tail([1, 2, 3], 3) == [1, 2, 3]
+    assert head_and_tail([1, 2, 3, 4], 3) == [2, 3, 4]
+
+
+def test_a_text_without_its_middle_is_computed_as_such(build):
+    model = build(kbi.TextClassifier, 3, long_texts="head_and_tail")
+    words = LONG.split()
+    with pytest.warns(UserWarning, match="1 of 2 texts have more than 10 tokens"):
+        found = model.predict([LONG, SHORT], verbose=0)
+    expected = model.predict([" ".join([*words[:2], *words[-6:]]), SHORT], verbose=0)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "kind, arguments", [(kbi.TextClassifier, (3,)), (kbi.TextRegressor, ()), (kbi.TextEmbedder, ())]
+)
+def test_the_outputs_of_windows_are_averaged(build, kind, arguments):
+    model = build(kind, *arguments, long_texts="windows")
+    parts = model.predict(windows_of(LONG.split()), verbose=0)
+    expected = np.stack([model.predict([SHORT], verbose=0)[0], parts.mean(axis=0)])
+    np.testing.assert_allclose(model.predict([SHORT, LONG], verbose=0), expected, atol=1e-5)
+    assert np.abs(parts - parts.mean(axis=0)).max() > 1e-3
+
+
+def test_vectors_of_windows_have_length_1_if_vectors_do(build):
+    model = build(kbi.TextEmbedder, long_texts="windows", normalize=True)
+    np.testing.assert_allclose(np.linalg.norm(model.embed([LONG, SHORT]), axis=1), 1, atol=1e-5)
+
+
+def test_windows_are_trained_as_rows_that_share_the_weight_of_their_text(build):
+    model = build(kbi.TextClassifier, 3, long_texts="windows")
+    rows = model._labelled_rows([SHORT, LONG], [2, 1], [0.5, 3.0])
+    assert rows.labels.tolist() == [2, 1, 1, 1]
+    np.testing.assert_allclose(rows.weights, [0.5, 1, 1, 1])
+    assert model._labelled_rows([SHORT, SHORT], [2, 1], None).weights is None
+    model.optimizer.learning_rate = 1e-2
+    losses = model.fit([SHORT, LONG] * 4, [2, 1] * 4, epochs=20, verbose=0).history["loss"]
+    assert losses[-1] < 0.3 * losses[0]
+    assert [labels[0].label for labels in model.classify([SHORT, LONG])] == ["2", "1"]
+
+
+def test_several_labels_of_a_text_are_those_of_each_of_its_windows(build):
+    model = build(kbi.TextClassifier, 3, long_texts="windows", multi_label=True)
+    assert model._labelled_rows([LONG], [[0, 2]], None).labels.tolist() == [[1, 0, 1]] * 3
+
+
+def test_how_long_texts_are_read_is_kept(build, tmp_path):
+    model = build(kbi.TextClassifier, 3, long_texts="windows")
+    expected = model.predict([LONG], verbose=0)
+    model.save_pretrained(tmp_path / "checkpoint")
+    model.save(tmp_path / "model.keras")
+    for again in (
+        kbi.TextClassifier.from_pretrained(tmp_path / "checkpoint"),
+        keras.saving.load_model(tmp_path / "model.keras"),
+    ):
+        np.testing.assert_allclose(again.predict([LONG], verbose=0), expected, atol=1e-5)
+
+
+def test_what_cannot_be_is_refused(build, tmp_path):
+    with pytest.raises(ValueError, match="long_texts 'split' is unknown; known are cut, head_and_tail, windows"):
+        build(kbi.TextClassifier, 3, long_texts="split")
+    model = build(kbi.TextClassifier, 3, long_texts="windows")
+    with pytest.raises(ValueError, match="Got 1 texts but no labels"):
+        model.fit([LONG], verbose=0)
+    with pytest.raises(ValueError, match="but a SavedModel cuts them"):
+        export_saved_model(model, tmp_path / "served")
+
+
+def test_pairs_are_cut(build):
+    model, cut = build(kbi.TextClassifier, 3, long_texts="windows"), build(kbi.TextClassifier, 3)
+    with pytest.warns(UserWarning, match="1 of 1 texts"):
+        found = model.predict(([LONG], [SHORT]), verbose=0)
+    np.testing.assert_allclose(found, cut.predict(([LONG], [SHORT]), verbose=0), atol=1e-6)
+
+
+def test_a_dataset_of_texts_has_no_windows(build):
+    tf = pytest.importorskip("tensorflow")
+    dataset = tf.data.Dataset.from_tensor_slices(([LONG] * 4, [0] * 4)).batch(2)
+    with pytest.raises(ValueError, match="'windows' needs all texts in memory"):
+        build(kbi.TextClassifier, 3, long_texts="windows").fit(dataset, verbose=0)

@@ -269,12 +269,12 @@ def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
     counts = ~np.isin(labels, ignored)
     if is_per_label:
         weights = _rows_of_numbers(weights, "sample_weight", sizes, 0).astype("float32")
-        counts &= _of_width(weights, labels.shape[1], 0) != 0
-        weights = _of_width(weights, sizes.width, 0)
+        counts &= of_width(weights, labels.shape[1], 0) != 0
+        weights = of_width(weights, sizes.width, 0)
     else:
         weights = _checked_weights(weights, labels)
     _refuse_behind_the_text(labels, counts, sizes)
-    return _of_width(labels, sizes.width, padding), weights
+    return of_width(labels, sizes.width, padding), weights
 
 
 def _refuse_behind_the_text(labels, counts, sizes):
@@ -310,7 +310,7 @@ def _rows_of_numbers(values, name, sizes, padding):
     return array
 
 
-def _of_width(array, width, padding):
+def of_width(array, width, padding):
     """The array with its rows cut or padded to `width`."""
     more = max(0, width - array.shape[1])
     return np.pad(array, ((0, 0), (0, more)), constant_values=padding)[:, :width]

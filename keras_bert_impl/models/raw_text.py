@@ -1,22 +1,27 @@
 """`fit`, `evaluate` and `predict` on raw text, for models that hold a tokenizer."""
 
+import warnings
+
 import keras
+import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed
 from keras_bert_impl.distribution import is_shared
+from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
 from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
 from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
 from keras_bert_impl.models.labels import (
     checked_labels,
     ignored_labels,
+    of_width,
     sizes_of_arrays,
     sizes_of_texts,
     takes_class_numbers,
 )
 from keras_bert_impl.models.text_batches import TextBatches
 from keras_bert_impl.models.text_inputs import is_text_input, is_texts, texts_of
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows, warn_of_cut
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, TextsCutWarning, pack_rows, warn_of_cut
 
 
 class RawTextMixin:
@@ -266,6 +271,18 @@ class RawTextMixin:
             return inputs, cut
         sizes = sizes_of_texts(rows, self.sequence_length)._replace(width=self.sequence_length)
         labels, weights = self._checked_against(sizes, labels, weights)
+        return (inputs, labels) if weights is None else (inputs, labels, weights), cut
+
+    def _converted_rows(self, texts, labels, weights):
+        """As `_convert_batch`, for labels in words, from which `_labelled_rows` makes those of tokens."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TextsCutWarning)  # they are counted over all batches
+            rows = self._labelled_rows(texts, labels, weights)
+        inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows))
+        labels, weights = rows.labels, rows.weights
+        if rows.per_token:
+            labels = of_width(labels, self.sequence_length, NO_LABEL[0])
+            weights = weights if np.ndim(weights) < 2 else of_width(weights, self.sequence_length, 0)
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut
 
     def _require_tokenizer(self):

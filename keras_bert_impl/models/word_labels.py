@@ -124,6 +124,11 @@ class WordLabelsMixin(RawTextMixin):
             weights = checked_word_labels(weights, "sample_weight", counts)
         return self._label_first_pieces(rows, numbers, weights)
 
+    def _convert_batch(self, batch, random):
+        if isinstance(batch, tuple) and len(batch) > 1 and (is_word_lists(batch[0]) or are_spans(batch[1])):
+            return self._converted_rows(*(*batch, None)[:3])
+        return super()._convert_batch(batch, random)
+
     def _labels_of_spans(self, texts, split, spans):
         """A label for each word of each text from marked characters."""
         if len(spans) != len(texts):
@@ -141,7 +146,7 @@ class WordLabelsMixin(RawTextMixin):
         def of_pieces(values, otherwise):
             return np.where(is_first, np.take_along_axis(values, np.maximum(words, 0), axis=1), otherwise)
 
-        if weights is not None and weights.ndim > 1:
+        if weights is not None and np.ndim(weights) > 1:
             weights = of_pieces(weights, 0)
         sizes = sizes_of_texts(rows, self.sequence_length)
         rows.labels, rows.weights = self._checked_against(sizes, of_pieces(numbers, NO_LABEL[0]), weights)

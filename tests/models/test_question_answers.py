@@ -147,3 +147,13 @@ def test_what_cannot_be_asked_is_refused(model):
         model.answer("is it", CONTEXT, top_k=0)
     with pytest.raises(ValueError, match="2 questions but 1 contexts"):
         model.answer(QUESTIONS, [CONTEXT])
+
+
+def test_batches_of_a_loader_have_the_windows_of_lists(model):
+    answers = [("good", LONG.index("good")), None]
+    (inputs, labels, weights), cut = model._convert_batch(((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0]), None)
+    rows = model._labelled_rows((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])
+    assert inputs["token_ids"].shape == (len(rows), 24) and len(rows) > 4 and cut == (0, len(rows))
+    np.testing.assert_array_equal(labels, rows.labels)
+    np.testing.assert_array_equal(weights, rows.weights)
+    assert labels.any()

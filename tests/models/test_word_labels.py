@@ -155,3 +155,22 @@ def test_words_beyond_the_row_are_counted(model):
 def test_an_unknown_aggregation_is_refused(model):
     with pytest.raises(ValueError, match="aggregation 'simple' is unknown; known are first, average, max"):
         model.tag("the cat", aggregation="simple")
+
+
+@pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
+def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
+    (inputs, labels), cut = model._convert_batch(data, None)
+    rows = model._labelled_rows(*data, None)
+    width = rows.labels.shape[1]
+    np.testing.assert_array_equal(labels[:, :width], rows.labels)
+    assert labels.shape == inputs["token_ids"].shape == (3, 20) and (labels[:, width:] == -1).all() and cut == (0, 3)
+    weighted, _ = model._convert_batch((*data, [1.0, 2.0, 3.0]), None)
+    np.testing.assert_array_equal(weighted[2], [1.0, 2.0, 3.0])
+
+
+def test_a_loader_of_words_trains(model):
+    data = pytest.importorskip("torch.utils.data")
+    rows = list(zip(WORDS, LABELS, strict=True))
+    loader = data.DataLoader(rows, batch_size=2, collate_fn=lambda some: tuple(map(list, zip(*some, strict=True))))
+    assert trained(model, loader)[-1] < 0.1
+    assert [[label.label for label in labels] for labels in model.tag(WORDS)] == LABELS

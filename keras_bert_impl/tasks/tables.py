@@ -122,7 +122,7 @@ def _json_table(path, columns, bad_rows, optional):
             continue
         place = f"{path} line {number}"
         content = _json_content(line, place, bad_rows)
-        row = content and _json_row(content, line, place, columns, bad_rows, optional)
+        row = None if content is None else _json_row(content, line, place, columns, bad_rows, optional)
         if row is None:
             continue
         present = present or row.keys()
@@ -138,8 +138,8 @@ def _json_content(line, place, bad_rows):
         content = json.loads(line)
     except json.JSONDecodeError as error:
         return bad_rows.add(place, f"not valid JSON ({error.msg})", line)
-    if not isinstance(content, dict) or not content:
-        return bad_rows.add(place, f"{line.strip()[:60]!r} is not an object with columns", line)
+    if not isinstance(content, dict):
+        return bad_rows.add(place, f"{line.strip()[:60]!r} is not an object", line)
     return content
 
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_bert_impl.preprocessing import examples, shards
+from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.token_files import write_token_file
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.training import data_preparation
@@ -18,8 +19,8 @@ def settings(tmp_path):
     WordPieceTokenizer(WORDS).save_pretrained(tmp_path)
     settings = data_preparation.settings_of(data_preparation.PrepareConfig(str(tmp_path), sequence_length=16))
     settings.work.mkdir()
-    rows = tf.RaggedTensor.from_row_lengths(np.arange(60) % 5 + 5, [4] * 15)
-    documents = {split: tf.RaggedTensor.from_row_lengths(rows, [3] * 5) for split in shards.SPLITS}
+    sentences = Ragged(np.arange(60) % 5 + 5, np.full(15, 4))
+    documents = {split: Ragged(sentences, np.full(5, 3)) for split in shards.SPLITS}
     write_token_file(settings.work / "tokens.npz", documents)
     return settings
 

@@ -57,16 +57,16 @@ def test_examples_of_other_heads_run(checkpoint, tmp_path, capsys, kind):
     ],
 )
 def test_task_is_told_from_the_architecture(checkpoint, architecture, asked, task):
-    assert choose_task(ExportConfig(_renamed(checkpoint(kbi.Pretrainer), architecture), "served", asked)) == task
+    assert choose_task(_renamed(checkpoint(kbi.Pretrainer), architecture), asked) == task
 
 
 def test_task_without_a_head_is_refused(checkpoint):
     path = _renamed(checkpoint(kbi.Pretrainer), "BertForMaskedLM")
-    with pytest.raises(ValueError, match="BertForMaskedLM, which can be exported for fill_mask or embed, not"):
-        choose_task(ExportConfig(path, "served", "classify"))
+    with pytest.raises(ValueError, match="BertForMaskedLM, which is for fill_mask or embed, not for classify"):
+        choose_task(path, "classify")
     _renamed(path, "BertLMHeadModel")
     with pytest.raises(ValueError, match="from which no task follows: give --task"):
-        choose_task(ExportConfig(path, "served"))
+        choose_task(path)
 
 
 def _renamed(path, architecture):

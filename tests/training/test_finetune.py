@@ -96,7 +96,7 @@ def figures_of_files(task, run, data):
 def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_path, task):
     write, files = WRITERS[task]
     write(tmp_path / "data")
-    config = config_of(checkpoint, tmp_path, "ner" if task == "words" else task, learning_rate=1e-2, dropout_rate=0.0)
+    config = config_of(checkpoint, tmp_path, "ner" if task == "words" else task, learning_rate=2e-3, dropout_rate=0.0)
     figures = finetuning.run(config)
     run = tmp_path / "run"
     losses = [row["loss"] for row in figures["history"]]

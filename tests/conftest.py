@@ -109,6 +109,15 @@ def small_tokenizer():
     return WordPieceTokenizer(WORDS)
 
 
+def revealing_config(tokenizer, **more):
+    """A small BertConfig without dropout, with weights so large that texts and words differ in the outputs."""
+    from keras_bert_impl import BertConfig
+
+    sizes = {"hidden_size": 15, "num_layers": 1, "num_heads": 3, "intermediate_size": 21}
+    rates = {"hidden_dropout_rate": 0.0, "attention_dropout_rate": 0.0}
+    return BertConfig(tokenizer.vocabulary_size, **sizes, **rates, **more)
+
+
 def without(batch, *names):
     """The batch without some of its arrays."""
     return {name: array for name, array in batch.items() if name not in names}

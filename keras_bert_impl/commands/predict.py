@@ -153,6 +153,7 @@ def ranked(found, names):
 
 
 def classify(model, rows, config):
+    """The class of each text or pair; with multi_label its classes, those above a half."""
     if model.multi_label:
         found = model.classify(texts_or_pairs(rows, config), None, config.batch_size)
         chosen = [[label for label in labels if label.probability > 0.5] for labels in found]
@@ -165,11 +166,13 @@ def classify(model, rows, config):
 
 
 def regress(model, rows, config):
+    """The number of each text or pair."""
     values = model.predict(texts_or_pairs(rows, config), batch_size=config.batch_size, verbose=0)
     return [{"predicted": float(value)} for value in values[:, 0]]
 
 
 def label_words(model, rows, config):
+    """The entities of each text, or the label of each word."""
     if config.words_column not in rows[0]:
         found = model.tag(texts_of(rows, config), batch_size=config.batch_size)
         return [{"entities": [entity._asdict() for entity in entities]} for entities in found]
@@ -181,6 +184,7 @@ def label_words(model, rows, config):
 
 
 def answer(model, rows, config):
+    """The answer to each question."""
     questions, contexts = ([row[name] for row in rows] for name in (config.question_column, config.context_column))
     found = model.answer(questions, contexts, config.top_k, batch_size=config.batch_size)
     if format_of(config) == "squad":  # an article's context would be written with each of its questions
@@ -191,22 +195,26 @@ def answer(model, rows, config):
 
 
 def choose(model, rows, config):
+    """The number of the ending of each text."""
     texts, endings = ([row[name] for row in rows] for name in (config.text_column, config.endings_column))
     found = model.choose(texts, endings, config.batch_size)
     return [{"predicted": choice.number, "probabilities": choice.probabilities} for choice in found]
 
 
 def next_sentence(model, rows, config):
+    """The probability that the second text follows the first."""
     found = model.follows(*texts_or_pairs(rows, config), batch_size=config.batch_size)
     return [{"probability": float(probability)} for probability in found]
 
 
 def fill_mask(model, rows, config):
+    """The likeliest words for each mask."""
     found = model.fill_mask(texts_of(rows, config), k=config.top_k)
     return [{"masks": [[guess._asdict() for guess in guesses] for guesses in masks]} for masks in found]
 
 
 def embed(model, rows, config):
+    """The vector of each text."""
     vectors = model.embed(texts_of(rows, config), config.batch_size)
     return [{"vector": [float(number) for number in vector]} for vector in vectors]
 

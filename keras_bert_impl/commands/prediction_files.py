@@ -119,7 +119,7 @@ def checked_rows(rows, names, needed, bad_rows):
         elif given != present:
             bad_rows.add(place, f"only some rows have {names[min(given ^ present)]!r}, expected in all or in none", row)
         else:
-            values = {names[ours]: checked_value(row[names[ours]], names[ours], ours in LISTS) for ours in given}
+            values = {names[ours]: checked_value(row[names[ours]], ours in LISTS) for ours in given}
             wrong = next((name for name, value in values.items() if value is None), None)
             if wrong is None:
                 yield {**row, **values}
@@ -128,7 +128,7 @@ def checked_rows(rows, names, needed, bad_rows):
                 bad_rows.add(place, f"{wrong} is not {kind}", row[wrong])
 
 
-def checked_value(value, name, is_list):
+def checked_value(value, is_list):
     """The value of a column, a string or a list of strings, which a table of cells holds as JSON; None if it is not."""
     if not is_list:
         return value if isinstance(value, str) else None
@@ -157,6 +157,7 @@ def open_output(name):
 
 
 def write_json_lines(file, rows):
+    """Writes dicts as JSON Lines, at once."""
     for row in rows:
         print(json.dumps(row, ensure_ascii=False), file=file)
     file.flush()
@@ -181,4 +182,5 @@ class CsvRows:
 
 
 def as_cell(value):
+    """A value as a cell of a CSV: lists and dicts as JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value

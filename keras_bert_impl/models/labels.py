@@ -112,6 +112,12 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
     return labels, _checked_weights(weights, labels)
 
 
+def require_labels(labels, count, rule, unit="text"):
+    """Raises ValueError if `count` texts have no labels, although there is a LabelRule; `unit` is what needs one."""
+    if labels is None and rule is not None:
+        raise ValueError(f"Got {count:,} texts but no labels: each {unit} needs {rule.meaning}.")
+
+
 def checked_word_labels(labels, name, counts, rule=None):
     """Labels of words, or their weights, as an array (texts, words of the longest); shorter ones are filled up with -1.
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.models.labels import RowSizes
+from keras_bert_impl.models.labels import RowSizes, require_labels
 from keras_bert_impl.models.raw_text import RawTextMixin
-from keras_bert_impl.models.text_inputs import to_strings
-from keras_bert_impl.models.windows import window_begins
+from keras_bert_impl.models.text_inputs import is_texts, to_strings
+from keras_bert_impl.models.windows import windows_of
 from keras_bert_impl.tokenizers.rows import encode_texts
 
 LONG_TEXTS = ("cut", "head_and_tail", "windows")
@@ -22,25 +22,22 @@ class LongTextsMixin(RawTextMixin):
     """
 
     def _rows_of(self, texts):
-        if self.long_texts == "cut" or not is_single(texts):
+        if self.long_texts == "cut" or not is_texts(texts):
             return super()._rows_of(texts)
         room = self.sequence_length - 2
         ids = encode_texts(self._require_tokenizer(), to_strings(texts))
         if self.long_texts == "head_and_tail":
             return Rows([head_and_tail(one, room) for one in ids], num_cut=sum(len(one) > room for one in ids))
-        begins = [window_begins(len(one), room, max(1, room // 2)) for one in ids]
-        rows = [one[begin : begin + room] for one, of_one in zip(ids, begins, strict=True) for begin in of_one]
-        return Rows(rows, source=np.array(list(map(len, begins))))
+        begins, windows = windows_of(ids, room)
+        return Rows(windows, source=np.array(list(map(len, begins))))
 
     def _labelled_rows(self, texts, labels, weights):
-        if self.long_texts != "windows" or not is_single(texts):
+        if self.long_texts != "windows" or not is_texts(texts):
             return super()._labelled_rows(texts, labels, weights)
         rows = self._text_rows(texts)
         counts = rows.source
         sizes = RowSizes(np.ones(len(counts), "int32"), 1)
-        rule = self.label_rule(sizes)
-        if labels is None and rule is not None:
-            raise ValueError(f"Got {len(counts):,} texts but no labels: each text needs {rule.meaning}.")
+        require_labels(labels, len(counts), self.label_rule(sizes))
         labels, weights = self._checked_against(sizes, labels, weights)
         owner = np.repeat(np.arange(len(counts)), counts)
         rows.labels = labels[owner]
@@ -55,7 +52,7 @@ class LongTextsMixin(RawTextMixin):
         return np.add.reduceat(outputs, begins, axis=0) / rows.source[:, None]
 
     def _convert_batch(self, batch, random):
-        if self.long_texts == "windows" and is_single(batch if self._is_text_input(batch) else batch[0]):
+        if self.long_texts == "windows" and is_texts(batch if self._is_text_input(batch) else batch[0]):
             raise ValueError(
                 "long_texts='windows' needs all texts in memory, since a dataset has one row for each text: pass "
                 "lists, or build the model with long_texts='head_and_tail'."
@@ -68,12 +65,6 @@ def checked_long_texts(long_texts):
     if long_texts not in LONG_TEXTS:
         raise ValueError(f"long_texts {long_texts!r} is unknown; known are {', '.join(LONG_TEXTS)}.")
     return long_texts
-
-
-def is_single(texts):
-    """Whether texts are single ones, rather than rows of two or more."""
-    first = texts[0] if isinstance(texts, list | tuple) and len(texts) else ""
-    return not isinstance(texts, tuple) and isinstance(first, str | bytes) and getattr(texts, "ndim", 1) == 1
 
 
 def head_and_tail(ids, room):

@@ -99,10 +99,8 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     def _takes_class_numbers(self, loss):
         return loss is span_loss
 
-    def _convert_batch(self, batch, random):
-        if isinstance(batch, tuple) and len(batch) > 1 and are_answers(batch[1]):
-            return self._converted_rows(*(*batch, None)[:3])
-        return super()._convert_batch(batch, random)
+    def _are_in_words(self, texts, labels):
+        return are_answers(labels)
 
     def _labelled_rows(self, texts, labels, weights):
         """Rows of windows if the labels are answers in words; a weight of a question is that of each of its windows."""

@@ -15,6 +15,7 @@ from keras_bert_impl.models.labels import (
     checked_labels,
     ignored_labels,
     of_width,
+    require_labels,
     sizes_of_arrays,
     sizes_of_texts,
     takes_class_numbers,
@@ -184,8 +185,7 @@ class RawTextMixin:
         rows = self._text_rows(texts)
         sizes = sizes_of_texts(rows, self.sequence_length)
         rule = self.label_rule(sizes)
-        if labels is None and rule is not None:
-            raise ValueError(f"Got {len(rows):,} texts but no labels: each text needs {rule.meaning}.")
+        require_labels(labels, len(rows), rule)
         rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
         return rows
@@ -264,6 +264,8 @@ class RawTextMixin:
         """
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
+        if not is_alone and self._are_in_words(texts, labels):
+            return self._converted_rows(texts, labels, weights)
         rows = self._rows_of(texts)
         # All of the same length: Keras expects the shapes of the first batches in all others.
         inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
@@ -272,6 +274,10 @@ class RawTextMixin:
         sizes = sizes_of_texts(rows, self.sequence_length)._replace(width=self.sequence_length)
         labels, weights = self._checked_against(sizes, labels, weights)
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut
+
+    def _are_in_words(self, texts, labels):
+        """Whether `_labelled_rows` makes the labels of tokens, or the rows, from labels in words."""
+        return False
 
     def _converted_rows(self, texts, labels, weights):
         """As `_convert_batch`, for labels in words, from which `_labelled_rows` makes those of tokens."""

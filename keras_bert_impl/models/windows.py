@@ -12,6 +12,20 @@ def window_begins(count, room, stride):
     return begins
 
 
+def windows_of(texts, room):
+    """Windows that overlap by half, for lists of ids: the first token of each window of each text, and all windows.
+
+    Args:
+        texts: lists of ids.
+        room: ids in a window.
+
+    Returns: a list of lists as `window_begins` gives them; a list of lists of ids, those of a text one after the other.
+    """
+    begins = [window_begins(len(ids), room, max(1, room // 2)) for ids in texts]
+    windows = [ids[begin : begin + room] for ids, of_text in zip(texts, begins, strict=True) for begin in of_text]
+    return begins, windows
+
+
 def best_windows(count, begins, room):
     """For each token the number of the window that shows it with the most context, on the side that has less of it.
 

@@ -6,10 +6,10 @@ from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.entities import entities_of, labels_of_spans
-from keras_bert_impl.models.labels import LabelRule, checked_word_labels, sizes_of_texts
+from keras_bert_impl.models.labels import LabelRule, checked_word_labels, require_labels, sizes_of_texts
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.text_inputs import is_texts, is_word_lists, to_strings, to_word_lists
-from keras_bert_impl.models.windows import best_windows, window_begins
+from keras_bert_impl.models.windows import best_windows, windows_of
 from keras_bert_impl.models.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
 from keras_bert_impl.tokenizers.rows import warn_of_cut
 
@@ -75,10 +75,7 @@ class WordLabelsMixin(RawTextMixin):
     def _labelled_words(self, split, aggregation, batch_size):
         """For each SplitText the numbers of the classes of its words and their probabilities, two lists."""
         room = self.sequence_length - 2
-        begins = [window_begins(len(text.ids), room, max(1, room // 2)) for text in split]
-        windows = [
-            text.ids[begin : begin + room] for text, of_text in zip(split, begins, strict=True) for begin in of_text
-        ]
+        begins, windows = windows_of([text.ids for text in split], room)
         batches = SortedBatches(self.tokenizer, Rows(windows), batch_size, self.sequence_length)
         logits = iter(predict_rows(self, batches))
         labelled = []
@@ -117,17 +114,14 @@ class WordLabelsMixin(RawTextMixin):
         rows = self._rows_of_split(split)
         warn_of_cut(rows.num_cut, len(counts), self.sequence_length)
         rule = rule_of_classes(self.class_names)
-        if labels is None:
-            raise ValueError(f"Got {len(counts):,} texts but no labels: each word needs {rule.meaning}.")
+        require_labels(labels, len(counts), rule, "word")
         numbers = checked_word_labels(labels, "labels", counts, rule)
         if weights is not None and np.ndim(weights[0]):
             weights = checked_word_labels(weights, "sample_weight", counts)
         return self._label_first_pieces(rows, numbers, weights)
 
-    def _convert_batch(self, batch, random):
-        if isinstance(batch, tuple) and len(batch) > 1 and (is_word_lists(batch[0]) or are_spans(batch[1])):
-            return self._converted_rows(*(*batch, None)[:3])
-        return super()._convert_batch(batch, random)
+    def _are_in_words(self, texts, labels):
+        return is_word_lists(texts) or are_spans(labels)
 
     def _labels_of_spans(self, texts, split, spans):
         """A label for each word of each text from marked characters."""

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from conftest import revealing_config
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_saved_model
@@ -19,17 +20,7 @@ def build(small_tokenizer):
 
     def of_kind(kind, *arguments, **more):
         keras.utils.set_random_seed(3)
-        config = kbi.BertConfig(
-            small_tokenizer.vocabulary_size,
-            hidden_size=15,
-            num_layers=1,
-            num_heads=3,
-            intermediate_size=21,
-            max_length=10,
-            initializer_range=0.5,
-            hidden_dropout_rate=0.0,
-            attention_dropout_rate=0.0,
-        )
+        config = revealing_config(small_tokenizer, max_length=10, initializer_range=0.5)
         return kind(kbi.BertEncoder(config), *arguments, tokenizer=small_tokenizer, **more)
 
     return of_kind

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import transformers
+from conftest import revealing_config
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.question_windows import question_rows, questions_of
@@ -21,17 +22,7 @@ ANSWERS = [("red", CONTEXT.index("red")), None]
 @pytest.fixture
 def model(small_tokenizer):
     """Weights so large that spans have different scores."""
-    config = kbi.BertConfig(
-        small_tokenizer.vocabulary_size,
-        hidden_size=15,
-        num_layers=1,
-        num_heads=3,
-        intermediate_size=21,
-        max_length=24,
-        initializer_range=0.7,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-    )
+    config = revealing_config(small_tokenizer, max_length=24, initializer_range=0.7)
     return kbi.QuestionAnswerer(kbi.BertEncoder(config), small_tokenizer)
 
 
@@ -157,3 +148,9 @@ def test_batches_of_a_loader_have_the_windows_of_lists(model):
     np.testing.assert_array_equal(labels, rows.labels)
     np.testing.assert_array_equal(weights, rows.weights)
     assert labels.any()
+
+
+def test_pairs_of_a_loader_are_questions_and_contexts_without_answers(model):
+    inputs, cut = model._convert_batch((QUESTIONS, [CONTEXT] * 2), None)
+    np.testing.assert_array_equal(inputs["token_ids"], model.rows((QUESTIONS, [CONTEXT] * 2), pad_to=24)["token_ids"])
+    assert cut == (0, 2)

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import transformers
+from conftest import revealing_config
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tasks.conll import Sentence
@@ -21,17 +22,7 @@ LONG = "the cats sat on a mat, red dogs ran in rain. is it bad? yes, the mats sa
 def model(small_tokenizer):
     """Weights so large that words have different labels."""
     keras.utils.set_random_seed(4)
-    config = kbi.BertConfig(
-        small_tokenizer.vocabulary_size,
-        hidden_size=15,
-        num_layers=1,
-        num_heads=3,
-        intermediate_size=21,
-        max_length=20,
-        initializer_range=0.7,
-        hidden_dropout_rate=0.0,
-        attention_dropout_rate=0.0,
-    )
+    config = revealing_config(small_tokenizer, max_length=20, initializer_range=0.7)
     return kbi.TokenClassifier(kbi.BertEncoder(config), len(CLASSES), small_tokenizer, class_names=CLASSES)
 
 

@@ -10,6 +10,7 @@ from keras_bert_impl.distribution.processes import EndSignal, is_chief, num_proc
 from keras_bert_impl.distribution.replicas import (
     can_compile,
     check_batch_size,
+    compiles_steps,
     gathered_from_replicas,
     is_shared,
     num_processors,
@@ -23,7 +24,7 @@ from keras_bert_impl.distribution.replicas import (
 )
 
 __all__ = [
-    "Distribution", "EndSignal", "Kind", "axes_of_weight", "can_compile", "check_batch_size", "distributed",
-    "gathered_from_replicas", "is_chief", "is_shared", "num_processes", "num_processors", "num_replicas",
+    "Distribution", "EndSignal", "Kind", "axes_of_weight", "can_compile", "check_batch_size", "compiles_steps",
+    "distributed", "gathered_from_replicas", "is_chief", "is_shared", "num_processes", "num_processors", "num_replicas",
     "outputs_of_batch", "part_of_batch", "replica_number", "shared", "sum_over_replicas", "to_numpy",
 ]  # fmt: skip

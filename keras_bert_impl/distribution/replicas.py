@@ -70,6 +70,11 @@ def can_compile():
     return active_strategy() is None or num_replicas() == 1
 
 
+def compiles_steps(model):
+    """Whether Keras traces or compiles the steps of a model: always but on torch, where `jit_compile` says it."""
+    return not model.run_eagerly and (bool(model.jit_compile) or keras.backend.backend() != "torch")
+
+
 def check_batch_size(batch_size):
     """Raises ValueError if the replicas cannot share batches of so many rows evenly."""
     if batch_size % num_replicas():

@@ -4,14 +4,16 @@ import keras
 
 from keras_bert_impl.callbacks import resumed_fit
 from keras_bert_impl.encoders import trainable
+from keras_bert_impl.encoders.compiling import CompilingMixin
 
 
-class KerasMethodsMixin:
-    """`fit` that can be resumed; `quantize` for the weights alone by default; `export` that names an alternative where
-    Keras cannot export."""
+class KerasMethodsMixin(CompilingMixin):
+    """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default; `export` that
+    names an alternative where Keras cannot export."""
 
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
         """`keras.Model.fit`. With `callbacks.ExactResume` among the callbacks, it resumes an interrupted `fit`."""
+        self.says_compiling = verbose != 0
         arguments |= {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
         if resumed_fit.needs_steps(callbacks):
             return resumed_fit.fit(super().fit, self, x, y, **arguments)

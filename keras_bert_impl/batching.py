@@ -76,7 +76,8 @@ class LengthBatches(keras.utils.PyDataset):
     """Batches of rows of about the same length, for `fit` on every backend.
 
     Lengths are rounded up to a multiple of 32; rows of one rounded length share batches. The shapes are few and the
-    same in every epoch, because XLA compiles once for each shape. The batches and their order depend only on seed and
+    same in every epoch, because XLA compiles once for each shape: fewer than eight batches get no shape of their own.
+    The batches and their order depend only on seed and
     epoch: a run resumed in epoch 3 gets the same batches as without the interruption.
 
     Args:
@@ -86,7 +87,8 @@ class LengthBatches(keras.utils.PyDataset):
         sequence_length: length of the longest row.
         shuffle: False keeps the given order, and pads all rows to the longest.
         seed: seed of the order; None draws one, see `drawn_seed`.
-        multiple: lengths are rounded up to a multiple of this; if nothing is compiled for each shape, 8 saves padding.
+        multiple: lengths are rounded up to a multiple of this; if nothing is compiled for each shape, 8 saves padding,
+            and all shapes are kept.
     """
 
     def __init__(
@@ -98,6 +100,8 @@ class LengthBatches(keras.utils.PyDataset):
         self.shuffle, self.epoch = shuffle, 0
         self.is_seed_drawn, self.seed = seed is None, drawn_seed() if seed is None else seed
         self.lengths = np.minimum(-(-rows.lengths() // multiple) * multiple, sequence_length)
+        if multiple == ROW_MULTIPLE:
+            self.lengths = merged_lengths(self.lengths, least=8 * batch_size)
         self._plan()
 
     @property
@@ -184,6 +188,18 @@ class LengthBatches(keras.utils.PyDataset):
             mask = (batch[0] if isinstance(batch, tuple) else batch)["padding_mask"]
             tokens, positions = tokens + mask.sum(), positions + mask.size
         return 1 - tokens / positions
+
+
+def merged_lengths(lengths, least):
+    """Lengths of rows, where those that fewer than `least` rows have are replaced by the next longer one."""
+    merged, numbers, rows = {}, [], 0
+    for length, count in zip(*np.unique(lengths, return_counts=True), strict=True):
+        numbers, rows = [*numbers, length], rows + count
+        if rows >= least:
+            merged |= dict.fromkeys(numbers, length)
+            numbers, rows = [], 0
+    merged |= dict.fromkeys(numbers, numbers[-1] if numbers else None)
+    return np.array([merged[length] for length in lengths], lengths.dtype)
 
 
 class SortedBatches(LengthBatches):

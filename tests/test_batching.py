@@ -16,10 +16,9 @@ def rows():
     return [[number + 5] * length for number, length in enumerate(LENGTHS)]
 
 
-def batches_of(tokenizer, rows, shuffle=True, seed=0, **arguments):
-    return LengthBatches(
-        tokenizer, Rows(rows, **arguments), batch_size=2, sequence_length=72, shuffle=shuffle, seed=seed
-    )
+def batches_of(tokenizer, rows, shuffle=True, seed=0, multiple=32, **arguments):
+    made = Rows(rows, **arguments)
+    return LengthBatches(tokenizer, made, 2, sequence_length=72, shuffle=shuffle, seed=seed, multiple=multiple)
 
 
 def numbers_in(batch):
@@ -33,18 +32,26 @@ def test_an_epoch_holds_every_row_once(small_tokenizer, rows):
 
 
 def test_rows_of_a_batch_have_the_same_rounded_length(small_tokenizer, rows):
-    batches = batches_of(small_tokenizer, rows)
+    batches = batches_of(small_tokenizer, rows, multiple=16)
     shapes = [batches[index]["token_ids"].shape for index in range(batches.num_batches)]
-    # With [CLS] and [SEP], 6 rows are padded to 32, 3 to 64 and 2 to the limit of 72; the single one is a shortest row.
-    assert sorted(shapes) == [(1, 32), (2, 32), (2, 32), (2, 64), (2, 64), (2, 72)]
-    assert shapes[0] == (2, 72) and shapes[1] == (1, 32)
+    # With [CLS] and [SEP], 6 rows are padded to 16, 3 to 48 and 2 to the limit of 72; the single one is a shortest row.
+    assert sorted(shapes) == [(1, 16), (2, 16), (2, 16), (2, 48), (2, 48), (2, 72)]
+    assert shapes[0] == (2, 72) and shapes[1] == (1, 16)
 
 
 def test_less_is_padding_than_in_one_shape_for_all(small_tokenizer, rows):
     together = batches_of(small_tokenizer, rows, shuffle=False)
     assert together.padding_share() == pytest.approx(1 - (sum(LENGTHS) + 22) / (11 * 72))
-    positions = 5 * 32 + 4 * 64 + 2 * 72
-    assert batches_of(small_tokenizer, rows).padding_share() == pytest.approx(1 - (sum(LENGTHS) + 22) / positions)
+    positions, batches = 5 * 16 + 4 * 48 + 2 * 72, batches_of(small_tokenizer, rows, multiple=16)
+    assert batches.padding_share() == pytest.approx(1 - (sum(LENGTHS) + 22) / positions)
+
+
+def test_a_length_of_fewer_than_eight_batches_has_no_shape_of_its_own(small_tokenizer):
+    counts = {20: 17, 50: 15, 80: 16, 120: 1}  # rows of each length; a batch has two
+    ids = [[7] * length for length, count in counts.items() for _ in range(count)]
+    batches = LengthBatches(small_tokenizer, Rows(ids), batch_size=2, sequence_length=128)
+    assert dict(zip(*np.unique(batches.lengths, return_counts=True), strict=True)) == {32: 17, 96: 31, 128: 1}
+    assert np.all(batches.lengths >= Rows(ids).lengths())
 
 
 def test_the_order_is_a_function_of_seed_and_epoch(small_tokenizer, rows):

@@ -67,7 +67,7 @@ def run(config):
     say("1-3. Text to documents, vocabulary and pre-training examples")
     data_preparation.run(read(config, "prepare_data", data_preparation.PrepareConfig, "--output", data, *corpus))
 
-    say(f"4-5. Pre-training: masked words and next sentences ({minutes_since(start)})")
+    say(f"4-5. Pre-training: masked words ({minutes_since(start)})")
     figures = {
         "pretraining": pretraining.run(
             read(config, "pretrain", pretraining.PretrainConfig, "--data", data, "--output", made / "pretrain")

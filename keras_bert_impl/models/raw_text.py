@@ -178,6 +178,7 @@ class RawTextMixin:
             sequence_length=self.sequence_length,
             shuffle=shuffle,
             seed=None,  # drawn
+            multiple=ROW_MULTIPLE if self.jit_compile else 8,
         )
 
     def _labelled_rows(self, texts, labels, weights):

@@ -1,4 +1,4 @@
-"""Pre-trains BERT on masked words and next sentences.
+"""Pre-trains BERT on masked words, and on next sentences if the rows are pairs.
 
     keras-bert pretrain --config quickstart/pretrain --data data --output runs/pretrain
     KERAS_BACKEND=jax keras-bert pretrain ...
@@ -39,7 +39,7 @@ from keras_bert_impl.training.runs import check_run, open_run
 
 @dataclasses.dataclass
 class PretrainConfig:
-    """Pre-trains BERT on masked words and next sentences.
+    """Pre-trains BERT on masked words, and on next sentences if the rows are pairs.
 
     Args:
         data: directory that keras-bert prepare-data wrote; also a remote one that TensorFlow can read, such as
@@ -49,6 +49,8 @@ class PretrainConfig:
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         masking_unit: what is masked: token as in the paper, whole_word, or span; only for data that is masked while it
             is read.
+        initializer_range: standard deviation of the initial weights; 0.02 in the paper. A narrow model learns sooner
+            with more.
         dropout_rate: dropout on hidden states and attention; 0.1 in the paper, 0 if training sees the data only a few
             times.
         sequence_length: length of the rows to train on, one of the prepared lengths; default is the shorter one.
@@ -92,7 +94,16 @@ class PretrainConfig:
 
     GROUPS: typing.ClassVar = {
         "the model": (
-            *("size", "num_layers", "hidden_size", "num_heads", "intermediate_size", "dropout_rate", "init"),
+            *(
+                "size",
+                "num_layers",
+                "hidden_size",
+                "num_heads",
+                "intermediate_size",
+                "initializer_range",
+                "dropout_rate",
+                "init",
+            ),
         ),
         "the rows": ("sequence_length", "masking_unit", "batch_size", "streams", "validation_batches"),
         "the optimizer": (
@@ -112,6 +123,7 @@ class PretrainConfig:
     num_heads: int | None = None
     intermediate_size: int | None = None
     masking_unit: typing.Literal["token", "whole_word", "span"] = "token"
+    initializer_range: float | None = None
     dropout_rate: float = 0.1
     sequence_length: int | None = None
     init: str | None = None
@@ -340,15 +352,17 @@ def build(config, data, jit_compile, schedule):
     return model
 
 
+MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
+
+
 def model_config(config, data):
     """The configuration of the encoder: that of `size` with the changes asked for, or that of the checkpoint `init`."""
     dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
-    shape = {name: getattr(config, name) for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size")}
-    shape = {name: value for name, value in shape.items() if value is not None}
+    shape = {name: getattr(config, name) for name in MODEL_OPTIONS if getattr(config, name) is not None}
     if config.init is None:
         return BertConfig.from_name(config.size, vocabulary_size=data.tokenizer.vocabulary_size, **dropout, **shape)
     if shape:
-        raise ValueError(f"The checkpoint {config.init} determines the model's sizes: leave out {', '.join(shape)}.")
+        raise ValueError(f"The checkpoint {config.init} determines these of the model: leave out {', '.join(shape)}.")
     checkpoint = checkpoints.open_checkpoint(config.init)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(

@@ -40,7 +40,17 @@ def write(model, data, history, directory):
         "minutes": history[-1]["minutes"] if history else 0.0,
         "steps": history[-1]["step"] if history else 0,
     }
-    say(f"  {'held-out text':<40}{'masked words':>14}{'perplexity':>12}{'next sentence':>15}")
+    print_figures(report)
+    draw_curves(history, report, directory / "curves.png")
+    write_json(directory / "evaluation.json", report)
+    return report
+
+
+def print_figures(report):
+    """Prints the table of figures; next-sentence prediction has a column only if it was trained."""
+    has_pairs = report["next_sentence_accuracy"] is not None
+    title = f"{'next sentence':>15}" if has_pairs else ""
+    say(f"  {'held-out text':<40}{'masked words':>14}{'perplexity':>12}{title}")
     for name, prefix in (
         ("this model", ""),
         ("most frequent word", "unigram_"),
@@ -48,11 +58,8 @@ def write(model, data, history, directory):
     ):
         figures = [report.get(f"{prefix}{figure}") for figure in ("masked_lm_accuracy", "masked_lm_perplexity")]
         next_sentence = report["next_sentence_majority" if prefix else "next_sentence_accuracy"]
-        next_sentence = "" if report["next_sentence_accuracy"] is None else f"{next_sentence:.1%}"
-        say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence:>15}")
-    draw_curves(history, report, directory / "curves.png")
-    write_json(directory / "evaluation.json", report)
-    return report
+        next_sentence = f"{next_sentence:>15.1%}" if has_pairs else ""
+        say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence}")
 
 
 class TensorBoardLog(keras.callbacks.Callback):

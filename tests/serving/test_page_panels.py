@@ -1,9 +1,14 @@
 import base64
+import types
 
+import keras
 import numpy as np
 import pytest
+from conftest import revealing_config
+from every_model import MODELS
 from served_stand_in import StandIn, answer, attend, classify, embed, fill, label_words
 
+import keras_bert_impl as kbi
 from keras_bert_impl.serving.page_entities import marked_parts, words_of
 from keras_bert_impl.serving.page_panels import FieldError, panels_of
 
@@ -19,12 +24,42 @@ TASKS = {
 }
 
 
+# What an export of each kind can be asked.
+TASKS_OF_EXPORTS = {
+    "BertEncoder": ["compare", "attention"],
+    "TextClassifier": ["classify", "attention"],
+    "TextRegressor": ["rate", "attention"],
+    "TokenClassifier": ["entities", "attention"],
+    "QuestionAnswerer": ["answer"],
+    "NextSentencePredictor": ["next-sentence"],
+    "MultipleChoice": ["choose"],
+    "MaskedLM": ["fill-mask", "attention"],
+    "TextEmbedder": ["compare", "attention"],
+}
+INPUTS = {"endings": [["a mat", "a dog"]]}  # the others take one text
+
+
 def panel(name, task):
     return panels_of(StandIn(name).models[0].signatures)[task]
 
 
 def test_each_kind_of_model_gets_its_panel():
     assert {model.name: list(panels_of(model.signatures)) for model in StandIn().models} == TASKS
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the graphs of exports are TensorFlow's")
+@pytest.mark.parametrize("kind", TASKS_OF_EXPORTS)
+def test_an_export_of_each_kind_gets_its_panels(kind, small_tokenizer):
+    tf = pytest.importorskip("tensorflow")
+    from keras_bert_impl.export import text_graphs
+
+    encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=12))
+    model = encoder if kind == "BertEncoder" else MODELS[kind](encoder, tokenizer=small_tokenizer)
+    signatures = {}
+    for name, (function, specs) in text_graphs.signatures(model, small_tokenizer, 12).items():
+        outputs = function(*(tf.constant(INPUTS.get(spec.name, ["the [MASK] sat"])) for spec in specs))
+        signatures[name] = types.SimpleNamespace(inputs={spec.name for spec in specs}, outputs=outputs)
+    assert list(panels_of(signatures)) == TASKS_OF_EXPORTS[kind]
 
 
 def test_a_model_of_an_unknown_kind_gets_no_panel():

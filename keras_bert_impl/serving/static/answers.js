@@ -71,8 +71,10 @@ function showContinuation({ probability }) {
     { name: "It follows", probability, chosen: probability >= 0.5 },
     { name: "It does not", probability: 1 - probability, chosen: probability < 0.5 },
   ];
+  const sure = Math.max(probability, 1 - probability);
   const summary = probability >= 0.5 ? "Yes, it could follow" : "No, it would not follow";
-  return { summary: `${summary}: ${percent(Math.max(probability, 1 - probability))} sure`, details: [bars(rows, "Both")] };
+  const isUndecided = sure < 0.6;
+  return { summary: isUndecided ? "The model cannot tell" : `${summary}: ${percent(sure)} sure`, details: [bars(rows, "Both")] };
 }
 
 function showPassage({ before, answer, after }) {
@@ -119,6 +121,10 @@ function showEntities({ parts, unread_words: unread }) {
   return { summary: found.length ? `${count} found` : "The model found no names in this text.", details };
 }
 
+function decimal(value) {
+  return value.toFixed(2).replace("-", "−");
+}
+
 function showComparison({ sentences, cosines }) {
   let closest = [0, 1];
   for (let i = 0; i < sentences.length; i++) {
@@ -134,7 +140,7 @@ function showComparison({ sentences, cosines }) {
       {},
       make("th", { scope: "row" }, make("span", { class: "ordinal" }, String(i + 1)), ` ${sentence}`),
       ...sentences.map((_, j) => {
-        const cell = make("td", { class: i === j ? "number same" : "number" }, cosines[i][j].toFixed(2));
+        const cell = make("td", { class: i === j ? "number same" : "number" }, decimal(cosines[i][j]));
         cell.style.setProperty("--share", `${Math.round(60 * Math.max(0, i === j ? 0 : cosines[i][j]))}%`);
         return cell;
       }),
@@ -147,7 +153,7 @@ function showComparison({ sentences, cosines }) {
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Sentence"), ...numbers)),
     make("tbody", {}, ...rows),
   );
-  const summary = `Closest: sentences ${first + 1} and ${second + 1} (${cosines[first][second].toFixed(2)})`;
+  const summary = `Closest: sentences ${first + 1} and ${second + 1} (${decimal(cosines[first][second])})`;
   return { summary, details: [make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, table)] };
 }
 

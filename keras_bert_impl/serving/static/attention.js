@@ -2,6 +2,8 @@
 
 import { make, percent, quoted } from "./elements.js";
 
+const NOTE =
+  "The model adds [CLS] and [SEP] itself; many heads look there when they have nothing to look for. ## continues a word.";
 const CELL = 34; // pixels of a small picture, at most
 
 export function showAttention({ tokens, layers, heads, weights }) {
@@ -58,7 +60,7 @@ export function showAttention({ tokens, layers, heads, weights }) {
       make("div", { class: "choices" }, layerField, headField),
       make("div", { class: "tokens", role: "group", "aria-label": "Words" }, ...buttons),
       spoken,
-      make("p", { class: "note" }, "The model itself adds [CLS] and [SEP]. Many heads look there when they have nothing to look for."),
+      make("p", { class: "note" }, NOTE),
       make(
         "figure",
         { class: "all-heads" },
@@ -80,37 +82,35 @@ function choice(label, all, count, onchange) {
   return [make("label", {}, label, select), select];
 }
 
+// Each head as a square of `length` rows, from token to tokens, and a frame around those that are chosen.
 function draw(canvas, shares, { layers, heads, length }, chosen) {
-  const cell = Math.max(CELL, length);
-  canvas.width = heads * cell;
-  canvas.height = layers * cell;
-  canvas.style.aspectRatio = `${heads} / ${layers}`;
-  canvas.style.maxWidth = `${heads * CELL * 1.5}px`;
+  const cell = 2 * Math.max(CELL, length);
   const context = canvas.getContext("2d");
   const colors = getComputedStyle(document.documentElement);
-  const pixel = (cell - 4) / length;
+  canvas.width = heads * cell;
+  canvas.height = layers * cell;
+  canvas.style.maxWidth = `${heads * CELL * 1.5}px`;
+  const pixel = (cell - 8) / length;
   for (let layer = 0; layer < layers; layer++) {
     for (let head = 0; head < heads; head++) {
-      const [left, top] = [head * cell + 2, layer * cell + 2];
+      const [left, top] = [head * cell + 4, layer * cell + 4];
       context.globalAlpha = 1;
       context.fillStyle = colors.getPropertyValue("--sunken");
-      context.fillRect(left, top, cell - 4, cell - 4);
+      context.fillRect(left, top, cell - 8, cell - 8);
       context.fillStyle = colors.getPropertyValue("--accent");
-      for (let from = 0; from < length; from++) {
-        for (let to = 0; to < length; to++) {
-          const share = shares[((layer * heads + head) * length + from) * length + to];
-          if (share < 8) continue;
-          context.globalAlpha = share / 255;
-          context.fillRect(left + to * pixel, top + from * pixel, Math.max(pixel, 1), Math.max(pixel, 1));
-        }
-      }
-      if ((chosen.layer < 0 || chosen.layer === layer) && (chosen.head < 0 || chosen.head === head)) {
-        if (chosen.layer < 0 && chosen.head < 0) continue;
-        context.globalAlpha = 1;
-        context.strokeStyle = colors.getPropertyValue("--text");
-        context.lineWidth = 2;
-        context.strokeRect(left - 1, top - 1, cell - 2, cell - 2);
+      for (let place = 0; place < length * length; place++) {
+        const share = shares[(layer * heads + head) * length * length + place];
+        if (share < 4) continue;
+        context.globalAlpha = Math.sqrt(share / 255); // so that the eye sees small shares, too
+        context.fillRect(left + (place % length) * pixel, top + Math.floor(place / length) * pixel, pixel, pixel);
       }
     }
   }
+  if (chosen.layer < 0 && chosen.head < 0) return;
+  const [left, width] = chosen.head < 0 ? [0, heads] : [chosen.head, 1];
+  const [top, height] = chosen.layer < 0 ? [0, layers] : [chosen.layer, 1];
+  context.globalAlpha = 1;
+  context.strokeStyle = colors.getPropertyValue("--text");
+  context.lineWidth = 4;
+  context.strokeRect(left * cell + 2, top * cell + 2, width * cell - 4, height * cell - 4);
 }

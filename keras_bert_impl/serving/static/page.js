@@ -73,7 +73,7 @@ function showTask(name) {
   byId("examples").replaceChildren(
     make("span", {}, "Try:"),
     ...task.examples.map((example) =>
-      make("button", { type: "button", onclick: () => tryExample(example) }, Object.values(example)[0].split("\n")[0]),
+      make("button", { type: "button", onclick: () => tryExample(example) }, Object.values(example)[0]),
     ),
   );
   byId("problem").replaceChildren();
@@ -173,6 +173,7 @@ async function fetched(path, body) {
 function showAnswer({ summary, details }, request) {
   byId("result").hidden = false;
   byId("summary").textContent = summary;
+  byId("spoken").textContent = summary; // for screen readers, which do not announce what was hidden before
   byId("details").replaceChildren(...details);
   const address = new URL(request.path, location.href.split("#")[0]);
   const body = JSON.stringify(request.body).replaceAll("'", "\\u0027"); // which the shell would take as the end

@@ -1,4 +1,5 @@
-// What each task is called, which fields its form has, and its examples. The order is that of the page.
+// What each task is called, which fields its form has, and its examples, whose button shows `label` or the first field.
+// The order is that of the page.
 
 const TEXT = { name: "text", label: "Text", rows: 3 };
 const PAIR = { name: "text_pair", label: "Second text (optional)", rows: 2, optional: true };
@@ -42,8 +43,16 @@ export const TASKS = {
       { name: "text_pair", label: "Second text", rows: 2 },
     ],
     examples: [
-      { text: "She knocked at the door and waited.", text_pair: "After a minute an old man opened it." },
-      { text: "She knocked at the door and waited.", text_pair: "The returned array has the same shape as the input." },
+      {
+        label: "A text that follows",
+        text: "She knocked at the door and waited.",
+        text_pair: "After a minute an old man opened it.",
+      },
+      {
+        label: "One that does not",
+        text: "She knocked at the door and waited.",
+        text_pair: "The returned array has the same shape as the input.",
+      },
     ],
   },
   answer: {
@@ -83,16 +92,17 @@ export const TASKS = {
   },
   compare: {
     title: "Compare sentences",
-    hint: "The model says how close in meaning each sentence is to each other one: 1 is the same, 0 unrelated.",
+    hint: "The model says how close in meaning the sentences are: 1 is the same, 0 or less unrelated.",
     button: "Compare",
     fields: [{ name: "sentences", label: "Sentences, one on each line", rows: 5 }],
     examples: [
       {
+        label: "Music and shares",
         sentences:
           "A man is playing the guitar.\nSomeone makes music on a string instrument.\nThe stock market fell today.\n" +
           "Shares lost a tenth of their value.",
       },
-      { sentences: "Where can I buy bread?\nThe bakery is open until six.\nIt will rain tomorrow." },
+      { label: "A question", sentences: "Where can I buy bread?\nThe bakery is open until six.\nIt will rain tomorrow." },
     ],
   },
   choose: {
@@ -112,7 +122,7 @@ export const TASKS = {
   },
   attention: {
     title: "See attention",
-    hint: "Where does the model look? For each word, see which words it draws on. Short texts only.",
+    hint: "Where does the model look? For each word, see which words it draws on. Texts of up to 300 characters.",
     button: "Show attention",
     fields: [{ ...TEXT, label: "Sentence", rows: 2 }],
     examples: [

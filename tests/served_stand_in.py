@@ -4,6 +4,8 @@ import types
 
 import numpy as np
 
+METADATA = {"id2label": {"0": "bad", "1": "fair", "2": "good"}, "export": {"sequence_length": 8}}
+
 
 class StandIn:
     """What `page.make_page` takes.
@@ -33,7 +35,7 @@ def described(name):
         )
         for signature, function in KINDS[name].items()
     }
-    metadata = {"labels": ["bad", "fair", "good"]} if name == "moods" else {}
+    metadata = METADATA if name == "moods" else {}
     return types.SimpleNamespace(name=name, signatures=signatures, metadata=metadata)
 
 

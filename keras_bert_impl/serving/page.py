@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keras_bert_impl.serving.page_panels import FieldError, panels_of
+from keras_bert_impl.serving.page_panels import FieldError, is_cut, longest_row, panels_of
 
 STATIC = importlib.resources.files("keras_bert_impl.serving") / "static"
 TYPES = {
@@ -42,10 +42,11 @@ def make_page(served):
     """The ASGI application to be mounted at `/`.
 
     Args:
-        served: an object with `models`, a list of objects with `name`, `signatures` (by name, objects with `inputs` and
-            `outputs` by name) and `metadata` (a dict); and the coroutine `predict(name, inputs, signature)`, which
-            takes lists of texts and returns NumPy arrays by name, strings as bytes: a `model_manager.ModelManager`.
-            An exception of `predict` that has `http_status` tells the client its message.
+        served: a `model_manager.ModelManager`, or another object with `models`, a list of objects with `name`,
+            `signatures` (by name, objects with `inputs` and `outputs` by name) and `metadata` (a dict, what config.json
+            beside the SavedModel holds); and with the coroutine `predict(name, inputs, signature)`, which takes lists
+            of texts and returns NumPy arrays by name, strings as bytes. If it raises an exception that has
+            `http_status`, the client is told its message.
     """
     page = Page(served)
     return Starlette(
@@ -88,8 +89,9 @@ class Page:
         return json_response({"models": found})
 
     async def ask(self, request):
-        """Asks a model. The body is {"task", "model", "fields": {name: text}}; the answer {"answer", "request"}, where
-        `request` is the same request to the REST interface; or {"error"}, with "field" if one field is the reason."""
+        """Asks a model. The body is {"task", "model", "fields": {name: text}}; the answer {"answer", "cut_to",
+        "request"}, where `cut_to` is null, or how many tokens the model read of a longer text, and `request` is the
+        same request to the REST interface; or {"error"}, with "field" if one field is the reason."""
         try:
             return json_response(await self._answer(await body_of(request)))
         except FieldError as error:
@@ -114,6 +116,7 @@ class Page:
         outputs = await self._served.predict(model.name, inputs, signature)
         return {
             "answer": panel.answer(asked["fields"], outputs, model.metadata),
+            "cut_to": longest_row(model.metadata) if is_cut(panel.task, inputs, model.metadata) else None,
             "request": {
                 "path": f"v1/models/{model.name}:predict",
                 "body": {"signature_name": signature, "inputs": inputs},

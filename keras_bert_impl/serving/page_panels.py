@@ -16,6 +16,7 @@ MOST_CHARACTERS = 20_000
 MOST_CHARACTERS_FOR_ATTENTION = 300
 MOST_SENTENCES = 12
 MASK = "[MASK]"
+CUT_UNSEEN = ("classify", "rate", "next-sentence", "compare")
 
 
 class FieldError(ValueError):
@@ -123,9 +124,33 @@ def classes(fields, outputs, metadata):
 
 
 def class_names(metadata, count):
-    """The names of the classes that an export wrote beside its SavedModel; None if there are not `count`."""
-    names = metadata.get("labels")
-    return [str(name) for name in names] if isinstance(names, list) and len(names) == count else None
+    """The names of the classes in the config.json that an export writes; None if it does not have `count` of them."""
+    names = metadata.get("id2label")
+    if not isinstance(names, dict) or set(names) != {str(number) for number in range(count)}:
+        return None
+    return [str(names[str(number)]) for number in range(count)]
+
+
+def is_cut(task, inputs, metadata):
+    """Whether the model reads only the beginning of one of its texts, as far as the number of words shows it.
+
+    A text has at least as many tokens as words: False says nothing. Always False for tasks whose outputs show what was
+    not read, and for question answering, which reads passages of any length.
+    """
+    length = longest_row(metadata)
+    if task not in CUT_UNSEEN or length is None:
+        return False
+    control_tokens = 1 + len(inputs)  # [CLS], and a [SEP] after each text
+    return any(
+        control_tokens + sum(len(words_of(text)) for text in row) > length for row in zip(*inputs.values(), strict=True)
+    )
+
+
+def longest_row(metadata):
+    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
+    export = metadata.get("export")
+    length = export.get("sequence_length") if isinstance(export, dict) else None
+    return length if isinstance(length, int) else None
 
 
 def number(fields, outputs, metadata):
@@ -168,7 +193,7 @@ def entities(fields, outputs, metadata):
     labels, words = text_array(outputs["labels"])[0].tolist(), words_of(fields["text"])
     if len(labels) != len(words):
         raise ValueError(f"The model returned {len(labels)} labels for {len(words)} words.")
-    names = metadata.get("labels") if isinstance(metadata.get("labels"), list) else None
+    names = class_names(metadata, len(metadata.get("id2label") or ()))
     parts = marked_parts(fields["text"], words, labels, outputs["probabilities"][0], names)
     return {"parts": parts, "unread_words": labels.count("")}
 

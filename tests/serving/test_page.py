@@ -82,6 +82,11 @@ def test_an_answer_comes_with_the_same_request_to_the_rest_interface(running):
     }
 
 
+def test_a_text_that_was_cut_is_reported_with_the_tokens_that_were_read(running):
+    fields = {"text": "a b c d e f g", "text_pair": ""}
+    assert running.ask(task="classify", model="moods", fields=fields)[1]["cut_to"] == 8
+
+
 def test_a_field_that_is_wrong_is_named(running):
     status, content = running.ask(task="answer", model="passages", fields={"question": "Who?", "context": ""})
     assert (status, content["field"]) == (400, "context")

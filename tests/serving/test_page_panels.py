@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from conftest import revealing_config
 from every_model import MODELS
-from served_stand_in import StandIn, answer, attend, classify, embed, fill, label_words
+from served_stand_in import METADATA, StandIn, answer, attend, classify, embed, fill, label_words
 
 import keras_bert_impl as kbi
 from keras_bert_impl.serving.page_entities import marked_parts, words_of
-from keras_bert_impl.serving.page_panels import FieldError, panels_of
+from keras_bert_impl.serving.page_panels import FieldError, is_cut, panels_of
 
 TASKS = {
     "words": ["fill-mask", "attention"],
@@ -92,7 +92,7 @@ def test_masks_beyond_what_the_model_reads_are_counted():
 
 
 def test_classes_stand_in_the_order_of_their_probabilities_under_the_names_of_the_export():
-    shown = panel("moods", "classify").answer({}, classify([""]), {"labels": ["bad", "fair", "good"]})
+    shown = panel("moods", "classify").answer({}, classify([""]), METADATA)
     assert [row["name"] for row in shown["classes"]] == ["good", "fair", "bad"]
     assert shown["chosen"] == ["good"]
 
@@ -109,10 +109,19 @@ def test_a_second_text_is_asked_with_the_signature_for_pairs():
 
 def test_several_classes_may_be_chosen_or_none():
     outputs = {"probabilities": np.array([[0.6, 0.1, 0.9]]), "labels": np.array([[b"c", b"a", b""]], object)}
-    shown = panel("moods", "classify").answer({}, outputs, {"labels": ["a", "b", "c"]})
+    shown = panel("moods", "classify").answer({}, outputs, {"id2label": {"0": "a", "1": "b", "2": "c"}})
     assert shown["several"] and shown["chosen"] == ["c", "a"]
     outputs["labels"] = np.zeros((1, 0), object)
     assert panel("moods", "classify").answer({}, outputs, {})["chosen"] == []
+
+
+def test_a_text_of_more_words_than_the_model_has_tokens_is_cut():
+    six, seven = ["a b c, d e"], ["a b c, d e f"]
+    assert not is_cut("classify", {"text": six}, METADATA)
+    assert is_cut("classify", {"text": seven}, METADATA)
+    assert is_cut("classify", {"text": ["a b c"], "text_pair": ["d e f"]}, METADATA)
+    assert not is_cut("answer", {"question": ["a"], "context": seven}, METADATA)
+    assert not is_cut("classify", {"text": seven}, {})
 
 
 def test_an_answer_is_cut_out_by_its_bytes():

@@ -144,8 +144,8 @@ async function ask() {
   markField(null);
   setBusy(true);
   try {
-    const { answer, request } = await fetched("page/ask", { task, model: page.model, fields });
-    if (asked === page.asked) showAnswer(ANSWERS[task](answer), request);
+    const { answer, cut_to: cutTo, request } = await fetched("page/ask", { task, model: page.model, fields });
+    if (asked === page.asked) showAnswer(ANSWERS[task](answer), cutTo, request);
   } catch (error) {
     if (asked !== page.asked) return;
     byId("result").hidden = true;
@@ -170,11 +170,15 @@ async function fetched(path, body) {
   throw Object.assign(new Error(content.error + busy), { field: content.field });
 }
 
-function showAnswer({ summary, details }, request) {
+function showAnswer({ summary, details }, cutTo, request) {
   byId("result").hidden = false;
   byId("summary").textContent = summary;
   byId("spoken").textContent = summary; // for screen readers, which do not announce what was hidden before
   byId("details").replaceChildren(...details);
+  if (cutTo) {
+    const text = `The text is too long: the model read only its first ${cutTo} tokens, which are words and parts of words.`;
+    byId("details").append(make("p", { class: "notice" }, text));
+  }
   const address = new URL(request.path, location.href.split("#")[0]);
   const body = JSON.stringify(request.body).replaceAll("'", "\\u0027"); // which the shell would take as the end
   byId("request").querySelector("pre").textContent = `curl ${address} -d '${body}'`;

@@ -145,6 +145,8 @@ def tab(browser):
     tab = browser.new_page()
     foreign, errors = [], []
     tab.on("request", lambda request: foreign.append(request.url) if HERE not in request.url else None)
+    # What the Content-Security-Policy stops is no request, but is in the console.
+    tab.on("console", lambda message: foreign.append(message.text) if "Security Policy" in message.text else None)
     tab.on("pageerror", lambda error: errors.append(str(error)))
     yield tab
     tab.close()
@@ -247,6 +249,19 @@ def test_a_head_of_the_attention_is_chosen(tab, running):
     tab.select_option("select >> nth=0", "1")
     tab.click(".token >> nth=2")
     assert tab.inner_text(".attention-spoken") == "“b” looks most at “a” 75 %, “[SEP]” 25 %."
+
+
+def test_the_address_holds_the_head_that_was_chosen(tab, browser, running):
+    tab.goto(f"{running.address}#task=attention&text=a+b")
+    tab.select_option("select >> nth=0", "1")
+    tab.select_option("select >> nth=1", "2")
+    tab.click(".token >> nth=2")
+    other = browser.new_page()
+    other.goto(tab.url)
+    other.wait_for_selector(".token[aria-pressed=true]")
+    assert other.inner_text(".token[aria-pressed=true]") == "b"
+    assert [other.input_value(f"select >> nth={place}") for place in (0, 1)] == ["1", "2"]
+    other.close()
 
 
 def test_a_server_that_is_away_is_reported_and_can_be_asked_again(tab):

@@ -6,10 +6,16 @@ const NOTE =
   "The model adds [CLS] and [SEP] itself; many heads look there when they have nothing to look for. ## continues a word.";
 const CELL = 34; // pixels of a small picture, at most
 
-export function showAttention({ tokens, layers, heads, weights }) {
+// `view` is what was chosen before, and `keep` is called with every other choice.
+export function showAttention({ tokens, layers, heads, weights }, view, keep) {
   const shares = Uint8Array.from(atob(weights), (letter) => letter.charCodeAt(0)); // (layers, heads, length, length)
   const length = tokens.length;
-  const chosen = { layer: -1, head: -1, token: Math.min(1, length - 1) }; // -1 is the mean
+  const within = (value, count, otherwise) => (Number.isInteger(value) && 0 <= value && value < count ? value : otherwise);
+  const chosen = {
+    layer: within(view.layer, layers, -1), // -1 is the mean
+    head: within(view.head, heads, -1),
+    token: within(view.token, length, Math.min(1, length - 1)),
+  };
   const spoken = make("p", { class: "attention-spoken", "aria-live": "polite" });
   const buttons = tokens.map((token, place) =>
     make("button", { type: "button", class: "token", onclick: () => choose({ token: place }) }, token),
@@ -28,6 +34,11 @@ export function showAttention({ tokens, layers, heads, weights }) {
 
   function choose(change) {
     Object.assign(chosen, change);
+    show();
+    keep({ ...chosen });
+  }
+
+  function show() {
     layerChoice.value = chosen.layer;
     headChoice.value = chosen.head;
     const received = tokens.map((_, to) => share(chosen.token, to));
@@ -53,7 +64,7 @@ export function showAttention({ tokens, layers, heads, weights }) {
 
   const [layerField, layerChoice] = choice("Layer", "all layers", layers, (layer) => choose({ layer }));
   const [headField, headChoice] = choice("Head", "all heads", heads, (head) => choose({ head }));
-  choose({});
+  show();
   return {
     summary: "Choose a word to see where it looks.",
     details: [

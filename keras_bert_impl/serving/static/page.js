@@ -6,7 +6,9 @@ import { TASKS } from "./tasks.js";
 
 const byId = (id) => document.getElementById(id);
 const written = {}; // of each task, what its fields hold
-const page = { models: [], task: null, model: null, asked: 0, started: false };
+// `view` is what was chosen in an answer, such as a layer of the attention: numbers by name.
+const page = { models: [], task: null, model: null, view: {}, asked: 0, started: false };
+const VIEW = ["layer", "head", "token"];
 
 async function start() {
   byId("problem").replaceChildren();
@@ -48,6 +50,7 @@ function followAddress() {
   const values = Object.fromEntries(TASKS[task].fields.map(({ name }) => [name, state.get(name) ?? ""]));
   const isAsked = TASKS[task].fields.every(({ name, optional }) => optional || values[name]);
   page.model = (models.find((model) => model.name === state.get("model")) ?? models[0]).name;
+  page.view = Object.fromEntries(VIEW.filter((name) => state.has(name)).map((name) => [name, Number(state.get(name))]));
   if (isAsked) written[task] = values;
   showTask(task);
   if (isAsked) ask();
@@ -133,19 +136,29 @@ function tryExample(example) {
   byId("form").requestSubmit();
 }
 
+function address() {
+  const state = new URLSearchParams({ task: page.task, model: page.model });
+  for (const [name, text] of Object.entries(written[page.task])) if (text) state.set(name, text);
+  for (const [name, value] of Object.entries(page.view)) state.set(name, value);
+  return `#${state}`;
+}
+
+function keepView(view) {
+  page.view = view;
+  history.replaceState(null, "", address());
+}
+
 async function ask() {
   remember();
   const [asked, task, fields] = [++page.asked, page.task, written[page.task]];
-  const state = new URLSearchParams({ task, model: page.model });
-  for (const [name, text] of Object.entries(fields)) if (text) state.set(name, text);
   // Not location.hash, which would come back as an event and ask again.
-  if (location.hash !== `#${state}`) history.pushState(null, "", `#${state}`);
+  if (location.hash !== address()) history.pushState(null, "", address());
   byId("problem").replaceChildren();
   markField(null);
   setBusy(true);
   try {
     const { answer, cut_to: cutTo, request } = await fetched("page/ask", { task, model: page.model, fields });
-    if (asked === page.asked) showAnswer(ANSWERS[task](answer), cutTo, request);
+    if (asked === page.asked) showAnswer(ANSWERS[task](answer, page.view, keepView), cutTo, request);
   } catch (error) {
     if (asked !== page.asked) return;
     byId("result").hidden = true;
@@ -227,7 +240,9 @@ async function copyLink(event) {
 
 byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (byId("submit").getAttribute("aria-disabled") !== "true") ask();
+  if (byId("submit").getAttribute("aria-disabled") === "true") return;
+  page.view = {};
+  ask();
 });
 byId("skip").addEventListener("click", (event) => {
   event.preventDefault();

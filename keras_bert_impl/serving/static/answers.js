@@ -85,8 +85,11 @@ function showPassage({ before, answer, after }) {
   return { summary: answer.trim(), details: [passage] };
 }
 
+// Labels as models are trained with them, in words.
+const KINDS = { PER: "person", LOC: "place", ORG: "organization", MISC: "other name" };
+
 function kindOf(label) {
-  return label.replaceAll(/[-_]/g, " ");
+  return KINDS[label] ?? label.replaceAll(/[-_]/g, " ");
 }
 
 function showEntities({ parts, unread_words: unread }) {

@@ -4,12 +4,15 @@ import { make, percent, quoted } from "./elements.js";
 
 const NOTE =
   "The model adds [CLS] and [SEP] itself; many heads look there when they have nothing to look for. ## continues a word.";
-const CELL = 34; // pixels of a small picture, at most
+const CELL = 34; // pixels of a small picture on a narrow screen
+const MOST_CELL = 150; // and on the canvas
 
 // `view` is what was chosen before, and `keep` is called with every other choice.
 export function showAttention({ tokens, layers, heads, weights }, view, keep) {
   const shares = Uint8Array.from(atob(weights), (letter) => letter.charCodeAt(0)); // (layers, heads, length, length)
   const length = tokens.length;
+  const sizes = { layers, heads, length };
+  const picture = pictureOf(shares, sizes);
   const within = (value, count, otherwise) => (Number.isInteger(value) && 0 <= value && value < count ? value : otherwise);
   const chosen = {
     layer: within(view.layer, layers, -1), // -1 is the mean
@@ -52,7 +55,7 @@ export function showAttention({ tokens, layers, heads, weights }, view, keep) {
     const seen = order.filter((to) => received[to] >= 0.005);
     const named = seen.map((to) => `${quoted(tokens[to])} ${percent(received[to])}`);
     spoken.textContent = `${quoted(tokens[chosen.token])} looks most at ${named.join(", ")}.`;
-    draw(canvas, shares, { layers, heads, length }, chosen);
+    draw(canvas, picture, sizes, chosen);
   }
 
   function chooseByClick(event) {
@@ -93,35 +96,49 @@ function choice(label, all, count, onchange) {
   return [make("label", {}, label, select), select];
 }
 
-// Each head as a square of `length` rows, from token to tokens, and a frame around those that are chosen.
-function draw(canvas, shares, { layers, heads, length }, chosen) {
-  const cell = 2 * Math.max(CELL, length);
+// All heads as they are shown, and a frame around those that are chosen.
+function draw(canvas, picture, { layers, heads, length }, chosen) {
+  const cell = Math.min(2 * Math.max(CELL, length), MOST_CELL);
   const context = canvas.getContext("2d");
-  const colors = getComputedStyle(document.documentElement);
   canvas.width = heads * cell;
   canvas.height = layers * cell;
   canvas.style.maxWidth = `${heads * CELL * 1.5}px`;
-  const pixel = (cell - 8) / length;
+  context.imageSmoothingEnabled = picture.width > canvas.width;
+  context.fillStyle = colorOf("--sunken");
   for (let layer = 0; layer < layers; layer++) {
     for (let head = 0; head < heads; head++) {
-      const [left, top] = [head * cell + 4, layer * cell + 4];
-      context.globalAlpha = 1;
-      context.fillStyle = colors.getPropertyValue("--sunken");
-      context.fillRect(left, top, cell - 8, cell - 8);
-      context.fillStyle = colors.getPropertyValue("--accent");
-      for (let place = 0; place < length * length; place++) {
-        const share = shares[(layer * heads + head) * length * length + place];
-        if (share < 4) continue;
-        context.globalAlpha = Math.sqrt(share / 255); // so that the eye sees small shares, too
-        context.fillRect(left + (place % length) * pixel, top + Math.floor(place / length) * pixel, pixel, pixel);
-      }
+      const place = [head * cell + 4, layer * cell + 4, cell - 8, cell - 8];
+      context.fillRect(...place);
+      context.drawImage(picture, head * length, layer * length, length, length, ...place);
     }
   }
   if (chosen.layer < 0 && chosen.head < 0) return;
   const [left, width] = chosen.head < 0 ? [0, heads] : [chosen.head, 1];
   const [top, height] = chosen.layer < 0 ? [0, layers] : [chosen.layer, 1];
-  context.globalAlpha = 1;
-  context.strokeStyle = colors.getPropertyValue("--text");
+  context.strokeStyle = colorOf("--text");
   context.lineWidth = 4;
   context.strokeRect(left * cell + 2, top * cell + 2, width * cell - 4, height * cell - 4);
+}
+
+// A canvas with a pixel for each share: a row of squares for each layer, in a square a line for each token.
+function pictureOf(shares, { layers, heads, length }) {
+  const picture = make("canvas", { width: heads * length, height: layers * length });
+  const context = picture.getContext("2d");
+  const image = context.createImageData(picture.width, picture.height);
+  const color = parseInt(colorOf("--accent").slice(1), 16);
+  for (let place = 0; place < shares.length; place++) {
+    const [square, inside] = [Math.floor(place / length ** 2), place % length ** 2];
+    const row = Math.floor(square / heads) * length + Math.floor(inside / length);
+    const pixel = 4 * (row * picture.width + (square % heads) * length + (inside % length));
+    image.data[pixel] = color >> 16;
+    image.data[pixel + 1] = (color >> 8) & 255;
+    image.data[pixel + 2] = color & 255;
+    image.data[pixel + 3] = Math.sqrt(shares[place] / 255) * 255; // the root, so that the eye sees small shares, too
+  }
+  context.putImageData(image, 0, 0);
+  return picture;
+}
+
+function colorOf(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

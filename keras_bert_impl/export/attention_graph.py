@@ -1,4 +1,4 @@
-"""The attention probabilities of an encoder that was built without returning them."""
+"""The attention probabilities of an encoder, also of one that was built without returning them."""
 
 import keras
 
@@ -26,6 +26,8 @@ def with_attention(encoder):
     Input:  as the encoder's.
     Output: (batch, layers, heads, length, length), float32.
     """
+    if "attention_probabilities" in encoder.output:
+        return keras.Model(encoder.input, encoder.output["attention_probabilities"])
     probabilities = []
 
     def around_blocks(layer):

@@ -10,13 +10,13 @@ import typing
 import numpy as np
 
 from keras_bert_impl.serving.page_entities import marked_parts, words_of
+from keras_bert_impl.serving.page_metadata import class_names
 
 MOST_CHARACTERS = 20_000
 # Attention is quadratic: BERT-base returns 144 matrices, 52 MB for a text of 300 tokens.
 MOST_CHARACTERS_FOR_ATTENTION = 300
 MOST_SENTENCES = 12
 MASK = "[MASK]"
-CUT_UNSEEN = ("classify", "rate", "next-sentence", "compare")
 
 
 class FieldError(ValueError):
@@ -74,12 +74,17 @@ def required(fields, name, what, most=MOST_CHARACTERS):
 
 def lines_of(fields, name, what):
     """The lines of a field that are not empty, 2 to MOST_SENTENCES. Raises FieldError."""
-    lines = [line.strip() for line in required(fields, name, what).splitlines() if line.strip()]
+    lines = filled_lines(required(fields, name, what))
     if not 2 <= len(lines) <= MOST_SENTENCES:
         raise FieldError(
             name, f"Write 2 to {MOST_SENTENCES} lines; there {'is' if len(lines) == 1 else 'are'} {len(lines)}."
         )
     return lines
+
+
+def filled_lines(text):
+    """The lines of a text that are not empty, without white space around them."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def masked_text(fields):
@@ -121,36 +126,6 @@ def classes(fields, outputs, metadata):
     order = np.argsort(-probabilities, kind="stable")
     shown = [{"name": names[place], "probability": float(probabilities[place])} for place in order]
     return {"classes": shown, "chosen": chosen, "several": "labels" in outputs}
-
-
-def class_names(metadata, count):
-    """The names of the classes in the config.json that an export writes; None if it does not have `count` of them."""
-    names = metadata.get("id2label")
-    if not isinstance(names, dict) or set(names) != {str(number) for number in range(count)}:
-        return None
-    return [str(names[str(number)]) for number in range(count)]
-
-
-def is_cut(task, inputs, metadata):
-    """Whether the model reads only the beginning of one of its texts, as far as the number of words shows it.
-
-    A text has at least as many tokens as words: False says nothing. Always False for tasks whose outputs show what was
-    not read, and for question answering, which reads passages of any length.
-    """
-    length = longest_row(metadata)
-    if task not in CUT_UNSEEN or length is None:
-        return False
-    control_tokens = 1 + len(inputs)  # [CLS], and a [SEP] after each text
-    return any(
-        control_tokens + sum(len(words_of(text)) for text in row) > length for row in zip(*inputs.values(), strict=True)
-    )
-
-
-def longest_row(metadata):
-    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
-    export = metadata.get("export")
-    length = export.get("sequence_length") if isinstance(export, dict) else None
-    return length if isinstance(length, int) else None
 
 
 def number(fields, outputs, metadata):
@@ -207,9 +182,8 @@ def cosines(name):
 
     def answer(fields, outputs, metadata):
         vectors = np.asarray(outputs[name], "float64")
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        lines = [line.strip() for line in fields["sentences"].splitlines() if line.strip()]
-        return {"sentences": lines, "cosines": np.round(vectors @ vectors.T, 4).tolist()}
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return {"sentences": filled_lines(fields["sentences"]), "cosines": np.round(vectors @ vectors.T, 4).tolist()}
 
     return answer
 
@@ -222,7 +196,7 @@ def text_and_endings(fields):
 
 def likely_endings(fields, outputs, metadata):
     probabilities = outputs["probabilities"][0]
-    endings = [line.strip() for line in fields["endings"].splitlines() if line.strip()]
+    endings = filled_lines(fields["endings"])
     shown = [
         {"name": ending, "probability": float(value)} for ending, value in zip(endings, probabilities, strict=True)
     ]

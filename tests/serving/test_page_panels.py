@@ -10,7 +10,8 @@ from served_stand_in import METADATA, StandIn, answer, attend, classify, embed, 
 
 import keras_bert_impl as kbi
 from keras_bert_impl.serving.page_entities import marked_parts, words_of
-from keras_bert_impl.serving.page_panels import FieldError, is_cut, panels_of
+from keras_bert_impl.serving.page_metadata import is_cut
+from keras_bert_impl.serving.page_panels import FieldError, panels_of
 
 TASKS = {
     "words": ["fill-mask", "attention"],

@@ -30,6 +30,7 @@ ORDER = (
     "tasks",
     "preprocessing",
     "export",
+    "serving",
     "training",
     "commands",
     "cli",

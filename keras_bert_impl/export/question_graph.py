@@ -9,7 +9,6 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_bert_impl.preprocessing.packing import pack
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import google_characters
 
 QUESTION = tf.TensorSpec((None,), tf.string, name="question")
@@ -17,14 +16,14 @@ CONTEXT = tf.TensorSpec((None,), tf.string, name="context")
 NO_SCORE = float("-inf")
 
 
-def question_answerer_signatures(model, tokenizer, sequence_length, stride=128, question_length=64, longest=30, top=20):
+def question_answerer_signatures(model, wordpiece, sequence_length, stride=128, question_length=64, longest=30, top=20):
     """From questions and their contexts to the best answers; the options are those of the task."""
     question_length, stride = min(question_length, sequence_length // 4), min(stride, sequence_length // 2)
-    cut = PiecesWithOffsets(tokenizer)
+    cut, tokenizer = PiecesWithOffsets(wordpiece), wordpiece.tokenizer
 
     def answer_one(question_and_context):
         question, context = question_and_context
-        asked = cut.wordpiece(question[tf.newaxis])[0, :question_length]
+        asked = wordpiece(question[tf.newaxis])[0, :question_length]
         pieces, begins, ends = cut(context)
         room = sequence_length - 3 - tf.size(asked)
         windows, is_best = windows_of(tf.size(pieces), room, tf.minimum(stride, room))  # ragged (windows, tokens)
@@ -111,15 +110,15 @@ def best_span(logits, windows, is_best, longest, top):
 
 
 class PiecesWithOffsets(tf.Module):
-    """The pieces of one text, with the bytes at which each begins and ends.
+    """The pieces that a WordPiece cuts one text into, with the bytes at which each begins and ends.
 
     Input:  () string.
     Output: three int32 (pieces,): ids, first byte, byte after the last.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, wordpiece):
         super().__init__(name="pieces_with_offsets")
-        self.wordpiece = WordPiece(tokenizer)
+        self.wordpiece, tokenizer = wordpiece, wordpiece.tokenizer
         spaces = google_characters.character_class(google_characters.SPACES)
         alone = google_characters.character_class(google_characters.isolated())
         self._parting, self._kept = f"[{spaces}]+|[{alone}]", f"[{alone}]"

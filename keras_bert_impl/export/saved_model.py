@@ -48,6 +48,10 @@ def export_saved_model(model, directory, tokenizer=None, sequence_length=None, o
         `pooled_output`, if it has a pooler, and `mean_pooled` (batch, hidden_size), the mean over all tokens of the
         text, [CLS] and [SEP] included; `sequence_output` (batch, length, hidden_size); `token_ids`, `padding_mask`
 
+    Each of these that takes only `text` in `serving_default` also has the signature `attention`:
+        `tokens` (batch, length), padded with "", and `attention` (batch, layers, heads, length, length): the share of
+        the attention of a token (fourth axis) that a token (fifth axis) receives; 0 in the rows of padding
+
     On JAX or torch, the SavedModel is written by a separate process that runs TensorFlow.
 
     Args:

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from keras_bert_impl import models
 from keras_bert_impl.encoders.encoder import Encoder
+from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.models.pretrained import tokenizer_from_config
@@ -37,10 +38,15 @@ def write(model, tokenizer, sequence_length, target):
 
 def signatures(model, tokenizer, sequence_length):
     """The functions to serve, by signature name, each with the specification of its inputs."""
-    return SIGNATURES[kind_of(model)](model, tokenizer, sequence_length)
+    # One for all signatures: each of its own would hold the vocabulary again, 3.6 MB for BERT's.
+    wordpiece = WordPiece(tokenizer)
+    found = SIGNATURES[kind_of(model)](model, wordpiece, sequence_length)
+    if found["serving_default"][1] == [TEXT]:
+        found["attention"] = (attention_function(model, wordpiece, sequence_length), [TEXT])
+    return found
 
 
-def classifier_signatures(model, tokenizer, sequence_length):
+def classifier_signatures(model, wordpiece, sequence_length):
     """From texts, or pairs of texts, to logits, probabilities, and number and name of the likeliest class."""
 
     def classify(rows):
@@ -49,45 +55,44 @@ def classifier_signatures(model, tokenizer, sequence_length):
             return classes_above_half(logits, model.class_names)
         return {**choice_of(logits), "label": tf.gather(tf.constant(model.class_names), tf.argmax(logits, axis=-1))}
 
-    return texts_or_pairs(classify, tokenizer, sequence_length)
+    return texts_or_pairs(classify, wordpiece, sequence_length)
 
 
-def regressor_signatures(model, tokenizer, sequence_length):
+def regressor_signatures(model, wordpiece, sequence_length):
     """From texts, or pairs of texts, to numbers."""
-    return texts_or_pairs(lambda rows: {"value": model(rows, training=False)[:, 0]}, tokenizer, sequence_length)
+    return texts_or_pairs(lambda rows: {"value": model(rows, training=False)[:, 0]}, wordpiece, sequence_length)
 
 
-def embedder_signatures(model, tokenizer, sequence_length):
+def embedder_signatures(model, wordpiece, sequence_length):
     """From texts to vectors."""
     return {
         "serving_default": texts_or_pairs(
-            lambda rows: {"vector": model(rows, training=False)}, tokenizer, sequence_length
+            lambda rows: {"vector": model(rows, training=False)}, wordpiece, sequence_length
         )["serving_default"]
     }
 
 
-def next_sentence_signatures(model, tokenizer, sequence_length):
+def next_sentence_signatures(model, wordpiece, sequence_length):
     """From pairs of texts to the probability that the second follows the first."""
 
     def predict(rows):
         logits = model(rows, training=False)  # (batch, 2)
         return {"logits": logits, "probability": tf.nn.softmax(logits)[:, 0]}
 
-    return {"serving_default": texts_or_pairs(predict, tokenizer, sequence_length)["pairs"]}
+    return {"serving_default": texts_or_pairs(predict, wordpiece, sequence_length)["pairs"]}
 
 
-def texts_or_pairs(function, tokenizer, sequence_length):
+def texts_or_pairs(function, wordpiece, sequence_length):
     """The signatures of a function from rows to named outputs: `serving_default` takes texts, `pairs` takes pairs."""
-    wordpiece = WordPiece(tokenizer)
 
     def of_texts(text):
-        return function(pack_to_longest(wordpiece(text), None, tokenizer, sequence_length))
+        return function(pack_to_longest(wordpiece(text), None, wordpiece.tokenizer, sequence_length))
 
     def of_pairs(text, text_pair):
         message = "text and text_pair must have equally many strings."
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.size(text_pair), message)]):
             first, second = wordpiece(text), wordpiece(text_pair)
-        return function(pack_to_longest(first, second, tokenizer, sequence_length))
+        return function(pack_to_longest(first, second, wordpiece.tokenizer, sequence_length))
 
     return {"serving_default": (of_texts, [TEXT]), "pairs": (of_pairs, [TEXT, TEXT_PAIR])}
 
@@ -106,35 +111,33 @@ def classes_above_half(logits, class_names):
     return {"logits": logits, "probabilities": tf.sigmoid(logits), "labels": labels.to_tensor()}
 
 
-def multiple_choice_signatures(model, tokenizer, sequence_length):
+def multiple_choice_signatures(model, wordpiece, sequence_length):
     """From texts, with equally many endings for each, to a score for each ending."""
-    wordpiece = WordPiece(tokenizer)
 
     def choose(text, endings):
         message = "endings must be (batch, choices) strings, with one row for each string of text."
         choices = tf.shape(endings)[1]
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.shape(endings)[0], message)]):
             first, second = wordpiece(tf.repeat(text, choices)), wordpiece(tf.reshape(endings, [-1]))
-        rows = pack_to_longest(first, second, tokenizer, sequence_length)
+        rows = pack_to_longest(first, second, wordpiece.tokenizer, sequence_length)
         shape = [tf.size(text), choices, tf.shape(rows["token_ids"])[1]]
         return choice_of(model({name: tf.reshape(array, shape) for name, array in rows.items()}, training=False))
 
     return {"serving_default": (choose, [TEXT, tf.TensorSpec((None, None), tf.string, name="endings")])}
 
 
-def token_classifier_signatures(model, tokenizer, sequence_length):
+def token_classifier_signatures(model, wordpiece, sequence_length):
     """From texts to their words, separated by white space, and a label for each word, taken from its first piece."""
-    wordpiece = WordPiece(tokenizer)
 
     def label_words(text):
         words = tf.strings.split(text)  # (batch, words)
         pieces = wordpiece(words.flat_values)  # (all words, pieces)
         # A word that the tokenizer removes completely becomes [UNK], as in `tasks.conll.pieces_of`.
-        spare = tf.fill([tf.shape(words.flat_values)[0], 1], tokenizer.unk_id)
+        spare = tf.fill([tf.shape(words.flat_values)[0], 1], wordpiece.tokenizer.unk_id)
         spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
         pieces = tf.concat([pieces, spare], axis=1)
         of_words = words.with_flat_values(pieces)  # (batch, words, pieces)
-        rows = pack_to_longest(of_words.merge_dims(1, 2), None, tokenizer, sequence_length)
+        rows = pack_to_longest(of_words.merge_dims(1, 2), None, wordpiece.tokenizer, sequence_length)
         logits = model(rows, training=False)  # (batch, length, classes)
         ends = words.with_flat_values(pieces.row_lengths())
         ends = ends.with_flat_values(sums_within_rows(ends))
@@ -152,9 +155,9 @@ def token_classifier_signatures(model, tokenizer, sequence_length):
     return {"serving_default": (label_words, [TEXT])}
 
 
-def masked_lm_signatures(model, tokenizer, sequence_length):
+def masked_lm_signatures(model, wordpiece, sequence_length):
     """From texts with [MASK] in them to the likeliest words for each mask."""
-    wordpiece = WordPiece(tokenizer)
+    tokenizer = wordpiece.tokenizer
 
     def fill_masks(text):
         rows = pack_to_longest(wordpiece.with_masks(text), None, tokenizer, sequence_length)
@@ -173,12 +176,11 @@ def masked_lm_signatures(model, tokenizer, sequence_length):
     return {"serving_default": (fill_masks, [TEXT])}
 
 
-def encoder_signatures(model, tokenizer, sequence_length):
+def encoder_signatures(model, wordpiece, sequence_length):
     """From texts to vectors: that of the pooler, if there is one, the mean over tokens, and one for each token."""
-    wordpiece = WordPiece(tokenizer)
 
     def embed(text):
-        rows = pack_to_longest(wordpiece(text), None, tokenizer, sequence_length)
+        rows = pack_to_longest(wordpiece(text), None, wordpiece.tokenizer, sequence_length)
         outputs = model(rows, training=False)
         # Also for a bfloat16 model the mean is computed and returned in float32: NumPy has no bfloat16.
         vectors = tf.cast(outputs["sequence_output"], tf.float32)  # (batch, length, hidden_size)
@@ -193,6 +195,25 @@ def encoder_signatures(model, tokenizer, sequence_length):
         }
 
     return {"serving_default": (embed, [TEXT])}
+
+
+def attention_function(model, wordpiece, sequence_length):
+    """From texts to their tokens, and for each token the share of its attention that each token receives."""
+    attend = with_attention(getattr(model, "encoder", model))
+    pieces_of = wordpiece.with_masks if isinstance(model, models.MaskedLM) else wordpiece
+
+    def attention(text):
+        rows = pack_to_longest(pieces_of(text), None, wordpiece.tokenizer, sequence_length)
+        is_token = rows["padding_mask"] == 1  # (batch, length)
+        tokens = tf.gather(tf.constant(wordpiece.tokenizer.vocabulary), rows["token_ids"])
+        # The model also computes what the padding attends to, which means nothing.
+        is_asked = is_token[:, tf.newaxis, tf.newaxis, :, tf.newaxis]
+        return {
+            "tokens": tf.where(is_token, tokens, ""),
+            "attention": tf.where(is_asked, attend(rows, training=False), 0.0),
+        }
+
+    return attention
 
 
 def pack_to_longest(first, second, tokenizer, sequence_length):

@@ -41,6 +41,7 @@ class WordPiece(tf.Module):
 
     def __init__(self, tokenizer: WordPieceTokenizer):
         super().__init__(name="wordpiece")
+        self.tokenizer = tokenizer
         self._lowercase = tokenizer.lowercase
         self._mask_id = tokenizer.mask_id
         self._fast = tf_text.FastBertTokenizer(

@@ -13,6 +13,7 @@ from keras_bert_impl.export.question_graph import PiecesWithOffsets, windows_of
 from keras_bert_impl.models.question_windows import Question
 from keras_bert_impl.models.span_answers import best_answers
 from keras_bert_impl.models.windows import best_windows, window_begins
+from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tasks import question_answering, squad_files
 
 CONTEXTS = [
@@ -31,7 +32,7 @@ def tokenizer():
 
 
 def test_pieces_stand_where_the_tokenizer_says(tokenizer):
-    cut = PiecesWithOffsets(tokenizer)
+    cut = PiecesWithOffsets(WordPiece(tokenizer))
     for text in CONTEXTS:
         encoding = tokenizer.encode(text, add_special_tokens=False)
         ids, begins, ends = (array.numpy().tolist() for array in cut(tf.constant(text)))

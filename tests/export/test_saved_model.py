@@ -84,6 +84,22 @@ def masked_lm_directory(masked_lm, tmp_path_factory):
     return directory
 
 
+def test_attention_is_that_of_an_encoder_that_returns_it(classifier, classifier_directory, tokenizer):
+    served = serve(classifier_directory, "attention", text=["the cat sat", "a dog [MASK]"])
+    assert served["tokens"][0].tolist() == [b"[CLS]", b"the", b"cat", b"sat", b"[SEP]", b"", b""]
+    returning = kbi.BertEncoder(classifier.encoder.config, return_attention=True)
+    returning.set_weights(classifier.encoder.get_weights())
+    rows = rows_from_texts(tokenizer, ["the cat sat", "a dog [MASK]"], sequence_length=9, pad_to=7)
+    expected = keras.ops.convert_to_numpy(returning(rows)["attention_probabilities"])
+    np.testing.assert_allclose(served["attention"][0, :, :, :5], expected[0, :, :, :5], atol=1e-5)
+    assert not served["attention"][0, :, :, 5:].any()  # what padding attends to
+
+
+def test_a_mask_is_one_token_to_the_attention_of_a_masked_lm(masked_lm_directory):
+    served = serve(masked_lm_directory, "attention", text=["the [MASK] sat"])
+    assert served["tokens"][0].tolist() == [b"[CLS]", b"the", b"[MASK]", b"sat", b"[SEP]"]
+
+
 def test_classifier_gives_the_models_logits_and_names_the_likeliest_class(classifier, classifier_directory):
     served, expected = serve(classifier_directory, text=TEXTS), classifier.predict(TEXTS, verbose=0)
     np.testing.assert_allclose(served["logits"], expected, atol=1e-5)

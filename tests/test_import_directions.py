@@ -30,12 +30,13 @@ ORDER = (
     "tasks",
     "preprocessing",
     "export",
+    "serving",
     "training",
     "commands",
     "cli",
     "__main__",
 )
-MAY_IMPORT_TENSORFLOW = ("startup", "export", "commands")
+MAY_IMPORT_TENSORFLOW = ("startup", "export", "serving", "commands")
 # These import a backend only if it is in use, or are themselves imported only then.
 OF_BACKENDS = [
     PACKAGE / "preprocessing" / "beam_storage.py",

@@ -1,5 +1,8 @@
 """The one exception of the server: a status, as gRPC names it, and a message for the client."""
 
+import pathlib
+import traceback
+
 from grpc import StatusCode
 
 # The HTTP status of each gRPC status, as TensorFlow Serving chooses it.
@@ -41,8 +44,16 @@ def invalid(message):
 
 
 def first_line(message):
-    """The first line of an error's message: TensorFlow adds its graph's names in many more."""
-    return next(iter(str(message).splitlines()), "")[:500]
+    """The line of an error's message that says what is wrong: TensorFlow adds a heading and its graph's names."""
+    lines = [line for line in str(message).splitlines() if line and line != "Graph execution error:"]
+    return lines[0][:500] if lines else ""
+
+
+def place_of(failure):
+    """Type of an exception and the lines that led to it, for the log: its message may hold a client's text."""
+    frames = traceback.extract_tb(failure.__traceback__)[-6:]
+    lines = [f"{pathlib.Path(frame.filename).name}:{frame.lineno}" for frame in frames]
+    return f"{type(failure).__name__} at {' > '.join(lines)}"
 
 
 def error_of(failure):

@@ -15,7 +15,7 @@ from tensorflow_serving.apis import (
 )
 
 from keras_bert_impl.serving import examples, model_messages
-from keras_bert_impl.serving.errors import ServingError, error_of, invalid
+from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_impl.serving.request_log import RequestEntry
 from keras_bert_impl.serving.tensor_messages import array_of_message, message_of_array
 from keras_bert_impl.serving.versions import models_of_config
@@ -47,7 +47,7 @@ class Services:
             error = error_of(failure)
             status = error.code
             if status == grpc.StatusCode.INTERNAL and not isinstance(failure, ServingError):
-                self.log.event("failed", method=method, model=entry.model, error=type(failure).__name__)
+                self.log.event("failed", method=method, model=entry.model, error=place_of(failure))
             await context.abort(status, str(error))
         finally:
             self.log.request(entry, status.name, self.manager.names)

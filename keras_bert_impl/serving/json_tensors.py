@@ -164,7 +164,7 @@ def number_of(name, value, dtype):
     """A JSON number or bool, if an array of the dtype can hold it. Raises ServingError."""
     if type(value) not in NUMBERS.get(dtype.kind, ()):
         raise invalid(f"Input {name} takes {dtype.name}; the request has {shortened(value)}.")
-    if dtype.kind == "f" and np.isfinite(value) and abs(value) > np.finfo(dtype).max:
+    if dtype.kind == "f" and np.isfinite(value) and abs(value) > float(np.finfo(dtype).max):
         raise invalid(f"Input {name} has {shortened(value)}, which is outside the range of {dtype.name}.")
     return value
 

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from keras_bert_impl.serving import examples, json_tensors, model_messages
-from keras_bert_impl.serving.errors import ServingError, error_of, invalid
+from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_impl.serving.request_log import RequestEntry
 
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
@@ -67,7 +67,7 @@ class RestInterface:
         except Exception as failure:
             response = error_response(failure)
             if response.status_code >= 500 and not isinstance(failure, ServingError):
-                self._log.event("failed", method=method, model=entry.model, error=type(failure).__name__)
+                self._log.event("failed", method=method, model=entry.model, error=place_of(failure))
         self._log.request(entry, response.status_code, self._manager.names)
         return response
 

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_bert_impl.commands import serve
 from keras_bert_impl.serving import versions
@@ -80,6 +81,16 @@ def write_examples_model(directory):
         builder = tf1.saved_model.Builder(str(pathlib.Path(directory) / "1"))
         builder.add_meta_graph_and_variables(session, [tf.saved_model.SERVING], signature_def_map=definitions)
         builder.save()
+
+
+def write_requests(directory, texts):
+    """Writes one recorded predict request for each text."""
+    (directory / "assets.extra").mkdir()
+    with tf.io.TFRecordWriter(str(directory / "assets.extra" / "tf_serving_warmup_requests")) as writer:
+        for text in texts:
+            log = prediction_log_pb2.PredictionLog()
+            log.predict_log.request.inputs["text"].CopyFrom(tf.make_tensor_proto([text]))
+            writer.write(log.SerializeToString())
 
 
 class RunningServer:

@@ -18,8 +18,9 @@ from keras_bert_impl.serving import access, checkpoint_export, metrics, request_
 from keras_bert_impl.serving.model_manager import ModelManager
 from keras_bert_impl.serving.request_inputs import Limits
 from keras_bert_impl.serving.request_queue import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU, RequestQueue
-from keras_bert_impl.serving.servable import SessionOptions, has_gpu
+from keras_bert_impl.serving.servable import SessionOptions
 from keras_bert_impl.serving.server import Server, stop_on_signals
+from keras_bert_impl.serving.tensorflow_runtime import HAS_GPU
 from keras_bert_impl.serving.versions import check_names, parse_model, read_model_config_file
 
 
@@ -128,7 +129,7 @@ def make_server(config, models):
     limits = Limits(
         config.max_body_bytes, config.max_rows, config.max_text_bytes, config.request_seconds, config.body_seconds
     )
-    batch_bytes = config.max_batch_bytes or (BATCH_BYTES_ON_GPU if has_gpu() else BATCH_BYTES_ON_CPU)
+    batch_bytes = config.max_batch_bytes or (BATCH_BYTES_ON_GPU if HAS_GPU else BATCH_BYTES_ON_CPU)
     queue = RequestQueue(
         config.workers, config.max_batch_size, config.max_queued_rows, batch_bytes, figures.observe_batch
     )

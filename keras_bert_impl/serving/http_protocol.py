@@ -45,6 +45,13 @@ def protocol_with_limits(seconds):
             if unread:
                 self.transport.close()
 
+        def shutdown(self):
+            is_idle = self.cycle is None or self.cycle.response_complete
+            if is_idle and self.transport.get_write_buffer_size() == 0:
+                self.transport.abort()  # closing a TLS connection would wait for a client that is idle, too
+            else:
+                super().shutdown()
+
         def connection_lost(self, exc):
             self._stop_waiting()
             super().connection_lost(exc)

@@ -11,7 +11,7 @@ import time
 
 from grpc import StatusCode
 
-from keras_bert_impl.serving.errors import ServingError, invalid
+from keras_bert_impl.serving.errors import ServingError, first_line, invalid, place_of
 from keras_bert_impl.serving.metrics import Metrics
 from keras_bert_impl.serving.request_inputs import Limits, check_inputs
 from keras_bert_impl.serving.request_queue import RequestQueue
@@ -183,8 +183,7 @@ class ModelManager:
     async def start(self):
         """Loads all models, then watches their directories. Raises ValueError if a model has no version that loads."""
         for model in self._models.values():
-            await self._refresh(model, wait_until_settled=False)
-            if not self._available(model.name):
+            if not await self._refresh(model, wait_until_settled=False):
                 failed = [f"version {one.number}: {one.error}" for one in self._versions[model.name].values()]
                 raise ValueError(
                     f"{model.directory} has no version of model {model.name} that can be loaded: "
@@ -199,24 +198,31 @@ class ModelManager:
             for model in list(self._models.values()):
                 try:
                     await self._refresh(model)
-                except OSError as error:  # a disk that is away for a while
-                    self._log("poll_failed", model=model.name, error=str(error))
+                except Exception as failure:  # a disk that is away for a while must not end the watch
+                    self._log("poll_failed", model=model.name, error=place_of(failure))
 
     async def _refresh(self, model, wait_until_settled=True):
+        """Loads the new versions of a model and lets go those it replaces; whether any that is wanted answers."""
         async with self._changing:
             wanted = await asyncio.to_thread(wanted_versions, model)
             versions = self._versions[model.name]
             for number, directory in wanted.items():
                 files = await asyncio.to_thread(fingerprint, directory)
-                if self._is_new(versions.get(number), files) and self._is_settled(directory, files, wait_until_settled):
+                if self._is_new(versions.get(number), directory, files) and self._is_settled(
+                    directory, files, wait_until_settled
+                ):
                     await self._load(model.name, number, directory, files)
-            if any(versions[number].state == AVAILABLE for number in wanted if number in versions):
-                for number, version in self._available(model.name):
-                    if number not in wanted:
-                        self._let_go(version, model.name)
+            if not any(number in wanted for number, _ in self._available(model.name)):
+                return False  # what answers now goes on, whatever its number is
+            for number, version in self._available(model.name):
+                if number not in wanted:
+                    self._let_go(version, model.name)
+            return True
 
-    def _is_new(self, version, files):
-        return version is None or (version.state == END and version.files != files)
+    def _is_new(self, version, directory, files):
+        if version is None or version.directory != str(directory):
+            return True
+        return version.state == END and version.files != files
 
     def _is_settled(self, directory, files, wait):
         """Whether the files are as they were at the last look: a version may still be being copied."""
@@ -224,19 +230,21 @@ class ModelManager:
         return not wait or before == files
 
     async def _load(self, name, number, directory, files):
-        version = self._versions[name][number] = Version(number, str(directory), files=files)
+        before = self._versions[name].get(number)
+        version = Version(number, str(directory), files=files)
+        if before is None or before.state != AVAILABLE:
+            self._versions[name][number] = version
         began = time.monotonic()
         try:
             version.servable = await asyncio.to_thread(load_and_warm, name, number, directory, self._options)
         except Exception as error:  # whatever a damaged SavedModel raises
-            version.state, version.error = (
-                END,
-                f"{type(error).__name__}: {str(error).splitlines()[0][:500] if str(error) else ''}",
-            )
+            version.state, version.error = END, f"{type(error).__name__}: {first_line(error)}"
             self.metrics.failed_loads.labels(name).inc()
             self._log("load_failed", model=name, version=number, error=version.error)
             return
-        version.state = AVAILABLE
+        version.state, self._versions[name][number] = AVAILABLE, version
+        if before is not None and before.state == AVAILABLE:
+            self._let_go(before, name)
         self.metrics.loaded.labels(name, number).set(1)
         self._log("loaded", model=name, version=number, seconds=round(time.monotonic() - began, 3))
 
@@ -250,7 +258,8 @@ class ModelManager:
         version.state = END
         servable, version.servable = version.servable, None
         servable.close()
-        self.metrics.loaded.remove(name, str(version.number))
+        if version.number not in dict(self._available(name)):
+            self.metrics.loaded.remove(name, str(version.number))
         self._log("unloaded", model=name, version=version.number)
 
     async def replace_models(self, models):
@@ -259,8 +268,7 @@ class ModelManager:
         self._models = {**before, **{model.name: model for model in models}}
         for model in models:
             self._versions.setdefault(model.name, {})
-            await self._refresh(model, wait_until_settled=False)
-            if not self._available(model.name):
+            if not await self._refresh(model, wait_until_settled=False):
                 self._models = before
                 raise ValueError(f"{model.directory} has no version of model {model.name} that can be loaded.")
         for name in set(before) - {model.name for model in models}:

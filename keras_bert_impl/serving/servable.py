@@ -167,11 +167,6 @@ class SessionOptions:
         return config
 
 
-def has_gpu():
-    """Whether TensorFlow computes on a GPU."""
-    return bool(tf.config.list_physical_devices("GPU"))
-
-
 def signature_of(name, definition):
     """The Signature of a SignatureDef message."""
     inputs, outputs = (

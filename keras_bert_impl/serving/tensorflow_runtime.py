@@ -6,6 +6,7 @@ from keras_bert_impl.startup import without_native_output
 
 PACKAGES = (
     "grpc",
+    "httptools",
     "orjson",
     "prometheus_client",
     "starlette",
@@ -13,6 +14,7 @@ PACKAGES = (
     "tensorflow_serving",
     "tensorflow_text",
     "uvicorn",
+    "uvloop",
 )
 
 

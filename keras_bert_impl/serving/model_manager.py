@@ -6,52 +6,25 @@ its last request is answered. A version that cannot be loaded changes nothing, a
 
 import asyncio
 import contextlib
-import dataclasses
 import time
 
 from grpc import StatusCode
 
 from keras_bert_impl.serving.errors import ServingError, first_line, invalid, place_of
+from keras_bert_impl.serving.loaded_versions import (
+    AVAILABLE,
+    END,
+    LOADING,
+    UNLOADING,
+    ModelDescription,
+    Version,
+    load_and_warm,
+)
 from keras_bert_impl.serving.metrics import Metrics
 from keras_bert_impl.serving.request_inputs import Limits, check_inputs
 from keras_bert_impl.serving.request_queue import RequestQueue
-from keras_bert_impl.serving.servable import DEFAULT_SIGNATURE, Servable, SessionOptions
+from keras_bert_impl.serving.servable import DEFAULT_SIGNATURE, SessionOptions
 from keras_bert_impl.serving.versions import fingerprint, wanted_versions
-from keras_bert_impl.serving.warm_up import warm_up
-
-# As ModelVersionStatus of TensorFlow Serving names them.
-LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"
-
-
-@dataclasses.dataclass
-class Version:
-    """One version of a model, and what became of it."""
-
-    number: int
-    directory: str
-    state: str = LOADING
-    error: str = ""
-    servable: Servable | None = None
-    files: tuple = ()  # as they were when it was loaded, or failed to
-    in_use: int = 0  # requests being answered
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelDescription:
-    """What a served model can be asked.
-
-    Attributes:
-        name, version: of the version that answers if none is named.
-        versions: numbers of all versions that answer.
-        signatures: `servable.Signature` by name.
-        metadata: what the export says about itself; {} if nothing.
-    """
-
-    name: str
-    version: int
-    versions: tuple[int, ...]
-    signatures: dict
-    metadata: dict
 
 
 class ModelManager:
@@ -252,6 +225,10 @@ class ModelManager:
         version.state = UNLOADING
         self._close_if_unused(version, name)
 
+    def _let_go_all(self, name):
+        for _, version in self._available(name):
+            self._let_go(version, name)
+
     def _close_if_unused(self, version, name):
         if version.state != UNLOADING or version.in_use:
             return
@@ -270,10 +247,11 @@ class ModelManager:
             self._versions.setdefault(model.name, {})
             if not await self._refresh(model, wait_until_settled=False):
                 self._models = before
+                for name in set(self._versions) - set(before):
+                    self._let_go_all(name)
                 raise ValueError(f"{model.directory} has no version of model {model.name} that can be loaded.")
         for name in set(before) - {model.name for model in models}:
-            for _, version in self._available(name):
-                self._let_go(version, name)
+            self._let_go_all(name)
             del self._models[name]
 
     async def close(self):
@@ -282,18 +260,5 @@ class ModelManager:
         if self._polling:
             self._polling.cancel()
         await self.queue.close()
-        for name, versions in self._versions.items():
-            for version in versions.values():
-                if version.state == AVAILABLE:
-                    self._let_go(version, name)
-
-
-def load_and_warm(name, number, directory, options):
-    """A Servable that has answered its warm-up requests."""
-    servable = Servable(name, number, directory, options)
-    try:
-        warm_up(servable)
-    except BaseException:
-        servable.close()
-        raise
-    return servable
+        for name in self._versions:
+            self._let_go_all(name)

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from keras_bert_impl.serving import examples, json_tensors, model_messages
+from keras_bert_impl.serving import examples, json_examples, json_tensors, model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_impl.serving.request_log import RequestEntry
 
@@ -105,11 +105,11 @@ class RestInterface:
         return await self._examples(servable, body, entry, examples.regress)
 
     async def _examples(self, servable, body, entry, method):
-        name, serialized = json_tensors.read_examples(body)
+        name, serialized = json_examples.read_examples(body)
         self._manager.limits.check_count(len(serialized))
         entry.answered_by(servable, name, {})
         entry.rows = len(serialized)
-        return json_response(json_tensors.examples_answer(await method(self._manager, servable, name, serialized)))
+        return json_response(json_examples.examples_answer(await method(self._manager, servable, name, serialized)))
 
     async def readiness(self, request):
         """200 if every model answers; 503 while one is missing, or the server is about to end."""

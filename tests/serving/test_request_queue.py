@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from grpc import StatusCode
 
+from keras_bert_impl.serving.batch_choice import part_starts
 from keras_bert_impl.serving.errors import ServingError, invalid
-from keras_bert_impl.serving.request_queue import RequestQueue, part_starts
+from keras_bert_impl.serving.request_queue import RequestQueue
 from keras_bert_impl.serving.servable import Array, Signature
 
 STRINGS, NUMBERS = Array(np.dtype(object), (None,)), Array(np.dtype(np.int64), (None,))

@@ -30,7 +30,7 @@ class ModelDescription:
         name, version: of the version that answers if none is named.
         versions: numbers of all versions that answer.
         signatures: `servable.Signature` by name.
-        metadata: what the export says about itself; {} if nothing.
+        metadata: what config.json beside the SavedModel holds; {} if there is none.
     """
 
     name: str

@@ -5,11 +5,11 @@ closing the session frees the memory at once.
 """
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
 
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.serving.errors import invalid
 from keras_bert_impl.serving.tensorflow_runtime import tf
 
@@ -96,7 +96,7 @@ class Servable:
     Attributes:
         signatures: Signature by name.
         signature_defs: the messages themselves, for TensorFlow Serving's metadata.
-        metadata: the object in assets.extra/metadata.json, or {}.
+        metadata: the object in config.json beside the SavedModel, or {}.
 
     Raises: OSError or an error of TensorFlow if the SavedModel is damaged or needs unknown operations.
     """
@@ -188,9 +188,8 @@ def shape_of(tensor):
 
 
 def read_metadata(directory):
-    """What an export says about itself in assets.extra/metadata.json; {} if it says nothing readable."""
+    """What config.json beside a SavedModel says about the model, such as its labels; {} if it says nothing readable."""
     try:
-        found = json.loads((directory / "assets.extra" / "metadata.json").read_text(encoding="utf-8"))
+        return read_json(directory / "config.json")
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}

@@ -112,6 +112,15 @@ def test_a_request_keeps_its_version_until_it_is_answered(toy, written):
         assert states(server)["1"][0] == "END"
 
 
+def test_models_are_described_with_signatures_and_the_config_beside_them(toy):
+    (toy / "1" / "config.json").write_text('{"id2label": {"0": "bad"}}')
+    with running(toy) as server:
+        (model,) = server.server.manager.models
+    assert (model.name, model.version, model.metadata) == ("toy", 1, {"id2label": {"0": "bad"}})
+    assert model.signatures["add"].inputs["numbers"].shape == (None, 2)
+    assert set(model.signatures["serving_default"].outputs) == {"length", "version"}
+
+
 def test_several_versions_are_served_if_that_is_asked_for(written):
     server = RunningServer([ServedModel("all", str(written), latest=0), ServedModel("one", str(written), only=(1,))])
     try:

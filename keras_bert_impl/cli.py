@@ -45,6 +45,9 @@ COMMANDS = {
         "commands.convert", "ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")
     ),
     "export": Command("commands.export", "ExportConfig", "writes a SavedModel that takes strings"),
+    "serve": Command(
+        "commands.serve", "ServeConfig", "serves models over REST and gRPC", {"KERAS_BACKEND": "tensorflow"}
+    ),
     "plan-tpu": Command(
         "commands.plan_tpu", "PlanConfig", "asks the TPU compiler what a recipe needs on TPUs", WITHOUT_CHIPS
     ),

@@ -36,7 +36,7 @@ ORDER = (
     "cli",
     "__main__",
 )
-MAY_IMPORT_TENSORFLOW = ("startup", "export", "commands")
+MAY_IMPORT_TENSORFLOW = ("startup", "export", "serving", "commands")
 # These import a backend only if it is in use, or are themselves imported only then.
 OF_BACKENDS = [
     PACKAGE / "preprocessing" / "beam_storage.py",

@@ -25,7 +25,7 @@ def parse(config_class, arguments=None, program=None, positional=()):
 
     A recipe is a file, or the name of one that comes with the package, such as bert_base/phase_128. Unknown keys and
     wrong types end the program with an error message; `--batch-size` and `--batch_size` are the same, and
-    `--overwrite` is short for `--overwrite true`.
+    `--overwrite` is short for `--overwrite true`; an option that is a list of strings is given once for each string.
 
     Args:
         config_class: a dataclass. Its `GROUPS`, if it has any, maps titles to the options that `--help` lists together.
@@ -43,6 +43,7 @@ def parse(config_class, arguments=None, program=None, positional=()):
             arguments[place + 1] = str(recipe_path(following))
         elif argument.startswith("--config="):
             arguments[place] = f"--config={recipe_path(argument.removeprefix('--config='))}"
+    arguments = _gathered(arguments, {f"--{f.name}" for f in dataclasses.fields(config_class) if f.type == list[str]})
     values = parser_of(config_class, program, positional).parse_args(arguments).as_dict()
     values.pop("config")
     return config_class(**values)
@@ -93,6 +94,15 @@ def recipe_path(name):
 def _underscores(argument):
     name, equals, value = argument.partition("=")
     return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
+
+
+def _gathered(arguments, lists):
+    """The arguments, with each option among `lists` marked as one more entry of its list, as jsonargparse has it."""
+    found = []
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        found.append(f"{name}+{equals}{value}" if name in lists else argument)
+    return found
 
 
 def main(config_class, run, arguments=None, program=None, positional=()):

@@ -1,0 +1,205 @@
+"""Serves models over REST and gRPC, as TensorFlow Serving does.
+
+    keras-bert serve --model films=runs/films/model
+
+`docs/server.md` shows requests, limits, and how to move to TensorFlow Serving.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import pathlib
+import signal
+import tempfile
+import typing
+
+from keras_bert_impl.console import say
+from keras_bert_impl.serving import access, checkpoint_export, metrics, request_log
+from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
+from keras_bert_impl.serving.model_manager import ModelManager
+from keras_bert_impl.serving.request_inputs import Limits
+from keras_bert_impl.serving.request_queue import RequestQueue
+from keras_bert_impl.serving.servable import SessionOptions
+from keras_bert_impl.serving.server import Server, stop_on_signals
+from keras_bert_impl.serving.tensorflow_runtime import HAS_GPU
+from keras_bert_impl.serving.versions import check_names, parse_model, read_model_config_file
+
+
+@dataclasses.dataclass
+class ServeConfig:
+    """Serves models over REST and gRPC, with TensorFlow Serving's interfaces.
+
+    Args:
+        model: NAME=DIR, once for each model. DIR holds versions, as in DIR/1/saved_model.pb, or is itself a SavedModel
+            or a checkpoint.
+        model_config_file: the models in TensorFlow Serving's own format, instead of --model.
+        host: address to listen on; 0.0.0.0 is every one of this machine.
+        port: of REST; 0 is any that is free.
+        grpc_port: of gRPC; 0 is any that is free, null is no gRPC.
+        poll_seconds: how often to look for new versions; 0 is never.
+        allow_reload: let gRPC clients change which models are served.
+        api_keys: file with a key on each line; requests must show one of them.
+        tls_certificate: PEM file; with --tls_key, both ports speak TLS.
+        tls_key: PEM file with the private key of the certificate.
+        max_body_bytes: largest request.
+        max_rows: rows of a request.
+        max_text_bytes: largest text, in UTF-8.
+        max_queued_rows: rows that may wait; beyond, requests are refused with 429.
+        request_seconds: how long a request may take, waiting included.
+        body_seconds: how long a client may take to send a request.
+        max_batch_size: rows that run together; 1 merges no requests.
+        max_batch_bytes: bytes of text that run together; default is 2048 on a CPU, where more gains nothing, and 65536
+            on a GPU.
+        workers: batches that run at the same time.
+        threads: threads that share one batch; default is one for each core.
+        precision: bfloat16 is faster on processors that have instructions for it.
+        log_requests: print a line for each request, without its texts.
+    """
+
+    GROUPS: typing.ClassVar = {
+        "who may ask": ("host", "api_keys", "tls_certificate", "tls_key", "allow_reload"),
+        "limits": (
+            "max_body_bytes",
+            "max_rows",
+            "max_text_bytes",
+            "max_queued_rows",
+            "request_seconds",
+            "body_seconds",
+        ),
+        "how to compute": ("max_batch_size", "max_batch_bytes", "workers", "threads", "precision"),
+    }
+
+    model: list[str] = dataclasses.field(default_factory=list)
+    model_config_file: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8501
+    grpc_port: int | None = 8500
+    poll_seconds: float = 1.0
+    allow_reload: bool = False
+    api_keys: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    max_body_bytes: int = 4 * 2**20
+    max_rows: int = 1024
+    max_text_bytes: int = 20_000
+    max_queued_rows: int = 2048
+    request_seconds: float = 30.0
+    body_seconds: float = 10.0
+    max_batch_size: int = 32
+    max_batch_bytes: int | None = None
+    workers: int = 1
+    threads: int | None = None
+    precision: typing.Literal["float32", "bfloat16"] = "float32"
+    log_requests: bool = True
+
+
+def run(config):
+    """Serves until the process is asked to end."""
+    models = chosen_models(config)
+    check_limits(config)
+    with contextlib.ExitStack() as opened:
+        # While models are exported and loaded, SIGTERM must also remove the temporary directories.
+        signal.signal(signal.SIGTERM, end)
+        models = [exported(model, opened) for model in models]
+        run_server(config, models)
+
+
+def end(number, frame):
+    """Ends the process with 0 when it receives SIGTERM before it serves."""
+    raise SystemExit(0)
+
+
+def run_server(config, models):
+    """Runs the event loop of the server."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(config, models))
+
+
+async def serve(config, models, stopping=None):
+    """Serves ServedModels until the asyncio.Event `stopping`, or a signal."""
+    stopping = stopping or asyncio.Event()
+    server = make_server(config, models)
+    stop_on_signals(stopping)
+    await server.start()
+    describe(server, config)
+    await server.run_until(stopping)
+    say("stopped; all requests that were taken have been answered.")
+
+
+def make_server(config, models):
+    """The Server of a configuration, not started. Raises OSError or ValueError if the file of keys is not readable."""
+    figures = metrics.Metrics()
+    log = request_log.RequestLog(figures, requests=config.log_requests)
+    limits = Limits(
+        config.max_body_bytes, config.max_rows, config.max_text_bytes, config.request_seconds, config.body_seconds
+    )
+    batch_bytes = config.max_batch_bytes or (BATCH_BYTES_ON_GPU if HAS_GPU else BATCH_BYTES_ON_CPU)
+    queue = RequestQueue(
+        config.workers, config.max_batch_size, config.max_queued_rows, batch_bytes, figures.observe_batch
+    )
+    options = SessionOptions(config.threads, config.precision == "bfloat16")
+    manager = ModelManager(models, options, limits, queue, figures, config.poll_seconds, log.event)
+    keys = access.ApiKeys.from_file(config.api_keys) if config.api_keys else access.ApiKeys()
+    return Server(
+        manager,
+        log,
+        keys,
+        config.host,
+        config.port,
+        config.grpc_port,
+        config.tls_certificate,
+        config.tls_key,
+        allow_reload=config.allow_reload,
+    )
+
+
+def chosen_models(config):
+    """The ServedModels of a configuration. Raises ValueError."""
+    if bool(config.model) == bool(config.model_config_file):
+        raise ValueError("name the models either with --model NAME=DIR or with --model_config_file FILE.")
+    models = (
+        read_model_config_file(config.model_config_file)
+        if config.model_config_file
+        else [parse_model(argument) for argument in config.model]
+    )
+    check_names(models)
+    for model in models:
+        if not pathlib.Path(model.directory).is_dir():
+            raise ValueError(f"model {model.name}: there is no directory {model.directory}.")
+    return models
+
+
+def check_limits(config):
+    """Raises ValueError if an option has a value that cannot be."""
+    if (config.tls_certificate is None) != (config.tls_key is None):
+        raise ValueError("TLS needs both --tls_certificate and --tls_key.")
+    positive = ("max_body_bytes", "max_rows", "max_text_bytes", "max_queued_rows", "request_seconds", "body_seconds")
+    for name in (*positive, "max_batch_size", "max_batch_bytes", "workers", "threads"):
+        value = getattr(config, name)
+        if value is not None and value <= 0:
+            raise ValueError(f"{name} is {value}; it must be above 0.")
+    if config.poll_seconds < 0:
+        raise ValueError(f"poll_seconds is {config.poll_seconds:g}; it must be 0 or more.")
+
+
+def exported(model, opened):
+    """The model, with a checkpoint replaced by a SavedModel in a temporary directory, removed as the server ends."""
+    if not checkpoint_export.is_checkpoint(model.directory):
+        return model
+    directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="keras-bert-serve-"))
+    say(f"{model.directory} is a checkpoint: it is exported to a SavedModel first, which takes about half a minute.")
+    checkpoint_export.export_checkpoint(model.directory, directory)
+    return dataclasses.replace(model, directory=directory)
+
+
+def describe(server, config):
+    """Prints what is served, and where."""
+    scheme = "https" if config.tls_certificate else "http"
+    for model in server.manager.models:
+        address = f"{scheme}://{config.host}:{server.port}/v1/models/{model.name}"
+        say(f"model {model.name}, version {model.version}: {address}, signatures {', '.join(sorted(model.signatures))}")
+    if server.grpc_port is not None:
+        say(f"gRPC: {config.host}:{server.grpc_port}")
+    say(f"metrics: {scheme}://{config.host}:{server.port}/metrics")

@@ -1,0 +1,241 @@
+"""The gRPC interface: PredictionService and ModelService of TensorFlow Serving, with its messages."""
+
+import contextlib
+
+import grpc
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
+
+from keras_bert_impl.serving import examples, model_messages
+from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
+from keras_bert_impl.serving.request_log import RequestEntry
+from keras_bert_impl.serving.tensor_messages import array_of_message, message_of_array
+from keras_bert_impl.serving.versions import models_of_config
+
+
+class Services:
+    """What both services share: how a call is checked, answered, counted and refused.
+
+    Args:
+        manager: ModelManager.
+        log: RequestLog.
+        keys: ApiKeys.
+        allow_reload: whether clients may change which models are served.
+    """
+
+    def __init__(self, manager, log, keys, allow_reload=False):
+        self.manager, self.log, self.keys, self.allow_reload = manager, log, keys, allow_reload
+
+    @contextlib.asynccontextmanager
+    async def answering(self, context, method, spec):
+        """Checks the key before the block, and turns what it raises into a gRPC status; yields a RequestEntry."""
+        entry = RequestEntry("grpc", method, spec.name)
+        status = grpc.StatusCode.CANCELLED
+        try:
+            self.keys.check(dict(context.invocation_metadata() or ()))
+            yield entry
+            status = grpc.StatusCode.OK
+        except Exception as failure:
+            error = error_of(failure)
+            status = error.code
+            if status == grpc.StatusCode.INTERNAL and not isinstance(failure, ServingError):
+                self.log.event("failed", method=method, model=entry.model, error=place_of(failure))
+            await context.abort(status, str(error))
+        finally:
+            self.log.request(entry, status.name, self.manager.names)
+
+    def using(self, spec):
+        """The servable that a ModelSpec message names; see `ModelManager.using`."""
+        return self.manager.using(spec.name, *version_of(spec))
+
+
+def version_of(spec):
+    """The version number and the label in a ModelSpec message, None or "" where there is none."""
+    choice = spec.WhichOneof("version_choice")
+    return spec.version.value if choice == "version" else None, spec.version_label if choice == "version_label" else ""
+
+
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Asks models."""
+
+    def __init__(self, services):
+        self._services, self._manager = services, services.manager
+
+    async def Predict(self, request, context):
+        """Tensors to tensors, by name."""
+        async with self._services.answering(context, "predict", request.model_spec) as entry:
+            with self._services.using(request.model_spec) as servable:
+                signature = servable.signature(request.model_spec.signature_name)
+                wanted = wanted_outputs(request.output_filter, signature)
+                most = self._manager.limits.max_body_bytes
+                inputs = {name: array_of_message(name, tensor, most) for name, tensor in request.inputs.items()}
+                entry.answered_by(servable, signature.name, inputs)
+                outputs = await self._manager.ask(servable, inputs, signature.name, context.time_remaining())
+                response = predict_pb2.PredictResponse()
+                fill_spec(response.model_spec, servable, signature.name)
+                for name in wanted:
+                    response.outputs[name].CopyFrom(message_of_array(outputs[name]))
+                return response
+
+    async def Classify(self, request, context):
+        """Examples to classes with scores."""
+        async with self._services.answering(context, "classify", request.model_spec) as entry:
+            response = classification_pb2.ClassificationResponse()
+            await self._classify(request.input, request.model_spec, response, entry, context)
+            return response
+
+    async def _classify(self, given, spec, response, entry, context):
+        serialized = examples_of(given, self._manager.limits)
+        entry.rows = len(serialized)
+        with self._services.using(spec) as servable:
+            remaining = context.time_remaining()
+            found = await examples.classify(self._manager, servable, spec.signature_name, serialized, remaining)
+            fill_spec(response.model_spec, servable, spec.signature_name)
+        for row in found:
+            classes = response.result.classifications.add().classes
+            for label, score in row:
+                classes.add(label=label, score=score)
+
+    async def Regress(self, request, context):
+        """Examples to values."""
+        async with self._services.answering(context, "regress", request.model_spec) as entry:
+            response = regression_pb2.RegressionResponse()
+            await self._regress(request.input, request.model_spec, response, entry, context)
+            return response
+
+    async def _regress(self, given, spec, response, entry, context):
+        serialized = examples_of(given, self._manager.limits)
+        entry.rows = len(serialized)
+        with self._services.using(spec) as servable:
+            remaining = context.time_remaining()
+            found = await examples.regress(self._manager, servable, spec.signature_name, serialized, remaining)
+            fill_spec(response.model_spec, servable, spec.signature_name)
+        for value in found:
+            response.result.regressions.add(value=value)
+
+    async def MultiInference(self, request, context):
+        """Several classifications and regressions of the same examples."""
+        spec = request.tasks[0].model_spec if request.tasks else predict_pb2.PredictRequest().model_spec
+        async with self._services.answering(context, "multi_inference", spec) as entry:
+            if not request.tasks:
+                raise invalid("Inference request must have at least one task.")
+            if len({task.model_spec.name for task in request.tasks}) > 1:
+                raise invalid("All tasks of a multi-inference request must name the same model.")
+            methods = {examples.CLASSIFY: self._classify, examples.REGRESS: self._regress}
+            response = inference_pb2.MultiInferenceResponse()
+            for task in request.tasks:
+                if task.method_name not in methods:
+                    raise ServingError(grpc.StatusCode.UNIMPLEMENTED, f"Unsupported method: {task.method_name}")
+                is_classification = task.method_name == examples.CLASSIFY
+                found = (
+                    classification_pb2.ClassificationResponse()
+                    if is_classification
+                    else regression_pb2.RegressionResponse()
+                )
+                await methods[task.method_name](request.input, task.model_spec, found, entry, context)
+                result = response.results.add()
+                result.model_spec.CopyFrom(found.model_spec)
+                target = result.classification_result if is_classification else result.regression_result
+                target.CopyFrom(found.result)
+            return response
+
+    async def GetModelMetadata(self, request, context):
+        """The signatures of a model."""
+        async with self._services.answering(context, "metadata", request.model_spec):
+            model_messages.check_metadata_fields(request.metadata_field)
+            with self._services.using(request.model_spec) as servable:
+                return model_messages.metadata_message(servable)
+
+
+class ModelService(model_service_pb2_grpc.ModelServiceServicer):
+    """Says which versions answer, and changes what is served if that is allowed."""
+
+    def __init__(self, services):
+        self._services, self._manager = services, services.manager
+
+    async def GetModelStatus(self, request, context):
+        """The state of each version."""
+        spec = request.model_spec
+        async with self._services.answering(context, "status", spec):
+            return model_messages.status_message(self._manager.statuses(spec.name, *version_of(spec)))
+
+    async def HandleReloadConfigRequest(self, request, context):
+        """Serves the models of a ModelServerConfig instead of the present ones."""
+        nothing = get_model_status_pb2.GetModelStatusRequest().model_spec
+        async with self._services.answering(context, "reload_config", nothing):
+            if not self._services.allow_reload:
+                raise ServingError(
+                    grpc.StatusCode.PERMISSION_DENIED,
+                    "This server's models cannot be changed by clients: start it with --allow_reload true.",
+                )
+            try:
+                await self._manager.replace_models(models_of_config(request.config))
+            except ValueError as error:
+                raise invalid(str(error)) from None
+            return model_management_pb2.ReloadConfigResponse()
+
+
+def fill_spec(spec, servable, signature_name):
+    """Writes into a ModelSpec message who answered."""
+    spec.name, spec.signature_name = servable.name, signature_name or "serving_default"
+    spec.version.value = servable.version
+
+
+def wanted_outputs(names, signature):
+    """The outputs that a request asks for; all, if it names none. Raises ServingError."""
+    for name in names:
+        if name not in signature.outputs:
+            raise invalid(
+                f"output tensor alias not found in signature: {name}; signature {signature.name} has "
+                f"{', '.join(sorted(signature.outputs))}."
+            )
+    return list(names) or list(signature.outputs)
+
+
+def examples_of(given, limits):
+    """The serialized Examples of an Input message, each with the features of the context. Raises ServingError."""
+    kind = given.WhichOneof("kind")
+    if kind is None:
+        raise invalid("Input is empty: it needs an example_list.")
+    found = getattr(given, kind)
+    limits.check_count(len(found.examples))
+    if not found.examples:
+        raise invalid("Input is empty: it needs at least one example.")
+    context = found.context.SerializeToString() if kind == "example_list_with_context" else b""
+    # Serialized messages that stand one behind the other are read as one, merged; maps keep the last value of a key.
+    return [context + example.SerializeToString() for example in found.examples]
+
+
+async def start_grpc(services, address, credentials=None, most_bytes=4 * 2**20):
+    """A started grpc.aio server and its port.
+
+    Args:
+        services: Services.
+        address: host and port; port 0 means any that is free.
+        credentials: grpc.ServerCredentials, or None for no TLS.
+        most_bytes: largest message that is accepted.
+
+    Raises: OSError if the port is taken.
+    """
+    options = [
+        ("grpc.max_receive_message_length", most_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.so_reuseport", 0),  # a second server on the same port must fail, not share it
+    ]
+    server = grpc.aio.server(options=options)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(services), server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(services), server)
+    try:
+        port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise OSError(f"gRPC cannot listen on {address}: {error}") from None
+    await server.start()
+    return server, port

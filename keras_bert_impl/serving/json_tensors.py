@@ -1,0 +1,228 @@
+"""The JSON of TensorFlow Serving's REST interface: requests to arrays, arrays to answers.
+
+Source: https://www.tensorflow.org/tfx/serving/api_rest. Two answers differ, where TensorFlow Serving writes what is not
+JSON or loses bytes: a string that is not UTF-8 is written as {"b64": ...} whatever its name is.
+"""
+
+import base64
+import binascii
+import json
+import typing
+
+import numpy as np
+import orjson
+
+from keras_bert_impl.serving.errors import invalid
+
+MOST_DIMENSIONS = 8
+# What a JSON number of each kind of array may be. A bool is an int to Python: it is refused by its exact type.
+NUMBERS = {"f": (int, float), "V": (int, float), "i": (int,), "u": (int,), "b": (bool,)}
+
+
+class PredictRequest(typing.NamedTuple):
+    """A request as JSON.
+
+    Attributes:
+        signature: name, "" for the default.
+        rows: the list "instances", or None.
+        columns: what "inputs" holds, if `rows` is None.
+    """
+
+    signature: str
+    rows: list | None
+    columns: object
+
+
+def read_object(body):
+    """The JSON object in the bytes of a request. NaN and Infinity are accepted as numbers. Raises ServingError."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if b"NaN" not in body and b"Infinity" not in body:
+            raise invalid(f"JSON Parse error: {error}") from None
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise invalid(f"JSON Parse error: {error}") from None
+    if not isinstance(found, dict):
+        raise invalid(f"JSON Value: {shortened(found)} Is not object")
+    return found
+
+
+def read_signature_name(content):
+    """The "signature_name" of a request; "" if there is none. Raises ServingError."""
+    name = content.get("signature_name", "")
+    if not isinstance(name, str):
+        raise invalid(f"'signature_name' key must be a string value, got {shortened(name)}.")
+    return name
+
+
+def read_predict(body):
+    """The PredictRequest in the bytes of a request. Raises ServingError."""
+    content = read_object(body)
+    signature = read_signature_name(content)
+    if "instances" in content and "inputs" in content:
+        raise invalid("Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist.")
+    if "inputs" in content:
+        return PredictRequest(signature, None, content["inputs"])
+    if "instances" not in content:
+        raise invalid("Missing 'inputs' or 'instances' key.")
+    rows = content["instances"]
+    if not isinstance(rows, list):
+        raise invalid(f"Expecting 'instances' to be a list/array, got {shortened(rows)}.")
+    if not rows:
+        raise invalid("No values in 'instances' array.")
+    return PredictRequest(signature, rows, None)
+
+
+def inputs_of(request, signature, limits):
+    """The arrays of a PredictRequest, by name. Raises ServingError."""
+    if request.rows is not None:
+        limits.check_count(len(request.rows))
+        columns = columns_of_rows(request.rows, signature)
+    elif isinstance(request.columns, dict) and not is_bytes(request.columns):
+        columns = request.columns
+    elif len(signature.inputs) == 1:
+        columns = {next(iter(signature.inputs)): request.columns}
+    else:
+        raise invalid(
+            "inputs is a plain value/list, but expecting an object as multiple input tensors are required: "
+            f"{', '.join(sorted(signature.inputs))}."
+        )
+    missing = sorted(set(signature.inputs) - set(columns))
+    if missing:
+        raise invalid(f"Missing named input: {', '.join(missing)} in 'inputs' object.")
+    return {name: array_of(name, columns[name], wanted.dtype) for name, wanted in signature.inputs.items()}
+
+
+def columns_of_rows(rows, signature):
+    """The values of each input, from "instances": plain values, or objects with all inputs. Raises ServingError."""
+    if not (isinstance(rows[0], dict) and not is_bytes(rows[0])):
+        if len(signature.inputs) > 1:
+            raise invalid(
+                "instances is a plain list, but expecting list of objects as multiple input tensors are required: "
+                f"{', '.join(sorted(signature.inputs))}."
+            )
+        for number, row in enumerate(rows):
+            if isinstance(row, dict) and not is_bytes(row):
+                raise invalid(f"Expecting value/list but got object at item {number} of input list.")
+        return {next(iter(signature.inputs)): rows}
+    wanted = set(signature.inputs)
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise invalid(f"Expecting object but got {shortened(row)} at item {number} of input list.")
+        if set(row) != wanted:
+            raise invalid(
+                f"Failed to process element: {number} of 'instances' list: its keys are "
+                f"{shortened(sorted(row))}, and must be equal to: {', '.join(sorted(wanted))}."
+            )
+    return {name: [row[name] for row in rows] for name in signature.inputs}
+
+
+def array_of(name, value, dtype):
+    """Nested lists of JSON values as an array. Raises ServingError if they are ragged or hold other types."""
+    shape, inner = [], value
+    while isinstance(inner, list):
+        if len(shape) == MOST_DIMENSIONS:
+            raise invalid(f"Input {name} has lists nested more than {MOST_DIMENSIONS} deep.")
+        shape.append(len(inner))
+        inner = inner[0] if inner else None
+    flat = [value]
+    for depth, size in enumerate(shape):
+        for one in flat:
+            if not isinstance(one, list):
+                raise invalid(f"Input {name} has {shortened(one)} at level {depth}, where other values are lists.")
+            if len(one) != size:
+                raise invalid(
+                    f"Input {name} has a list of {len(one)} values at level {depth}, where the first has {size}: "
+                    "all must be equally long."
+                )
+        flat = [inner for one in flat for inner in one]
+    leaf = text_of if dtype.kind == "O" else number_of
+    array = np.empty(len(flat), dtype)
+    try:
+        array[:] = [leaf(name, one, dtype) for one in flat]
+    except OverflowError:
+        raise invalid(f"Input {name} has a number outside the range of {dtype.name}.") from None
+    return array.reshape(shape)
+
+
+def text_of(name, value, dtype):
+    """The bytes of a JSON string, or of {"b64": ...}. Raises ServingError."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if is_bytes(value):
+        try:
+            return base64.b64decode(value["b64"], validate=True)
+        except (binascii.Error, ValueError):
+            raise invalid(f"Input {name}: unable to base64 decode {shortened(value['b64'])}.") from None
+    raise invalid(f"Input {name} takes strings; the request has {shortened(value)}.")
+
+
+def number_of(name, value, dtype):
+    """A JSON number or bool, if an array of the dtype can hold it. Raises ServingError."""
+    if type(value) not in NUMBERS.get(dtype.kind, ()):
+        raise invalid(f"Input {name} takes {dtype.name}; the request has {shortened(value)}.")
+    if dtype.kind == "f" and np.isfinite(value) and abs(value) > float(np.finfo(dtype).max):
+        raise invalid(f"Input {name} has {shortened(value)}, which is outside the range of {dtype.name}.")
+    return value
+
+
+def is_bytes(value):
+    """Whether a JSON value is {"b64": "..."}."""
+    return isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str)
+
+
+def shortened(value):
+    """A value for an error message."""
+    text = json.dumps(value, default=str)[:80] if not isinstance(value, (dict, list)) else str(value)[:80]
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def predict_answer(outputs, in_rows):
+    """The bytes of the answer to a predict request.
+
+    A single output stands without its name. In rows, all outputs must have equally many rows. Raises ServingError.
+    """
+    shown = {name: plain(name, array) for name, array in outputs.items()}
+    if not in_rows:
+        return to_json({"outputs": next(iter(shown.values())) if len(shown) == 1 else shown}, outputs)
+    sizes = {array.shape[0] if array.ndim else None for array in outputs.values()}
+    if len(sizes) > 1 or None in sizes:
+        raise invalid(
+            "The outputs have different numbers of rows: ask for them in columns, with 'inputs' instead of 'instances'."
+        )
+    if len(shown) == 1:
+        return to_json({"predictions": next(iter(shown.values()))}, outputs)
+    names = list(shown)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*shown.values(), strict=True)]
+    return to_json({"predictions": rows}, outputs)
+
+
+def plain(name, array):
+    """An output as orjson writes it: strings as str, or as {"b64": ...} for names that end in _bytes."""
+    if array.dtype != object:
+        # orjson writes neither bfloat16 nor half.
+        is_written = array.dtype.kind in "biuf" and array.dtype.itemsize != 2
+        return np.ascontiguousarray(array if is_written else array.astype(np.float32))
+    in_base64 = name.endswith("_bytes")
+    flat = np.empty(array.size, object)
+    flat[:] = [string_of(value, in_base64) for value in array.flat]
+    return flat.reshape(array.shape).tolist()
+
+
+def string_of(value, in_base64):
+    """A string as JSON has it."""
+    if not in_base64:
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            pass  # JSON cannot hold it otherwise
+    return {"b64": base64.b64encode(value).decode("ascii")}
+
+
+def to_json(content, outputs):
+    """The bytes of an answer; NaN and Infinity are written as these words, as TensorFlow Serving does."""
+    if all(np.isfinite(array).all() for array in outputs.values() if array.dtype.kind == "f"):
+        return orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
+    return json.dumps(content, default=lambda array: array.tolist(), ensure_ascii=False).encode("utf-8", "replace")

@@ -1,0 +1,106 @@
+"""The arrays of a request, checked against the signature and the limits before they take a place in the queue."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_bert_impl.serving.errors import invalid
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a request may ask for.
+
+    Args:
+        max_body_bytes: bytes of a request.
+        max_rows: rows of a request.
+        max_text_bytes: bytes of one text, in UTF-8.
+        request_seconds: how long a request may take, waiting included.
+        body_seconds: how long a client may take to send a request, and its headers.
+    """
+
+    max_body_bytes: int = 4 * 2**20
+    max_rows: int = 1024
+    max_text_bytes: int = 20_000
+    request_seconds: float = 30.0
+    body_seconds: float = 10.0
+
+    def check_count(self, rows):
+        """Raises ServingError if a request has too many rows."""
+        if rows > self.max_rows:
+            raise invalid(
+                f"The request has {rows} rows; this server takes at most {self.max_rows} (option --max_rows): "
+                "send several requests."
+            )
+
+
+def check_inputs(inputs, signature, limits):
+    """The inputs as arrays of the signature's types.
+
+    Args:
+        inputs: arrays, or lists of values, by name.
+        signature: the Signature asked for.
+        limits: the server's Limits.
+
+    Raises: ServingError if a name, type, rank or size is not what the signature takes, or exceeds the limits.
+    """
+    if set(inputs) != set(signature.inputs):
+        raise invalid(
+            f"The request has the inputs {', '.join(sorted(map(str, inputs))) or '(none)'}; signature {signature.name} "
+            f"takes {', '.join(sorted(signature.inputs))}."
+        )
+    arrays = {name: as_array(name, inputs[name], wanted) for name, wanted in signature.inputs.items()}
+    for name, array in arrays.items():
+        check_shape(name, array, signature.inputs[name].shape)
+        if array.ndim:
+            limits.check_count(len(array))
+        if array.dtype == object:
+            check_texts(name, array, limits)
+    return arrays
+
+
+def as_array(name, values, wanted):
+    """The values as an array of the wanted dtype; strings become bytes. Raises ServingError."""
+    if wanted.dtype == object:
+        array = np.asarray(values, dtype=object)
+        flat = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in array.flat]
+        for value in flat:
+            if not isinstance(value, bytes):
+                raise invalid(f"Input {name} takes strings; the request has {str(value)[:50]!r}.")
+        result = np.empty(len(flat), object)
+        result[:] = flat
+        return result.reshape(array.shape)
+    try:
+        array = np.asarray(values)
+        converted = array.astype(wanted.dtype, casting="same_kind")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise invalid(f"Input {name} takes {wanted.dtype.name}: {str(error)[:200]}.") from None
+    if converted.dtype.kind in "iu" and not np.array_equal(converted, array):
+        raise invalid(f"Input {name} has numbers outside the range of {wanted.dtype.name}.")
+    return converted
+
+
+def check_shape(name, array, wanted):
+    """Raises ServingError unless the shape is one that the signature takes."""
+    if wanted is None:
+        return
+    fits = array.ndim == len(wanted) and all(
+        size in (None, found) for size, found in zip(wanted, array.shape, strict=True)
+    )
+    if not fits:
+        raise invalid(f"Input {name} has shape {list(array.shape)}, expected {shown(wanted)}.")
+
+
+def shown(shape):
+    """A shape as TensorFlow writes it: [?,128]."""
+    return f"[{','.join('?' if size is None else str(size) for size in shape)}]"
+
+
+def check_texts(name, array, limits):
+    """Raises ServingError if a text is too long."""
+    longest = max(map(len, array.flat), default=0)
+    if longest > limits.max_text_bytes:
+        raise invalid(
+            f"Input {name} has a text of {longest} bytes; this server takes at most {limits.max_text_bytes} "
+            "(option --max_text_bytes)."
+        )

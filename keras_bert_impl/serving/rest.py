@@ -1,0 +1,218 @@
+"""The REST interface, with the addresses, requests and answers of TensorFlow Serving.
+
+POST /v1/models/NAME[/versions/N|/labels/L]:predict|classify|regress
+GET  /v1/models/NAME[/versions/N|/labels/L][/metadata]
+GET  /healthz  /readyz  /metrics  /monitoring/prometheus/metrics
+"""
+
+import asyncio
+import re
+import urllib.parse
+
+from grpc import StatusCode
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from keras_bert_impl.serving import examples, json_examples, json_tensors, model_messages
+from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
+from keras_bert_impl.serving.request_log import RequestEntry
+
+OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict|classify|regress)")
+LOOK = re.compile(rf"{OF_MODEL}(?P<metadata>/metadata)?")
+LARGEST_VERSION = 2**63 - 1
+# A body above the limit is read to its end, and forgotten, up to this many times the limit: a client that is still
+# sending when the connection is closed does not see the answer.
+TIMES_READ = 8
+
+
+def make_app(manager, log, keys, page=None):
+    """The ASGI application.
+
+    Args:
+        manager: ModelManager.
+        log: RequestLog.
+        keys: ApiKeys; health and metrics are open to all.
+        page: an ASGI application to show at `/`, or None.
+    """
+    interface = RestInterface(manager, log, keys)
+    routes = [
+        Route("/v1/{rest:path}", interface.answer, methods=["GET", "POST"]),
+        Route("/healthz", lambda request: PlainTextResponse("ok\n")),
+        Route("/readyz", interface.readiness),
+        Route("/metrics", interface.show_metrics),
+        Route("/monitoring/prometheus/metrics", interface.show_metrics),
+    ]
+    if page is not None:
+        routes.append(Mount("/", app=behind_keys(page, keys)))
+    return Starlette(routes=routes, exception_handlers={404: not_found, 405: not_found})
+
+
+class RestInterface:
+    """Answers the requests of the REST interface; arguments as for `make_app`."""
+
+    def __init__(self, manager, log, keys):
+        self._manager, self._log, self._keys = manager, log, keys
+
+    async def answer(self, request):
+        """The response to any request under /v1."""
+        path = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
+        asked = (ASK if request.method == "POST" else LOOK).fullmatch(path)
+        parts = asked.groupdict() if asked else {}
+        method = parts.get("method") or ("metadata" if parts.get("metadata") else "status")
+        entry = RequestEntry("rest", method, urllib.parse.unquote(parts.get("model") or ""))
+        try:
+            response = await self._answer(request, path, parts, entry)
+        except ClientDisconnect:
+            response = Response(status_code=499)  # nobody reads it; the log does
+        except Exception as failure:
+            response = error_response(failure)
+            if response.status_code >= 500 and not isinstance(failure, ServingError):
+                self._log.event("failed", method=method, model=entry.model, error=place_of(failure))
+        self._log.request(entry, response.status_code, self._manager.names)
+        return response
+
+    async def _answer(self, request, path, parts, entry):
+        self._keys.check(request.headers)
+        if not parts:
+            if path.rstrip("/") == "/v1/models" and request.method == "GET":
+                raise invalid("Missing model name in request.")
+            raise invalid(f"Malformed request: {request.method} {path}")
+        version = None if parts["version"] is None else int(parts["version"][:20])
+        if version is not None and version > LARGEST_VERSION:
+            raise invalid(f"Failed to convert version: {parts['version'][:40]} to numeric.")
+        spec = entry.model, version, urllib.parse.unquote(parts["label"] or "")
+        if entry.method == "status":
+            return JSONResponse(model_messages.status_json(self._manager.statuses(*spec)))
+        if entry.method == "metadata":
+            with self._manager.using(*spec) as servable:
+                return JSONResponse(model_messages.metadata_json(servable))
+        body = await read_body(request, self._manager.limits)
+        with self._manager.using(*spec) as servable:
+            return await while_connected(request, getattr(self, f"_{entry.method}")(servable, body, entry))
+
+    async def _predict(self, servable, body, entry):
+        asked = json_tensors.read_predict(body)
+        signature = servable.signature(asked.signature)
+        inputs = json_tensors.inputs_of(asked, signature, self._manager.limits)
+        entry.answered_by(servable, signature.name, inputs)
+        outputs = await self._manager.ask(servable, inputs, signature.name)
+        return json_response(json_tensors.predict_answer(outputs, in_rows=asked.rows is not None))
+
+    async def _classify(self, servable, body, entry):
+        return await self._examples(servable, body, entry, examples.classify)
+
+    async def _regress(self, servable, body, entry):
+        return await self._examples(servable, body, entry, examples.regress)
+
+    async def _examples(self, servable, body, entry, method):
+        name, serialized = json_examples.read_examples(body)
+        self._manager.limits.check_count(len(serialized))
+        entry.answered_by(servable, name, {})
+        entry.rows = len(serialized)
+        return json_response(json_examples.examples_answer(await method(self._manager, servable, name, serialized)))
+
+    async def readiness(self, request):
+        """200 if every model answers; 503 while one is missing, or the server is about to end."""
+        ready = self._manager.is_ready
+        return PlainTextResponse("ready\n" if ready else "not ready\n", 200 if ready else 503)
+
+    async def show_metrics(self, request):
+        """What Prometheus reads."""
+        content, kind = self._manager.metrics.page()
+        return Response(content, media_type=kind)
+
+
+async def read_body(request, limits):
+    """The bytes of a request. Raises ServingError if it is larger than the limit, or sent too slowly."""
+    most = limits.max_body_bytes
+    declared = request.headers.get("content-length", "")
+    too_large = ServingError(
+        StatusCode.INVALID_ARGUMENT,
+        f"The request is larger than {most} bytes (option --max_body_bytes): send several requests.",
+        http_status=413,
+    )
+    if declared.isdigit() and int(declared[:20]) > most * TIMES_READ:
+        raise too_large
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(limits.body_seconds):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= most:
+                    chunks.append(chunk)
+                elif size > most * TIMES_READ:
+                    raise too_large
+    except TimeoutError:
+        raise ServingError(
+            StatusCode.DEADLINE_EXCEEDED,
+            f"The request was not received within {limits.body_seconds:g} seconds (option --body_seconds).",
+            http_status=408,
+        ) from None
+    if size > most:
+        raise too_large
+    return b"".join(chunks)
+
+
+async def while_connected(request, answering):
+    """What the coroutine returns; it is cancelled if the client goes away, and gives up its place in the queue."""
+    task = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(wait_for_disconnect(request))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def wait_for_disconnect(request):
+    """Returns when the client has closed the connection; the body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def json_response(body):
+    """A response with JSON that is already bytes."""
+    return Response(body, media_type="application/json")
+
+
+def error_response(failure):
+    """The response to a request that failed: {"error": message}."""
+    error = error_of(failure)
+    headers = {}
+    if error.http_status in (429, 503):
+        headers["Retry-After"] = "1"
+    if error.http_status == 401:
+        headers["WWW-Authenticate"] = 'Basic realm="keras-bert", charset="UTF-8"'
+    if error.http_status in (408, 413):
+        headers["Connection"] = "close"  # the rest of the request is not read
+    return JSONResponse({"error": str(error)}, error.http_status, headers)
+
+
+async def not_found(request, failure):
+    """The response to an address or method that does not exist, in the form of all errors."""
+    message = f"Malformed request: {request.method} {request.url.path}: models answer at /v1/models/NAME."
+    return JSONResponse({"error": message}, failure.status_code)
+
+
+def behind_keys(app, keys):
+    """The ASGI application, for clients that show a key."""
+
+    async def checked(scope, receive, send):
+        if scope["type"] in ("http", "websocket"):
+            try:
+                keys.check({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
+            except ServingError as error:
+                if scope["type"] == "websocket":
+                    await send({"type": "websocket.close", "code": 1008})
+                else:
+                    await error_response(error)(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return checked

@@ -1,0 +1,65 @@
+"""TensorProto messages to arrays and back, from clients that are not trusted."""
+
+import math
+
+import numpy as np
+
+from keras_bert_impl.serving.errors import invalid
+from keras_bert_impl.serving.tensorflow_runtime import tf
+
+# Clients read answers from these fields, in which TensorFlow Serving writes them; tf.make_tensor_proto would write
+# tensor_content instead.
+FIELDS = {
+    tf.float32: "float_val",
+    tf.float64: "double_val",
+    tf.int32: "int_val",
+    tf.int16: "int_val",
+    tf.int8: "int_val",
+    tf.uint8: "int_val",
+    tf.uint16: "int_val",
+    tf.int64: "int64_val",
+    tf.bool: "bool_val",
+    tf.string: "string_val",
+    tf.uint32: "uint32_val",
+    tf.uint64: "uint64_val",
+}
+
+
+def array_of_message(name, message, most_bytes):
+    """The array in a TensorProto.
+
+    Args:
+        name: of the input, for errors.
+        message: the TensorProto.
+        most_bytes: largest size of the array: a message of a few bytes can describe an array of any size.
+
+    Raises: ServingError.
+    """
+    shape = [dimension.size for dimension in message.tensor_shape.dim]
+    if message.tensor_shape.unknown_rank or any(size < 0 for size in shape):
+        raise invalid(f"Input {name} has the shape {shape} of a specification, not of an array.")
+    try:
+        dtype = tf.dtypes.as_dtype(message.dtype)
+        size = math.prod(shape) * (dtype.size or 8)
+    except TypeError:
+        raise invalid(f"Input {name} has the unknown type {message.dtype}.") from None
+    if size > most_bytes:
+        raise invalid(f"Input {name} describes an array of {size} bytes; this server takes at most {most_bytes}.")
+    try:
+        return tf.make_ndarray(message)
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise invalid(f"Input {name} is no valid tensor of shape {shape}: {str(error)[:200]}.") from None
+
+
+def message_of_array(array):
+    """The TensorProto of an array, in the fields that TensorFlow Serving uses."""
+    dtype = tf.string if array.dtype == object else tf.dtypes.as_dtype(array.dtype)
+    if dtype not in FIELDS:
+        return tf.make_tensor_proto(array)
+    message = tf.make_tensor_proto(0, tf.int32)
+    message.Clear()
+    message.dtype = dtype.as_datatype_enum
+    for size in array.shape:
+        message.tensor_shape.dim.add(size=size)
+    getattr(message, FIELDS[dtype]).extend(np.ravel(array).tolist())
+    return message

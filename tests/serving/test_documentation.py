@@ -1,0 +1,113 @@
+"""Runs what docs/server.md shows: the server's command, the requests of curl, and the Python client."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from conftest import WORDS, revealing_config
+from documentation import ROOT, commands, indented_blocks, python_blocks
+from made_servers import RunningServer
+
+import keras_bert_impl as kbi
+from keras_bert_impl.cli import main
+from keras_bert_impl.commands.serve import ServeConfig, chosen_models
+from keras_bert_impl.serving.versions import read_model_config_file
+from keras_bert_impl.training import runs
+
+PAGE = "docs/server.md"
+
+
+@pytest.fixture(scope="module")
+def page():
+    return indented_blocks(PAGE)
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """A folder with the checkpoint runs/films/model and the SavedModel films/1, which the page's commands name."""
+    folder = tmp_path_factory.mktemp("films")
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    encoder = kbi.BertEncoder(revealing_config(tokenizer, max_length=16))
+    classifier = kbi.TextClassifier(encoder, num_classes=2, class_names=["bad", "good"], tokenizer=tokenizer)
+    classifier.save_pretrained(folder / "runs" / "films" / "model")
+    kbi.export.export_saved_model(classifier, folder / "films" / "1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(films, page):
+    """The server of the page's command, with the exported model, on free ports."""
+    (options,) = [words[1:] for block in page for words in commands(block, "keras-bert") if words[0] == "serve"]
+    config = runs.parse(ServeConfig, options)
+    assert config.model == ["films=runs/films/model"] and (config.port, config.grpc_port) == (8501, 8500)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(films)
+        config.model = ["films=films"]
+        server = RunningServer(chosen_models(config))
+        yield server
+        server.stop()
+
+
+def test_the_requests_of_curl_are_answered(server, page):
+    if shutil.which("curl") is None:
+        pytest.skip("the requests are sent by curl")
+    asked = [block for block in page if block.startswith("curl")]
+    answers = []
+    for block in asked:
+        command = block.replace("localhost:8501", f"localhost:{server.server.port}").replace("curl", "curl -s", 1)
+        answers.append(json.loads(subprocess.run(command, shell=True, capture_output=True, check=True).stdout))
+    (shown,) = [block for block in page if block.startswith('{"predictions"')]
+    names = set(json.loads(shown.replace(", ...]", "]"))["predictions"][0])
+    rows, columns = answers
+    assert len(rows["predictions"]) == 2 and set(rows["predictions"][0]) == names == set(columns["outputs"])
+
+
+def test_the_client_of_the_page_is_answered(server, capsys):
+    (block,) = python_blocks(PAGE)
+    exec(compile(block.replace("localhost:8500", f"localhost:{server.server.grpc_port}"), PAGE, "exec"), {})
+    assert "good" in (printed := capsys.readouterr().out) or "bad" in printed
+
+
+def test_the_command_that_exports_a_new_version_writes_one(films, page, monkeypatch):
+    (words,) = [words for block in page for words in commands(block, "keras-bert") if words[0] == "export"]
+    monkeypatch.chdir(films)
+    main(words)
+    assert pathlib.Path("films/2/saved_model.pb").is_file()
+
+
+def test_the_configurations_for_tensorflow_serving_are_read_by_its_message(page, tmp_path):
+    (config,) = [block for block in page if block.startswith("model_config_list")]
+    (tmp_path / "models.config").write_text(config)
+    (model,) = read_model_config_file(tmp_path / "models.config")
+    assert (model.only, model.labels) == ((1, 2), {"stable": 1})
+    (model,) = read_model_config_file(ROOT / "deploy" / "models.config")
+    assert (model.name, model.directory, model.latest) == ("films", "/models/films", 1)
+
+
+def test_the_configurations_of_kubernetes_are_those_of_compose():
+    copies = ROOT / "deploy" / "kubernetes" / "configs"
+    for path in copies.iterdir():
+        assert path.read_text() == (ROOT / "deploy" / path.name).read_text()
+    assert {path.name for path in copies.iterdir()} == {path.name for path in (ROOT / "deploy").glob("*.config")}
+
+
+def test_the_manifests_name_each_other():
+    found = {}
+    for path in (ROOT / "deploy" / "kubernetes").glob("*.yaml"):
+        found |= {
+            (one["kind"], one.get("metadata", {}).get("name")): one for one in yaml.safe_load_all(path.read_text())
+        }
+    pods = found["Deployment", "films"]["spec"]
+    assert found["HorizontalPodAutoscaler", "films"]["spec"]["scaleTargetRef"]["name"] == "films"
+    ports = {port["name"] for port in pods["template"]["spec"]["containers"][0]["ports"]}
+    for name in ("films", "films-grpc"):
+        service = found["Service", name]["spec"]
+        assert service["selector"] == pods["selector"]["matchLabels"] == pods["template"]["metadata"]["labels"]
+        assert {port["targetPort"] for port in service["ports"]} <= ports
+    listed = found["Kustomization", None]["resources"]
+    assert {*listed, "kustomization.yaml"} == {path.name for path in (ROOT / "deploy" / "kubernetes").glob("*.yaml")}
+    compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]["serving"]
+    assert compose["image"] == pods["template"]["spec"]["containers"][0]["image"]

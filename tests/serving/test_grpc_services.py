@@ -1,0 +1,193 @@
+"""The gRPC services, asked by the stubs of the package tensorflow-serving-api."""
+
+import contextlib
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from made_servers import running, write_examples_model, write_model
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
+
+
+@contextlib.contextmanager
+def stubs(server):
+    with grpc.insecure_channel(f"127.0.0.1:{server.server.grpc_port}") as channel:
+        yield (
+            prediction_service_pb2_grpc.PredictionServiceStub(channel),
+            model_service_pb2_grpc.ModelServiceStub(channel),
+        )
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("toy")
+    write_model(directory, 7)
+    with running(directory, labels={"stable": 7}, max_body_bytes=100_000) as server, stubs(server) as found:
+        yield found
+
+
+def request_of(texts, signature="", **spec):
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "toy"
+    request.model_spec.signature_name = signature
+    if "version" in spec:
+        request.model_spec.version.value = spec["version"]
+    if "label" in spec:
+        request.model_spec.version_label = spec["label"]
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(texts, tf.string))
+    return request
+
+
+@contextlib.contextmanager
+def refused(code, message):
+    with pytest.raises(grpc.RpcError) as failure:
+        yield
+    assert failure.value.code() is code and message in failure.value.details()
+
+
+def test_texts_are_answered_in_the_fields_that_clients_of_tensorflow_serving_read(services):
+    answer = services[0].Predict(request_of(["the cat", b"\xff\x00"]))
+    assert list(answer.outputs["length"].int_val) == [7, 2]
+    assert tf.make_ndarray(answer.outputs["version"]).tolist() == [7, 7]
+    spec = answer.model_spec
+    assert (spec.name, spec.version.value, spec.signature_name) == ("toy", 7, "serving_default")
+
+
+def test_arrays_of_numbers_go_and_come(services):
+    request = request_of(["a"], "add")
+    request.inputs.clear()
+    request.inputs["numbers"].CopyFrom(tf.make_tensor_proto(np.array([[1, 2.5], [3, 4]], np.float32)))
+    request.inputs["more"].CopyFrom(tf.make_tensor_proto([3, 0], tf.int32))
+    answer = services[0].Predict(request)
+    assert list(answer.outputs["sum"].float_val) == [6.5, 7.0]
+    assert tf.make_ndarray(answer.outputs["share"]).shape == (2, 2)
+
+
+def test_a_filter_chooses_the_outputs(services):
+    request = request_of(["cat"])
+    request.output_filter.append("length")
+    assert set(services[0].Predict(request).outputs) == {"length"}
+    request.output_filter.append("wrong")
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "output tensor alias not found in signature: wrong"):
+        services[0].Predict(request)
+
+
+def test_versions_and_labels_are_followed(services):
+    for spec in ({"version": 7}, {"label": "stable"}):
+        assert services[0].Predict(request_of(["cat"], **spec)).outputs["length"].int_val == [3]
+    with refused(grpc.StatusCode.NOT_FOUND, "Specific(toy, 8)"):
+        services[0].Predict(request_of(["cat"], version=8))
+
+
+def test_wrong_requests_are_refused_with_their_status(services):
+    nameless = request_of(["cat"])
+    nameless.model_spec.name = "no"
+    with refused(grpc.StatusCode.NOT_FOUND, "Latest(no)"):
+        services[0].Predict(nameless)
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "boom is refused"):
+        services[0].Predict(request_of(["boom"]))
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "has the inputs text; signature add takes more, numbers"):
+        services[0].Predict(request_of(["cat"], "add"))
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than max"):
+        services[0].Predict(request_of(["cat" * 50_000]))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "values", "message"),
+    [
+        ([10**6, 10**6], [b"a"], "describes an array of"),
+        ([2**40, 2**40], [b"a"], "describes an array of"),
+        ([-1], [b"a"], "not of an array"),
+        ([1], [b"a", b"b"], "is no valid tensor"),
+    ],
+)
+def test_a_message_that_describes_another_array_than_it_holds_is_refused(services, sizes, values, message):
+    request = request_of(["a"])
+    tensor = request.inputs["text"]
+    tensor.Clear()
+    tensor.dtype = tf.string.as_datatype_enum
+    for size in sizes:
+        tensor.tensor_shape.dim.add(size=size)
+    tensor.string_val.extend(values)
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, message):
+        services[0].Predict(request)
+
+
+def test_status_and_metadata_are_told(services):
+    asked = get_model_status_pb2.GetModelStatusRequest()
+    asked.model_spec.name = "toy"
+    (status,) = services[1].GetModelStatus(asked).model_version_status
+    assert status.version == 7 and status.state == get_model_status_pb2.ModelVersionStatus.AVAILABLE
+    asked = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
+    asked.model_spec.name = "toy"
+    found = get_model_metadata_pb2.SignatureDefMap()
+    assert services[0].GetModelMetadata(asked).metadata["signature_def"].Unpack(found)
+    assert set(found.signature_def) == {"serving_default", "echo", "words", "add", "keep"}
+    asked.metadata_field[:] = ["other"]
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "Metadata field other is not supported"):
+        services[0].GetModelMetadata(asked)
+
+
+def example(**values):
+    features = {k: tf.train.Feature(float_list=tf.train.FloatList(value=[v])) for k, v in values.items()}
+    return tf.train.Example(features=tf.train.Features(feature=features))
+
+
+def test_examples_are_classified_and_regressed_with_the_features_of_their_context(tmp_path):
+    write_examples_model(tmp_path)
+    with running(tmp_path) as server, stubs(server) as (prediction, _):
+        asked = classification_pb2.ClassificationRequest()
+        asked.model_spec.name, asked.model_spec.signature_name = "toy", "classify"
+        asked.input.example_list.examples.extend([example(x=1.0, y=1.0), example(x=-3.0)])
+        first, second = prediction.Classify(asked).result.classifications
+        assert [(one.label, one.score) for one in first.classes] == [("up", 2.0), ("down", -2.0)]
+        assert second.classes[0].score == -3.0
+        several = inference_pb2.MultiInferenceRequest()
+        several.input.example_list_with_context.examples.append(example(x=1.0))
+        several.input.example_list_with_context.context.CopyFrom(example(y=0.5))
+        for name in ("classify", "regress"):
+            task = several.tasks.add(method_name=f"tensorflow/serving/{name}")
+            task.model_spec.name, task.model_spec.signature_name = "toy", name
+        classes, values = prediction.MultiInference(several).results
+        assert classes.classification_result.classifications[0].classes[0].score == 1.5
+        assert values.regression_result.regressions[0].value == 1.5
+        wrong = regression_pb2.RegressionRequest(model_spec=asked.model_spec, input=asked.input)
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "method_name to be tensorflow/serving/regress"):
+            prediction.Regress(wrong)
+
+
+def test_models_are_replaced_only_if_that_is_allowed(tmp_path):
+    write_model(tmp_path / "toy")
+    write_model(tmp_path / "other", 3)
+    asked = model_management_pb2.ReloadConfigRequest()
+    asked.config.model_config_list.config.add(name="other", base_path=str(tmp_path / "other"))
+    with running(tmp_path / "toy") as server, stubs(server) as (_, management):
+        with refused(grpc.StatusCode.PERMISSION_DENIED, "--allow_reload"):
+            management.HandleReloadConfigRequest(asked)
+    with running(tmp_path / "toy", allow_reload=True) as server, stubs(server) as (_, management):
+        management.HandleReloadConfigRequest(asked)
+        assert [(model.name, model.version) for model in server.server.manager.models] == [("other", 3)]
+        asked.config.model_config_list.config[0].base_path = str(tmp_path / "nowhere")
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, "no version"):
+            management.HandleReloadConfigRequest(asked)
+        assert server.json("/v1/models/other:predict", {"instances": ["a"]})["predictions"][0]["version"] == 3
+
+
+def test_with_keys_only_those_who_show_one_are_answered(tmp_path):
+    write_model(tmp_path / "toy")
+    (tmp_path / "keys").write_text("secret\n")
+    with running(tmp_path / "toy", api_keys=str(tmp_path / "keys")) as server, stubs(server) as (prediction, _):
+        with refused(grpc.StatusCode.UNAUTHENTICATED, "asks for an API key"):
+            prediction.Predict(request_of(["cat"]))
+        assert prediction.Predict(request_of(["cat"]), metadata=[("authorization", "Bearer secret")])

@@ -1,0 +1,56 @@
+"""Lists of JSON become arrays only if they are rectangular; arrays become JSON without added digits."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_bert_impl.serving.errors import ServingError
+from keras_bert_impl.serving.json_tensors import array_of, predict_answer, read_object
+
+FLOAT, INT, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(bool)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "shape"), [(3, INT, ()), ([], FLOAT, (0,)), ([[1, 2, 3], [4, 5, 6]], FLOAT, (2, 3))]
+)
+def test_nested_lists_have_their_natural_shape(value, dtype, shape):
+    array = array_of("x", value, dtype)
+    assert array.shape == shape and array.dtype == dtype and array.tolist() == value
+
+
+@pytest.mark.parametrize("value", [[1, [2]], [[1, 2], [3]], [[1], []], {"a": 1}])
+def test_ragged_lists_and_objects_are_refused(value):
+    with pytest.raises(ServingError, match="Input x"):
+        array_of("x", value, INT)
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(1, BOOL), (True, INT), (1.0, INT), (2**63, INT), ("1", FLOAT)])
+def test_a_value_of_another_type_is_refused(value, dtype):
+    with pytest.raises(ServingError, match="Input x"):
+        array_of("x", [value], dtype)
+
+
+def test_lists_are_not_followed_without_end():
+    value = 1
+    for _ in range(500):
+        value = [value]
+    with pytest.raises(ServingError, match="nested more than 8 deep"):
+        array_of("x", value, INT)
+
+
+def test_a_float32_is_written_with_its_own_digits():
+    assert predict_answer({"y": np.array([0.1, 2.0], np.float32)}, in_rows=True) == b'{"predictions":[0.1,2.0]}'
+
+
+def test_nan_and_infinity_are_read_and_written_as_words():
+    assert np.isnan(read_object(b'{"x": NaN}')["x"])
+    answer = predict_answer({"y": np.array([np.nan, -np.inf], np.float32)}, in_rows=False)
+    assert json.loads(answer)["outputs"][1] == -np.inf and b"NaN" in answer
+
+
+def test_outputs_of_different_numbers_of_rows_are_refused_in_rows_only():
+    outputs = {"a": np.zeros(2), "b": np.zeros(3)}
+    assert json.loads(predict_answer(outputs, in_rows=False))["outputs"] == {"a": [0, 0], "b": [0, 0, 0]}
+    with pytest.raises(ServingError, match="ask for them in columns"):
+        predict_answer(outputs, in_rows=True)

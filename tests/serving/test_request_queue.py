@@ -1,0 +1,155 @@
+"""Requests that wait run together, by length, and each gets what it would get alone."""
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+from grpc import StatusCode
+
+from keras_bert_impl.serving.batch_choice import part_starts
+from keras_bert_impl.serving.errors import ServingError, invalid
+from keras_bert_impl.serving.request_queue import RequestQueue
+from keras_bert_impl.serving.servable import Array, Signature
+
+STRINGS, NUMBERS = Array(np.dtype(object), (None,)), Array(np.dtype(np.int64), (None,))
+MEASURE = Signature("measure", {"text": STRINGS}, {"length": NUMBERS}, "")
+WIDE = Array(np.dtype(object), (None, None))
+WORDS = Signature("words", {"text": STRINGS}, {"words": WIDE, "labels": WIDE, "probabilities": WIDE}, "")
+UNKNOWN = Signature("unknown", {"text": STRINGS}, {"vectors": WIDE}, "")
+
+
+class Measuring:
+    """Notes which texts run together, and waits until it is let go."""
+
+    def __init__(self):
+        self.batches, self.may_run, self.name, self.version = [], threading.Event(), "toy", 1
+        self.may_run.set()
+
+    def run(self, signature, inputs):
+        texts = inputs["text"].tolist()
+        self.batches.append(texts)
+        assert self.may_run.wait(10)
+        if b"boom" in texts:
+            raise invalid("boom is refused")
+        if signature == "measure":
+            return {"length": np.array([len(text) for text in texts])}
+        rows = [text.split() for text in texts]
+        width = max(map(len, rows), default=0)
+        padded = np.array([row + [b""] * (width - len(row)) for row in rows], object).reshape(len(rows), width)
+        return {name: padded for name in ("words", "labels", "probabilities")}
+
+
+def texts(*values):
+    array = np.empty(len(values), object)
+    array[:] = [value.encode() for value in values]
+    return {"text": array}
+
+
+async def ask_while_busy(queue, servable, requests, signature=MEASURE, seconds=20.0):
+    """Results or errors of requests that all arrive while the worker is busy with another."""
+    servable.may_run.clear()
+    deadline = time.monotonic() + 20
+    busy = asyncio.ensure_future(queue.run(servable, signature, texts("busy"), deadline))
+    await asyncio.sleep(0.05)
+    tasks = [asyncio.ensure_future(queue.run(servable, signature, one, time.monotonic() + seconds)) for one in requests]
+    await asyncio.sleep(max(0.05, seconds * 2) if seconds < 1 else 0.05)
+    servable.may_run.set()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    await busy
+    await queue.close()
+    return found
+
+
+def run(requests, signature=MEASURE, seconds=20.0, **options):
+    servable = Measuring()
+    found = asyncio.run(ask_while_busy(RequestQueue(**options), servable, requests, signature, seconds))
+    return found, servable.batches[1:]
+
+
+def test_what_waits_runs_together_and_each_gets_its_rows():
+    found, batches = run([texts("a", "bb"), texts("ccc"), texts("dddd")])
+    assert [answer["length"].tolist() for answer in found] == [[1, 2], [3], [4]]
+    assert batches == [[b"a", b"bb", b"ccc", b"dddd"]]
+
+
+def test_long_and_short_texts_run_apart():
+    found, batches = run([texts("a" * 9), texts("b" * 1500), texts("c" * 10), texts("d" * 1400)], max_batch_bytes=9000)
+    assert [answer["length"][0] for answer in found] == [9, 1500, 10, 1400]
+    assert [[len(text) for text in batch] for batch in batches] == [[9, 10], [1500, 1400]]
+
+
+def test_a_batch_has_no_more_rows_and_bytes_than_allowed():
+    assert [len(batch) for batch in run([texts("a")] * 7, max_batch_size=3)[1]] == [3, 3, 1]
+    assert [len(batch) for batch in run([texts("a" * 100)] * 5, max_batch_bytes=250)[1]] == [2, 2, 1]
+    assert [len(batch) for batch in run([texts("a")] * 2, max_batch_size=1)[1]] == [1, 1]
+
+
+def test_a_large_request_runs_in_parts_by_length_and_comes_back_in_order():
+    values = ["a" * (n * 37 % 50) for n in range(50)]
+    (answer,), batches = run([texts(*values)], max_batch_size=8)
+    assert answer["length"].tolist() == [len(value) for value in values]
+    assert [len(batch) for batch in batches] == [8] * 6 + [2]
+    assert max(map(len, batches[0])) < min(map(len, batches[-1]))
+
+
+def test_parts_are_cut_by_rows_and_by_bytes():
+    assert part_starts([1, 1, 1, 1, 1], 2, 100) == [2, 4]
+    assert part_starts([10, 40, 50, 90], 10, 100) == [2, 3]
+    assert part_starts([500, 500], 10, 100) == [1]
+    assert part_starts([1, 2], 10, 100) == []
+
+
+def test_arrays_as_wide_as_the_longest_row_are_cut_to_the_width_they_have_alone():
+    found, batches = run([texts("the cat"), texts("a", "it ran away"), texts("")], WORDS)
+    assert len(batches) == 1
+    assert [answer["words"].shape for answer in found] == [(1, 2), (2, 3), (1, 0)]
+    assert found[0]["words"].tolist() == [[b"the", b"cat"]]
+
+
+def test_arrays_whose_width_nobody_shows_are_never_merged_or_split():
+    assert not UNKNOWN.mergeable and not UNKNOWN.splittable and not WORDS.splittable
+    (refused,), _ = run([texts(*"abcd")], WORDS, max_batch_size=3)
+    assert "takes at most 3" in str(refused)
+
+
+def test_a_request_that_fails_does_not_fail_the_others_of_its_batch():
+    found, batches = run([texts("a"), texts("boom"), texts("cc")])
+    assert batches[0] == [b"a", b"cc", b"boom"]
+    assert found[0]["length"].tolist() == [1] and found[2]["length"].tolist() == [2]
+    assert isinstance(found[1], ServingError) and "boom is refused" in str(found[1])
+
+
+def test_a_full_queue_refuses_and_takes_again_when_it_is_empty():
+    found, _ = run([texts("a", "b"), texts("c", "d"), texts("e")], max_queued_rows=4)
+    assert found[2].code is StatusCode.RESOURCE_EXHAUSTED and "max_queued_rows" in str(found[2])
+    assert found[1]["length"].tolist() == [1, 1]
+
+
+def test_a_request_whose_time_is_over_is_told_so_and_not_computed():
+    found, batches = run([texts("a")], seconds=0.05)
+    assert found[0].code is StatusCode.DEADLINE_EXCEEDED and batches == []
+
+
+def test_a_request_that_is_given_up_leaves_the_queue():
+    async def give_up():
+        queue, servable = RequestQueue(), Measuring()
+        servable.may_run.clear()
+        tasks = [
+            asyncio.ensure_future(queue.run(servable, MEASURE, texts(value), time.monotonic() + 9)) for value in "abc"
+        ]
+        await asyncio.sleep(0.05)
+        tasks[1].cancel()
+        servable.may_run.set()
+        await asyncio.wait(tasks)
+        await queue.close()
+        return queue.queued_rows, servable.batches
+
+    assert asyncio.run(give_up()) == (0, [[b"a"], [b"c"]])
+
+
+@pytest.mark.parametrize("shape", [(None,), None, (3,)])
+def test_only_arrays_with_free_first_dimensions_are_merged(shape):
+    signature = Signature("s", {"x": Array(np.dtype(np.float32), shape)}, {"y": NUMBERS}, "")
+    assert signature.mergeable == (shape == (None,))

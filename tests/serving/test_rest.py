@@ -1,0 +1,195 @@
+"""The REST interface answers as TensorFlow Serving does; see https://www.tensorflow.org/tfx/serving/api_rest."""
+
+import base64
+import http.client
+import json
+
+import pytest
+from made_servers import running, write_examples_model, write_model
+
+PREDICT = "/v1/models/toy:predict"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("toy")
+    write_model(directory, 7)
+    with running(directory, labels={"stable": 7}, max_rows=40, max_text_bytes=50, max_body_bytes=5000) as server:
+        yield server
+
+
+def test_rows_are_answered_by_rows_with_the_names_of_the_outputs(server):
+    answer = server.json(PREDICT, {"instances": ["the cat", {"b64": base64.b64encode(b"\xff\x00\xfe").decode()}]})
+    assert answer == {"predictions": [{"length": 7, "version": 7}, {"length": 3, "version": 7}]}
+
+
+def test_columns_are_answered_by_columns(server):
+    for inputs in (["the cat", "sat"], {"text": ["the cat", "sat"]}):
+        assert server.json(PREDICT, {"inputs": inputs}) == {"outputs": {"length": [7, 3], "version": [7, 7]}}
+
+
+def test_a_single_output_stands_without_its_name(server):
+    assert server.json(PREDICT, {"signature_name": "echo", "instances": ["é"]}) == {"predictions": ["é"]}
+    assert server.json(PREDICT, {"signature_name": "echo", "inputs": {"text": ["é"]}}) == {"outputs": ["é"]}
+
+
+def test_rows_with_several_inputs_are_objects_and_numbers_that_are_none_have_names(server):
+    rows = [{"numbers": [1, 2.5], "more": 3}, {"numbers": [0, -1], "more": 0}]
+    answer = server.json(PREDICT, {"signature_name": "add", "instances": rows})
+    assert [row["sum"] for row in answer["predictions"]] == [6.5, -1.0]
+    assert str([row["share"] for row in answer["predictions"]]) == "[[inf, inf], [nan, -inf]]"
+
+
+def test_strings_of_outputs_named_bytes_and_those_that_are_no_text_are_in_base64(server):
+    kept = server.json(PREDICT, {"signature_name": "keep", "instances": ["cat"]})
+    assert kept == {"predictions": [{"b64": base64.b64encode(b"cat").decode()}]}
+    damaged = {"b64": base64.b64encode(b"caf\xe9").decode()}
+    assert server.json(PREDICT, {"signature_name": "echo", "instances": [damaged]}) == {"predictions": [damaged]}
+
+
+@pytest.mark.parametrize("place", ["/versions/7", "/labels/stable"])
+def test_a_version_is_named_by_its_number_or_label(server, place):
+    answer = server.json(f"/v1/models/toy{place}:predict", {"instances": ["cat"]})
+    assert answer == {"predictions": [{"length": 3, "version": 7}]}
+    assert server.json(f"/v1/models/toy{place}")["model_version_status"][0]["version"] == "7"
+
+
+def test_the_status_is_the_one_of_tensorflow_serving(server):
+    ok = {"error_code": "OK", "error_message": ""}
+    expected = {"model_version_status": [{"version": "7", "state": "AVAILABLE", "status": ok}]}
+    assert server.json("/v1/models/toy") == expected
+
+
+def test_the_metadata_hold_the_signatures(server):
+    metadata = server.json("/v1/models/toy/metadata")
+    assert metadata["model_spec"] == {"name": "toy", "signature_name": "", "version": "7"}
+    text = metadata["metadata"]["signature_def"]["signature_def"]["echo"]["inputs"]["text"]
+    shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
+    assert text == {"name": "echo_text:0", "dtype": "DT_STRING", "tensor_shape": shape}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "JSON Parse error"),
+        (b"instances = [1]", "JSON Parse error"),
+        (b'{"instances": ["\xff"]}', "JSON Parse error"),
+        (b'{"instances": ["\\ud800"]}', "JSON Parse error"),
+        (b"[" * 4000, "JSON Parse error"),
+        (b"[NaN" * 1200, "JSON Parse error"),
+        (b"[1]", "Is not object"),
+        ({}, "Missing 'inputs' or 'instances' key"),
+        ({"instances": ["a"], "inputs": ["a"]}, "only one of"),
+        ({"instances": []}, "No values in 'instances'"),
+        ({"instances": "text"}, "to be a list"),
+        ({"instances": [1]}, "takes strings; the request has 1"),
+        ({"instances": [None]}, "takes strings; the request has null"),
+        ({"instances": [["a"]]}, r"has shape [1, 1], expected [?]"),
+        ({"instances": ["a", ["b"]]}, "takes strings; the request has ['b']"),
+        ({"instances": [["a"], "b"]}, "where other values are lists"),
+        ({"instances": [{"b64": "?"}]}, "unable to base64 decode"),
+        ({"instances": [{"other": "a"}]}, "must be equal to: text"),
+        ({"instances": ["a"], "signature_name": 3}, "'signature_name' key must be a string"),
+        ({"instances": ["a"], "signature_name": "no"}, "not found in signature def: model toy has add, echo"),
+        ({"inputs": {"wrong": ["a"]}}, "Missing named input: text"),
+        ({"inputs": {"text": "a"}}, "has shape [], expected [?]"),
+        ({"signature_name": "add", "instances": ["a"]}, "expecting list of objects"),
+        ({"signature_name": "add", "instances": [{"numbers": [1], "more": 1}]}, "expected [?,2]"),
+        ({"signature_name": "add", "instances": [{"numbers": [1, True], "more": 1}]}, "takes float32"),
+        ({"signature_name": "add", "instances": [{"numbers": [1, 1e39], "more": 1}]}, "outside the range of float32"),
+        ({"signature_name": "add", "instances": [{"numbers": [1, 2], "more": 1.5}]}, "takes int32"),
+        ({"signature_name": "add", "instances": [{"numbers": [1, 2], "more": 2**31}]}, "outside the range of int32"),
+        ({"instances": ["a"] * 41}, "takes at most 40 (option --max_rows)"),
+        ({"instances": ["a" * 51]}, "takes at most 50 (option --max_text_bytes)"),
+        ({"instances": ["boom"]}, "boom is refused"),
+    ],
+)
+def test_a_wrong_request_is_refused_with_400_and_the_reason(server, body, message):
+    status, error = server.error(PREDICT, body)
+    assert status == 400 and message in error
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "message"),
+    [
+        ("POST", "/v1/models/no:predict", 404, "Servable not found for request: Latest(no)"),
+        ("POST", "/v1/models/toy/versions/8:predict", 404, "Specific(toy, 8)"),
+        ("POST", "/v1/models/toy/labels/no:predict", 400, "Unrecognized servable version label: no"),
+        ("POST", f"/v1/models/toy/versions/{2**64}:predict", 400, "Failed to convert version"),
+        ("POST", "/v1/models/toy:frobnicate", 400, "Malformed request: POST"),
+        ("GET", "/v1/models/toy:predict", 400, "Malformed request: GET"),
+        ("GET", "/v1/models", 400, "Missing model name in request"),
+        ("GET", "/v1/models/no", 404, "no"),
+        ("GET", "/elsewhere", 404, "Malformed request"),
+        ("DELETE", "/v1/models/toy", 405, "Malformed request"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_as_json(server, method, path, status, message):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server.port)
+    connection.request(method, path, b'{"instances": ["a"]}' if method == "POST" else None)
+    answer = connection.getresponse()
+    assert answer.status == status and message in json.loads(answer.read())["error"]
+
+
+def test_a_body_above_the_limit_is_refused_with_413(server):
+    assert server.error(PREDICT, {"instances": ["a" * 5000]})[0] == 413
+
+
+def test_health_readiness_and_metrics_are_open(server):
+    server.json(PREDICT, {"instances": ["cat"]})
+    assert server.ask("/healthz") == (200, b"ok\n") and server.ask("/readyz") == (200, b"ready\n")
+    for path in ("/metrics", "/monitoring/prometheus/metrics"):
+        page = server.ask(path)[1].decode()
+        assert 'keras_bert_requests_total{method="predict",model="toy",protocol="rest",status="200"}' in page
+        assert 'keras_bert_model_loaded{model="toy",version="7"} 1.0' in page and "keras_bert_batch_rows_bucket" in page
+
+
+def test_names_that_clients_invent_do_not_become_labels_of_metrics(server):
+    server.error("/v1/models/invented:predict", {"instances": ["a"]})
+    assert b"invented" not in server.ask("/metrics")[1]
+
+
+@pytest.fixture(scope="module")
+def examples_server(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("examples")
+    write_examples_model(directory)
+    with running(directory) as server:
+        yield server
+
+
+def test_examples_are_classified_and_regressed(examples_server):
+    asked = {"examples": [{"x": 1.5}, {"x": [2.0]}], "context": {"y": 1.0}}
+    classes = examples_server.json("/v1/models/toy:classify", {"signature_name": "classify", **asked})
+    assert classes == {"results": [[["up", 2.5], ["down", -2.5]], [["up", 3.0], ["down", -3.0]]]}
+    assert examples_server.json("/v1/models/toy:regress", {"signature_name": "regress", **asked}) == {
+        "results": [2.5, 3.0]
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"examples": []}, "not empty"),
+        ({"examples": ["x"]}, "must be JSON object"),
+        ({"examples": [{"x": None}]}, "all alike"),
+        ({"examples": [{"x": [1.0, "a"]}]}, "all alike"),
+        ({"examples": [{"x": 1.0}], "context": {"x": 2.0}}, "both in an example and in the context"),
+        ({"examples": [{"x": 1.0}], "signature_name": "classify"}, "method_name to be tensorflow/serving/regress"),
+        ({"examples": [{"z": 1.0}]}, "x"),
+    ],
+)
+def test_wrong_examples_are_refused(examples_server, content, message):
+    status, error = examples_server.error("/v1/models/toy:regress", {"signature_name": "regress", **content})
+    assert status == 400 and message in error
+
+
+def test_with_keys_only_those_who_show_one_are_answered(tmp_path):
+    write_model(tmp_path / "toy")
+    (tmp_path / "keys").write_text("# for the tests\nsecret\nother\n")
+    with running(tmp_path / "toy", api_keys=str(tmp_path / "keys")) as server:
+        body = {"instances": ["cat"]}
+        basic = base64.b64encode(b"any:other").decode()
+        shown = [{}, {"Authorization": "Bearer secret"}, {"x-api-key": "other"}, {"Authorization": f"Basic {basic}"}]
+        shown += [{"Authorization": "Bearer wrong"}, {"x-api-key": ""}]
+        assert [server.ask(PREDICT, body, **headers)[0] for headers in shown] == [401, 200, 200, 200, 401, 401]
+        assert server.ask("/v1/models/toy")[0] == 401 and server.ask("/readyz")[0] == 200

@@ -1,0 +1,154 @@
+"""The process: it answers what it has taken before it ends, and says why it cannot start."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+from conftest import revealing_config
+from made_servers import RunningServer, running, write_model
+
+import keras_bert_impl as kbi
+from keras_bert_impl.commands.serve import ServeConfig, chosen_models, exported, run
+from keras_bert_impl.serving.versions import ServedModel
+from keras_bert_impl.training import runs
+
+PREDICT = "/v1/models/toy:predict"
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("toy")
+    write_model(directory)
+    return directory
+
+
+def test_requests_that_were_taken_are_answered_when_the_server_is_asked_to_end(toy):
+    server, found = RunningServer([ServedModel("toy", str(toy))]), []
+    connections = [http.client.HTTPConnection("127.0.0.1", server.server.port, timeout=20) for _ in range(6)]
+    held = threading.Event()
+    with server.server.manager.using("toy") as servable:
+        ran = servable.run
+
+    def slowly(*arguments):
+        held.wait(10)
+        return ran(*arguments)
+
+    servable.run = slowly
+    for connection in connections:
+        connection.request("POST", PREDICT, b'{"instances": ["cat"]}')
+    time.sleep(0.3)
+    ending = threading.Thread(target=server.stop)
+    ending.start()
+    time.sleep(0.3)
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", server.server.port), timeout=1).close()
+    held.set()
+    found = [json.loads(connection.getresponse().read()) for connection in connections]
+    ending.join(20)
+    assert found == [{"predictions": [{"length": 3, "version": 1}]}] * 6 and not ending.is_alive()
+
+
+def test_the_command_serves_until_sigterm_and_ends_with_0(toy, tmp_path):
+    command = [sys.executable, "-m", "keras_bert_impl", "serve", "--model", f"toy={toy}", "--port=0", "--grpc_port=0"]
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2]), "KERAS_BACKEND": "tensorflow"}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        lines = [process.stdout.readline() for _ in range(4)]
+        assert json.loads(lines[0])["event"] == "loaded" and lines[2].startswith("gRPC: 127.0.0.1:")
+        port = int(lines[3].rpartition("/metrics")[0].rpartition(":")[2])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("POST", PREDICT, b'{"instances": ["secret text"]}')
+        assert connection.getresponse().status == 200
+        process.send_signal(signal.SIGTERM)
+        printed, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    logged = json.loads(printed.splitlines()[0])
+    assert process.returncode == 0 and errors == "" and "all requests that were taken" in printed
+    assert logged["rows"] == 1 and logged["status"] == 200 and "secret" not in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "name the models either with --model"),
+        ({"model": ["toy"]}, "--model toy: expected NAME=DIR"),
+        ({"model": ["a/b=dir"]}, "without / and :"),
+        ({"model": ["toy=/nowhere/at/all"]}, "there is no directory /nowhere/at/all"),
+        ({"model": ["toy=."] * 2}, "Two models are named toy"),
+        ({"model": ["toy=."], "max_rows": 0}, "max_rows is 0; it must be above 0"),
+        ({"model": ["toy=."], "tls_key": "key.pem"}, "TLS needs both"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message.replace("/", "[/]")):
+        run(ServeConfig(**options))
+
+
+def test_a_port_that_is_taken_is_reported(toy):
+    with running(toy) as server, pytest.raises(OSError, match=r"cannot listen on .* give another --port"):
+        RunningServer([ServedModel("toy", str(toy))], port=server.server.port)
+
+
+def test_each_model_option_names_one_model(toy):
+    config = runs.parse(ServeConfig, ["--model", f"a={toy}", f"--model=b={toy}", "--max-rows", "5"])
+    assert [model.name for model in chosen_models(config)] == ["a", "b"] and config.max_rows == 5
+
+
+def test_a_model_config_file_of_tensorflow_serving_is_read(toy, tmp_path):
+    policy = "model_version_policy { specific { versions: 1 versions: 4 } }"
+    labels = 'version_labels { key: "stable" value: 4 }'
+    entry = f'config {{ name: "a" base_path: "{toy}" model_platform: "tensorflow" {policy} {labels} }}'
+    (tmp_path / "models.config").write_text(f"model_config_list {{ {entry} }}")
+    (model,) = chosen_models(ServeConfig(model_config_file=str(tmp_path / "models.config")))
+    assert model == ServedModel("a", str(toy), 0, (1, 4), {"stable": 4})
+    (tmp_path / "models.config").write_text("model_config_list { confg {} }")
+    with pytest.raises(ValueError, match="is no ModelServerConfig"):
+        chosen_models(ServeConfig(model_config_file=str(tmp_path / "models.config")))
+
+
+def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokenizer, capsys):
+    encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=16))
+    classifier = kbi.TextClassifier(encoder, class_names=["bad", "good"], num_classes=2, tokenizer=small_tokenizer)
+    classifier.save_pretrained(tmp_path / "films")
+    with contextlib.ExitStack() as opened:
+        model = exported(ServedModel("films", str(tmp_path / "films")), opened)
+        assert "is a checkpoint: it is exported" in capsys.readouterr().out
+        with running(model.directory, "films") as server:
+            answer = server.json("/v1/models/films:predict", {"instances": ["the cat sat"]})
+        expected = classifier.predict(["the cat sat"], verbose=0)[0]
+        np.testing.assert_allclose(answer["predictions"][0]["logits"], expected, rtol=1e-4, atol=1e-4)
+    assert not pathlib.Path(model.directory).exists()
+    (tmp_path / "films" / "config.json").write_text("{}")
+    with contextlib.ExitStack() as opened, pytest.raises(ValueError, match="could not be exported"):
+        exported(ServedModel("films", str(tmp_path / "films")), opened)
+
+
+def test_with_a_certificate_both_ports_speak_tls(toy, tmp_path):
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    made += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        subprocess.run(["openssl", *made], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("openssl makes the certificate")
+    with running(toy, tls_certificate=str(certificate), tls_key=str(key)) as server:
+        context = ssl.create_default_context(cafile=certificate)
+        connection = http.client.HTTPSConnection("localhost", server.server.port, context=context, timeout=20)
+        connection.request("GET", "/readyz")
+        assert connection.getresponse().status == 200
+        credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
+        with grpc.secure_channel(f"localhost:{server.server.grpc_port}", credentials) as channel:
+            grpc.channel_ready_future(channel).result(timeout=20)

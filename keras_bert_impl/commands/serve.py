@@ -17,6 +17,7 @@ from keras_bert_impl.console import say
 from keras_bert_impl.serving import access, checkpoint_export, metrics, request_log
 from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
 from keras_bert_impl.serving.model_manager import ModelManager
+from keras_bert_impl.serving.page import make_page
 from keras_bert_impl.serving.request_inputs import Limits
 from keras_bert_impl.serving.request_queue import RequestQueue
 from keras_bert_impl.serving.servable import SessionOptions
@@ -53,6 +54,7 @@ class ServeConfig:
         workers: batches that run at the same time.
         threads: threads that share one batch; default is one for each core.
         precision: bfloat16 is faster on processors that have instructions for it.
+        page: show a page at `/`, on which a person can ask the models.
         log_requests: print a line for each request, without its texts.
     """
 
@@ -90,6 +92,7 @@ class ServeConfig:
     workers: int = 1
     threads: int | None = None
     precision: typing.Literal["float32", "bfloat16"] = "float32"
+    page: bool = True
     log_requests: bool = True
 
 
@@ -151,6 +154,7 @@ def make_server(config, models):
         config.grpc_port,
         config.tls_certificate,
         config.tls_key,
+        page=make_page if config.page else None,
         allow_reload=config.allow_reload,
     )
 
@@ -202,4 +206,6 @@ def describe(server, config):
         say(f"model {model.name}, version {model.version}: {address}, signatures {', '.join(sorted(model.signatures))}")
     if server.grpc_port is not None:
         say(f"gRPC: {config.host}:{server.grpc_port}")
+    if config.page:
+        say(f"page: {scheme}://{config.host}:{server.port}/")
     say(f"metrics: {scheme}://{config.host}:{server.port}/metrics")

@@ -128,7 +128,15 @@ def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokeniz
         assert "is a checkpoint: it is exported" in capsys.readouterr().out
         with running(model.directory, "films") as server:
             answer = server.json("/v1/models/films:predict", {"instances": ["the cat sat"]})
+            asked = {"model": "films", "task": "classify", "fields": {"text": "the cat sat"}}
+            on_page = server.json("/page/ask", asked)["answer"]
+            attention = server.json("/page/ask", {**asked, "task": "attention"})["answer"]
+            assert server.ask("/")[0] == 200
+            asked["fields"]["text"] = "cat " * 6000
+            assert server.error("/page/ask", asked)[0] == 400
         expected = classifier.predict(["the cat sat"], verbose=0)[0]
+        assert {one["name"] for one in on_page["classes"]} == {"bad", "good"}
+        assert attention["tokens"][:2] == ["[CLS]", "the"] and attention["layers"] == 1
         np.testing.assert_allclose(answer["predictions"][0]["logits"], expected, rtol=1e-4, atol=1e-4)
     assert not pathlib.Path(model.directory).exists()
     (tmp_path / "films" / "config.json").write_text("{}")

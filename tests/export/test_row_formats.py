@@ -1,0 +1,97 @@
+"""ONNX, OpenVINO and LiteRT files, each on the backend that writes it; one test crosses from one to another."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from conftest import WORDS, revealing_config
+from every_model import MODELS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.export import export_litert, export_onnx, row_formats, row_graphs, row_samples, runtimes
+
+BACKEND = keras.backend.backend()
+on_torch = pytest.mark.skipif(BACKEND != "torch", reason="torch writes ONNX files")
+on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow writes LiteRT files")
+every_kind = pytest.mark.parametrize("kind", [kind for kind in MODELS if kind not in ("Pretrainer", "FeatureTagger")])
+TEXTS = ["The cat sat on the mat.", "It slept."]
+
+
+def make(kind, **arguments):
+    """A model of odd sizes whose every weight influences the outputs."""
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    encoder = kbi.BertEncoder(revealing_config(tokenizer, max_length=13))
+    if kind != "BertEncoder":
+        arguments |= {"tokenizer": tokenizer, "sequence_length": 11}
+    return with_large_weights(MODELS[kind](encoder, **arguments))
+
+
+def with_large_weights(model):
+    random = np.random.default_rng(5)
+    for weight in model.weights:
+        weight.assign(random.normal(size=weight.shape, scale=0.4))
+    return model
+
+
+def check_outputs(model, run):
+    """Outputs of rows of other sizes than those that the export itself compares."""
+    for size in ((1, 1, 1, 1), (5, 13, 3, 4), (2, 7, 2, 3)):
+        rows = row_samples.rows_of(model, size, 13, seed=9)
+        expected = row_graphs.served(model)({name: keras.ops.convert_to_tensor(array) for name, array in rows.items()})
+        found = run(rows)
+        assert set(found) == set(expected)
+        for name, array in expected.items():
+            np.testing.assert_allclose(found[name], keras.ops.convert_to_numpy(array), atol=1e-5, err_msg=name)
+
+
+def run_example(directory):
+    """What example.py prints, in a process that finds nothing of this project."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "KERAS_BACKEND")}
+    command = [sys.executable, "-I", directory / "example.py"]
+    done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_outputs_are_those_that_predict_gives():
+    model = make("TextClassifier", multi_label=True)
+    rows = model.rows(TEXTS)
+    named = row_graphs.served(model)(rows)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(named["logits"]), model.predict(TEXTS, verbose=0), atol=1e-6)
+    expected = {label.label: label.probability for label in model.classify(TEXTS, top_k=None)[1]}
+    found = keras.ops.convert_to_numpy(named["probabilities"])[1]
+    assert dict(zip(model.class_names, found.tolist(), strict=True)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_mean_of_an_encoder_leaves_padding_out():
+    model, rows = make("BertEncoder"), make("TextEmbedder").rows(TEXTS)
+    outputs = {name: keras.ops.convert_to_numpy(array) for name, array in row_graphs.served(model)(rows).items()}
+    tokens = rows["padding_mask"][1].sum()
+    np.testing.assert_allclose(outputs["mean_pooled"][1], outputs["sequence_output"][1, :tokens].mean(0), atol=1e-6)
+
+
+@on_torch
+@every_kind
+def test_onnx_and_openvino_give_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("openvino")
+    model = make(kind)
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    export_onnx(model, tmp_path / "onnx", tokenizer)
+    check_outputs(model, runtimes.open_onnx(tmp_path / "onnx"))
+    run_example(tmp_path / "onnx")
+    row_formats.convert_to_openvino(tmp_path / "onnx" / "model.onnx", tmp_path / "onnx")
+    check_outputs(model, runtimes.open_openvino(tmp_path / "onnx"))
+
+
+@on_tensorflow
+@every_kind
+def test_litert_gives_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    model = make(kind)
+    export_litert(model, tmp_path / "litert", kbi.WordPieceTokenizer(WORDS))
+    check_outputs(model, runtimes.open_litert(tmp_path / "litert"))
+    run_example(tmp_path / "litert")

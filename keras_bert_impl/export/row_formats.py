@@ -1,6 +1,8 @@
 """Writes a trained model in the formats of runtimes that take rows of ids: ONNX, OpenVINO and LiteRT."""
 
-from keras_bert_impl.export import companions, row_samples, runtimes
+import functools
+
+from keras_bert_impl.export import companions, opened, precisions, row_samples
 from keras_bert_impl.export.checks import check_model, checked_text_settings, require
 from keras_bert_impl.export.destination import check_destination, replaced_when_whole
 from keras_bert_impl.export.handover import write_on
@@ -9,7 +11,9 @@ ONNX_FILE, OPENVINO_FILE, LITERT_FILE = "model.onnx", "openvino_model.xml", "mod
 ONNX_WRITER, LITERT_WRITER = "keras_bert_impl.export.onnx_graph", "keras_bert_impl.export.litert_graph"
 
 
-def export_onnx(model, directory, tokenizer=None, sequence_length=None, overwrite=False, figures=None):
+def export_onnx(
+    model, directory, tokenizer=None, sequence_length=None, overwrite=False, precision="float32", figures=None
+):
     """Writes an ONNX file, which ONNX Runtime runs, whichever backend trained the model.
 
     The file takes rows of ids, `token_ids`, `segment_ids` and `padding_mask`, int32 (batch, length), both sizes free;
@@ -37,44 +41,65 @@ def export_onnx(model, directory, tokenizer=None, sequence_length=None, overwrit
         sequence_length: longer texts are cut to this many tokens; None means the model's own, or an encoder's
             max_length.
         overwrite: whether to replace an export that is already there.
+        precision: float32, float16, bfloat16, int8_weights or int8: what each format makes of it, by the tool of its
+            runtime, is in `precisions`.
         figures: scores of the model, for config.json: a dict that JSON can hold.
 
-    Raises: ValueError if the directory is not empty, or if the model is of another kind, quantized, has no tokenizer,
-        takes fewer tokens, or is of a class that another process cannot import; ImportError that names what to
-        install; RuntimeError if the process fails or the outputs differ.
+    Raises: ValueError if the directory is not empty, if the format does not have the precision, or if the model is of
+        another kind, quantized, has no tokenizer, takes fewer tokens, or is of a class that another process cannot
+        import; ImportError that names what to install; RuntimeError if the process fails or the outputs differ.
     """
-    model, tokenizer, sequence_length = _checked(model, directory, ONNX_FILE, tokenizer, sequence_length, overwrite)
+    tokenizer, sequence_length = _checked(model, directory, ONNX_FILE, tokenizer, sequence_length, overwrite)
+    precisions.check_precision("onnx", precision, None)
     require("An ONNX file", "onnx", ("torch", "onnx", "onnxscript", "onnxruntime"))
     with replaced_when_whole(directory) as target:
         write_on("torch", ONNX_WRITER, model, tokenizer, sequence_length, target)
-        _finish(model, tokenizer, sequence_length, target, "onnx", runtimes.open_onnx, figures)
+        reduce = functools.partial(precisions.reduce_onnx, target / ONNX_FILE, precision)
+        _finish(model, tokenizer, sequence_length, target, "onnx", reduce, precision, figures)
 
 
-def export_openvino(model, directory, tokenizer=None, sequence_length=None, overwrite=False, figures=None):
+def export_openvino(
+    model,
+    directory,
+    tokenizer=None,
+    sequence_length=None,
+    overwrite=False,
+    precision="float32",
+    figures=None,
+    calibration_texts=None,
+):
     """Writes an OpenVINO model, openvino_model.xml and .bin; see `export_onnx`, from whose file OpenVINO makes it.
 
     It has to be opened with INFERENCE_PRECISION_HINT f32, as example.py does, to give the model's outputs: where the
-    processor can, OpenVINO computes in bfloat16 by default.
+    processor can, OpenVINO computes in bfloat16 by default. For the precision int8, `calibration_texts` are a few
+    hundred typical texts, as the model's `predict` takes them.
     """
-    model, tokenizer, sequence_length = _checked(model, directory, OPENVINO_FILE, tokenizer, sequence_length, overwrite)
+    tokenizer, sequence_length = _checked(model, directory, OPENVINO_FILE, tokenizer, sequence_length, overwrite)
+    precisions.check_precision("openvino", precision, calibration_texts)
     require("An OpenVINO model", "openvino", ("torch", "onnx", "onnxscript", "openvino"))
     with replaced_when_whole(directory) as target:
         write_on("torch", ONNX_WRITER, model, tokenizer, sequence_length, target)
         convert_to_openvino(target / ONNX_FILE, target)
         (target / ONNX_FILE).unlink()
-        _finish(model, tokenizer, sequence_length, target, "openvino", runtimes.open_openvino, figures)
+        rows = calibration_texts and precisions.calibration_rows(model, tokenizer, calibration_texts, sequence_length)
+        reduce = functools.partial(precisions.reduce_openvino, target / OPENVINO_FILE, precision, rows)
+        _finish(model, tokenizer, sequence_length, target, "openvino", reduce, precision, figures)
 
 
-def export_litert(model, directory, tokenizer=None, sequence_length=None, overwrite=False, figures=None):
+def export_litert(
+    model, directory, tokenizer=None, sequence_length=None, overwrite=False, precision="float32", figures=None
+):
     """Writes a LiteRT file, model.tflite; see `export_onnx`. On JAX or torch, a process that runs TensorFlow writes it.
 
     Its signature takes and returns arrays by name; the interpreter adapts to another size of rows by itself.
     """
-    model, tokenizer, sequence_length = _checked(model, directory, LITERT_FILE, tokenizer, sequence_length, overwrite)
+    tokenizer, sequence_length = _checked(model, directory, LITERT_FILE, tokenizer, sequence_length, overwrite)
+    precisions.check_precision("litert", precision, None)
     require("A LiteRT file", "litert", ("tensorflow", "ai_edge_litert"))
     with replaced_when_whole(directory) as target:
         write_on("tensorflow", LITERT_WRITER, model, tokenizer, sequence_length, target)
-        _finish(model, tokenizer, sequence_length, target, "litert", runtimes.open_litert, figures)
+        reduce = functools.partial(precisions.reduce_litert, target / LITERT_FILE, precision)
+        _finish(model, tokenizer, sequence_length, target, "litert", reduce, precision, figures)
 
 
 def convert_to_openvino(onnx_file, directory):
@@ -85,18 +110,22 @@ def convert_to_openvino(onnx_file, directory):
 
 
 def _checked(model, directory, main_file, tokenizer, sequence_length, overwrite):
-    """The model, its tokenizer and the length of its rows, after the checks that need no runtime."""
+    """The tokenizer and the length of the rows, after the checks that need no runtime."""
     check_model(model)
     row_samples.check_not_quantized(model)
-    tokenizer, sequence_length = checked_text_settings(model, tokenizer, sequence_length)
+    settings = checked_text_settings(model, tokenizer, sequence_length)
     check_destination(directory, main_file, overwrite)
-    return model, tokenizer, sequence_length
+    return settings
 
 
-def _finish(model, tokenizer, sequence_length, target, format_name, open_model, figures):
-    """Compares the written model with the samples, removes these, and writes the files beside it."""
-    difference = row_samples.check_equal(open_model(target), row_samples.read(target))
+def _finish(model, tokenizer, sequence_length, target, format_name, reduce, precision, figures):
+    """Compares the written model with the samples, lets `reduce` rewrite it in another precision than float32, and
+    writes the files beside it."""
+    samples = row_samples.read(target)
+    difference = row_samples.check_equal(opened.open_rows(target, format_name, "float32"), samples)
+    if precision != "float32":
+        reduce()
+        difference = row_samples.largest_difference(opened.open_rows(target, format_name, precision), samples)
     (target / row_samples.FILE).unlink()
-    companions.write(
-        model, tokenizer, sequence_length, target, format_name, figures=figures, largest_difference=difference
-    )
+    facts = {"outputs": row_samples.axes_of_outputs(samples), "largest_difference": difference}
+    companions.write(model, tokenizer, sequence_length, target, format_name, precision, figures, **facts)

@@ -36,7 +36,7 @@ def float32_model(model):
 def rows_of(model, size, longest, seed=0):
     """Random rows of a size, with padding in all but the first."""
     batch, length, choices, masks = size
-    axes = {"batch": batch, "length": length or longest, "choices": choices, "masks": masks}
+    axes = {"batch": batch, "length": min(length or longest, longest), "choices": choices, "masks": masks}
     random, rows = np.random.default_rng(seed), {}
     vocabulary_size = getattr(model, "encoder", model).config.vocabulary_size
     for name, names in row_graphs.arrays_of(model).items():
@@ -70,6 +70,17 @@ def read(target):
         )
         for number in range(len(SIZES))
     ]
+
+
+def axes_of_outputs(samples):
+    """The axes of each output by its name: a number where the size is the same for all rows, else its name."""
+    (rows, outputs), (_, others) = samples[:2]
+    names = ("batch", "length") if rows["token_ids"].ndim == 2 else ("batch", "choices", "length")
+    sizes = dict(zip(rows["token_ids"].shape, names, strict=True))
+    return {
+        name: [size if size == other else sizes.get(size, "masks") for size, other in zip(shape, shapes, strict=True)]
+        for name, shape, shapes in ((name, array.shape, others[name].shape) for name, array in outputs.items())
+    }
 
 
 def largest_difference(run, samples):

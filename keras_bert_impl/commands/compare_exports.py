@@ -183,7 +183,7 @@ def texts_of(config):
 
 
 def print_table(rows):
-    """Prints a line for each export; in brackets, how many times the first one's speed, and the difference from its score."""
+    """Prints a line for each export; in brackets its speed and score compared with those of the first."""
     first = next(iter(rows.values()))
     say(f"{'export':<34}{'precision':<14}{'MB':>7}{'score':>16}" + "".join(f"{f'batch {n}':>38}" for n in BATCH_SIZES))
     say(" " * 71 + "".join(f"{'texts/s':>20}{LATENCY:>18}" for _ in BATCH_SIZES))

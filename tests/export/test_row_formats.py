@@ -11,7 +11,7 @@ from conftest import WORDS, revealing_config
 from every_model import MODELS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.export import export_litert, export_onnx, row_formats, row_graphs, row_samples, runtimes
+from keras_bert_impl.export import export_litert, export_onnx, opened, row_formats, row_graphs, row_samples, runtimes
 
 BACKEND = keras.backend.backend()
 on_torch = pytest.mark.skipif(BACKEND != "torch", reason="torch writes ONNX files")
@@ -95,3 +95,75 @@ def test_litert_gives_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
     export_litert(model, tmp_path / "litert", kbi.WordPieceTokenizer(WORDS))
     check_outputs(model, runtimes.open_litert(tmp_path / "litert"))
     run_example(tmp_path / "litert")
+
+
+@pytest.mark.parametrize("family", ["distilbert", "bfloat16"])
+@pytest.mark.skipif(BACKEND == "jax", reason="written by the others")
+def test_other_encoders_are_exported_in_float32(family, tmp_path):
+    export = export_onnx if BACKEND == "torch" else export_litert
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    sizes = {"hidden_size": 15, "num_layers": 1, "num_heads": 3, "intermediate_size": 21, "max_length": 13}
+    if family == "distilbert":
+        encoder = kbi.DistilBertEncoder(kbi.DistilBertConfig(len(WORDS), **sizes))
+    else:
+        encoder = kbi.BertEncoder(kbi.BertConfig(len(WORDS), **sizes), dtype="bfloat16")
+    model = with_large_weights(kbi.TextClassifier(encoder, 3, tokenizer))
+    export(model, tmp_path / "served")
+    assert opened.description_of(tmp_path / "served")["largest_difference"] < 1e-5
+    answers = opened.open_texts(tmp_path / "served")(TEXTS)
+    # Against the model itself in float32: bfloat16 keeps two or three digits.
+    np.testing.assert_allclose(
+        answers["logits"], model.predict(TEXTS, verbose=0), atol=1e-5 if family != "bfloat16" else 0.1
+    )
+
+
+def test_another_backend_writes_what_this_one_trained(tmp_path):
+    export = export_litert if BACKEND == "torch" else export_onnx
+    pytest.importorskip("ai_edge_litert" if BACKEND == "torch" else "onnxruntime")
+    model = make("TextClassifier")
+    export(model, tmp_path / "served", figures={"accuracy": 0.5})
+    answers = opened.open_texts(tmp_path / "served")(TEXTS)
+    np.testing.assert_allclose(answers["logits"], model.predict(TEXTS, verbose=0), atol=1e-5)
+    export = opened.description_of(tmp_path / "served")
+    assert (export["figures"], export["model"], export["sequence_length"]) == ({"accuracy": 0.5}, "TextClassifier", 11)
+    assert export["inputs"]["token_ids"] == ["batch", "length"] and export["outputs"]["logits"] == ["batch", 3]
+
+
+def test_differing_outputs_are_an_error():
+    samples = [({"token_ids": np.ones((2, 3))}, {"value": np.array([0.5, 200.0])})]
+    assert row_samples.check_equal(lambda rows: {"value": np.array([0.5, 200.01])}, samples) == pytest.approx(5e-5)
+    with pytest.raises(RuntimeError, match=r"differ from the model's by up to 0\.0005"):
+        row_samples.check_equal(lambda rows: {"value": np.array([0.5, 200.1])}, samples)
+    for wrong in ([0.5, np.nan], [0.5, 200.0, 1.0]):
+        with pytest.raises(RuntimeError, match="values that are not finite for rows of shape"):
+            row_samples.check_equal(lambda rows, wrong=wrong: {"value": np.array(wrong)}, samples)
+
+
+def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path):
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    packed = kbi.BertEncoder(revealing_config(tokenizer, max_length=13), packed=True)
+    quantized = make("TextClassifier")
+    quantized.quantize("int8")
+    windows = make("TextClassifier", long_texts="windows")
+    for model, message in (
+        (packed, "packed rows"),
+        (quantized, r"quantized to int8 by Keras, which only a SavedModel can hold: export the model before quantize"),
+        (windows, "an export cuts them: set model.long_texts to 'cut'"),
+    ):
+        for export in (export_onnx, export_litert):
+            with pytest.raises(ValueError, match=message):
+                export(model, tmp_path / "served", tokenizer)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_packages_are_one_line_with_the_remedy(tmp_path, monkeypatch):
+    model = make("TextClassifier")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"torch and onnx .* pip install 'keras_bert_impl\[onnx\]'"):
+        export_onnx(model, tmp_path / "served")
+
+
+def test_an_export_of_the_same_format_alone_is_replaced(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ValueError, match=r"holds no model\.onnx, so overwrite=True leaves it alone"):
+        export_onnx(make("TextClassifier"), tmp_path, overwrite=True)

@@ -69,6 +69,10 @@ class ExportConfig:
             ids, which the `tokenizers` library makes with the tokenizer.json beside the model.
         task: what the export does; auto is what the checkpoint was trained for. embed gives the encoder's outputs,
             vector one vector for a text, pooled as the checkpoint specifies.
+        precision: float32, or with onnx, openvino and litert float16, bfloat16, int8_weights or int8; a format that
+            lacks one names another that has it. A SavedModel can be in bfloat16.
+        calibration: for openvino with int8, a file with a few hundred typical texts, one on each line; the two texts of
+            a pair are separated by a tab.
         figures: JSON file with scores of the checkpoint, to be kept in the export's config.json; default is the
             metrics.json of the run that wrote the checkpoint, if there is one.
         sequence_length: longer texts are cut to this many tokens; default is the number of positions of the model. Give
@@ -91,6 +95,8 @@ class ExportConfig:
         "embed",
         "vector",
     ] = "auto"
+    precision: typing.Literal["float32", "float16", "bfloat16", "int8_weights", "int8"] = "float32"
+    calibration: str | None = None
     figures: str | None = None
     sequence_length: int | None = None
     overwrite: bool = False
@@ -100,19 +106,52 @@ def run(config):
     """Writes the export and prints how to call it; returns the signatures of a SavedModel."""
     task = choose_task(config.model, config.task)
     tokenizer = WordPieceTokenizer.from_pretrained(config.model)
-    model, figures = LOADERS[task](config.model), figures_of(config)
-    arguments = (model, config.output, tokenizer, config.sequence_length, config.overwrite, figures)
+    check_precision(config)
+    # For other formats the model is computed in float32 and reduced afterwards.
+    dtype = {"dtype": "bfloat16"} if (config.format, config.precision) == ("saved_model", "bfloat16") else {}
+    model, figures = LOADERS[task](config.model, **dtype), figures_of(config)
+    arguments = (model, config.output, tokenizer, config.sequence_length, config.overwrite)
     if config.format != "saved_model":
-        WRITERS[config.format](*arguments)
+        WRITERS[config.format](*arguments, precision=config.precision, figures=figures, **calibration_of(config))
         print_rows(config)
         return None
-    export_saved_model(*arguments)
+    export_saved_model(*arguments, figures=figures)
     signatures = load_signatures(config.output)
     say(f"{config.output} serves {config.model}:")
     for name, function in signatures.items():
         print_signature(name, function)
     print_example(config.output, task, signatures["serving_default"].structured_outputs)
     return signatures
+
+
+def check_precision(config):
+    """Raises ValueError for a precision that a SavedModel cannot have, or texts for a format that takes none."""
+    if config.format == "saved_model" and config.precision not in ("float32", "bfloat16"):
+        raise ValueError(
+            f"A SavedModel cannot be in {config.precision}: give bfloat16, or --format openvino, which has "
+            "every precision."
+        )
+    if config.calibration is not None and (config.format, config.precision) != ("openvino", "int8"):
+        raise ValueError(
+            "calibration is for --format openvino --precision int8; other formats and precisions do not need it: leave "
+            "it out."
+        )
+
+
+def calibration_of(config):
+    """The texts of the file `calibration`, or pairs as two columns, as an argument of the writer."""
+    if config.calibration is None:
+        return {}
+    lines = pathlib.Path(config.calibration).read_text(encoding="utf-8").splitlines()
+    texts = [line.split("\t") for line in lines if line.strip()]
+    for number, columns in enumerate(texts, 1):
+        if len(columns) != len(texts[0]) or len(columns) > 2:
+            raise ValueError(
+                f"{config.calibration} line {number}: {len(columns)} columns, expected one text, or in every line two "
+                "that are separated by a tab."
+            )
+    columns = [list(column) for column in zip(*texts, strict=True)]
+    return {"calibration_texts": columns[0] if len(columns) == 1 else tuple(columns)}
 
 
 def figures_of(config):

@@ -74,4 +74,10 @@ def export_saved_model(
         write_on("tensorflow", WRITER, model, tokenizer, sequence_length, target)
         if not warm_up:
             (target / "assets.extra" / "tf_serving_warmup_requests").unlink()
-        companions.write(model, tokenizer, sequence_length, target, "saved_model", figures=figures)
+        companions.write(model, tokenizer, sequence_length, target, "saved_model", precision_of(model), figures)
+
+
+def precision_of(model):
+    """What a model computes in: the name of its encoder's dtype policy, or of the mode that Keras quantized it to."""
+    modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
+    return ", ".join(sorted(modes)) or getattr(model, "encoder", model).dtype_policy.name

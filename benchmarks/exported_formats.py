@@ -56,7 +56,7 @@ def our_vectors(setting):
     return vectors
 
 
-def measure(setting, repeats=4):
+def measure(setting, repeats=2):
     """Texts per second, from the median of some passes."""
     vectors = (our_vectors if setting.side == OURS else their_vectors)(setting)
     return COUNT / median_seconds(vectors, warm=1, repeats=repeats)

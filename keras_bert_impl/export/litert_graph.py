@@ -18,7 +18,7 @@ def write(model, tokenizer, sequence_length, target):
     """Writes model.tflite, and samples for comparison, to the new directory `target`."""
     target.mkdir()
     model = row_samples.float32_model(model)
-    row_samples.write(model, sequence_length, target)
+    row_samples.write(model, tokenizer, sequence_length, target)
     (target / FILE).write_bytes(converted(model))
 
 

@@ -8,6 +8,7 @@ length free; tf2onnx makes 937 of the same model, and knows no kernel for Tensor
 import logging
 import warnings
 
+import keras
 import torch
 
 from keras_bert_impl.export import handover, row_graphs, row_samples
@@ -20,11 +21,12 @@ def write(model, tokenizer, sequence_length, target):
     """Writes model.onnx, and samples for comparison, to the new directory `target`."""
     target.mkdir()
     model = row_samples.float32_model(model)
-    row_samples.write(model, sequence_length, target)
+    row_samples.write(model, tokenizer, sequence_length, target)
     axes = row_graphs.arrays_of(model)
     rows = row_samples.rows_of(model, (3, min(7, sequence_length), 2, 2), sequence_length)
     function = row_graphs.served(model)
-    example = {name: torch.from_numpy(array) for name, array in rows.items()}
+    # On the device of the weights, which may be a GPU.
+    example = {name: keras.ops.convert_to_tensor(array) for name, array in rows.items()}
     with torch.no_grad(), _quiet():
         outputs = list(function(example))
         exported = torch.onnx.export(

@@ -48,11 +48,13 @@ def rows_of(model, size, longest, seed=0):
     return rows
 
 
-def write(model, longest, target):
-    """Writes rows of several sizes and the outputs of the model to the directory `target`."""
+def write(model, tokenizer, longest, target):
+    """Writes rows of several sizes, which begin with [CLS], and the outputs of the model to the directory `target`."""
     function, arrays = row_graphs.served(model), {}
     for number, size in enumerate(SIZES):
         rows = rows_of(model, size, longest, number)
+        # What is calibrated with texts has only seen this token there.
+        rows["token_ids"][..., 0] = tokenizer.cls_id
         outputs = function({name: keras.ops.convert_to_tensor(array) for name, array in rows.items()})
         arrays |= {f"{number} in {name}": array for name, array in rows.items()}
         arrays |= {f"{number} out {name}": keras.ops.convert_to_numpy(array) for name, array in outputs.items()}

@@ -22,7 +22,8 @@ def folder(tmp_path, monkeypatch):
     """A folder with the checkpoint and the files that the page names."""
     tokenizer = kbi.WordPieceTokenizer(WORDS)
     encoder = kbi.BertEncoder(revealing_config(tokenizer, max_length=32))
-    kbi.TextClassifier(encoder, 2, tokenizer).save_pretrained(tmp_path / "my_classifier")
+    names = ["not_equivalent", "equivalent"]
+    kbi.TextClassifier(encoder, 2, tokenizer, class_names=names).save_pretrained(tmp_path / "my_classifier")
     write_mrpc(tmp_path / "glue/MRPC")
     write_lines(tmp_path / "typical.txt", [f"{text}\t{SENTENCES[0]}" for text in SENTENCES * 3])
     monkeypatch.chdir(tmp_path)

@@ -58,11 +58,12 @@ class CompareConfig:
 def run(config):
     """Prints the table and returns it: for each export a dict of figures."""
     check(config)
+    rows = {directory: figures_of(config, directory) for directory in config.exports}
     found = {directory: [] for directory in config.exports}
     for _ in range(config.rounds):
         for directory in config.exports:
             found[directory].append(measured_apart(config, directory))
-    rows = {directory: {**figures_of(config, directory), **medians(runs)} for directory, runs in found.items()}
+    rows = {directory: {**row, **medians(found[directory])} for directory, row in rows.items()}
     print_table(rows)
     return rows
 

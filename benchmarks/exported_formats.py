@@ -7,6 +7,7 @@ The texts are those of `sentence_vectors`; every side sorts them by length and t
 written once to `runs/exported_formats`, by `prepare`, before anything is measured.
 """
 
+import os
 import pathlib
 import sys
 
@@ -44,7 +45,8 @@ def our_vectors(setting):
     from keras_bert_impl.export.opened import open_texts
 
     format_name, precision = setting.variant, setting.precision
-    answer, order = open_texts(FOLDER / f"{format_name}-{precision}"), np.argsort([len(text) for text in texts()])
+    answer = open_texts(FOLDER / f"{format_name}-{precision}", threads=os.cpu_count())
+    order = np.argsort([len(text) for text in texts()])
 
     def vectors():
         found = np.empty((COUNT, 384), "float32")

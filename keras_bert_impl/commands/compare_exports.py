@@ -160,7 +160,6 @@ class Exported:
 
 def outputs_of(run, tokenizer, rows, length):
     """The outputs of an export for Rows, one for each."""
-    rows.labels = None
     return predict_rows(Exported(run), SortedBatches(tokenizer, rows, 32, length, multiple=8))
 
 
@@ -186,13 +185,13 @@ def texts_of(config):
 def print_table(rows):
     """Prints a line for each export; in brackets its speed and score compared with those of the first."""
     first = next(iter(rows.values()))
-    say(f"{'export':<34}{'precision':<14}{'MB':>7}{'score':>16}" + "".join(f"{f'batch {n}':>38}" for n in BATCH_SIZES))
-    say(" " * 71 + "".join(f"{'texts/s':>20}{LATENCY:>18}" for _ in BATCH_SIZES))
+    say(f"{'export':<34}{'precision':<14}{'MB':>7}{'score':>19}" + "".join(f"{f'batch {n}':>38}" for n in BATCH_SIZES))
+    say(" " * 74 + "".join(f"{'texts/s':>20}{LATENCY:>18}" for _ in BATCH_SIZES))
     for directory, row in rows.items():
         score = "-" if row["score"] is None else f"{row['score']:.4f}"
         if row["score"] is not None and first["score"] is not None:
             score += f" ({row['score'] - first['score']:+.4f})"
-        text = f"{directory:<34}{row['precision']:<14}{row['MB']:>7.1f}{score:>16}"
+        text = f"{directory:<34}{row['precision']:<14}{row['MB']:>7.1f}{score:>19}"
         for size in BATCH_SIZES:
             rate, base = (figures[f"{SPEED} at {size}"] for figures in (row, first))
             p50, p99 = row[f"{LATENCY} at {size}"]

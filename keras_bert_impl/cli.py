@@ -44,7 +44,12 @@ COMMANDS = {
     "convert": Command(
         "commands.convert", "ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")
     ),
-    "export": Command("commands.export", "ExportConfig", "writes a SavedModel that takes strings"),
+    "export": Command(
+        "commands.export", "ExportConfig", "writes a SavedModel that takes strings, or ONNX, OpenVINO or LiteRT"
+    ),
+    "compare-exports": Command(
+        "commands.compare_exports", "CompareConfig", "prints size, speed and score of exports side by side"
+    ),
     "serve": Command(
         "commands.serve", "ServeConfig", "serves models over REST and gRPC", {"KERAS_BACKEND": "tensorflow"}
     ),
@@ -71,7 +76,7 @@ def main(arguments=None):
 
 def overview():
     """The list of commands, for `--help`."""
-    lines = [f"  {name:<14}{command.does}" for name, command in COMMANDS.items()]
+    lines = [f"  {name:<17}{command.does}" for name, command in COMMANDS.items()]
     return "\n".join(
         [
             "usage: keras-bert COMMAND [options]",

@@ -16,7 +16,15 @@ import pytest
 
 REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 # These folders test tf.data and SavedModels; they run only with TensorFlow.
-TENSORFLOW_ONLY = ("preprocessing", "export", "serving", "notebooks")
+TENSORFLOW_ONLY = (
+    "preprocessing",
+    "export/test_attention_graph.py",
+    "export/test_question_graph.py",
+    "export/test_saved_model.py",
+    "export/test_warm_up_requests.py",
+    "serving",
+    "notebooks",
+)
 # These do not depend on the backend (text, files, figures in NumPy); they run once, with TensorFlow.
 WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "configurations", "checkpoints/test_hub.py")
 # The tests of the scripts that do depend on the backend.

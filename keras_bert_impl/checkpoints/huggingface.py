@@ -70,11 +70,10 @@ def save(model, directory, tokenizer=None):
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
     family, task, rows = FAMILIES[encoder.config.model_type], task_of(model), table(encoder.config)
-    architecture = encoder.config.class_prefix() + task
     if task not in family.tasks:
         raise ValueError(
-            f"{FORM} has no {architecture}, the counterpart of a {type(model).__name__}: save model.encoder to leave "
-            "the head out, or keep everything with model.save('model.keras')."
+            f"{FORM} has no {encoder.config.class_prefix() + task}, the counterpart of a {type(model).__name__}: save "
+            "model.encoder to leave the head out, or keep everything with model.save('model.keras')."
         )
     completeness.check_weights(model, rows, FORM)
     # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if a TextEmbedder does not use
@@ -86,11 +85,7 @@ def save(model, directory, tokenizer=None):
     }
     if not is_chief():
         return  # all processes have given their parts of the weights; only the first one writes
-    config = {
-        "architectures": [architecture],
-        **encoder.config.to_huggingface(),
-        **_head_config(model, family.dropout_key),
-    }
+    config = config_of(model)
     pools = hasattr(model, "pooling")
     with replaced_together(directory, lambda new: _superseded(new, pools)) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
@@ -100,6 +95,16 @@ def save(model, directory, tokenizer=None):
         if tokenizer is not None:
             tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
         completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)
+
+
+def config_of(model):
+    """The content of config.json for a model: its architecture, its encoder's configuration, and its head."""
+    config = getattr(model, "encoder", model).config
+    return {
+        "architectures": [config.class_prefix() + task_of(model)],
+        **config.to_huggingface(),
+        **_head_config(model, FAMILIES[config.model_type].dropout_key),
+    }
 
 
 def task_of(model):

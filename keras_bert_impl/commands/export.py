@@ -1,12 +1,14 @@
-"""Writes a checkpoint as a SavedModel that takes raw strings.
+"""Writes a checkpoint as a SavedModel that takes raw strings, or in the format of another runtime.
 
     keras-bert export --model runs/classifier --output served
+    keras-bert export --model runs/classifier --output served --format onnx
 
-The task follows from `architectures` in the checkpoint's config.json; the SavedModel of a pre-training checkpoint fills
-masks, or with `--task embed` computes vectors. Prints the signatures and four lines of Python that call the first one.
+The task follows from `architectures` in the checkpoint's config.json; the export of a pre-training checkpoint fills
+masks, or with `--task embed` computes vectors. Prints inputs and outputs, and how to call the model.
 """
 
 import dataclasses
+import pathlib
 import typing
 
 from keras_bert_impl.startup import leave_accelerators_to_the_backend
@@ -14,7 +16,8 @@ from keras_bert_impl.startup import leave_accelerators_to_the_backend
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.console import say
 from keras_bert_impl.encoders.families import encoder_from_pretrained
-from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.export import export_litert, export_onnx, export_openvino, export_saved_model
+from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 # The tasks that a checkpoint can be exported for; "auto" means the first.
@@ -26,7 +29,7 @@ TASKS = {
     "ForNextSentencePrediction": ("next_sentence", "embed"),
     "ForMaskedLM": ("fill_mask", "embed"),
     "ForPreTraining": ("fill_mask", "next_sentence", "embed"),
-    "Model": ("embed",),
+    "Model": ("embed", "vector"),
 }
 LOADERS = {
     "classify": models.TextClassifier.from_pretrained,
@@ -37,7 +40,9 @@ LOADERS = {
     "next_sentence": models.NextSentencePredictor.from_pretrained,
     "fill_mask": models.MaskedLM.from_pretrained,
     "embed": encoder_from_pretrained,
+    "vector": models.TextEmbedder.from_pretrained,
 }
+WRITERS = {"onnx": export_onnx, "openvino": export_openvino, "litert": export_litert}
 SENTENCE = "The cat sat on the mat."
 # The inputs of the example that is printed, and the output it shows.
 EXAMPLES = {
@@ -49,42 +54,122 @@ EXAMPLES = {
     "next_sentence": ({"text": [SENTENCE], "text_pair": ["It slept."]}, "probability"),
     "fill_mask": ({"text": ["The capital of France is [MASK]."]}, "tokens"),
     "embed": ({"text": [SENTENCE]}, "mean_pooled"),
+    "vector": ({"text": [SENTENCE]}, "vector"),
 }
 
 
 @dataclasses.dataclass
 class ExportConfig:
-    """Writes a checkpoint as a SavedModel that takes raw strings.
+    """Writes a checkpoint as a SavedModel that takes raw strings, or in the format of another runtime.
 
     Args:
         model: checkpoint directory with config.json, model.safetensors and vocabulary.
         output: directory to write.
-        task: what the SavedModel does; auto is what the checkpoint was trained for.
+        format: saved_model for TensorFlow, onnx for ONNX Runtime, openvino, or litert; all but the first take rows of
+            ids, which the `tokenizers` library makes with the tokenizer.json beside the model.
+        task: what the export does; auto is what the checkpoint was trained for. embed gives the encoder's outputs,
+            vector one vector for a text, pooled as the checkpoint specifies.
+        precision: float32, or with onnx, openvino and litert float16, bfloat16, int8_weights or int8; a format that
+            lacks one names another that has it. A SavedModel can be in bfloat16.
+        calibration: for openvino with int8, a file with a few hundred typical texts, one on each line; the two texts of
+            a pair are separated by a tab.
+        figures: JSON file with scores of the checkpoint, to be kept in the export's config.json; default is the
+            metrics.json of the run that wrote the checkpoint, if there is one.
         sequence_length: longer texts are cut to this many tokens; default is the number of positions of the model. Give
             the value used in training: a checkpoint does not hold it.
-        overwrite: replace a SavedModel that is already in the output directory.
+        overwrite: replace an export of this format that is already in the output directory.
     """
 
     model: str
     output: str
+    format: typing.Literal["saved_model", "onnx", "openvino", "litert"] = "saved_model"
     task: typing.Literal[
-        "auto", "classify", "regress", "label_words", "answer", "choose", "next_sentence", "fill_mask", "embed"
+        "auto",
+        "classify",
+        "regress",
+        "label_words",
+        "answer",
+        "choose",
+        "next_sentence",
+        "fill_mask",
+        "embed",
+        "vector",
     ] = "auto"
+    precision: typing.Literal["float32", "float16", "bfloat16", "int8_weights", "int8"] = "float32"
+    calibration: str | None = None
+    figures: str | None = None
     sequence_length: int | None = None
     overwrite: bool = False
 
 
 def run(config):
-    """Writes the SavedModel and prints how to call it; returns its signatures."""
+    """Writes the export and prints how to call it; returns the signatures of a SavedModel."""
     task = choose_task(config.model, config.task)
     tokenizer = WordPieceTokenizer.from_pretrained(config.model)
-    export_saved_model(LOADERS[task](config.model), config.output, tokenizer, config.sequence_length, config.overwrite)
+    check_precision(config)
+    # For other formats the model is computed in float32 and reduced afterwards.
+    dtype = {"dtype": "bfloat16"} if (config.format, config.precision) == ("saved_model", "bfloat16") else {}
+    model, figures = LOADERS[task](config.model, **dtype), figures_of(config)
+    arguments = (model, config.output, tokenizer, config.sequence_length, config.overwrite)
+    if config.format != "saved_model":
+        WRITERS[config.format](*arguments, precision=config.precision, figures=figures, **calibration_of(config))
+        print_rows(config)
+        return None
+    export_saved_model(*arguments, figures=figures)
     signatures = load_signatures(config.output)
     say(f"{config.output} serves {config.model}:")
     for name, function in signatures.items():
         print_signature(name, function)
     print_example(config.output, task, signatures["serving_default"].structured_outputs)
     return signatures
+
+
+def check_precision(config):
+    """Raises ValueError for a precision that a SavedModel cannot have, or texts for a format that takes none."""
+    if config.format == "saved_model" and config.precision not in ("float32", "bfloat16"):
+        raise ValueError(
+            f"A SavedModel cannot be in {config.precision}: give bfloat16, or --format openvino, which has "
+            "every precision."
+        )
+    if config.calibration is not None and (config.format, config.precision) != ("openvino", "int8"):
+        raise ValueError(
+            "calibration is for --format openvino --precision int8; other formats and precisions do not need it: leave "
+            "it out."
+        )
+
+
+def calibration_of(config):
+    """The texts of the file `calibration`, or pairs as two columns, as an argument of the writer."""
+    if config.calibration is None:
+        return {}
+    lines = pathlib.Path(config.calibration).read_text(encoding="utf-8").splitlines()
+    texts = [line.split("\t") for line in lines if line.strip()]
+    for number, columns in enumerate(texts, 1):
+        if len(columns) != len(texts[0]) or len(columns) > 2:
+            raise ValueError(
+                f"{config.calibration} line {number}: {len(columns)} columns, expected one text, or in every line two "
+                "that are separated by a tab."
+            )
+    columns = [list(column) for column in zip(*texts, strict=True)]
+    return {"calibration_texts": columns[0] if len(columns) == 1 else tuple(columns)}
+
+
+def figures_of(config):
+    """The figures to keep with the export, or None."""
+    path = pathlib.Path(config.figures or pathlib.Path(config.model).parent / "metrics.json")
+    return read_json(path) if config.figures or path.is_file() else None
+
+
+def print_rows(config):
+    """Prints inputs and outputs of an export that takes rows, and the command that runs it."""
+    export = read_json(pathlib.Path(config.output, "config.json"))["export"]
+    say(f"{config.output} serves {config.model}:")
+    for arrow, arrays in (("in ", export["inputs"]), ("out", export["outputs"])):
+        for name, axes in arrays.items():
+            say(f"    {arrow}  {name:<18}({', '.join(map(str, axes))})")
+    say(f"Its outputs differ from the checkpoint's by at most {export['largest_difference']:.1g} of the largest.")
+    say("Run it, with its runtime and the tokenizers library alone:")
+    say(f"    python {pathlib.Path(config.output, 'example.py')}")
 
 
 def load_signatures(directory):
@@ -103,6 +188,8 @@ def choose_task(path, wanted="auto"):
     is_sequence_head = checkpoint.task == "ForSequenceClassification" and checkpoint.has("classifier/")
     if is_sequence_head and checkpoint.class_names is None:
         tasks = ("regress", "embed")
+    if tasks == TASKS["Model"] and checkpoint.read_pooling():
+        tasks = ("vector", "embed")  # of sentence-transformers, or saved from a TextEmbedder
     if tasks is None and wanted == "auto":
         raise ValueError(
             f"{path} is a {architecture}, from which no task follows: give --task fill_mask or --task embed."

@@ -1,5 +1,6 @@
-"""Models for serving. Importing this needs no TensorFlow; writing a SavedModel does."""
+"""Models for serving. Importing this needs no runtime; writing a format does."""
 
+from keras_bert_impl.export.row_formats import export_litert, export_onnx, export_openvino
 from keras_bert_impl.export.saved_model import export_saved_model
 
-__all__ = ["export_saved_model"]
+__all__ = ["export_litert", "export_onnx", "export_openvino", "export_saved_model"]

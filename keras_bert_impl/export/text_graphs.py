@@ -1,24 +1,17 @@
 """Graphs from strings to named outputs, one function for each kind of model, and the SavedModel that holds them.
 
-Runs on Keras' TensorFlow backend. On another backend, a process writes its model to a directory and starts this module:
-
-    python -m keras_bert_impl.export.text_graphs HANDOVER TARGET
+Runs on Keras' TensorFlow backend, if need be in a process of its own; see `handover`.
 """
-
-import importlib
-import json
-import pathlib
-import sys
 
 import keras
 import tensorflow as tf
 
 from keras_bert_impl import models
 from keras_bert_impl.encoders.encoder import Encoder
+from keras_bert_impl.export import handover, warm_up_requests
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.served_models import kind_of
-from keras_bert_impl.models.pretrained import tokenizer_from_config
 from keras_bert_impl.preprocessing.packing import pack
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 
@@ -34,6 +27,7 @@ def write(model, tokenizer, sequence_length, target):
     for name, (function, inputs) in signatures(model, tokenizer, sequence_length).items():
         archive.add_endpoint(name, function, input_signature=inputs)
     archive.write_out(str(target), verbose=False)
+    warm_up_requests.write(model, target)
 
 
 def signatures(model, tokenizer, sequence_length):
@@ -243,14 +237,5 @@ SIGNATURES = {
 }
 
 
-def main(handover, target):
-    """Writes the model that `saved_model.export_saved_model` put into the directory `handover`."""
-    description = json.loads(pathlib.Path(handover, "model.json").read_text(encoding="utf-8"))
-    module, name = description["class"]
-    model = getattr(importlib.import_module(module), name).from_config(description["config"])
-    model.load_weights(pathlib.Path(handover, "model.weights.h5"))
-    write(model, tokenizer_from_config(description["tokenizer"]), description["sequence_length"], target)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    handover.main(write)

@@ -17,7 +17,8 @@ class AttentionMask(keras.layers.Layer):
     """
 
     def call(self, padding_mask, sequence_ids=None):
-        may_be_seen = ops.cast(padding_mask, "bool")[:, None, None, :]  # (batch, 1, 1, length)
+        # LiteRT has no kernel for an index with None where batch and length are unknown.
+        may_be_seen = ops.expand_dims(ops.cast(padding_mask, "bool"), (1, 2))  # (batch, 1, 1, length)
         if sequence_ids is None:
             return may_be_seen
         same_sequence = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])  # (batch, length, length)

@@ -16,8 +16,10 @@ class GatherPositions(keras.layers.Layer):
     """
 
     def call(self, sequence_output, positions):
-        one_hot = ops.one_hot(positions, ops.shape(sequence_output)[1], dtype=self.compute_dtype)
-        return ops.matmul(one_hot, sequence_output)
+        # Not `ops.one_hot`: torch's takes its number of columns as fixed when a graph is exported.
+        columns = ops.arange(ops.shape(sequence_output)[1], dtype=positions.dtype)
+        one_hot = ops.equal(ops.expand_dims(positions, -1), columns)  # (batch, count, length)
+        return ops.matmul(ops.cast(one_hot, self.compute_dtype), sequence_output)
 
     def compute_output_spec(self, sequence_output, positions):
         return keras.KerasTensor((*positions.shape, sequence_output.shape[-1]), dtype=self.compute_dtype)

@@ -205,7 +205,7 @@ class TokenPooling(keras.layers.Layer):
 
     def call(self, layers, padding_mask):
         tokens = ops.cast(ops.concatenate(layers, axis=-1), "float32")  # (batch, length, width)
-        real = ops.cast(padding_mask, "float32")[:, :, None]
+        real = ops.expand_dims(ops.cast(padding_mask, "float32"), -1)  # (batch, length, 1)
         vectors = [pool(tokens, real, mode) for mode in modes_of(self.pooling)]
         vectors = ops.concatenate(vectors, axis=-1) if len(vectors) > 1 else vectors[0]
         return unit_vectors(vectors) if self.normalize else vectors
@@ -234,6 +234,6 @@ def pool(tokens, real, mode):
     if mode == "max":
         return ops.max(ops.where(real > 0, tokens, -1e9), axis=1)
     if mode == "lasttoken":
-        last = ops.cast(count, "int32")[:, :, None] - 1  # (batch, 1, 1): padding stands at the end
+        last = ops.expand_dims(ops.cast(count, "int32"), -1) - 1  # (batch, 1, 1): padding stands at the end
         return ops.take_along_axis(tokens, last, axis=1)[:, 0]
     return tokens[:, 0]  # "cls" and "last_four"

@@ -35,7 +35,8 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
         write_outputs(task, examples, rows, outputs, reported, class_names, directory)
         draw(splits[reported], directory)
     if config.export:
-        export_saved_model(whole, directory / "saved_model", overwrite=True)
+        scored = {"task": task.name, "split": reported, **splits[reported]}
+        export_saved_model(whole, directory / "saved_model", overwrite=True, figures=scored)
     figures = {
         **splits[reported],
         "task": task.name,

@@ -15,7 +15,7 @@ from hostile_texts import HOSTILE_TEXTS, revealing_vocabulary
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
-from keras_bert_impl.export import export_saved_model, saved_model, text_graphs
+from keras_bert_impl.export import export_saved_model, handover, text_graphs
 from keras_bert_impl.tasks import conll, named_entities
 from keras_bert_impl.tokenizers.rows import rows_from_texts
 
@@ -340,14 +340,14 @@ def test_a_class_of_the_user_s_own_is_served_with_its_own_outputs(doubled, token
 
 def test_another_process_is_given_the_class_that_computes(doubled, tokenizer):
     parent = Renamed(make_encoder(tokenizer), 3)
-    assert saved_model.class_for_another_process(parent) is kbi.TextClassifier
-    assert saved_model.class_for_another_process(doubled(make_encoder(tokenizer), 3)) is doubled
+    assert handover.class_for_another_process(parent) is kbi.TextClassifier
+    assert handover.class_for_another_process(doubled(make_encoder(tokenizer), 3)) is doubled
 
     class Hidden(doubled):
         pass
 
     with pytest.raises(ValueError, match=r"Hidden computes what its parent .* define the class at the top level of a"):
-        saved_model.class_for_another_process(Hidden(make_encoder(tokenizer), 3))
+        handover.class_for_another_process(Hidden(make_encoder(tokenizer), 3))
 
 
 def test_a_quantized_model_is_served_with_its_own_outputs(tokenizer, tmp_path):
@@ -360,7 +360,7 @@ def test_a_quantized_model_is_served_with_its_own_outputs(tokenizer, tmp_path):
 
 def test_failure_of_the_other_process_is_shown(classifier, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    monkeypatch.setattr(saved_model, "tokenizer_to_config", lambda tokenizer: {"vocabulary": [], "lowercase": True})
+    monkeypatch.setattr(handover, "tokenizer_to_config", lambda tokenizer: {"vocabulary": [], "lowercase": True})
     with pytest.raises(RuntimeError, match=r"vocabulary has no \[PAD\]"):
         export_saved_model(classifier, tmp_path / "served")
     assert list(tmp_path.iterdir()) == []
@@ -371,7 +371,7 @@ def writes_a_file(monkeypatch):
     """Replaces the slow writing of graphs."""
 
     def write(model, tokenizer, sequence_length, target):
-        target.mkdir()
+        (target / "assets.extra").mkdir(parents=True)
         (target / "saved_model.pb").write_text(f"length {sequence_length}")
 
     monkeypatch.setattr(text_graphs, "write", write)
@@ -390,7 +390,7 @@ def test_existing_directory_is_refused_and_left_as_it_is(classifier, writes_a_fi
 
 def test_overwrite_spares_what_is_no_saved_model(classifier, writes_a_file, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ValueError, match="is not a SavedModel"):
+    with pytest.raises(ValueError, match=r"holds no saved_model\.pb, so overwrite=True leaves it alone"):
         export_saved_model(classifier, tmp_path, overwrite=True)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 

@@ -1,0 +1,203 @@
+"""Prints size, speed and score of exports of one checkpoint, side by side.
+
+    keras-bert compare-exports --exports [served/float32,served/int8] --task sst-2 --data glue/SST-2
+
+Each export is measured several times in turn with the others, each time in a process of its own, so that a busy minute
+of the machine does not slow down one of them only. A text's time runs from the string to the outputs.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
+from keras_bert_impl.console import say
+from keras_bert_impl.export.opened import description_of, open_rows, open_texts
+from keras_bert_impl.export.precisions import size_of
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.tasks.tables import BadRows
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.training.finetuning_task import TASKS
+
+BATCH_SIZES = (1, 8, 64)
+SENTENCES = ["The cat sat on the mat and looked at the rain.", "It slept.", "Nobody had told the dog that trains stop."]
+SPEED, LATENCY = "texts/s", "p50 / p99 ms"
+
+
+@dataclasses.dataclass
+class CompareConfig:
+    """Prints size, speed and score of exports of one checkpoint, beside those of the first.
+
+    Args:
+        exports: directories of exports; the first is the one to compare with, usually in float32.
+        task: name of a fine-tuning task, to score the exports on its dev set; not for SavedModels. For exports of
+            vectors it can be sts-b, scored by the cosines of pairs.
+        data: directory of the task's files.
+        texts: file with a text on each line to measure speed with; default is the dev set, or three short sentences.
+        threads: threads of each runtime; default is one for each core.
+        rounds: how often each export is measured; medians count.
+        seconds: how long each batch size is measured in a round.
+    """
+
+    exports: list[str]
+    task: str | None = None
+    data: str | None = None
+    texts: str | None = None
+    threads: int | None = None
+    rounds: int = 3
+    seconds: float = 5.0
+
+
+def run(config):
+    """Prints the table and returns it: for each export a dict of figures."""
+    check(config)
+    rows = {directory: figures_of(config, directory) for directory in config.exports}
+    found = {directory: [] for directory in config.exports}
+    for _ in range(config.rounds):
+        for directory in config.exports:
+            found[directory].append(measured_apart(config, directory))
+    rows = {directory: {**row, **medians(found[directory])} for directory, row in rows.items()}
+    print_table(rows)
+    return rows
+
+
+def check(config):
+    """Raises ValueError for a directory without an export, or a task that cannot be scored, before anything runs."""
+    kinds = {description_of(directory)["model"] for directory in config.exports}
+    if len(kinds) > 1:
+        raise ValueError(f"The exports are of different models, {', '.join(sorted(kinds))}: compare those of one.")
+    if (config.task is None) != (config.data is None):
+        raise ValueError("task and data belong together: give both, or none.")
+    if config.task is not None and config.task not in TASKS:
+        raise ValueError(f"There is no task {config.task!r}: give one of {', '.join(TASKS)}.")
+
+
+def measured_apart(config, directory):
+    """`measure` in a process of its own. Raises RuntimeError with its error messages if it fails."""
+    command = [sys.executable, "-m", __name__, json.dumps(dataclasses.asdict(config)), directory]
+    root = str(pathlib.Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{directory} could not be measured:\n{done.stderr.strip()}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(config, directory):
+    """Seconds of each batch, by batch size."""
+    texts, answer = texts_of(config), open_texts(directory, config.threads or os.cpu_count())
+    found = {}
+    for size in BATCH_SIZES:
+        seconds, place, end = [], 0, None
+        while end is None or time.perf_counter() < end or len(seconds) < 5:
+            batch = [texts[(place + number) % len(texts)] for number in range(size)]
+            place += size
+            begun = time.perf_counter()
+            answer(batch)
+            seconds.append(time.perf_counter() - begun)
+            if end is None and len(seconds) == 3:  # after these, caches are filled
+                seconds, end = [], time.perf_counter() + config.seconds
+        found[str(size)] = seconds
+    return found
+
+
+def medians(runs):
+    """Texts a second, and percentiles of the seconds of a batch: the median over the rounds of each."""
+    figures = {}
+    for size in map(str, BATCH_SIZES):
+        rates = [int(size) * len(run[size]) / sum(run[size]) for run in runs]
+        shares = [[1e3 * np.percentile(run[size], share) for run in runs] for share in (50, 99)]
+        figures[f"{SPEED} at {size}"] = statistics.median(rates)
+        figures[f"{LATENCY} at {size}"] = [statistics.median(share) for share in shares]
+    return figures
+
+
+def figures_of(config, directory):
+    """Format, precision, megabytes and score of an export."""
+    export = description_of(directory)
+    figures = {"format": export["format"], "precision": export["precision"], "MB": size_of(directory) / 1e6}
+    is_scored = config.task is not None and export["format"] != "saved_model"
+    return {**figures, "score": score(config, directory) if is_scored else None}
+
+
+def score(config, directory):
+    """The task's main figure on its dev set."""
+    task, tokenizer = TASKS[config.task], tokenizer_of(directory)
+    content = read_json(pathlib.Path(directory, "config.json"))
+    export, names = content["export"], list(content.get("id2label", {}).values()) or None
+    run = open_rows(directory, export["format"], export["precision"], config.threads)
+    examples, length = task.read(config.data, task.dev[0], BadRows("skip")), export["sequence_length"]
+    if export["model"] == "TextEmbedder":
+        rows = (Rows.from_texts(tokenizer, texts, None, length) for texts in (examples.texts, examples.pairs))
+        first, second = (np.array(outputs_of(run, tokenizer, one, length)) for one in rows)
+        cosines = (first * second).sum(-1) / np.linalg.norm(first, axis=-1) / np.linalg.norm(second, axis=-1)
+        return task.score(examples, None, cosines, names)["spearman"]
+    rows = task.featurize(tokenizer, examples, names, length)
+    outputs = outputs_of(run, tokenizer, rows, length)
+    return task.score(examples, rows, outputs, names)[task.main_metric]
+
+
+class Exported:
+    """An export with the one method of a Keras model that scoring needs."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def predict_on_batch(self, rows):
+        """What the exported model's `predict_on_batch` gives."""
+        outputs = self.run(rows)
+        if "start_logits" in outputs:
+            return np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
+        return next(outputs[name] for name in ("logits", "value", "vector") if name in outputs)
+
+
+def outputs_of(run, tokenizer, rows, length):
+    """The outputs of an export for Rows, one for each."""
+    return predict_rows(Exported(run), SortedBatches(tokenizer, rows, 32, length, multiple=8))
+
+
+def tokenizer_of(directory):
+    """The WordPieceTokenizer whose vocabulary an export's tokenizer.json holds."""
+    content = json.loads(pathlib.Path(directory, "tokenizer.json").read_text(encoding="utf-8"))
+    ids = content["model"]["vocab"]
+    lowercase = any(step["type"] == "Lowercase" for step in content["normalizer"]["normalizers"])
+    return WordPieceTokenizer(sorted(ids, key=ids.get), lowercase)
+
+
+def texts_of(config):
+    """The texts, or pairs, to measure speed with."""
+    if config.texts is not None:
+        return [line for line in pathlib.Path(config.texts).read_text(encoding="utf-8").splitlines() if line.strip()]
+    if config.task is None:
+        return SENTENCES
+    examples = TASKS[config.task].read(config.data, TASKS[config.task].dev[0], BadRows("skip"))
+    is_single = examples.pairs is None or description_of(config.exports[0])["model"] == "TextEmbedder"
+    return list(examples.texts if is_single else zip(examples.texts, examples.pairs, strict=True))
+
+
+def print_table(rows):
+    """Prints a line for each export; in brackets its speed and score compared with those of the first."""
+    first = next(iter(rows.values()))
+    say(f"{'export':<34}{'precision':<14}{'MB':>7}{'score':>19}" + "".join(f"{f'batch {n}':>38}" for n in BATCH_SIZES))
+    say(" " * 74 + "".join(f"{'texts/s':>20}{LATENCY:>18}" for _ in BATCH_SIZES))
+    for directory, row in rows.items():
+        score = "-" if row["score"] is None else f"{row['score']:.4f}"
+        if row["score"] is not None and first["score"] is not None:
+            score += f" ({row['score'] - first['score']:+.4f})"
+        text = f"{directory:<34}{row['precision']:<14}{row['MB']:>7.1f}{score:>19}"
+        for size in BATCH_SIZES:
+            rate, base = (figures[f"{SPEED} at {size}"] for figures in (row, first))
+            p50, p99 = row[f"{LATENCY} at {size}"]
+            text += f"{f'{rate:,.1f} ({rate / base:.2f})':>20}{f'{p50:.1f} / {p99:.1f}':>18}"
+        say(text)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(CompareConfig(**json.loads(sys.argv[1])), sys.argv[2])))

@@ -1,0 +1,64 @@
+"""What every export checks before it writes anything."""
+
+import importlib.util
+
+from keras_bert_impl.export.served_models import MODELS
+from keras_bert_impl.models.pretrained import check_vocabulary
+
+
+def check_model(model):
+    """Raises ValueError if the model is of a kind that cannot be exported, or does what an export cannot do."""
+    if not isinstance(model, MODELS):
+        names = [kind.__name__ for kind in MODELS]
+        raise ValueError(
+            f"An export can be made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
+            "A Pretrainer becomes a MaskedLM with save_pretrained and MaskedLM.from_pretrained."
+        )
+    if getattr(model, "encoder", model).packed:
+        raise ValueError(
+            "The encoder takes packed rows, with several sequences in each; an export serves one text in each row. "
+            "Save the model with save_pretrained, and load it without packed=True."
+        )
+    if getattr(model, "long_texts", "cut") != "cut":
+        raise ValueError(
+            f"The model reads long texts as {model.long_texts!r}, but an export cuts them: set model.long_texts to "
+            "'cut' to accept that."
+        )
+
+
+def checked_text_settings(model, tokenizer, sequence_length):
+    """The tokenizer and the length of the longest row, where None means the model's own.
+
+    Raises: ValueError if there is no tokenizer, it does not fit the model, or the model takes fewer tokens.
+    """
+    encoder = getattr(model, "encoder", model)
+    tokenizer = tokenizer or getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        raise ValueError(
+            f"An export that takes text needs a tokenizer, and this {type(model).__name__} has none: "
+            "pass tokenizer=WordPieceTokenizer('vocab.txt')."
+        )
+    check_vocabulary(tokenizer, encoder)
+    sequence_length = sequence_length or getattr(model, "sequence_length", encoder.config.max_length)
+    if sequence_length > encoder.config.max_length:
+        raise ValueError(
+            f"sequence_length {sequence_length} exceeds the encoder's max_length {encoder.config.max_length}."
+        )
+    return tokenizer, sequence_length
+
+
+def require(format_name, extra, packages, remark=""):
+    """Raises ImportError that names the packages that are missing and the command that installs them."""
+    missing = [name for name in packages if not _is_installed(name)]
+    if missing:
+        raise ImportError(
+            f"{format_name} needs {' and '.join(missing)} to be installed: pip install 'keras_bert_impl[{extra}]'"
+            f"{remark}."
+        )
+
+
+def _is_installed(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of the parent of a dotted name
+        return False

@@ -1,0 +1,54 @@
+"""The files beside an exported model: what describes it, tokenizes for it and shows how to run it."""
+
+import importlib.metadata
+
+from keras_bert_impl import models
+from keras_bert_impl.checkpoints import huggingface
+from keras_bert_impl.export import examples, row_graphs
+from keras_bert_impl.export.served_models import kind_of
+from keras_bert_impl.json_files import write_json
+from keras_bert_impl.tokenizers.portable_file import write_portable_file
+
+STRIDE = 128  # tokens that two windows over a long context have in common
+
+
+def write(model, tokenizer, sequence_length, target, format_name, precision="float32", figures=None, **facts):
+    """Writes to the directory `target`:
+
+    config.json: Hugging Face's configuration of the model, with the names of its classes, and the field `export`:
+        library and its version, kind of model, format, precision, longest row, axes of the inputs, figures, and facts.
+    tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `portable_file`.
+    example.py: a program that runs the model with its runtime alone.
+
+    Args:
+        model: the model that was exported.
+        tokenizer: a WordPieceTokenizer.
+        sequence_length: tokens of the longest row.
+        target: the directory, which holds the model.
+        format_name: saved_model, onnx, openvino or litert.
+        precision: of weights and activations; see `precisions`.
+        figures: scores of the model, or None.
+        facts: more for the field `export`.
+    """
+    if not target.is_dir():
+        raise FileNotFoundError(f"The export wrote nothing to {target}.")
+    takes_strings = format_name == "saved_model"
+    export = {
+        "library": f"keras_bert_impl {importlib.metadata.version('keras_bert_impl')}",
+        "model": kind_of(model).__name__,
+        "format": format_name,
+        "precision": precision,
+        "sequence_length": sequence_length,
+        **({} if takes_strings else {"inputs": row_graphs.arrays_of(model)}),
+        **facts,
+        "figures": figures,
+    }
+    write_json(target / "config.json", {**huggingface.config_of(model), "export": export})
+    write_portable_file(
+        tokenizer,
+        target / "tokenizer.json",
+        sequence_length,
+        masks=isinstance(model, models.MaskedLM),
+        stride=min(STRIDE, sequence_length // 4) if isinstance(model, models.QuestionAnswerer) else None,
+    )
+    (target / "example.py").write_text(examples.program(model, format_name, precision), encoding="utf-8")

@@ -1,0 +1,173 @@
+"""Makes a written model smaller, and mostly faster, by the tools of its runtime.
+
+| precision      | onnx                          | openvino                       | litert                       |
+| ---            | ---                           | ---                            | ---                          |
+| `float16`      | weights and activations       | weights                        | -                            |
+| `bfloat16`     | -                             | computed in bfloat16           | -                            |
+| `int8_weights` | in blocks of 32 (MatMulNBits) | per channel (nncf)             | per channel (AI Edge         |
+|                |                               |                                | Quantizer)                   |
+| `int8`         | activations as they come, one | activations calibrated, with   | activations as they come     |
+|                | scale an array                | SmoothQuant (nncf)             |                              |
+
+A SavedModel has the precision of the model itself: load the checkpoint with `dtype="bfloat16"`, or call
+`quantize("int8")`.
+"""
+
+import contextlib
+import io
+import logging
+import pathlib
+
+import numpy as np
+
+from keras_bert_impl import models
+from keras_bert_impl.export.checks import require
+from keras_bert_impl.tokenizers.rows import rows_from_texts
+
+ROWS_AT_ONCE = 8
+NARROW = 16  # rows or columns of a table below which a product stays in float32
+NO_BFLOAT16 = "{} has no kernels for bfloat16 on a CPU; OpenVINO has: format openvino."
+REASONS = {
+    ("onnx", "bfloat16"): NO_BFLOAT16.format("ONNX Runtime"),
+    ("litert", "bfloat16"): NO_BFLOAT16.format("LiteRT"),
+    ("litert", "float16"): "LiteRT computes in float32 on a CPU anyway; int8_weights makes a smaller file, and the "
+    "formats onnx and openvino have float16.",
+}
+PACKAGES = {"onnx": ("onnxruntime", "onnx_ir"), "openvino": ("nncf",), "litert": ("ai_edge_quantizer",)}
+
+
+def check_precision(format_name, precision, calibration_texts):
+    """Raises ValueError for a precision that a format does not have, or texts that are missing or not needed;
+    ImportError without the tool."""
+    if precision not in ("float32", "float16", "bfloat16", "int8_weights", "int8"):
+        raise ValueError(
+            f"precision {precision!r} is unknown: it can be float32, float16, bfloat16, int8_weights or int8."
+        )
+    if (format_name, precision) in REASONS:
+        raise ValueError(f"The format {format_name} has no {precision}: {REASONS[format_name, precision]}")
+    is_calibrated = (format_name, precision) == ("openvino", "int8")
+    if is_calibrated and not calibration_texts:
+        raise ValueError(
+            "int8 in OpenVINO rounds activations by the ranges that they have for typical texts: pass a few hundred "
+            "of them as calibration_texts, or take int8_weights, which needs none."
+        )
+    if calibration_texts is not None and not is_calibrated:
+        raise ValueError(
+            f"calibration_texts are for the format openvino with precision int8; {format_name} with {precision} "
+            "does not need them: leave them out."
+        )
+    if precision.startswith("int8"):
+        require(f"{precision} for {format_name}", format_name, PACKAGES[format_name])
+
+
+def reduce_onnx(path, precision):
+    """Rewrites an ONNX file in a precision."""
+    import onnx
+    from onnxruntime import quantization
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+    from onnxruntime.transformers import float16
+
+    with quiet():
+        if precision == "int8":
+            weights = quantization.QuantType.QInt8
+            # Only products of matrices: a rounded embedding would have one scale for all its words.
+            quantization.quantize_dynamic(path, path, ["MatMul"], per_channel=True, weight_type=weights)
+            return
+        model = onnx.load(path)
+        if precision == "float16":
+            model = float16.convert_float_to_float16(model, keep_io_types=True)
+        else:
+            # accuracy_level 4 rounds activations, too, but in blocks of 32 numbers with a scale each, to use the
+            # processor's products of bytes.
+            quantizer = MatMulNBitsQuantizer(model, bits=8, block_size=32, is_symmetric=True, accuracy_level=4)
+            quantizer.process()
+            model = quantizer.model.model
+        onnx.save(model, path)
+
+
+def reduce_openvino(path, precision, calibration_rows):
+    """Rewrites an OpenVINO model in a precision; `calibration_rows` is a list of dicts of arrays, for int8 alone."""
+    import openvino
+
+    with quiet():
+        # Read into memory as a whole: otherwise the file would be written while it is read.
+        weights = path.with_suffix(".bin").read_bytes()
+        model = openvino.Core().read_model(path.read_bytes(), weights)
+        if precision.startswith("int8"):
+            import nncf
+
+            if precision == "int8_weights":
+                model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)
+            else:
+                model = nncf.quantize(
+                    model,
+                    nncf.Dataset(calibration_rows),
+                    model_type=nncf.ModelType.TRANSFORMER,
+                    subset_size=len(calibration_rows),
+                    ignored_scope=nncf.IgnoredScope(names=narrow_products(model), validate=False),
+                )
+        # What is not in eight bits, such as the embeddings, is stored in sixteen.
+        openvino.save_model(model, path, compress_to_fp16=True)
+
+
+def narrow_products(model):
+    """The names of an OpenVINO model's products with a small table: of segments, and of heads with few classes.
+
+    They cost nothing in float32. If no text of calibration has a second segment, SmoothQuant takes its column for one
+    of zeros, and pairs that are served later get wrong outputs.
+    """
+    products = [node for node in model.get_ops() if node.get_type_name() == "MatMul"]
+    shapes = {node.get_friendly_name(): node.input_value(1).get_partial_shape() for node in products}
+    return [name for name, shape in shapes.items() if shape.is_static and min(shape.to_shape()) < NARROW]
+
+
+def reduce_litert(path, precision):
+    """Rewrites a LiteRT file in a precision."""
+    from ai_edge_quantizer import quantizer, recipe
+
+    with quiet():
+        steps = quantizer.Quantizer(str(path))
+        how = recipe.dynamic_wi8_afp32() if precision == "int8" else recipe.weight_only_wi8_afp32()
+        steps.load_quantization_recipe(how)
+        path.write_bytes(steps.quantize().quantized_model)
+
+
+def calibration_rows(model, tokenizer, texts, sequence_length):
+    """Rows of texts as the model takes them in `predict`, in batches of similar length: a list of dicts.
+
+    Of a MaskedLM, whose texts need no [MASK] here, every row predicts its second token.
+    """
+    if isinstance(model, models.MultipleChoice):
+        rows = model.rows(texts)
+        return [{name: array[place : place + 1] for name, array in rows.items()} for place in range(len(texts[0]))]
+    first, second = texts if isinstance(texts, tuple) else (list(texts), None)
+    order = sorted(range(len(first)), key=lambda place: len(first[place]) + len(second[place] if second else ""))
+    batches = []
+    for start in range(0, len(order), ROWS_AT_ONCE):
+        places = order[start : start + ROWS_AT_ONCE]
+        columns = [[column[place] for place in places] for column in (first, second) if column is not None]
+        rows = rows_from_texts(tokenizer, *columns, sequence_length=sequence_length)
+        longest = rows["padding_mask"].sum(1).max()
+        rows = {name: np.ascontiguousarray(array[:, :longest]) for name, array in rows.items()}
+        if isinstance(model, models.MaskedLM):
+            rows["mask_positions"] = np.ones((len(places), 1), "int32")
+        batches.append(rows)
+    return batches
+
+
+@contextlib.contextmanager
+def quiet():
+    """Hides the progress that the tools print and log."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(level)
+
+
+def size_of(directory):
+    """Bytes of the files of an exported model, those beside it left out."""
+    beside = ("config.json", "tokenizer.json", "example.py")
+    return sum(path.stat().st_size for path in pathlib.Path(directory).rglob("*") if path.name not in beside)

@@ -1,0 +1,120 @@
+"""Rows with the outputs that the Keras model gives for them: an export is compared with them before it is kept."""
+
+import keras
+import numpy as np
+
+from keras_bert_impl.export import row_graphs
+
+FILE = "samples.npz"
+TOLERANCE = 1e-4  # of the largest output, or of 1 if all outputs are smaller
+# batch, length, choices, masks; a length of 0 stands for the longest.
+SIZES = ((3, 5, 2, 2), (1, 0, 3, 1))
+
+
+def check_not_quantized(model):
+    """Raises ValueError for a model that Keras has quantized."""
+    modes = {layer.quantization_mode for layer in model._flatten_layers()} - {None}
+    if modes:
+        raise ValueError(
+            f"{type(model).__name__} {model.name!r} is quantized to {', '.join(sorted(modes))} by Keras, which only a "
+            "SavedModel can hold: export the model before quantize()."
+        )
+
+
+def float32_model(model):
+    """The model itself, or if it computes in another type, one of the same weights that computes in float32."""
+    if getattr(model, "encoder", model).dtype_policy.name == "float32":
+        return model
+    config = model.get_config()
+    (config["encoder"]["config"] if "encoder" in config else config)["dtype"] = "float32"
+    copy = type(model).from_config(config)
+    for to, weight in zip(copy.weights, model.weights, strict=True):
+        to.assign(keras.ops.cast(weight, "float32"))
+    return copy
+
+
+def rows_of(model, size, longest, seed=0):
+    """Random rows of a size, with padding in all but the first."""
+    batch, length, choices, masks = size
+    axes = {"batch": batch, "length": min(length or longest, longest), "choices": choices, "masks": masks}
+    random, rows = np.random.default_rng(seed), {}
+    vocabulary_size = getattr(model, "encoder", model).config.vocabulary_size
+    for name, names in row_graphs.arrays_of(model).items():
+        shape = tuple(axes[axis] for axis in names)
+        high = {"token_ids": vocabulary_size, "segment_ids": 2, "mask_positions": axes["length"]}.get(name, 2)
+        rows[name] = random.integers(0, high, shape).astype("int32")
+    rows["padding_mask"][:] = 1
+    rows["padding_mask"][1:, ..., axes["length"] // 2 :] = 0
+    return rows
+
+
+def write(model, tokenizer, longest, target):
+    """Writes rows of several sizes, which begin with [CLS], and the outputs of the model to the directory `target`."""
+    function, arrays = row_graphs.served(model), {}
+    for number, size in enumerate(SIZES):
+        rows = rows_of(model, size, longest, number)
+        # What is calibrated with texts has only seen this token there.
+        rows["token_ids"][..., 0] = tokenizer.cls_id
+        outputs = function({name: keras.ops.convert_to_tensor(array) for name, array in rows.items()})
+        arrays |= {f"{number} in {name}": array for name, array in rows.items()}
+        arrays |= {f"{number} out {name}": keras.ops.convert_to_numpy(array) for name, array in outputs.items()}
+    np.savez(target / FILE, **arrays)
+
+
+def read(target):
+    """The pairs (rows, outputs) that `write` wrote, each a dict."""
+    with np.load(target / FILE) as file:
+        arrays = dict(file)
+    return [
+        tuple(
+            {key.split()[2]: array for key, array in arrays.items() if key.split()[:2] == [str(number), way]}
+            for way in ("in", "out")
+        )
+        for number in range(len(SIZES))
+    ]
+
+
+def axes_of_outputs(samples):
+    """The axes of each output by its name: a number where the size is the same for all rows, else its name."""
+    (rows, outputs), (_, others) = samples[:2]
+    names = ("batch", "length") if rows["token_ids"].ndim == 2 else ("batch", "choices", "length")
+    sizes = dict(zip(rows["token_ids"].shape, names, strict=True))
+    return {
+        name: [size if size == other else sizes.get(size, "masks") for size, other in zip(shape, shapes, strict=True)]
+        for name, shape, shapes in ((name, array.shape, others[name].shape) for name, array in outputs.items())
+    }
+
+
+def largest_difference(run, samples):
+    """The largest difference between an export's outputs and the model's, relative to the largest output or 1.
+
+    Args:
+        run: function from rows to outputs, both dicts of arrays.
+        samples: as `read` returns them.
+
+    Raises: RuntimeError if an output is missing, has another shape, or is not finite.
+    """
+    differences = []
+    for rows, expected in samples:
+        found = run(rows)
+        for name, array in expected.items():
+            if np.shape(found[name]) != array.shape or not np.isfinite(found[name]).all():
+                raise RuntimeError(
+                    f"The export gives {name} of shape {np.shape(found[name])} with "
+                    f"{np.size(found[name]) - np.isfinite(found[name]).sum()} values that are not finite for rows of "
+                    f"shape {rows['token_ids'].shape}; the model gives shape {array.shape}. Nothing was kept. Please "
+                    "report this with the versions of the packages."
+                )
+            differences.append(np.abs(found[name] - array).max(initial=0) / max(1.0, np.abs(array).max(initial=0)))
+    return float(max(differences))
+
+
+def check_equal(run, samples):
+    """`largest_difference`; raises RuntimeError if it is above the tolerance."""
+    difference = largest_difference(run, samples)
+    if difference > TOLERANCE:
+        raise RuntimeError(
+            f"The export's outputs differ from the model's by up to {difference:.2g} of the largest, more than "
+            f"{TOLERANCE:g}. Nothing was kept. Please report this with the versions of the packages."
+        )
+    return difference

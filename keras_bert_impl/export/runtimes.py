@@ -1,0 +1,40 @@
+"""Opens exports of rows in their own runtimes: each function returns one from a dict of rows to a dict of outputs."""
+
+import os
+import pathlib
+
+
+def open_onnx(directory, threads=None):
+    """ONNX Runtime on the CPU, with a number of threads; None lets it choose."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
+    session = onnxruntime.InferenceSession(
+        pathlib.Path(directory, "model.onnx"), options, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return lambda rows: dict(zip(names, session.run(None, rows), strict=True))
+
+
+def open_openvino(directory, threads=None, precision="float32"):
+    """OpenVINO on the CPU. It would compute in bfloat16 by default where the processor can."""
+    import openvino
+
+    options = {"INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32"}
+    options |= {"INFERENCE_NUM_THREADS": threads} if threads else {}
+    compiled = openvino.compile_model(pathlib.Path(directory, "openvino_model.xml"), "CPU", options)
+    names = [output.get_any_name() for output in compiled.outputs]
+    request = compiled.create_infer_request()
+    # Copies: the arrays of a request change with the next one.
+    return lambda rows: {name: array.copy() for name, array in zip(names, request.infer(rows).values(), strict=True)}
+
+
+def open_litert(directory, threads=None):
+    """LiteRT's interpreter on the CPU."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    path = str(pathlib.Path(directory, "model.tflite"))
+    interpreter = Interpreter(path, num_threads=threads or os.cpu_count())
+    signature = interpreter.get_signature_runner()
+    return lambda rows: signature(**rows)

@@ -1,0 +1,133 @@
+"""Exports in fewer bits: each is smaller, and its outputs are close to the model's, but not equal."""
+
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from conftest import WORDS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.export import export_onnx, handover, opened, precisions, row_formats, row_samples
+
+BACKEND = keras.backend.backend()
+TEXTS = ["the cat sat on a mat", "a dog ran in rain .", "it is good", "red blue , bad"] * 4
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A classifier wide enough for the errors of rounding to average out, and for its weights to fill its file."""
+    tokenizer = kbi.WordPieceTokenizer([*WORDS, *(f"word{number}" for number in range(200))])
+    config = kbi.BertConfig(
+        tokenizer.vocabulary_size, hidden_size=64, num_layers=1, num_heads=2, intermediate_size=256, max_length=16
+    )
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer)
+    random = np.random.default_rng(5)
+    for weight in model.weights:
+        if weight.path.endswith(("kernel", "embeddings")):
+            weight.assign(random.normal(size=weight.shape, scale=0.1))
+    return model
+
+
+@pytest.fixture(scope="module")
+def written(model, tmp_path_factory):
+    """A directory with the model in float32, in the formats that this backend writes, and the samples."""
+    folder = tmp_path_factory.mktemp("precisions") / "float32"
+    writer = {"torch": row_formats.ONNX_WRITER, "tensorflow": row_formats.LITERT_WRITER}[BACKEND]
+    handover.write_on(BACKEND, writer, model, model.tokenizer, 16, folder)
+    if BACKEND == "torch":
+        row_formats.convert_to_openvino(folder / "model.onnx", folder)
+    return folder
+
+
+def reduced(written, target, format_name, precision, model):
+    """Reduces a copy of the model; returns its size as a share of that in float32, and its largest difference."""
+    shutil.copytree(written, target)
+    if format_name == "openvino":
+        path = target / "openvino_model.xml"
+        # With padding, pairs and [CLS], as in the samples: the ranges of activations are those of these rows.
+        rows = [row_samples.rows_of(model, (8, length, 1, 1), 16, seed=length) for length in (5, 7, 9, 12, 16)]
+        for batch in rows:
+            batch["token_ids"][:, 0] = model.tokenizer.cls_id
+        precisions.reduce_openvino(path, precision, rows)
+        path = path.with_suffix(".bin")
+    else:
+        path = target / {"onnx": "model.onnx", "litert": "model.tflite"}[format_name]
+        {"onnx": precisions.reduce_onnx, "litert": precisions.reduce_litert}[format_name](path, precision)
+    run = opened.open_rows(target, format_name, precision)
+    difference = row_samples.largest_difference(run, row_samples.read(written))
+    return path.stat().st_size / (written / path.name).stat().st_size, difference
+
+
+# OpenVINO stores bfloat16 as float16; whether it computes in bfloat16 depends on the processor.
+CASES = [
+    ("torch", "onnx", "float16", 0.7),
+    ("torch", "onnx", "int8_weights", 0.6),
+    ("torch", "onnx", "int8", 0.6),
+    ("torch", "openvino", "float16", 0.6),
+    ("torch", "openvino", "bfloat16", 0.6),
+    ("torch", "openvino", "int8_weights", 0.4),
+    ("torch", "openvino", "int8", 0.5),
+    ("tensorflow", "litert", "int8_weights", 0.6),
+    ("tensorflow", "litert", "int8", 0.6),
+]
+
+
+@pytest.mark.parametrize(
+    ("format_name", "precision", "share"),
+    [case[1:] for case in CASES if case[0] == BACKEND] or [pytest.param(*[None] * 3, marks=pytest.mark.skip)],
+)
+def test_fewer_bits_make_a_smaller_model_of_nearly_the_same_outputs(
+    format_name, precision, share, written, model, tmp_path
+):
+    for package in precisions.PACKAGES[format_name]:
+        pytest.importorskip(package)
+    size, difference = reduced(written, tmp_path / "copy", format_name, precision, model)
+    assert size < share
+    assert 1e-6 < difference < 0.05
+
+
+@pytest.mark.parametrize(
+    ("format_name", "precision", "message"),
+    [
+        ("onnx", "bfloat16", "ONNX Runtime has no kernels for bfloat16 .* format openvino"),
+        ("litert", "float16", "LiteRT computes in float32 .* int8_weights"),
+        ("openvino", "int4", "'int4' is unknown: it can be float32, float16"),
+        ("openvino", "int8", "pass a few hundred of them as calibration_texts, or take int8_weights"),
+    ],
+)
+def test_a_precision_that_a_format_lacks_is_refused_with_one_that_works(format_name, precision, message):
+    with pytest.raises(ValueError, match=message):
+        precisions.check_precision(format_name, precision, None)
+
+
+def test_texts_that_nothing_is_calibrated_with_are_refused():
+    with pytest.raises(ValueError, match="onnx with int8 does not need them"):
+        precisions.check_precision("onnx", "int8", TEXTS)
+
+
+def test_a_refusal_comes_before_anything_is_written(model, tmp_path):
+    with pytest.raises(ValueError, match="no kernels for bfloat16"):
+        export_onnx(model, tmp_path / "served", precision="bfloat16")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_tool_is_named_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"int8 for openvino needs nncf .* pip install 'keras_bert_impl\[openvino\]'"):
+        precisions.check_precision("openvino", "int8", TEXTS)
+
+
+def test_calibration_rows_hold_every_text_once_without_needless_padding(model):
+    batches = precisions.calibration_rows(model, model.tokenizer, (TEXTS, TEXTS[::-1]), 16)
+    assert sum(len(rows["token_ids"]) for rows in batches) == len(TEXTS)
+    assert all(rows["padding_mask"][:, -1].any() and rows["segment_ids"].any() for rows in batches)
+
+
+def test_small_tables_stay_exact_for_segments_that_no_text_of_calibration_has():
+    openvino = pytest.importorskip("openvino")
+    ops = openvino.opset8
+    rows = ops.parameter([-1, 2], np.float32)
+    segments = ops.matmul(rows, ops.constant(np.ones((2, 64), np.float32)), False, False, name="segments")
+    dense = ops.matmul(segments, ops.constant(np.ones((64, 64), np.float32)), False, False, name="dense")
+    assert precisions.narrow_products(openvino.Model([dense], [rows])) == ["segments"]

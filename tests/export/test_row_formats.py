@@ -1,0 +1,169 @@
+"""ONNX, OpenVINO and LiteRT files, each on the backend that writes it; one test crosses from one to another."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from conftest import WORDS, revealing_config
+from every_model import MODELS
+
+import keras_bert_impl as kbi
+from keras_bert_impl.export import export_litert, export_onnx, opened, row_formats, row_graphs, row_samples, runtimes
+
+BACKEND = keras.backend.backend()
+on_torch = pytest.mark.skipif(BACKEND != "torch", reason="torch writes ONNX files")
+on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow writes LiteRT files")
+every_kind = pytest.mark.parametrize("kind", [kind for kind in MODELS if kind not in ("Pretrainer", "FeatureTagger")])
+TEXTS = ["The cat sat on the mat.", "It slept."]
+
+
+def make(kind, **arguments):
+    """A model of odd sizes whose every weight influences the outputs."""
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    encoder = kbi.BertEncoder(revealing_config(tokenizer, max_length=13))
+    if kind != "BertEncoder":
+        arguments |= {"tokenizer": tokenizer, "sequence_length": 11}
+    return with_large_weights(MODELS[kind](encoder, **arguments))
+
+
+def with_large_weights(model):
+    random = np.random.default_rng(5)
+    for weight in model.weights:
+        weight.assign(random.normal(size=weight.shape, scale=0.4))
+    return model
+
+
+def check_outputs(model, run):
+    """Outputs of rows of other sizes than those that the export itself compares."""
+    for size in ((1, 1, 1, 1), (5, 13, 3, 4), (2, 7, 2, 3)):
+        rows = row_samples.rows_of(model, size, 13, seed=9)
+        expected = row_graphs.served(model)({name: keras.ops.convert_to_tensor(array) for name, array in rows.items()})
+        found = run(rows)
+        assert set(found) == set(expected)
+        for name, array in expected.items():
+            np.testing.assert_allclose(found[name], keras.ops.convert_to_numpy(array), atol=1e-5, err_msg=name)
+
+
+def run_example(directory):
+    """What example.py prints, in a process that finds nothing of this project."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "KERAS_BACKEND")}
+    command = [sys.executable, "-I", directory / "example.py"]
+    done = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_outputs_are_those_that_predict_gives():
+    model = make("TextClassifier", multi_label=True)
+    rows = model.rows(TEXTS)
+    named = row_graphs.served(model)(rows)
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(named["logits"]), model.predict(TEXTS, verbose=0), atol=1e-6)
+    expected = {label.label: label.probability for label in model.classify(TEXTS, top_k=None)[1]}
+    found = keras.ops.convert_to_numpy(named["probabilities"])[1]
+    assert dict(zip(model.class_names, found.tolist(), strict=True)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_mean_of_an_encoder_leaves_padding_out():
+    model, rows = make("BertEncoder"), make("TextEmbedder").rows(TEXTS)
+    outputs = {name: keras.ops.convert_to_numpy(array) for name, array in row_graphs.served(model)(rows).items()}
+    tokens = rows["padding_mask"][1].sum()
+    np.testing.assert_allclose(outputs["mean_pooled"][1], outputs["sequence_output"][1, :tokens].mean(0), atol=1e-6)
+
+
+@on_torch
+@every_kind
+def test_onnx_and_openvino_give_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("openvino")
+    model = make(kind)
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    export_onnx(model, tmp_path / "onnx", tokenizer)
+    check_outputs(model, runtimes.open_onnx(tmp_path / "onnx"))
+    run_example(tmp_path / "onnx")
+    row_formats.convert_to_openvino(tmp_path / "onnx" / "model.onnx", tmp_path / "onnx")
+    check_outputs(model, runtimes.open_openvino(tmp_path / "onnx"))
+
+
+@on_tensorflow
+@every_kind
+def test_litert_gives_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
+    pytest.importorskip("ai_edge_litert")
+    model = make(kind)
+    export_litert(model, tmp_path / "litert", kbi.WordPieceTokenizer(WORDS))
+    check_outputs(model, runtimes.open_litert(tmp_path / "litert"))
+    run_example(tmp_path / "litert")
+
+
+@pytest.mark.parametrize("family", ["distilbert", "bfloat16"])
+@pytest.mark.skipif(BACKEND == "jax", reason="written by the others")
+def test_other_encoders_are_exported_in_float32(family, tmp_path):
+    export = export_onnx if BACKEND == "torch" else export_litert
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    sizes = {"hidden_size": 15, "num_layers": 1, "num_heads": 3, "intermediate_size": 21, "max_length": 13}
+    if family == "distilbert":
+        encoder = kbi.DistilBertEncoder(kbi.DistilBertConfig(len(WORDS), **sizes))
+    else:
+        encoder = kbi.BertEncoder(kbi.BertConfig(len(WORDS), **sizes), dtype="bfloat16")
+    model = with_large_weights(kbi.TextClassifier(encoder, 3, tokenizer))
+    export(model, tmp_path / "served")
+    assert opened.description_of(tmp_path / "served")["largest_difference"] < 1e-5
+    answers = opened.open_texts(tmp_path / "served")(TEXTS)
+    # Against the model itself in float32: bfloat16 keeps two or three digits.
+    np.testing.assert_allclose(
+        answers["logits"], model.predict(TEXTS, verbose=0), atol=1e-5 if family != "bfloat16" else 0.1
+    )
+
+
+def test_another_backend_writes_what_this_one_trained(tmp_path):
+    export = export_litert if BACKEND == "torch" else export_onnx
+    pytest.importorskip("ai_edge_litert" if BACKEND == "torch" else "onnxruntime")
+    model = make("TextClassifier")
+    export(model, tmp_path / "served", figures={"accuracy": 0.5})
+    answers = opened.open_texts(tmp_path / "served")(TEXTS)
+    np.testing.assert_allclose(answers["logits"], model.predict(TEXTS, verbose=0), atol=1e-5)
+    export = opened.description_of(tmp_path / "served")
+    assert (export["figures"], export["model"], export["sequence_length"]) == ({"accuracy": 0.5}, "TextClassifier", 11)
+    assert export["inputs"]["token_ids"] == ["batch", "length"] and export["outputs"]["logits"] == ["batch", 3]
+
+
+def test_differing_outputs_are_an_error():
+    samples = [({"token_ids": np.ones((2, 3))}, {"value": np.array([0.5, 200.0])})]
+    assert row_samples.check_equal(lambda rows: {"value": np.array([0.5, 200.01])}, samples) == pytest.approx(5e-5)
+    with pytest.raises(RuntimeError, match=r"differ from the model's by up to 0\.0005"):
+        row_samples.check_equal(lambda rows: {"value": np.array([0.5, 200.1])}, samples)
+    for wrong in ([0.5, np.nan], [0.5, 200.0, 1.0]):
+        with pytest.raises(RuntimeError, match="values that are not finite for rows of shape"):
+            row_samples.check_equal(lambda rows, wrong=wrong: {"value": np.array(wrong)}, samples)
+
+
+def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path):
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    packed = kbi.BertEncoder(revealing_config(tokenizer, max_length=13), packed=True)
+    quantized = make("TextClassifier")
+    quantized.quantize("int8")
+    windows = make("TextClassifier", long_texts="windows")
+    for model, message in (
+        (packed, "packed rows"),
+        (quantized, r"quantized to int8 by Keras, which only a SavedModel can hold: export the model before quantize"),
+        (windows, "an export cuts them: set model.long_texts to 'cut'"),
+    ):
+        for export in (export_onnx, export_litert):
+            with pytest.raises(ValueError, match=message):
+                export(model, tmp_path / "served", tokenizer)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_packages_are_one_line_with_the_remedy(tmp_path, monkeypatch):
+    model = make("TextClassifier")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"torch and onnx .* pip install 'keras_bert_impl\[onnx\]'"):
+        export_onnx(model, tmp_path / "served")
+
+
+def test_an_export_of_the_same_format_alone_is_replaced(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ValueError, match=r"holds no model\.onnx, so overwrite=True leaves it alone"):
+        export_onnx(make("TextClassifier"), tmp_path, overwrite=True)

@@ -1,0 +1,50 @@
+"""Runs the commands and the Python example of docs/serving.md, one after the other, as they are written there."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import keras
+import pytest
+from conftest import WORDS, revealing_config
+from documentation import commands, indented_blocks, python_blocks
+from made_tasks import SENTENCES, write_lines, write_mrpc
+
+import keras_bert_impl as kbi
+from keras_bert_impl.cli import main
+
+PAGE = "docs/serving.md"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the checkpoint and the files that the page names."""
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    encoder = kbi.BertEncoder(revealing_config(tokenizer, max_length=32))
+    names = ["not_equivalent", "equivalent"]
+    kbi.TextClassifier(encoder, 2, tokenizer, class_names=names).save_pretrained(tmp_path / "my_classifier")
+    write_mrpc(tmp_path / "glue/MRPC")
+    write_lines(tmp_path / "typical.txt", [f"{text}\t{SENTENCES[0]}" for text in SENTENCES * 3])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() != "torch", reason="once is enough; torch writes two of the formats")
+def test_the_commands_of_the_page_run_and_so_do_their_examples(folder, capfd):
+    for package in ("tensorflow_text", "onnxruntime", "openvino", "nncf", "ai_edge_litert"):
+        pytest.importorskip(package)
+    quick = {"compare-exports": ["--rounds=1", "--seconds=0.1"]}
+    found = [command for block in indented_blocks(PAGE) for command in commands(block, "keras-bert")]
+    for name, *options in found:
+        main([name, *options, *quick.get(name, [])])
+    (example,) = python_blocks(PAGE)
+    exec(compile(example, PAGE, "exec"), {})
+    assert json.loads(pathlib.Path("served/litert_from_python/config.json").read_text())["export"]["figures"]
+    exports = sorted(path.parent for path in pathlib.Path("served").glob("*/example.py"))
+    assert len(exports) == 7
+    for directory in exports:
+        subprocess.run([sys.executable, "-I", directory / "example.py"], check=True)
+    table = capfd.readouterr().out
+    assert all(f"served/{name} " in table for name in ("openvino", "bfloat16", "int8"))

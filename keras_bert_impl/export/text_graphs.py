@@ -22,8 +22,8 @@ TEXT_PAIR = tf.TensorSpec((None,), tf.string, name="text_pair")
 
 def write(model, tokenizer, sequence_length, target):
     """Writes `model` as a SavedModel to the new directory `target`; see `saved_model.export_saved_model`."""
+    # Without `archive.track(model)`: the variables that the functions use are saved anyhow, and would be saved twice.
     archive = keras.export.ExportArchive()
-    archive.track(model)
     for name, (function, inputs) in signatures(model, tokenizer, sequence_length).items():
         archive.add_endpoint(name, function, input_signature=inputs)
     archive.write_out(str(target), verbose=False)

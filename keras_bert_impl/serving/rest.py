@@ -13,7 +13,7 @@ from grpc import StatusCode
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 
 from keras_bert_impl.serving import examples, json_examples, json_tensors, model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
@@ -35,7 +35,7 @@ def make_app(manager, log, keys, page=None):
         manager: ModelManager.
         log: RequestLog.
         keys: ApiKeys; health and metrics are open to all.
-        page: an ASGI application to show at `/`, or None.
+        page: an ASGI application to show at `/` and at what is under `/page/`, or None.
     """
     interface = RestInterface(manager, log, keys)
     routes = [
@@ -46,7 +46,8 @@ def make_app(manager, log, keys, page=None):
         Route("/monitoring/prometheus/metrics", interface.show_metrics),
     ]
     if page is not None:
-        routes.append(Mount("/", app=behind_keys(page, keys)))
+        page = BehindKeys(page, keys)
+        routes += [Route("/", page), Route("/page/{rest:path}", page)]
     return Starlette(routes=routes, exception_handlers={404: not_found, 405: not_found})
 
 
@@ -200,19 +201,20 @@ async def not_found(request, failure):
     return JSONResponse({"error": message}, failure.status_code)
 
 
-def behind_keys(app, keys):
-    """The ASGI application, for clients that show a key."""
+class BehindKeys:
+    """An ASGI application for clients that show a key.
 
-    async def checked(scope, receive, send):
-        if scope["type"] in ("http", "websocket"):
-            try:
-                keys.check({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
-            except ServingError as error:
-                if scope["type"] == "websocket":
-                    await send({"type": "websocket.close", "code": 1008})
-                else:
-                    await error_response(error)(scope, receive, send)
-                return
-        await app(scope, receive, send)
+    Args:
+        app: the application.
+        keys: ApiKeys.
+    """
 
-    return checked
+    def __init__(self, app, keys):
+        self._app, self._keys = app, keys
+
+    async def __call__(self, scope, receive, send):
+        try:
+            self._keys.check({name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]})
+        except ServingError as error:
+            return await error_response(error)(scope, receive, send)
+        await self._app(scope, receive, send)

@@ -40,7 +40,7 @@ class Server:
         port: of REST; 0 means any that is free.
         grpc_port: of gRPC; 0 means any that is free, None means no gRPC.
         certificate, private_key: PEM files for TLS on both ports, or None.
-        page: a function from the manager to the ASGI application shown at `/`, or None.
+        page: a function from the manager to the ASGI application shown at `/` and under `/page/`, or None.
         allow_reload: whether gRPC clients may change which models are served.
 
     Attributes:
@@ -113,8 +113,8 @@ class Server:
         return uvicorn.Config(
             make_app(self.manager, self._log, self._keys, page),
             http=protocol_with_limits(limits.body_seconds),
-            ws="none" if page is None else "auto",
-            lifespan="off" if page is None else "auto",
+            ws="none",
+            lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,

@@ -123,6 +123,11 @@ def test_several_classes_are_named_with_a_sigmoid_each(tokenizer, tmp_path):
     assert len({len(labels) for labels in expected}) > 1 and set(served) == {"logits", "probabilities", "labels"}
 
 
+def test_every_weight_is_stored_once(classifier, classifier_directory):
+    stored = tf.train.list_variables(str(classifier_directory / "variables" / "variables"))
+    assert sum(np.prod(shape) for _, shape in stored if shape) == classifier.count_params()
+
+
 def test_classifier_takes_pairs(classifier, classifier_directory):
     served = serve(classifier_directory, "pairs", text=TEXTS, text_pair=PAIRS)
     np.testing.assert_allclose(served["logits"], classifier.predict((TEXTS, PAIRS), verbose=0), atol=1e-5)

@@ -24,7 +24,9 @@ def test_requests_are_for_inputs_that_the_signatures_take(kind, monkeypatch):
     tokenizer = kbi.WordPieceTokenizer(WORDS)
     arguments = [2] if kind is kbi.TextClassifier else []
     model = kind(kbi.BertEncoder(revealing_config(tokenizer, max_length=11)), *arguments, tokenizer)
-    for name, (_, specs) in text_graphs.signatures(model, tokenizer, 11).items():
+    found = text_graphs.signatures(model, tokenizer, 11)
+    found.pop("attention", None)  # a person who asks for it can wait for a second
+    for name, (_, specs) in found.items():
         texts = warm_up_requests.REQUESTS[kind][name]
         assert set(texts) == {spec.name for spec in specs}
         for spec in specs:

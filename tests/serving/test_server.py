@@ -65,9 +65,9 @@ def test_the_command_serves_until_sigterm_and_ends_with_0(toy, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2]), "KERAS_BACKEND": "tensorflow"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        lines = [process.stdout.readline() for _ in range(4)]
+        lines = [process.stdout.readline() for _ in range(5)]
         assert json.loads(lines[0])["event"] == "loaded" and lines[2].startswith("gRPC: 127.0.0.1:")
-        port = int(lines[3].rpartition("/metrics")[0].rpartition(":")[2])
+        port = int(lines[4].rpartition("/metrics")[0].rpartition(":")[2])
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
         connection.request("POST", PREDICT, b'{"instances": ["secret text"]}')
         assert connection.getresponse().status == 200

@@ -238,4 +238,5 @@ ASKED = {
     "next_sentence": Asked(models.NextSentencePredictor, next_sentence, ("text", "pair")),
     "fill_mask": Asked(models.MaskedLM, fill_mask),
     "embed": Asked(models.TextEmbedder, embed),
+    "vector": Asked(models.TextEmbedder, embed),
 }

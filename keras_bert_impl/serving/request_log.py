@@ -15,7 +15,7 @@ class RequestLog:
     """
 
     def __init__(self, metrics, stream=None, requests=True):
-        self._metrics, self._stream, self._requests = metrics, stream or sys.stdout, requests
+        self._figures, self._stream, self._requests = metrics, stream or sys.stdout, requests
 
     def event(self, name, **fields):
         """Writes a line about the server itself."""
@@ -33,7 +33,7 @@ class RequestLog:
         """
         seconds = time.monotonic() - entry.began
         model = entry.model if entry.model in served_names else ""
-        self._metrics.observe_request(entry.protocol, model, entry.method, str(status), seconds)
+        self._figures.observe_request(entry.protocol, model, entry.method, str(status), seconds)
         if self._requests:
             self.event(
                 "request",

@@ -94,7 +94,8 @@ def test_lists_of_labels_of_ids_are_those_of_texts(kind, make):
     _, _, texts, labels, *_ = HEADS[kind]
     model = make(kind)
     expected = loss_of(model, texts, labels, sample_weight=[1, 2, 1])
-    rows = model.rows(texts)
+    # The scores of the padding take part in the softmax of an answerer, which therefore needs rows of equal length.
+    rows = model.rows(texts, 8 if kind == "question_answerer" and not model.jit_compile else None)
     if kind in ("token_classifier", "feature_tagger"):
         labels = [row + [-1] * (11 - len(row)) for row in labels]
     found = loss_of(model, rows, labels, sample_weight=[1, 2, 1])

@@ -97,7 +97,7 @@ def test_what_cannot_be_is_refused(build, tmp_path):
     model = build(kbi.TextClassifier, 3, long_texts="windows")
     with pytest.raises(ValueError, match="Got 1 texts but no labels"):
         model.fit([LONG], verbose=0)
-    with pytest.raises(ValueError, match="but a SavedModel cuts them"):
+    with pytest.raises(ValueError, match="but an export cuts them"):
         export_saved_model(model, tmp_path / "served")
 
 

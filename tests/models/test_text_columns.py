@@ -104,14 +104,19 @@ def test_pairs_may_come_in_any_form(rows, make):
 def test_a_dataset_of_columns_trains_as_the_columns_do(labelled, make):
     tf = pytest.importorskip("tensorflow")
     loss = CosineSimilarityLoss if labelled else MultipleNegativesRankingLoss
-    by_dataset, by_list = make(loss()), make(loss())
+    by_dataset, by_list = make(), make()
+    for model in (by_dataset, by_list):
+        # AdamW would make a step of the rounding in a gradient of 0, which differs with the padding.
+        model.compile(optimizer=keras.optimizers.SGD(0.1), loss=loss(), **QUICK_STEPS)
+    before = by_list.get_weights()
     columns = (FIRST, SECOND)
     labels = SIMILARITY if labelled else None
     dataset = tf.data.Dataset.from_tensor_slices((columns, SIMILARITY) if labelled else columns).batch(2)
     by_dataset.fit(dataset, epochs=2, verbose=0, validation_data=dataset)
     by_list.fit(columns, labels, batch_size=2, epochs=2, shuffle=False, verbose=0)
     for weight, other in zip(by_dataset.get_weights(), by_list.get_weights(), strict=True):
-        np.testing.assert_allclose(weight, other, atol=1e-5)
+        np.testing.assert_allclose(weight, other, atol=1e-6)
+    assert max(np.abs(a - b).max() for a, b in zip(by_list.get_weights(), before, strict=True)) > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ class LengthBatches(keras.utils.PyDataset):
 
     Lengths are rounded up to a multiple of 32; rows of one rounded length share batches. The shapes are few and the
     same in every epoch, because XLA compiles once for each shape: fewer than eight batches get no shape of their own.
-    The batches and their order depend only on seed and
-    epoch: a run resumed in epoch 3 gets the same batches as without the interruption.
+    The batches and their order depend only on seed and epoch: a run resumed in epoch 3 gets the same batches as without
+    the interruption.
 
     Args:
         tokenizer: gives the ids of [CLS], [SEP] and [PAD].
@@ -192,14 +192,14 @@ class LengthBatches(keras.utils.PyDataset):
 
 def merged_lengths(lengths, least):
     """Lengths of rows, where those that fewer than `least` rows have are replaced by the next longer one."""
-    merged, numbers, rows = {}, [], 0
-    for length, count in zip(*np.unique(lengths, return_counts=True), strict=True):
-        numbers, rows = [*numbers, length], rows + count
+    found, places, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+    merged, first, rows = found.copy(), 0, 0
+    for number, count in enumerate(counts):
+        rows += count
+        merged[first : number + 1] = found[number]
         if rows >= least:
-            merged |= dict.fromkeys(numbers, length)
-            numbers, rows = [], 0
-    merged |= dict.fromkeys(numbers, numbers[-1] if numbers else None)
-    return np.array([merged[length] for length in lengths], lengths.dtype)
+            first, rows = number + 1, 0
+    return merged[places]
 
 
 class SortedBatches(LengthBatches):

@@ -82,7 +82,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         rows = question_rows(self._require_tokenizer(), questions, self.sequence_length, stride)
         warn_of_cut_questions(rows.source, len(questions))
         rows.labels = None
-        batches = SortedBatches(self.tokenizer, rows, batch_size, self.sequence_length)
+        batches = SortedBatches(self.tokenizer, rows, batch_size, self.sequence_length, multiple=self._length_multiple)
         logits = predict_rows(self, batches)  # (length, 2) for each window
         starts, ends = ([row[:, column] for row in logits] for column in (0, 1))
         may_be_none = self.null_threshold is not None

@@ -169,6 +169,11 @@ class RawTextMixin:
     def _packed(self, rows, pad_to=None):
         return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
 
+    @property
+    def _length_multiple(self):
+        """What lengths are rounded up to: where every new shape is compiled, few different ones are faster."""
+        return ROW_MULTIPLE if self.jit_compile else 8
+
     def _training_data(self, texts, labels, weights, batch_size, shuffle, kind=LengthBatches):
         """Texts and labels as Keras trains on them: batches of rows of about the same length."""
         return kind(
@@ -178,7 +183,7 @@ class RawTextMixin:
             sequence_length=self.sequence_length,
             shuffle=shuffle,
             seed=None,  # drawn
-            multiple=ROW_MULTIPLE if self.jit_compile else 8,
+            multiple=self._length_multiple,
         )
 
     def _labelled_rows(self, texts, labels, weights):

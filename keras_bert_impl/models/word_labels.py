@@ -76,7 +76,9 @@ class WordLabelsMixin(RawTextMixin):
         """For each SplitText the numbers of the classes of its words and their probabilities, two lists."""
         room = self.sequence_length - 2
         begins, windows = windows_of([text.ids for text in split], room)
-        batches = SortedBatches(self.tokenizer, Rows(windows), batch_size, self.sequence_length)
+        batches = SortedBatches(
+            self.tokenizer, Rows(windows), batch_size, self.sequence_length, multiple=self._length_multiple
+        )
         logits = iter(predict_rows(self, batches))
         labelled = []
         for text, of_text in zip(split, begins, strict=True):

@@ -93,13 +93,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             return response
 
     async def _classify(self, given, spec, response, entry, context):
-        serialized = examples_of(given, self._manager.limits)
-        entry.rows = len(serialized)
-        with self._services.using(spec) as servable:
-            remaining = context.time_remaining()
-            found = await examples.classify(self._manager, servable, spec.signature_name, serialized, remaining)
-            fill_spec(response.model_spec, servable, spec.signature_name)
-        for row in found:
+        for row in await self._asked(examples.classify, given, spec, response, entry, context):
             classes = response.result.classifications.add().classes
             for label, score in row:
                 classes.add(label=label, score=score)
@@ -112,14 +106,18 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             return response
 
     async def _regress(self, given, spec, response, entry, context):
+        for value in await self._asked(examples.regress, given, spec, response, entry, context):
+            response.result.regressions.add(value=value)
+
+    async def _asked(self, method, given, spec, response, entry, context):
+        """What `examples.classify` or `examples.regress` finds for each example; notes in the response who answered."""
         serialized = examples_of(given, self._manager.limits)
         entry.rows = len(serialized)
         with self._services.using(spec) as servable:
             remaining = context.time_remaining()
-            found = await examples.regress(self._manager, servable, spec.signature_name, serialized, remaining)
+            found = await method(self._manager, servable, spec.signature_name, serialized, remaining)
             fill_spec(response.model_spec, servable, spec.signature_name)
-        for value in found:
-            response.result.regressions.add(value=value)
+        return found
 
     async def MultiInference(self, request, context):
         """Several classifications and regressions of the same examples."""

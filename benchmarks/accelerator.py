@@ -1,101 +1,252 @@
-"""A pre-training step of the published sizes on a GPU or TPU, in bfloat16: ours on JAX and torch, and Hugging Face's.
+"""What a GPU or TPU does with this library, in ten minutes and on one page: `accelerator.json` and `accelerator.txt`.
 
-    python benchmarks/accelerator.py --output DIR
-    python benchmarks/accelerator.py --output DIR --only 'jax bert_large'
+    KERAS_BACKEND=jax   python benchmarks/accelerator.py --output DIR
+    KERAS_BACKEND=torch python benchmarks/accelerator.py --output DIR --peer
+    KERAS_BACKEND=jax   python benchmarks/accelerator.py --output DIR --distribution data_parallel    # all devices
 
-Needs keras with JAX or torch (transformers for the peer) and no TensorFlow. All sides compute the same: 15 % of the
-tokens predicted, AdamW with decay and clipping, no dropout, so that attention is fused (flash attention where the
-backend has it; scaled_dot_product_attention under torch.compile in transformers). Shares are relative to the speed of
-the chip's own matrix products, measured in the same run. A setting that does not fit into memory is shown as an error.
+On a slice, give the command on every host. The page holds: the devices that were joined, the checks of
+`accelerator_checks.py` on that very device, the seconds of a training step and its share of the device's peak (with
+dropout 0 and 0.1, with 1 and 20 steps an execution), the host's part of a step, memory, and the time to save and to
+restore a state. `--peer` adds Hugging Face's step under torch. Needs no TensorFlow. Each part runs in a process of its
+own, so that its memory is its own; a part that fails, for example because it does not fit into memory, is one line.
+Without an accelerator, try it with `--size bert_tiny --lengths 16 --rows 2 --steps 4`.
 """
 
-import pretraining_step
-from in_turn import OURS, Case, Setting, Target, main, median_seconds
-from keras_bert_impl.features import usual_predictions
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
 
-# Rows that fit into 80 GB, by size and length.
+from accelerator_page import page
+
+# Rows of a device that fit into 80 GB, by size and length; a quarter of them is tried where a step fails.
 ROWS = {("bert_base", 128): 256, ("bert_base", 512): 64, ("bert_large", 128): 128, ("bert_large", 512): 32}
-STEPS = 20
+GIB = 2**30
 
 
-def variant(size, length):
-    return f"{size} {ROWS[size, length]} x {length}"
-
-
-def shape_of(setting):
-    """(size, rows, length) of a setting."""
-    size, rows, _, length = setting.variant.split()
-    return size, int(rows), int(length)
-
-
-def config_of(size):
-    from keras_bert_impl import BertConfig
-
-    return BertConfig.from_name(size, vocabulary_size=30522, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
-
-
-def our_seconds(setting):
-    """Seconds per step of `fit`, which does not wait for the device after each step."""
+def devices(options):
+    """Which devices there are, and what their matrix products reach beside the published peak."""
     import keras
 
-    size, rows, length = shape_of(setting)
-    one = pretraining_step.batch(rows, length, usual_predictions(length))
+    from keras_bert_impl import distribution
+    from keras_bert_impl.callbacks.flops import matrix_product_ceiling, published_peak
+    from keras_bert_impl.distribution import hardware
+    from keras_bert_impl.training.runs import versions
+
+    kind = hardware.device_kind()
+    larger = {"size": 8192, "chained": 16} if kind != "cpu" else {}
+    found = {"backend": keras.backend.backend(), "device": kind, "versions": versions()}
+    found |= {"processes": distribution.num_processes(), "devices": distribution.num_processors()}
+    peak = published_peak(kind)
+    found["published_tflops"] = peak and peak / 1e12
+    for dtype in ("float32", "bfloat16"):
+        found[f"{dtype}_tflops"] = matrix_product_ceiling(dtype, **larger) / 1e12
+    return found
+
+
+def checks(options):
+    """The difference of each kernel from its formula."""
+    from accelerator_checks import CHECKS
+
+    found = {}
+    for name, check in CHECKS.items():
+        difference, allowed = map(float, check())
+        found[name] = {"difference": difference, "allowed": allowed, "is_right": difference <= allowed}
+    return found
+
+
+def model_of(options, dropout, together, **shape):
+    """Our model of a size with this dropout, compiled to execute so many steps together."""
+    import keras
+
+    import pretraining_step
+    from keras_bert_impl import BertConfig
+    from keras_bert_impl.optimization import BertAdamW
+
+    shape = {"vocabulary_size": 30522, "hidden_dropout_rate": dropout, "attention_dropout_rate": dropout, **shape}
+    config = BertConfig.from_name(options["size"], **shape)
+    is_compiled = keras.backend.backend() != "torch"
+    model = pretraining_step.our_model(config, options["precision"], is_compiled)
+    model.compile(optimizer=BertAdamW(1e-4), jit_compile=is_compiled, steps_per_execution=together)
+    return model
+
+
+def timed_fit(model, batch, steps, callbacks=()):
+    """(seconds of the first `fit`, which compiles; seconds of a step, the median of three more) on the same batch."""
+    import keras
+
+    from in_turn import median_seconds
 
     class SameBatch(keras.utils.PyDataset):
-        num_batches = STEPS
+        num_batches = steps
 
         def __getitem__(self, index):
-            return one
+            return batch
 
-    model = pretraining_step.our_model(config_of(size), setting.precision, setting.compiled)
-    return median_seconds(lambda: model.fit(SameBatch(), epochs=1, verbose=0), warm=1, repeats=1) / STEPS
+    def fit():
+        model.fit(SameBatch(), epochs=1, shuffle=False, verbose=0, callbacks=list(callbacks))
+
+    start = time.perf_counter()
+    fit()
+    first = time.perf_counter() - start
+    return first, median_seconds(fit, warm=0, repeats=3) / steps
 
 
-def their_seconds(setting):
+def step(options, length, dropout, together):
+    """A training step of the size: its seconds, share of the peak, and memory."""
+    import pretraining_step
+    from keras_bert_impl import distribution
+    from keras_bert_impl.callbacks.flops import device_ceiling, training_flops
+    from keras_bert_impl.distribution import hardware
+    from keras_bert_impl.features import usual_predictions
+
+    rows = (options["rows"] or ROWS.get((options["size"], length), 32)) * distribution.num_replicas()
+    predictions = usual_predictions(length)
+    model = model_of(options, dropout, together)
+    batch = pretraining_step.batch(rows // distribution.num_processes(), length, predictions)
+    first, seconds = timed_fit(model, batch, options["steps"])
+    ceiling, source = device_ceiling(options["precision"].removeprefix("mixed_"))
+    flops = training_flops(model.encoder.config, rows, length, predictions)
+    share = flops / seconds / ceiling / distribution.num_processors()
+    memory = hardware.peak_memory()
+    return {
+        **{"length": length, "rows": rows, "dropout": dropout, "steps_per_execution": together},
+        **{"seconds_per_step": seconds, "tokens_per_second": rows * length / seconds, "share_of_peak": share},
+        **{"peak": source, "seconds_of_first_fit": first, "memory_gib": memory and memory / GIB},
+    }
+
+
+def host(options, together):
+    """What Python and the start of a step take: a step with as many layers and weights, so narrow that nothing else
+    counts."""
+    import pretraining_step
+
+    narrow = {"hidden_size": 8, "num_heads": 2, "intermediate_size": 8, "vocabulary_size": 1100}
+    model = model_of(options, 0.1, together, **narrow)
+    batch = pretraining_step.batch(8, 8, 2, vocabulary=1100)
+    return {"steps_per_execution": together, "seconds_per_step": timed_fit(model, batch, options["steps"])[1]}
+
+
+def state(options):
+    """Saving the state of a model of the size, and restoring it, by `callbacks.ExactResume`."""
+    import pretraining_step
+    from keras_bert_impl.callbacks import ExactResume
+
+    batch = pretraining_step.batch(8, 16, 2)
+    with tempfile.TemporaryDirectory() as directory:
+        for _ in range(2):  # the second `fit` finds the training complete: it restores, and trains nothing
+            model, resume = model_of(options, 0.1, 1), ExactResume(directory, every_minutes=None)
+            start = time.perf_counter()
+            model.fit(batch[0], batch[1], batch_size=8, verbose=0, callbacks=[resume])
+            if resume.seconds_to_save:
+                saved = resume.seconds_to_save
+        restored = time.perf_counter() - start
+        size = sum(path.stat().st_size for path in pathlib.Path(directory).rglob("*") if path.is_file())
+    return {"seconds_to_save": saved, "seconds_to_restore": restored, "gigabytes": size / 1e9}
+
+
+def peer(options, length, dropout):
+    """Hugging Face's step, compiled by torch, on one device."""
     import torch
 
-    size, rows, length = shape_of(setting)
-    step = pretraining_step.transformers_training(
-        config_of(size),
-        *pretraining_step.batch(rows, length, usual_predictions(length)),
-        setting.precision,
-        setting.compiled,
-        "cuda" if torch.cuda.is_available() else "cpu",
+    import pretraining_step
+    from in_turn import median_seconds
+    from keras_bert_impl import BertConfig
+    from keras_bert_impl.features import usual_predictions
+
+    rows = options["rows"] or ROWS.get((options["size"], length), 32)
+    config = BertConfig.from_name(
+        options["size"], vocabulary_size=30522, hidden_dropout_rate=dropout, attention_dropout_rate=dropout
     )
+    run = pretraining_step.transformers_training(
+        config, *pretraining_step.batch(rows, length, usual_predictions(length)),
+        options["precision"].removeprefix("mixed_"), True, "cuda" if torch.cuda.is_available() else "cpu",
+    )  # fmt: skip
 
     def steps():
-        for _ in range(STEPS):
-            loss = step()
+        for _ in range(options["steps"]):
+            loss = run()
         return loss.item()  # waits for the device
 
-    return median_seconds(steps, warm=1, repeats=1) / STEPS
+    seconds = median_seconds(steps, warm=1, repeats=3) / options["steps"]
+    return {"length": length, "rows": rows, "dropout": dropout, "seconds_per_step": seconds,
+            "tokens_per_second": rows * length / seconds}  # fmt: skip
 
 
-def measure(setting):
-    """Tokens per second."""
-    _, rows, length = shape_of(setting)
-    return rows * length / (our_seconds if setting.side == OURS else their_seconds)(setting)
+PARTS = {"devices": devices, "checks": checks, "step": step, "host": host, "state": state, "peer": peer}
 
 
-def flops_per_token(setting):
-    from keras_bert_impl.callbacks.flops import training_flops
+def plan(options):
+    """(name of a part, its arguments) of everything that is measured, in order."""
+    backend = os.environ.get("KERAS_BACKEND", "jax")
+    executions = (1,) if backend == "torch" else (1, min(20, options["steps"]))
+    yield from (("devices", {}), ("checks", {}))
+    for length, dropout, together in itertools.product(options["lengths"], (0.0, 0.1), executions):
+        yield "step", {"length": length, "dropout": dropout, "together": together}
+    yield from (("host", {"together": together}) for together in executions)
+    yield "state", {}
+    if options["peer"]:
+        for length, dropout in itertools.product(options["lengths"], (0.0, 0.1)):
+            yield "peer", {"length": length, "dropout": dropout}
 
-    size, rows, length = shape_of(setting)
-    return training_flops(config_of(size), rows, length, usual_predictions(length)) / (rows * length)
+
+def measure_apart(name, arguments, options):
+    """A part in a process of its own; {"error": last line} if it fails."""
+    environment = {"KERAS_BACKEND": "jax", **os.environ}
+    command = [sys.executable, __file__, "--part", json.dumps([name, arguments, options])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    if done.returncode or not lines:
+        return {**arguments, "error": (done.stderr.strip().splitlines() or ["no output"])[-1][:300]}
+    return json.loads(lines[-1].removeprefix("FOUND "))
 
 
-def case():
-    variants = [variant(size, length) for size, length in ROWS]
-    settings, targets = [], []
-    for name in variants:
-        settings += [
-            Setting(OURS, "jax", "mixed_bfloat16", True, name),
-            Setting(OURS, "torch", "mixed_bfloat16", False, name),
-            Setting("transformers", "torch", "bfloat16", True, name),
-        ]
-        targets.append(Target("transformers", 1.3, {"variant": name}, {"variant": name}))
-    return Case("Pre-training step on an accelerator", "tokens", settings, targets, measure, flops_per_token)
+def run_part(name, arguments, options):
+    """Measures a part in this process, on the devices asked for, and prints it for the process that started it."""
+    from keras_bert_impl import distribution
+
+    choice = distribution.Distribution(options["distribution"], devices=options["devices"])
+    with distribution.distributed(choice):
+        print("FOUND", json.dumps(PARTS[name](options, **arguments)), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", default="runs/accelerator", help="directory for the page")
+    parser.add_argument("--size", default="bert_base", help="a published size of BERT")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[128, 512], help="tokens of a row")
+    parser.add_argument("--rows", type=int, help="rows of a device; default is what fits into 80 GB")
+    parser.add_argument("--steps", type=int, default=40, help="steps of a measurement, a multiple of 20 but on torch")
+    parser.add_argument("--precision", default="mixed_bfloat16", help="Keras dtype policy")
+    parser.add_argument("--distribution", default="single", help="as of keras-bert pretrain")
+    parser.add_argument("--devices", type=int, help="as of keras-bert pretrain")
+    parser.add_argument("--peer", action="store_true", help="also Hugging Face's step under torch")
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    options = vars(parser.parse_args())
+    part = options.pop("part")
+    if part:
+        run_part(*json.loads(part))
+        return
+    found, start = {}, time.monotonic()
+    for name, arguments in plan(options):
+        figures = measure_apart(name, arguments, options)
+        if name in ("step", "peer") and "error" in figures and options["rows"] is None:
+            fewer = ROWS.get((options["size"], arguments["length"]), 32) // 4
+            figures = measure_apart(name, arguments, {**options, "rows": fewer})
+        found.setdefault(name, []).append(figures)
+        print(f"{time.monotonic() - start:5.0f} s  {name} {found[name][-1]}", flush=True)
+    output = pathlib.Path(options["output"])
+    output.mkdir(parents=True, exist_ok=True)
+    found["options"] = options
+    (output / "accelerator.json").write_text(json.dumps(found, indent=2) + "\n")
+    (output / "accelerator.txt").write_text("\n".join(page(found)) + "\n")
+    print("\n".join(page(found)))
 
 
 if __name__ == "__main__":
-    main(case(), __file__)
+    main()

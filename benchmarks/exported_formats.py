@@ -7,11 +7,8 @@ The texts are those of `sentence_vectors`; every side sorts them by length and t
 written once to `runs/exported_formats`, by `prepare`, before anything is measured.
 """
 
-import os
 import pathlib
 import sys
-
-import numpy as np
 
 from in_turn import OURS, Case, Setting, Target, main, median_seconds
 from sentence_vectors import BATCH, COUNT, LENGTH, checkpoint, texts, their_vectors
@@ -42,20 +39,10 @@ def prepare():
 
 
 def our_vectors(setting):
-    from keras_bert_impl.export.opened import open_texts
+    from keras_bert_impl.export import open_export
 
-    format_name, precision = setting.variant, setting.precision
-    answer = open_texts(FOLDER / f"{format_name}-{precision}", threads=os.cpu_count())
-    order = np.argsort([len(text) for text in texts()])
-
-    def vectors():
-        found = np.empty((COUNT, 384), "float32")
-        for start in range(0, COUNT, BATCH):
-            places = order[start : start + BATCH]
-            found[places] = answer([texts()[place] for place in places])["vector"]
-        return found
-
-    return vectors
+    answer = open_export(FOLDER / f"{setting.variant}-{setting.precision}", batch_size=BATCH)
+    return lambda: answer(texts())["vector"]
 
 
 def measure(setting, repeats=2):

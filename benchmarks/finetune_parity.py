@@ -246,7 +246,7 @@ def seconds_of_usual_epoch(task_name, model, class_names, rows, batches):
     """Seconds per epoch with rows in random order, each batch padded to its longest; from a third of them."""
     net = their_model(task_name, model, class_names)
     optimizer, _ = their_optimizer(net, 100, 1e-4)
-    lengths = np.minimum(rows.lengths(), batches.sequence_length)
+    lengths = np.minimum(rows.lengths(batches.tokenizer.template), batches.sequence_length)
     order = np.random.default_rng(1).permutation(len(rows))
     plan = np.array_split(order, batches.num_batches)
     third = plan[: max(1, len(plan) // 3)]

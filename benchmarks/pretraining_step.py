@@ -66,7 +66,7 @@ def keras_hub_model(precision, jit):
         VOCABULARY, num_layers=LAYERS, num_heads=HEADS, hidden_dim=WIDTH, intermediate_dim=INNER, dropout=0.1,
         max_sequence_length=512, dtype=precision,
     )  # fmt: skip
-    model = keras_hub.models.MaskedLM(backbone, preprocessor=None)
+    model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
     # As in its own default compile(), with weight decay and clipping as in BERT's training.
     model.compile(
         optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),

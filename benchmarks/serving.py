@@ -8,7 +8,9 @@ clients that each wait for the answer: short texts (a sentence of 30 to 80 chara
 characters) and both in turn. All servers run at once and are asked in turn, round by round; medians of the rounds are
 shown. The settings:
 
-- ours, in float32 and bfloat16; `no batches` merges no requests; `2 workers` runs two batches at once, on a core each
+- ours: the SavedModel, in float32 and bfloat16; `no batches` merges no requests; `2 workers` runs two batches at once,
+  on a core each
+- ours, OpenVINO: the same model as an OpenVINO export, in float32, bfloat16 and int8
 - TensorFlow batching: our interfaces, with TensorFlow's tf.nondifferentiable_batch_function instead of our queue
 - FastAPI + transformers: a plain endpoint that calls the PyTorch model, in float32
 """
@@ -36,8 +38,16 @@ SETTINGS = {
     f"{OURS}, bfloat16": ["--precision=bfloat16"],
     f"{OURS}, no batches": ["--max_batch_size=1"],
     f"{OURS}, 2 workers": ["--workers=2", "--threads=1"],
+    f"{OURS}, OpenVINO": [],
+    f"{OURS}, OpenVINO, bfloat16": ["--precision=bfloat16"],
+    f"{OURS}, OpenVINO, int8": [],
     TENSORFLOW: None,
     PEER: None,
+}
+FOLDERS = {  # where the models of `write_checkpoint` lie
+    f"{OURS}, OpenVINO": "openvino",
+    f"{OURS}, OpenVINO, bfloat16": "openvino",
+    f"{OURS}, OpenVINO, int8": "int8",
 }
 LENGTHS = {"short": (30, 80), "long": (800, 1000)}
 COUNT = 200  # texts of each kind
@@ -72,7 +82,11 @@ def write_checkpoint(directory):
     keras.utils.set_random_seed(0)
     model = kbi.TextClassifier.from_pretrained(pathlib.Path(package.origin).parent / "model", num_classes=3)
     model.save_pretrained(directory)
-    kbi.export.export_saved_model(model, pathlib.Path(directory) / "served" / "1")
+    directory = pathlib.Path(directory)
+    kbi.export.export_saved_model(model, directory / "served" / "1")
+    kbi.export.export_openvino(model, directory / "openvino" / "1")
+    calibration = texts("mixed")[:200]
+    kbi.export.export_openvino(model, directory / "int8" / "1", precision="int8", calibration_texts=calibration)
 
 
 def texts(kind):
@@ -174,7 +188,13 @@ def running(setting, checkpoint):
         command = [sys.executable, __file__, "--serve", setting, "--checkpoint", checkpoint, "--port", str(port)]
     else:
         options = ["--grpc_port=null", f"--port={port}", "--poll_seconds=0", "--log_requests=false"]
-        command = [sys.executable, "-m", "keras_bert_impl", "serve", f"--model=model={checkpoint}/served"]
+        command = [
+            sys.executable,
+            "-m",
+            "keras_bert_impl",
+            "serve",
+            f"--model=model={checkpoint}/{FOLDERS.get(setting, 'served')}",
+        ]
         command += [*options, *SETTINGS[setting]]
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     with open(pathlib.Path(checkpoint, f"{port}.log"), "w+") as log:
@@ -222,7 +242,7 @@ def measure(arguments, checkpoint):
     with contextlib.ExitStack() as servers:
         addresses = {name: servers.enter_context(running(name, checkpoint)) for name in arguments.settings}
         body = json.dumps({"instances": ["The same text for all.", "Another text, which is longer."]})
-        check_equal([wait_until_ready(address, body) for address in addresses.values()])
+        check_equal({name: wait_until_ready(address, body) for name, address in addresses.items()})
         for number in range(arguments.rounds):
             for kind in arguments.kinds:
                 for clients in arguments.clients:
@@ -238,12 +258,15 @@ def measure(arguments, checkpoint):
 
 
 def check_equal(answers):
-    """Ends the run unless all servers give the same probabilities."""
-    first, *others = [[row["probabilities"] for row in answer["predictions"]] for answer in answers]
-    for other in others:
+    """Ends the run unless all servers give the same probabilities, to 0.002; int8 to 0.05."""
+    (_, first), *others = [
+        (name, [row["probabilities"] for row in one["predictions"]]) for name, one in answers.items()
+    ]
+    for name, other in others:
+        limit = 0.05 if "int8" in name else 2e-3
         for ours, theirs in zip(first, other, strict=True):
-            if any(abs(one - two) > 2e-3 for one, two in zip(ours, theirs, strict=True)):
-                raise SystemExit(f"the servers differ: {first} and {other}")
+            if any(abs(one - two) > limit for one, two in zip(ours, theirs, strict=True)):
+                raise SystemExit(f"{name} differs: {first} and {other}")
 
 
 def table(found):

@@ -15,41 +15,66 @@ from keras_bert_impl import (
     optimization,
     tokenizers,
 )
+from keras_bert_impl.configurations.albert import AlbertConfig
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
+from keras_bert_impl.configurations.electra import ElectraConfig
+from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
+from keras_bert_impl.encoders.albert import AlbertEncoder
 from keras_bert_impl.encoders.bert import BertEncoder
 from keras_bert_impl.encoders.distilbert import DistilBertEncoder
+from keras_bert_impl.encoders.electra import ElectraEncoder
 from keras_bert_impl.encoders.families import encoder_from_pretrained
+from keras_bert_impl.encoders.roberta import RobertaEncoder, XLMRobertaEncoder
 from keras_bert_impl.models import (
+    ElectraPretrainer,
     FeatureTagger,
     MaskedLM,
+    MaskedLMDistiller,
     MultipleChoice,
     NextSentencePredictor,
     Pretrainer,
     QuestionAnswerer,
+    RelationDistiller,
+    ReplacedTokenDetector,
     TextClassifier,
     TextEmbedder,
     TextRegressor,
     TokenClassifier,
 )
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XlmRobertaTokenizer
 
 __all__ = [
+    "AlbertConfig",
+    "AlbertEncoder",
+    "AlbertTokenizer",
     "BertConfig",
     "BertEncoder",
+    "BytePairTokenizer",
     "DistilBertConfig",
     "DistilBertEncoder",
+    "ElectraConfig",
+    "ElectraEncoder",
+    "ElectraPretrainer",
     "FeatureTagger",
     "MaskedLM",
+    "MaskedLMDistiller",
     "MultipleChoice",
     "NextSentencePredictor",
     "Pretrainer",
     "QuestionAnswerer",
+    "RelationDistiller",
+    "ReplacedTokenDetector",
+    "RobertaConfig",
+    "RobertaEncoder",
     "TextClassifier",
     "TextEmbedder",
     "TextRegressor",
     "TokenClassifier",
     "WordPieceTokenizer",
+    "XLMRobertaConfig",
+    "XLMRobertaEncoder",
+    "XlmRobertaTokenizer",
     "callbacks",
     "checkpoints",
     "corpora",

@@ -52,9 +52,12 @@ class Rows:
     def __len__(self):
         return len(self.first) // (self.choices or 1)
 
-    def lengths(self):
-        """Tokens of each example including control tokens, (examples,); with choices, those of the longest choice."""
-        control = 2 if self.second is None else 3
+    def lengths(self, template):
+        """Tokens of each example including control tokens, (examples,); with choices, those of the longest choice.
+
+        `template` is the RowTemplate of the tokenizer.
+        """
+        control = template.num_control(self.second is not None)
         second = [()] * len(self.first) if self.second is None else self.second
         lengths = [len(a) + len(b) + control for a, b in zip(self.first, second, strict=True)]
         return np.array(lengths, "int32").reshape(-1, self.choices or 1).max(axis=1)
@@ -81,7 +84,7 @@ class LengthBatches(keras.utils.PyDataset):
     the interruption.
 
     Args:
-        tokenizer: gives the ids of [CLS], [SEP] and [PAD].
+        tokenizer: gives the ids of the control tokens and the template of rows.
         rows: Rows.
         batch_size: examples per batch; one batch holds the remainder.
         sequence_length: length of the longest row.
@@ -99,7 +102,7 @@ class LengthBatches(keras.utils.PyDataset):
         self.batch_size, self.sequence_length = batch_size, sequence_length
         self.shuffle, self.epoch = shuffle, 0
         self.is_seed_drawn, self.seed = seed is None, drawn_seed() if seed is None else seed
-        self.lengths = np.minimum(-(-rows.lengths() // multiple) * multiple, sequence_length)
+        self.lengths = np.minimum(-(-rows.lengths(tokenizer.template) // multiple) * multiple, sequence_length)
         if multiple == ROW_MULTIPLE:
             self.lengths = merged_lengths(self.lengths, least=8 * batch_size)
         self._plan()

@@ -26,6 +26,8 @@ Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and `poole
 
 import math
 
+# Which tokens a token attends to: all, itself and those before it, or itself and those after it.
+DIRECTIONS = ("both", "left_to_right", "right_to_left")
 ENCODER_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 PACKED_INPUTS = ("position_ids", "sequence_ids")
 PRETRAINING_INPUTS = (*ENCODER_INPUTS, "mask_positions")

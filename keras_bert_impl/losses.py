@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import sum_over_replicas
+from keras_bert_impl.kernels.cross_entropy import cross_entropy_of_rows
 
 # The label of a token without a label: -1 in Google's code and scikit-learn, -100 in Hugging Face and torch.
 NO_LABEL = (-1, -100)
@@ -47,6 +48,83 @@ def next_sentence_loss(labels, logits, weights=None):
     return weighted_mean(losses, weights)
 
 
+def replaced_token_loss(is_replaced, logits, weights):
+    """Mean binary cross-entropy over the tokens of the batch (Clark et al. 2020, section 3.1, L_Disc).
+
+    Args:
+        is_replaced: (batch, length), float, 1 for a token that was replaced, else 0.
+        logits: (batch, length).
+        weights: (batch, length), float, 1 for a token, 0 for padding.
+
+    Returns: scalar, float32.
+    """
+    logits = ops.cast(logits, "float32")
+    # -log sigmoid(logits) for a replaced token, -log sigmoid(-logits) for an original one.
+    return weighted_mean(ops.softplus(logits) - logits * is_replaced, weights)
+
+
+def soft_target_loss(student_logits, teacher_logits, weights, temperature):
+    """Mean divergence of the student's distribution from the teacher's, KL(teacher || student), both softened by a
+    temperature, times its square, so that gradients keep their size (Hinton et al. 2015, section 2).
+
+    Args:
+        student_logits: (..., classes).
+        teacher_logits: of the same shape.
+        weights: (...), float, 1 for a distribution that counts, 0 for padding.
+        temperature: divides the logits; above 1 it shows more of what the teacher thinks of wrong classes.
+
+    Returns: scalar, float32.
+    """
+    student, teacher = (ops.cast(logits, "float32") / temperature for logits in (student_logits, teacher_logits))
+    return temperature**2 * weighted_mean(divergence(teacher, student), weights)
+
+
+def cosine_loss(student_vectors, teacher_vectors, weights):
+    """Mean of 1 - cos(student, teacher), the published code's torch.nn.CosineEmbeddingLoss (Sanh et al. 2019,
+    section 2).
+
+    Args:
+        student_vectors: (..., width).
+        teacher_vectors: of the same shape.
+        weights: (...), float, 1 for a vector that counts, 0 for padding.
+
+    Returns: scalar, float32.
+    """
+    student, teacher = (ops.cast(vectors, "float32") for vectors in (student_vectors, teacher_vectors))
+    # torch adds this epsilon to both squared norms; without it the gradient at a vector of zeros is NaN.
+    lengths = [ops.sqrt(ops.sum(ops.square(vectors), axis=-1) + 1e-12) for vectors in (student, teacher)]
+    return weighted_mean(1 - ops.sum(student * teacher, axis=-1) / (lengths[0] * lengths[1]), weights)
+
+
+def relation_loss(student_relations, teacher_relations, mask, weights):
+    """Mean KL(teacher || student) of how tokens relate to each other, over heads and tokens (Wang et al. 2020,
+    "MiniLM", equations 6 and 9).
+
+    Args:
+        student_relations: (batch, heads, length, length), scaled products before the softmax.
+        teacher_relations: of the same shape.
+        mask: bool, broadcastable to them, True where a token (third axis) may see another (fourth axis).
+        weights: (batch, length), float, 1 for a token, 0 for padding.
+
+    Returns: scalar, float32.
+    """
+    student, teacher = (
+        ops.where(mask, ops.cast(relations, "float32"), MASKED_RELATION)
+        for relations in (student_relations, teacher_relations)
+    )
+    return weighted_mean(ops.mean(divergence(teacher, student), axis=1), weights)
+
+
+# Finite, so that a row without any visible token gives no NaN; a hidden token has no share in either distribution.
+MASKED_RELATION = -1e9
+
+
+def divergence(logits, other_logits):
+    """KL(softmax(logits) || softmax(other_logits)) along the last axis, float32."""
+    logs, other_logs = ops.log_softmax(logits), ops.log_softmax(other_logits)
+    return ops.sum(ops.exp(logs) * (logs - other_logs), axis=-1)
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class WeightedCrossEntropy(keras.losses.Loss):
     """Mean cross-entropy, weighted by the sample weights of the batch, for padding and rare classes.
@@ -79,6 +157,70 @@ class WeightedCrossEntropy(keras.losses.Loss):
         return {"ignore_class": self.ignore_class, "name": self.name}
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class DistilledCrossEntropy(keras.losses.Loss):
+    """The weighted sum of two losses of a classifier: cross-entropy with the labels, and `soft_target_loss` with the
+    logits of a teacher (Hinton et al. 2015, section 2).
+
+    Args:
+        teacher_weight: share of the teacher's loss, from 0 to 1.
+        temperature: of the soft targets.
+
+    Labels are (batch, 1 + classes), float: the class, then the teacher's logits. Logits are (batch, classes); sample
+    weights (batch,).
+    Raises: ValueError for a weight or temperature out of range.
+    """
+
+    def __init__(self, teacher_weight, temperature, name="distilled_cross_entropy"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+        self.teacher_weight, self.temperature = checked_share(teacher_weight), float(temperature)
+        if not temperature > 0:
+            raise ValueError(f"temperature must be above 0, not {temperature!r}.")
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        weights = ops.ones_like(y_true[:, 0]) if sample_weight is None else ops.cast(sample_weight, "float32")
+        weights = ops.reshape(weights, (-1,))
+        hard = weighted_mean(cross_entropy(ops.cast(y_true[:, 0], "int32"), y_pred), weights)
+        soft = soft_target_loss(y_pred, y_true[:, 1:], weights, self.temperature)
+        return (1 - self.teacher_weight) * hard + self.teacher_weight * soft
+
+    def get_config(self):
+        return {"teacher_weight": self.teacher_weight, "temperature": self.temperature, "name": self.name}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class DistilledSquaredError(keras.losses.Loss):
+    """The weighted sum of the squared errors of a number from the label and from a teacher's number.
+
+    Args:
+        teacher_weight: share of the error from the teacher's, from 0 to 1.
+
+    Labels are (batch, 2), float: the label, then the teacher's number. Predictions are (batch, 1); sample weights
+    (batch,).
+    Raises: ValueError for a weight out of range.
+    """
+
+    def __init__(self, teacher_weight, name="distilled_squared_error"):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+        self.teacher_weight = checked_share(teacher_weight)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        weights = ops.ones_like(y_true[:, 0]) if sample_weight is None else ops.cast(sample_weight, "float32")
+        errors = ops.square(ops.cast(y_pred, "float32") - ops.cast(y_true, "float32"))  # (batch, 2)
+        hard, soft = (weighted_mean(errors[:, place], ops.reshape(weights, (-1,))) for place in range(2))
+        return (1 - self.teacher_weight) * hard + self.teacher_weight * soft
+
+    def get_config(self):
+        return {"teacher_weight": self.teacher_weight, "name": self.name}
+
+
+def checked_share(teacher_weight):
+    """`teacher_weight` as a float. Raises ValueError unless it is from 0 to 1."""
+    if not 0 <= teacher_weight <= 1:
+        raise ValueError(f"teacher_weight must be from 0 to 1, not {teacher_weight!r}.")
+    return float(teacher_weight)
+
+
 def has_label(labels, ignore_class=NO_LABEL):
     """Whether each label is a real one, that is none of those to be ignored, bool."""
     ignored = ignore_class if isinstance(ignore_class, list | tuple) else [ignore_class]
@@ -102,8 +244,8 @@ def cross_entropy(labels, logits):
     """
     # Flattened to one axis of predictions: with more axes, Keras on torch moves the classes to the second axis, and
     # every pass over them is slow, because they are no longer contiguous in memory.
-    flat = ops.reshape(ops.cast(logits, "float32"), (-1, logits.shape[-1]))
-    losses = keras.losses.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), flat, from_logits=True)
+    flat = ops.reshape(logits, (-1, logits.shape[-1]))
+    losses = cross_entropy_of_rows(ops.reshape(labels, (-1,)), flat)
     is_class = ops.logical_and(ops.greater_equal(labels, 0), ops.less(labels, logits.shape[-1]))
     return ops.where(is_class, ops.reshape(losses, ops.shape(labels)), float("nan"))
 

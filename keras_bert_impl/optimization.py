@@ -5,8 +5,10 @@ import re
 import keras
 from keras import ops
 
-from keras_bert_impl.distribution import sum_over_replicas
+from keras_bert_impl.distribution import adds_up_replicas, divided_as_state, layout_of_state, sum_over_replicas
 from keras_bert_impl.kernels import adamw
+from keras_bert_impl.kernels.conditional import assign_if
+from keras_bert_impl.kernels.global_norm import global_norm, scaled
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -79,10 +81,13 @@ NOT_TAKEN = {
 
 
 class ClipsToGlobalNorm:
-    """What BertAdamW and BertLamb share: the norm of all gradients together is limited, and recorded.
+    """What BertAdamW and BertLamb share: the norm of all gradients together is limited, and recorded; gradients of
+    several steps are accumulated so that the update, and the moving average of the weights, is computed once for them.
 
     Attributes:
         gradient_norm: variable, the norm in the last step, before clipping.
+        first_bad_update: variable, the number of the first update, from 1, whose norm was NaN or infinite, 0 if there
+            is none: steps that are executed together are seen from outside only when all are done.
 
     Raises: ValueError for an argument of Keras' optimizer that this update does not implement.
     """
@@ -92,19 +97,63 @@ class ClipsToGlobalNorm:
             if arguments.get(name):  # Keras' own config of an optimizer holds them as None or False
                 raise ValueError(f"{type(self).__name__} does not take {name}={arguments[name]!r}: {remedy}.")
         super().__init__(learning_rate, **arguments)
+        if self.gradient_accumulation_steps and adds_up_replicas():
+            raise ValueError(
+                f"gradient_accumulation_steps={self.gradient_accumulation_steps} does not work with a tf.distribute "
+                "strategy of several replicas, which cannot add gradients up in some steps only: train with "
+                "KERAS_BACKEND=jax, or use larger batches with gradient checkpointing."
+            )
+        if self.gradient_accumulation_steps and self.ema_overwrite_frequency:
+            raise ValueError(
+                f"{type(self).__name__} does not take ema_overwrite_frequency={self.ema_overwrite_frequency} together "
+                "with gradient_accumulation_steps: leave it out, then the average is taken at the end of training."
+            )
 
     def build(self, variables):
         if self.built:
             return
         super().build(variables)
         self.gradient_norm = self.add_variable((), name="gradient_norm")
+        self.first_bad_update = self.add_variable((), dtype="int32", name="first_bad_update")
         if isinstance(self._learning_rate, MovableDecay):  # saved and restored with the moments
             self._track_variable(self._learning_rate.pace)
+
+    def add_variable(self, shape, initializer="zeros", dtype=None, aggregation="none", layout=None, name=None):
+        layout = layout_of_state(shape) or layout  # that of the weight
+        return super().add_variable(shape, initializer, dtype, aggregation, layout, name)
 
     def _clip_gradients(self, gradients):
         # Clips by the norm for the whole batch, not for each replica: Keras would clip first and sum afterwards.
         summed = sum_over_replicas([ops.convert_to_tensor(gradient) for gradient in gradients])
-        return clip_to_norm(summed, self.global_clipnorm, self.gradient_norm)
+        summed = divided_as_state(summed)
+        clipped = clip_to_norm(summed, self.global_clipnorm, self.gradient_norm)
+        is_bad = ops.logical_not(ops.isfinite(ops.convert_to_tensor(self.gradient_norm)))
+        first, number = ops.convert_to_tensor(self.first_bad_update), ops.cast(self.iterations + 1, "int32")
+        self.first_bad_update.assign(ops.where(ops.logical_and(first == 0, is_bad), number, first))
+        return clipped
+
+    def _backend_apply_gradients(self, gradients, variables):
+        steps = self.gradient_accumulation_steps
+        if not steps:
+            super()._backend_apply_gradients(gradients, variables)
+            return
+        sums = [self._accumulated_gradients[self._get_variable_index(variable)] for variable in variables]
+
+        def update():
+            means = [(gradient + before) / steps for gradient, before in zip(gradients, sums, strict=True)]
+            means = self._clip_gradients(means)
+            self._apply_weight_decay(variables)
+            self._backend_update_step(means, variables, self.learning_rate)
+            self._backend_reset_gradient_accumulators()
+            # Keras averages the weights after each micro-step, also those that change nothing.
+            if self.use_ema:
+                self._update_model_variables_moving_average(self._trainable_variables)
+
+        def accumulate():
+            self._backend_increment_gradient_accumulators(gradients, sums)
+
+        is_last = ops.equal((self._iterations + 1) % steps, 0)
+        assign_if(is_last, update, accumulate, [*variables, *self.variables])
 
     def _all_reduce_sum_gradients(self, gradients_and_variables):
         """Overrides a method of Keras' TensorFlow optimizers: the gradients are already summed."""
@@ -168,23 +217,32 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
     def _apply_weight_decay(self, variables):
         """Does nothing: the decay is part of the update, which saves a pass over the weights."""
 
+    def _backend_update_step(self, gradients, variables, learning_rate):
+        if not adamw.updates_together():
+            super()._backend_update_step(gradients, variables, learning_rate)
+            return
+        pairs = zip(gradients, variables, strict=True)
+        adamw.apply([self._update(*pair, learning_rate) for pair in pairs], self.assign)
+
     def update_step(self, gradient, variable, learning_rate):
-        index, dtype = self._get_variable_index(variable), variable.dtype
-        learning_rate = ops.cast(learning_rate, dtype)
-        update = adamw.Update(
+        adamw.apply([self._update(gradient, variable, learning_rate)], self.assign)
+
+    def _update(self, gradient, variable, learning_rate):
+        index = self._get_variable_index(variable)
+        return adamw.Update(
             variable,
             self._momentums[index],
             self._velocities[index],
-            ops.cast(gradient, dtype),
+            ops.cast(gradient, variable.dtype),
             # The correction for a late step is 1.
             self.iterations + 1 if self.bias_correction else ops.full((), LATE_STEP, self.iterations.dtype),
-            rate=learning_rate * self.layer_rates[index],
-            keep=1 - learning_rate * (self.weight_decay or 0.0) * self.decays[index],
+            learning_rate=learning_rate,
+            rate=self.layer_rates[index],
+            decay=(self.weight_decay or 0.0) * self.decays[index],
             beta_1=self.beta_1,
             beta_2=self.beta_2,
             epsilon=self.epsilon,
         )
-        adamw.apply(update, self.assign)
 
     def get_config(self):
         return {**super().get_config(), "layer_decay": self.layer_decay, "bias_correction": self.bias_correction}
@@ -198,7 +256,8 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
     code, biases and layer norms have no decay and no scaling by norms, and gradients are clipped to a global norm.
 
     Args:
-        learning_rate: a number or a schedule; from 0.00176 at batch size 512 to 0.005 at 32,768 in the paper.
+        learning_rate: a number or a schedule. In the paper 0.005 for batches of 32,768 rows, and for smaller batches
+            less by the square root of their rows: 0.00177 for 4,096, 0.000625 for 512.
         weight_decay: 0.01 in the paper.
         global_clipnorm: limit for the norm of all gradients together.
         beta_2, epsilon: 0.999 and 1e-6 in the paper.
@@ -250,12 +309,8 @@ def clip_to_norm(gradients, most, norm):
 
     The result equals that of Keras' own function, which does not return the norm.
     """
-    squares = [ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients]
-    norm.assign(ops.sqrt(sum(squares)))
-    if not most:
-        return gradients
-    scale = most / ops.maximum(norm, most)
-    return [gradient * ops.cast(scale, gradient.dtype) for gradient in gradients]
+    norm.assign(global_norm(gradients))
+    return scaled(gradients, most / ops.maximum(norm, most)) if most else gradients
 
 
 def layer_rates(paths, layer_decay):
@@ -275,4 +330,7 @@ def layer_rates(paths, layer_decay):
     return [rate(path, block) for path, block in zip(paths, blocks, strict=True)]
 
 
-EMBEDDING_LAYERS = ("token_embedding", "position_embedding", "segment_embedding", "embeddings_norm")
+EMBEDDING_LAYERS = (
+    *("token_embedding", "position_embedding", "segment_embedding", "embeddings_norm"),
+    "embeddings_projection",
+)

@@ -28,7 +28,16 @@ TENSORFLOW_ONLY = (
 # These do not depend on the backend (text, files, figures in NumPy); they run once, with TensorFlow.
 WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "configurations", "checkpoints/test_hub.py")
 # The tests of the scripts that do depend on the backend.
-ON_EVERY_BACKEND = ("test_resumption.py", "test_finetune_backends.py", "test_finetune_devices.py")
+ON_EVERY_BACKEND = (
+    "test_ablation.py",
+    "test_resumption.py",
+    "test_distillation.py",
+    "test_task_distillation.py",
+    "test_span_boundary.py",
+    "test_finetune_backends.py",
+    "test_finetune_devices.py",
+    "test_pretrain_processes.py",
+)
 
 collect_ignore = []
 if keras.backend.backend() != "tensorflow":

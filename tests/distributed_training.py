@@ -47,6 +47,14 @@ def batches():
         yield {name: array.astype("int32") for name, array in inputs.items()}, labels
 
 
+def share_of_state(optimizer):
+    """The largest share of a matrix of moments that the first device holds; None where the backend does not tell."""
+    values = [variable.value for variable in optimizer.variables if len(variable.shape) > 1]
+    if keras.backend.backend() != "jax":
+        return None
+    return max(value.addressable_shards[0].data.size / value.size for value in values)
+
+
 def main():
     options = json.loads(sys.argv[1])
     dropout, learning_rate = options.pop("dropout", 0.0), options.pop("learning_rate", 1e-3)
@@ -65,12 +73,15 @@ def main():
         stacked = tf.nest.map_structure(lambda array: array[:, rows], stacked)
         dataset = distribution.shared(tf.data.Dataset.from_tensor_slices(stacked))
         history = model.fit(dataset, epochs=STEPS, steps_per_epoch=1, verbose=0)
+        for variable in model.optimizer.variables:  # as a saved state is restored
+            variable.assign(distribution.to_numpy(variable))
         found = {
             "losses": history.history["loss"],
             "masked_lm_losses": history.history["masked_lm_loss"],
             "evaluation": model.evaluate(dataset, verbose=0, return_dict=True),
             "gradient_norm": float(keras.ops.convert_to_numpy(model.optimizer.gradient_norm)),
             "replicas": distribution.num_replicas(),
+            "share_of_state": share_of_state(model.optimizer),
             "kernel": distribution.to_numpy(model.encoder.get_layer("pooler").kernel).tolist(),
         }
         if distribution.is_chief():

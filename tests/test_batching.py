@@ -51,7 +51,7 @@ def test_a_length_of_fewer_than_eight_batches_has_no_shape_of_its_own(small_toke
     ids = [[7] * length for length, count in counts.items() for _ in range(count)]
     batches = LengthBatches(small_tokenizer, Rows(ids), batch_size=2, sequence_length=128)
     assert dict(zip(*np.unique(batches.lengths, return_counts=True), strict=True)) == {32: 17, 96: 31, 128: 1}
-    assert np.all(batches.lengths >= Rows(ids).lengths())
+    assert np.all(batches.lengths >= Rows(ids).lengths(small_tokenizer.template))
 
 
 def test_the_order_is_a_function_of_seed_and_epoch(small_tokenizer, rows):

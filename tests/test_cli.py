@@ -39,7 +39,7 @@ def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeyp
             runs.parse(config, ["--help"], f"keras-bert {name}", command.positional)
         printed = capsys.readouterr().out
         assert ended.value.code == 0 and printed.startswith(f"usage: keras-bert {name}")
-        for field in dataclasses.fields(config):
+        for field in (field for field in dataclasses.fields(config) if field.init):  # the others are no options
             assert f"--{field.name}" in printed, f"{name}: {field.name}"
 
 
@@ -84,7 +84,7 @@ def test_plain_words_in_front_are_the_positional_options():
 def test_a_recipe_is_found_by_its_name_and_an_unknown_one_lists_them():
     assert runs.recipe_path("bert_base/phase_128").is_file()
     assert runs.recipe_path("bert_base/phase_128.yaml") == runs.recipe_path("bert_base/phase_128")
-    with pytest.raises(ValueError, match=r"bert_bsae is neither .* recipes are bert_base/phase_128, "):
+    with pytest.raises(ValueError, match=r"bert_bsae is neither .* recipes are .*bert_base/phase_128, "):
         runs.recipe_path("bert_bsae")
 
 

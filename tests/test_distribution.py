@@ -24,6 +24,7 @@ ON = {
     ],
     "jax": [
         {"distribution": "data_parallel", "devices": 8},
+        {"distribution": "data_parallel", "devices": 4, "shard_optimizer": True},
         {"distribution": "model_parallel", "devices": 8, "model_devices": 4},
     ],
 }
@@ -92,6 +93,21 @@ def assert_same(found, expected, replicas):
 def test_several_devices_learn_what_one_learns(options, alone, tmp_path):
     found = train(options, tmp_path / "losses.json")
     assert_same(found, alone, options["devices"] // options.get("model_devices", 1))
+    if options.get("shard_optimizer"):
+        assert found["share_of_state"] == 1 / options["devices"]
+    elif options["distribution"] == "data_parallel":
+        assert found["share_of_state"] == 1
+
+
+def test_state_is_divided_along_the_first_axis_that_can_be_and_only_by_data_parallelism():
+    assert distribution.axes_of_state((30522, 768), 4) == (None, "batch")
+    assert distribution.axes_of_state((768, 3072), 4) == ("batch", None)
+    assert distribution.axes_of_state((5, 7), 4) == (None, None)
+    assert distribution.axes_of_state((768,), 4) == (None,)
+    options = distribution.Distribution("single", shard_optimizer=True)
+    with pytest.raises(ValueError, match="shard_optimizer is for --distribution data_parallel, not for single"):
+        with distribution.distributed(options):
+            pass
 
 
 @only_distributed
@@ -112,6 +128,17 @@ def test_negatives_of_a_batch_come_from_all_devices(tmp_path):
 def test_two_processes_learn_what_one_learns(alone, tmp_path):
     kind = {"tensorflow": "multi_worker", "jax": "data_parallel"}[BACKEND]
     assert_same(train({"distribution": kind}, tmp_path / "losses.json", processes=2), alone, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BACKEND != "jax", reason="only JAX divides a model")
+def test_two_processes_of_two_devices_divide_models_and_learn_what_one_device_learns(alone, tmp_path, monkeypatch):
+    """Each process holds one copy of the model on its two devices; between the processes gradients are summed."""
+    monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "2")
+    monkeypatch.setenv("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
+    monkeypatch.setenv("NPROC", "8")  # threads: a sum over devices blocks one of each
+    options = {"distribution": "model_parallel", "model_devices": 2}
+    assert_same(train(options, tmp_path / "losses.json", processes=2), alone, 2)
 
 
 MASKS = """
@@ -136,6 +163,35 @@ def test_dropout_differs_from_replica_to_replica():
     agreement = np.array([[np.mean(one == other) for one in masks] for other in masks])
     # Of two independent masks half of the units agree: 0.5, with a standard deviation of 0.025.
     assert np.all(np.abs(agreement - np.eye(4) * 0.5 - 0.5) < 0.12)
+
+
+COMPILED = """
+import json
+import sys
+
+import keras
+import numpy as np
+
+from keras_bert_impl import distribution
+
+with distribution.distributed(distribution.Distribution("mirrored", devices=2)):
+    assert not distribution.can_compile()
+    try:
+        distribution.check_can_compile()
+    except ValueError as error:
+        print(error)
+    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse", jit_compile=True)
+    model.fit(np.ones((8, 5)), np.ones((8, 1)), verbose=0)
+"""
+
+
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="JAX's meshes are compiled")
+def test_compiled_steps_of_replicas_are_refused_as_long_as_keras_cannot_run_them():
+    """When Keras can, `can_compile` has to allow it."""
+    done = subprocess.run([sys.executable, "-c", COMPILED], env=next(environments(1)), capture_output=True, text=True)
+    assert "cannot compile steps for 2 replicas" in done.stdout and "KERAS_BACKEND=jax" in done.stdout
+    assert done.returncode and "Trying to access resource" in done.stderr, "Keras compiles the steps of replicas now."
 
 
 MISFITS = {
@@ -176,6 +232,9 @@ def tf_config(kind=None, index=0, **cluster):
     ("name", "value"),
     [
         ("KERAS_DISTRIBUTION_NUM_PROCESSES", "2"),
+        ("WORLD_SIZE", "2"),
+        ("SLURM_STEP_NUM_TASKS", "2"),
+        ("OMPI_COMM_WORLD_SIZE", "2"),
         ("TF_CONFIG", tf_config(worker=2)),
         ("TF_CONFIG", tf_config("worker", chief=1, worker=1)),
         ("TF_CONFIG", tf_config("evaluator", worker=1, evaluator=1)),
@@ -183,11 +242,41 @@ def tf_config(kind=None, index=0, **cluster):
 )
 @pytest.mark.parametrize("kind", ["single", "mirrored", "data_parallel"])
 def test_processes_that_would_each_train_alone_are_refused(name, value, kind, monkeypatch):
-    if name != "TF_CONFIG" and kind == "data_parallel":
+    if name not in ("TF_CONFIG", "WORLD_SIZE") and kind == "data_parallel":
         pytest.skip("JAX joins these processes")
     monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=f"{name} names 2 processes, each of which would train alone with .* {kind}"):
         distribution.distributed(distribution.Distribution(kind)).__enter__()
+
+
+def test_a_launcher_of_torch_is_told_what_distributes(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    remedy = {
+        "torch": "start a single process, or unset WORLD_SIZE. Keras does not distribute torch; .* KERAS_BACKEND=jax",
+        "jax": "start them with KERAS_DISTRIBUTION_NUM_PROCESSES and .* --distribution data_parallel, or unset",
+        "tensorflow": "choose another distribution, or unset WORLD_SIZE",
+    }
+    with pytest.raises(ValueError, match=remedy[BACKEND]):
+        distribution.distributed(distribution.Distribution()).__enter__()
+
+
+@pytest.mark.parametrize(("name", "value"), [("WORLD_SIZE", "two"), ("SLURM_STEP_NUM_TASKS", "-1")])
+def test_what_is_no_number_of_processes_is_named(name, value, monkeypatch):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"{name} is '{value}', expected the number of processes"):
+        distribution.distributed(distribution.Distribution()).__enter__()
+
+
+@pytest.mark.skipif(BACKEND != "torch", reason="torch counts its GPUs without one")
+def test_several_gpus_of_which_one_is_used_are_mentioned(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    with (
+        pytest.warns(UserWarning, match="4 accelerators are visible, and one of them is used: Keras does not"),
+        distribution.distributed(distribution.Distribution()),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("value", ["", " ", "{}", '{"cluster": {}}', tf_config("chief", chief=1)])

@@ -42,7 +42,7 @@ OF_BACKENDS = [
     PACKAGE / "preprocessing" / "beam_storage.py",
     PACKAGE / "preprocessing" / "quiet_tensorflow.py",
     PACKAGE / "preprocessing" / "wordpiece.py",
-    *(PACKAGE / "kernels").glob("*.py"),
+    *(PACKAGE / "kernels").rglob("*.py"),
     *(PACKAGE / "distribution").glob("*.py"),
     PACKAGE / "commands" / "plan_tpu.py",  # the TPU compiler is JAX's
 ]

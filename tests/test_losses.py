@@ -5,12 +5,17 @@ from keras import ops
 
 from keras_bert_impl.losses import (
     NO_LABEL,
+    DistilledCrossEntropy,
+    DistilledSquaredError,
     LabelledAccuracy,
     WeightedCrossEntropy,
     accuracy,
+    cosine_loss,
     cross_entropy,
     masked_lm_loss,
     next_sentence_loss,
+    relation_loss,
+    soft_target_loss,
 )
 
 # Softmax of these logits is [1/2, 1/4, 1/4] and [1/10, 1/10, 8/10].
@@ -141,3 +146,50 @@ def test_a_label_that_is_no_class_is_not_taken_for_a_loss_of_zero():
     except Exception:  # TensorFlow and torch refuse it themselves
         return
     assert np.isnan(ops.convert_to_numpy(found)).tolist() == [[False, True]]
+
+
+def test_soft_targets_are_compared_at_a_temperature_and_padding_does_not_count():
+    teacher = np.log(np.array([[16, 4, 4], [1, 1, 8]], "float32"))
+    student = np.log(np.array([[1, 1, 1], [5, 5, 5]], "float32"))
+    # At temperature 2 the first teacher is [1/2, 1/4, 1/4] and its student uniform; gradients keep their size by 2 * 2.
+    expected = 4 * (0.5 * np.log(0.5 * 3) + 2 * 0.25 * np.log(0.25 * 3))
+    found = soft_target_loss(student, teacher, np.array([1.0, 0.0], "float32"), 2.0)
+    np.testing.assert_allclose(float(found), expected, rtol=1e-5)
+    assert float(soft_target_loss(teacher, student, np.array([1.0, 0.0], "float32"), 2.0)) != pytest.approx(expected)
+
+
+def test_the_cosine_loss_is_one_minus_the_cosine_whatever_the_lengths():
+    student = np.array([[1, 0], [1, 1], [2, 0], [9, 9]], "float32")
+    teacher = np.array([[0, 2], [3, 0], [-5, 0], [0, 0]], "float32")
+    found = cosine_loss(student, teacher, np.array([1, 1, 1, 0], "float32"))
+    np.testing.assert_allclose(float(found), (1 + (1 - 0.5**0.5) + 2) / 3, rtol=1e-5)
+
+
+def test_relations_to_hidden_tokens_do_not_count_and_heads_are_averaged():
+    # One row of two tokens and one of padding, two heads: in the first the teacher's shares are [1/4, 3/4] for both
+    # tokens, in the second they are the student's. The student's are always [1/2, 1/2].
+    teacher = np.zeros((1, 2, 3, 3), "float32")
+    teacher[0, 0, :, 1] = np.log(3)
+    teacher[..., 2] = 50.0
+    mask = np.array([True, True, False])[None, None, None]
+    found = relation_loss(np.zeros_like(teacher), teacher, mask, np.array([[1, 1, 0]], "float32"))
+    expected = (0.25 * np.log(0.5) + 0.75 * np.log(1.5)) / 2
+    np.testing.assert_allclose(float(found), expected, rtol=1e-5)
+
+
+def test_labels_and_a_teachers_logits_share_the_loss_of_a_classifier():
+    logits = np.log(np.array([[4, 1], [1, 1], [9, 1]], "float32"))
+    labels = np.array([[1, *np.log([1, 9])], [0, 0, 0], [0, 5, 5]], "float32")
+    found = DistilledCrossEntropy(0.25, temperature=2.0)(labels, logits, np.array([2, 1, 0], "float32"))
+    hard = (2 * np.log(5) + np.log(2)) / 3  # of weights 2, 1 and 0
+    # At temperature 2 the first student has [2/3, 1/3] and its teacher [1/4, 3/4]; the second two are equal.
+    soft = 2 * 4 * (0.25 * np.log(0.25 * 3 / 2) + 0.75 * np.log(0.75 * 3)) / 3
+    np.testing.assert_allclose(float(found), 0.75 * hard + 0.25 * soft, rtol=1e-5)
+
+
+def test_labels_and_a_teachers_numbers_share_the_squared_error():
+    labels, numbers = np.array([[1, 2], [5, 5]], "float32"), np.array([[4], [3]], "float32")
+    found = DistilledSquaredError(0.25)(labels, numbers)
+    np.testing.assert_allclose(float(found), 0.75 * (9 + 4) / 2 + 0.25 * (4 + 4) / 2, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"teacher_weight must be from 0 to 1, not 1\.5"):
+        DistilledSquaredError(1.5)

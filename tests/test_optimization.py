@@ -330,6 +330,40 @@ def test_accumulated_gradients_move_a_weight_by_their_mean(optimizer_class):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("optimizer_class", [BertAdamW, BertLamb])
+def test_the_average_of_the_weights_counts_updates_and_not_accumulated_steps(optimizer_class):
+    weight = named("dense/kernel", [3.0, 4.0])
+    optimizer = optimizer_class(0.1, use_ema=True, ema_momentum=0.5, gradient_accumulation_steps=2)
+    after = []
+    for gradient in ([0.2, 0.4], [0.6, -0.2], [-0.3, 0.1], [0.5, 0.5], [-0.9, 0.2], [0.1, -0.3]):
+        optimizer.apply([tensor(gradient)], [weight])
+        after.append(numpy(weight).copy())
+    optimizer.finalize_variable_values([weight])
+    np.testing.assert_allclose(numpy(weight), ((after[1] + after[3]) / 2 + after[5]) / 2, rtol=1e-6)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="elsewhere Keras computes an update only when it is due")
+def test_an_update_is_computed_only_when_it_is_due():
+    import jax
+
+    weight = named("dense/kernel", np.ones((3, 5)))
+    optimizer = BertAdamW(0.1, gradient_accumulation_steps=2)
+    optimizer.build([weight])
+    state = [variable.value for variable in optimizer.variables]
+    program = jax.make_jaxpr(optimizer.stateless_apply)(state, [np.ones((3, 5), "float32")], [weight.value])
+    outside = [one for one in program.eqns if any(out.aval.shape == (3, 5) for out in one.outvars)]
+    assert {one.primitive.name for one in outside} == {"cond"}
+
+
+def test_accumulation_is_refused_where_gradients_are_added_up_over_replicas(monkeypatch):
+    monkeypatch.setattr("keras_bert_impl.optimization.adds_up_replicas", lambda: True)
+    with pytest.raises(
+        ValueError, match=r"gradient_accumulation_steps=2 does not work .* train with KERAS_BACKEND=jax"
+    ):
+        BertAdamW(gradient_accumulation_steps=2)
+    BertAdamW()
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.01])
 def test_without_bias_correction_it_is_google_s_optimizer(decay):
     """AdamWeightDecayOptimizer of google-research/bert, optimization.py: m / (sqrt(v) + epsilon) + decay * w."""

@@ -6,6 +6,7 @@ import re
 import tomllib
 
 import keras
+import numpy as np
 import pytest
 
 from keras_bert_impl.distribution import keras_patches
@@ -31,6 +32,19 @@ USED = (
     ),
     (lambda: keras.optimizers.AdamW(), "_apply_weight_decay", "BertAdamW decays weights a second time"),
     (lambda: keras.optimizers.AdamW(), "_use_weight_decay", "BertAdamW and BertLamb cannot tell what decays"),
+    (lambda: keras.optimizers.AdamW(), "_backend_update_step", "BertAdamW calls torch once for each weight"),
+    *(
+        (lambda: built(keras.optimizers.AdamW(gradient_accumulation_steps=2)), name, "gradients do not accumulate")
+        for name in (
+            "_backend_apply_gradients",
+            "_backend_increment_gradient_accumulators",
+            "_backend_reset_gradient_accumulators",
+            "_accumulated_gradients",
+            "_iterations",
+            "_trainable_variables",
+            "_update_model_variables_moving_average",
+        )
+    ),
     (lambda: keras.optimizers.AdamW(), "_learning_rate", "the pace of a moved schedule is not found, nor saved"),
     (lambda: keras.optimizers.AdamW(), "_track_variable", "the pace of a moved schedule is not saved"),
     (lambda: keras.optimizers.AdamW(), "_get_variable_index", "BertAdamW and BertLamb do not find their moments"),
@@ -38,6 +52,11 @@ USED = (
     (lambda: built(keras.optimizers.AdamW()), "_velocities", "BertAdamW has no second moments"),
     (lambda: built(keras.optimizers.Lamb()), "_momentums", "BertLamb has no first moments"),
     (lambda: built(keras.optimizers.Lamb()), "_velocities", "BertLamb has no second moments"),
+    (
+        lambda: built(keras.optimizers.AdamW(use_ema=True)),
+        "_model_variables_moving_average",
+        "a second fit trains from the average of the weights",
+    ),
     (lambda: built(keras.layers.Dense(3)), "_kernel", "merge_lora and layer_states do not find the weight below LoRA"),
     (lambda: keras.layers.Dense(3), "_flatten_layers", "LoRA, layer_states and check_not_quantized see no sublayers"),
     (lambda: keras.layers.Dense(3), "_get_call_context", "a loss of float16 that is not scaled is not reported"),
@@ -80,6 +99,38 @@ def test_keras_still_has_the_private_name_of_its_tensorflow_backend(name, conseq
     owners = (keras.optimizers.AdamW(), keras.Sequential([keras.Input((2,))]), trainer)
     message = f"Keras {keras.__version__} has no {name} in its TensorFlow backend, so that {consequence}."
     assert any(hasattr(owner, name) for owner in owners), message
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="about Keras' JAX backend")
+def test_batches_for_a_mesh_are_copied_one_ahead_by_us_alone():
+    """When Keras copies ahead itself, `keras_patches.look_ahead_in_meshes` has to go."""
+    from keras.src.backend.jax.trainer import JAXEpochIterator
+
+    read = []
+
+    class Batches(keras.utils.PyDataset):
+        num_batches = 3
+
+        def __getitem__(self, index):
+            read.append(index)
+            return (np.full((2, 1), index, "float32"),)
+
+    def read_at_each_step():
+        read.clear()
+        iterator = JAXEpochIterator(x=Batches(), steps_per_execution=1)._get_distributed_iterator(mesh)
+        return [(int(batch[0][0, 0]), len(read)) for batch in iterator]
+
+    mesh = keras.distribution.DataParallel(auto_shard_dataset=False)
+    before = keras.distribution.distribution()
+    keras.distribution.set_distribution(mesh)
+    original = JAXEpochIterator._get_distributed_iterator
+    try:
+        assert read_at_each_step() == [(0, 1), (1, 2), (2, 3)], f"Keras {keras.__version__} copies ahead itself."
+        keras_patches.look_ahead_in_meshes.__wrapped__()
+        assert read_at_each_step() == [(0, 2), (1, 3), (2, 3)]
+    finally:
+        JAXEpochIterator._get_distributed_iterator = original
+        keras.distribution.set_distribution(before)
 
 
 def test_the_keras_that_may_be_installed_is_the_one_that_was_tested():

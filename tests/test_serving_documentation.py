@@ -39,8 +39,7 @@ def test_the_commands_of_the_page_run_and_so_do_their_examples(folder, capfd):
     found = [command for block in indented_blocks(PAGE) for command in commands(block, "keras-bert")]
     for name, *options in found:
         main([name, *options, *quick.get(name, [])])
-    (example,) = python_blocks(PAGE)
-    exec(compile(example, PAGE, "exec"), {})
+    exec(compile("\n".join(python_blocks(PAGE)), PAGE, "exec"), {})
     assert json.loads(pathlib.Path("served/litert_from_python/config.json").read_text())["export"]["figures"]
     exports = sorted(path.parent for path in pathlib.Path("served").glob("*/example.py"))
     assert len(exports) == 7

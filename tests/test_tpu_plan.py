@@ -1,5 +1,6 @@
 """The planner, with the real TPU compiler and no TPU."""
 
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -10,6 +11,8 @@ import sys
 
 import keras
 import pytest
+
+from keras_bert_impl.encoders.families import config_from_name
 
 PLAN = pathlib.Path(__file__).parents[1] / "tpu" / "plan.py"
 pytestmark = [
@@ -43,6 +46,27 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
     assert figures["collectives"]["all-reduce"]["bytes"] > 2 * 28e6 / model_devices / 2
     # Weights and AdamW's two moments, float32.
     assert figures["argument_bytes"] > 3 * 4 * 28e6 / model_devices * 0.9
+
+
+@pytest.mark.parametrize(
+    ("size", "name", "outputs"),
+    [
+        ("roberta_small", "roberta_encoder", {"masked_lm_logits"}),
+        ("albert_base", "albert_encoder", {"masked_lm_logits", "next_sentence_logits"}),
+        ("electra_small", "electra_encoder", {"masked_lm_logits", "sampled_ids", "detection_logits"}),
+    ],
+)
+def test_the_planned_model_is_the_one_that_the_family_trains(size, name, outputs, monkeypatch):
+    module = tpu_plan()
+    monkeypatch.setattr(
+        module,
+        "config_from_name",
+        lambda size, **fields: dataclasses.replace(
+            config_from_name(size, **fields), num_layers=1, hidden_size=12, num_heads=4, intermediate_size=7
+        ),
+    )
+    model = module.build({"size": size, "sequence_length": 16}, module.PlanConfig(vocabulary_size=29))
+    assert model.encoder.name == name and set(model.output) == outputs
 
 
 @pytest.mark.slow

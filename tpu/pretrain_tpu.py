@@ -3,7 +3,8 @@
     python tpu/pretrain_tpu.py --config bert_base/phase_128 --data data --output runs/base_128
     python tpu/pretrain_tpu.py --tpu my-tpu ...     # a TPU by name; 'local' is this machine's own, also in Colab
 
-tpu/README.md explains why we recommend tpu/pretrain_jax_tpu.py.
+This has never met a TPU, and it needs the set of versions in tpu/README.md, which explains why we recommend
+tpu/pretrain_jax_tpu.py.
 """
 
 import os

@@ -68,7 +68,7 @@ class BestWeights(keras.callbacks.Callback):
         if self.weights is None:
             raise ValueError(f"No epoch has a score that is a number: the scores are {self.scores}.")
         for weight, best in zip(self.model.weights, self.weights, strict=True):
-            weight.assign(best)
+            distribution.assign_whole(weight, best)
 
     def get_state(self):
         """For `ExactResume`."""

@@ -59,7 +59,7 @@ def with_states(callbacks):
 
 
 def restore_states(callbacks, values, arrays):
-    """Restores what `states_of` returned; arrays are those of a saved state, "more/name/place".
+    """Restores what `states_of` returned; arrays are those saved beside the variables.
 
     Raises: ValueError if the callbacks with a state are not the saved ones.
     """
@@ -68,4 +68,4 @@ def restore_states(callbacks, values, arrays):
         saved, given = (", ".join(sorted(names)) or "none" for names in (values, found))
         raise ValueError(f"The saved training had the callbacks {saved}, this one has {given}: pass the same ones.")
     for name, (value, count) in values.items():
-        set_state(found[name], value, [arrays[f"more/{name}/{place}"] for place in range(count)])
+        set_state(found[name], value, [arrays[f"{name}/{place}"] for place in range(count)])

@@ -9,8 +9,9 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.callbacks.callback_states import restore_states, states_of
 from keras_bert_impl.callbacks.step_data import checksum
-from keras_bert_impl.callbacks.training_state import TrainingState, assign, restore
+from keras_bert_impl.callbacks.training_state import TrainingState, assign, restore, step_of
 from keras_bert_impl.console import say
+from keras_bert_impl.distribution import SharedClock
 from keras_bert_impl.kernels.random_state import random_state, restore_random_state
 
 REMEDY = "Run the interrupted training again as it was, or give a new training a directory of its own."
@@ -33,9 +34,10 @@ class ExactResume(keras.callbacks.Callback):
         a function          from the step to a dataset that begins with this step's batch; with steps_per_epoch
 
     Args:
-        directory: where the states are saved, for this training alone.
+        directory: where the states are saved, for this training alone. On JAX also a remote one, such as
+            gs://bucket/folder.
         every_minutes: the time between two saves within an epoch; at the end of an epoch the state is always saved.
-            None turns these saves off, as do several processes, whose clocks differ.
+            None turns these saves off. Of several processes, the clock of the first decides.
         every_steps: save after every so many steps, too.
 
     Raises (in `fit`): ValueError if the data cannot be resumed, or model, optimizer or data are not those of the saved
@@ -47,16 +49,11 @@ class ExactResume(keras.callbacks.Callback):
         self.state = None if directory is None else TrainingState(directory)
         self.every_minutes, self.every_steps = every_minutes, every_steps
         self.epoch, self.step, self.done, self.steps_per_epoch = 0, 0, 0, None
-        self.data, self.random, self.notes, self.arrays = None, {}, {}, None
+        self.data, self.random, self.notes, self.saved, self.arrays = None, {}, {}, None, {}
         self.seconds_to_save = 0.0
 
     def set_data(self, data, reason=None):
         self.data = data
-
-    def read(self):
-        """(step, notes, arrays) of the saved state; None if there is none."""
-        found = None if self.state is None else self.state.read_last()
-        return found and (found[0], found[2], found[1])
 
     def open(self, model, data, others, initial_epoch, stop_is_final):
         """Restores the saved state, if there is one, into model and callbacks.
@@ -65,25 +62,34 @@ class ExactResume(keras.callbacks.Callback):
         """
         self.data, self.others, self.stop_is_final = data, others, stop_is_final
         self.set_model(model)
-        self.random, self.arrays, self.history = random_state(), None, {}
-        found = self.read()
-        if found is None:
+        self.random, self.saved, self.arrays, self.history = random_state(), None, {}, {}
+        for saved in self.state.newest_first() if self.state is not None else ():
+            self.step, self.notes = step_of(saved.path), saved.notes
+            self._check_same(model, data)
+            try:
+                self.arrays = restore(model, saved)
+            except distribution.DamagedState as error:  # in all processes
+                say(f"  {error}")
+                continue
+            self.saved = saved
+            break
+        if self.saved is None:
+            self.step = 0
             self.notes = {"optimizer": optimizer_config(model), "data": data.description}
             self.notes |= {"seed": getattr(getattr(data, "dataset", None), "seed", None), "checksums": {}}
             if self.state is not None and data.is_checked and not distribution.is_shared():
                 self._check_repeatable()
             return initial_epoch, 0, 0, False
-        self.step, self.notes, self.arrays = found
-        self._check_same(model, data)
-        self.random = {name.removeprefix("random/"): array for name, array in restore(model, self.arrays).items()
-                       if name.startswith("random/")}  # fmt: skip
+        self.random = {
+            name.removeprefix("random/"): array for name, array in self.arrays.items() if name.startswith("random/")
+        }
         self.history = self.notes["history"]
         say(f"  resuming after step {self.step:,}")
         return self.notes["epoch"], self.step, self.notes["done"], self.notes["is_stopped"]
 
     def saved_state(self, name):
         """The JSON value that the callback of this `state_name` had saved; None if there is no saved state."""
-        return self.notes["callbacks"][f"{name}_1"][0] if self.arrays is not None else None
+        return self.notes["callbacks"][f"{name}_1"][0] if self.saved is not None else None
 
     def _check_repeatable(self):
         """Records the checksum of the first batch. Raises ValueError if the batch differs when it is read again."""
@@ -142,26 +148,28 @@ class ExactResume(keras.callbacks.Callback):
             raise ValueError(
                 "ExactResume works only with the fit of a model of keras_bert_impl, which can begin within an epoch."
             )
-        if self.arrays is not None:
+        if self.saved is not None:
             restore_states(self.others, self.notes["callbacks"], self.arrays)
-        self.saved_at = time.monotonic()
+        self.clock = SharedClock(self.every_minutes)
 
     def on_epoch_begin(self, epoch, logs=None):
         self.is_begun = False
-        if self.arrays is not None and self.done:
+        if self.saved is not None and self.done:
             self._restore_metrics()
-        self.arrays = None
+        self.saved, self.arrays = None, {}
 
     def _restore_metrics(self):
         """Gives the metrics the values of the epoch's batches so far; Keras has reset them."""
-        model, count = self.model, sum(name.startswith("metrics/") for name in self.arrays)
-        if len(model.metrics_variables) != count:  # TensorFlow makes some of them only in the first step
+        model = self.model
+        if len(model.metrics_variables) != self.saved.count(
+            "metrics"
+        ):  # TensorFlow makes some of them only in the first step
             x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(self.data.batch(0))
             outputs = model(x)
             model.compute_loss(x, y, outputs, sample_weight, training=False)
             model.compute_metrics(x, y, outputs, sample_weight)
             model.reset_metrics()
-        assign("metrics", model.metrics_variables, self.arrays)
+        assign("metrics", model.metrics_variables, self.saved)
 
     def on_train_batch_begin(self, batch, logs=None):
         # Not earlier, because torch's data loader draws random numbers, too, when `fit` starts.
@@ -176,9 +184,7 @@ class ExactResume(keras.callbacks.Callback):
         if self.state is None or self.is_at_end_of_epoch():
             return  # saved by on_epoch_end, with what follows the last batch
         is_due = self.every_steps and earlier // self.every_steps != self.done // self.every_steps
-        if self.every_minutes is not None and distribution.num_processes() == 1:
-            is_due = is_due or time.monotonic() - self.saved_at > 60 * self.every_minutes
-        if is_due:
+        if self.clock.is_time() or is_due:
             self.save()
 
     def is_at_end_of_epoch(self):
@@ -206,8 +212,16 @@ class ExactResume(keras.callbacks.Callback):
         is_stopped = bool(self.stop_is_final and not self.done and model.stop_training)
         self.notes |= {**position, "is_stopped": is_stopped, "checksums": checksums}
         self.state.save(model, self.step, self.notes, arrays, metrics=self.done > 0)
-        self.saved_at = time.monotonic()
-        self.seconds_to_save = self.saved_at - start
+        self.clock.restart()
+        self.seconds_to_save = time.monotonic() - start
+
+    def finish(self):
+        """Returns when the last state is on the disk; several processes write it while training goes on."""
+        if self.state is not None:
+            self.state.finish()
+
+    def on_train_end(self, logs=None):
+        self.finish()
 
 
 def optimizer_config(model):

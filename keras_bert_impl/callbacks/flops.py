@@ -1,33 +1,77 @@
 """How much arithmetic a BERT model needs, and how much the machine can do."""
 
+import json
+import pathlib
+import re
 import time
 
 import numpy as np
 from keras import ops
+
+from keras_bert_impl.distribution import hardware
+
+PEAKS = pathlib.Path(__file__).with_name("published_peaks.json")
 
 
 def training_flops(config, rows, length, predictions):
     """Floating-point operations of a pre-training step: those of its matrix products, once forward, twice backward.
 
     Args:
-        config: BertConfig.
+        config: BertConfig, or another family's.
         rows: number of rows in the batch.
         length: number of tokens in a row, including padding, which is computed, too.
         predictions: number of masked tokens predicted in a row.
     """
     width, inner = config.hidden_size, config.intermediate_size
+    embedding = getattr(config, "embedding_size", width)  # not a family's projection of it, 0.1 % of the arithmetic
     block = 2 * length * (4 * width**2 + 2 * width * inner) + 4 * length**2 * width
-    heads = 2 * predictions * (width**2 + width * config.vocabulary_size) + 2 * width**2
-    return 3 * rows * (config.num_layers * block + heads)
+    heads = 2 * predictions * (width + config.vocabulary_size) * embedding + 2 * width**2
+    return 3 * rows * (config.depth * block + heads)
 
 
-def matrix_product_ceiling(dtype="float32", size=2048, repeats=8):
-    """Operations a second of the current backend's matrix product, the best of several: an upper bound for a model."""
+def device_ceiling(dtype):
+    """(FLOP/s that one device can do at most, where the figure is from).
+
+    The published peak for bfloat16 and float16 on the devices in `published_peaks.json`; otherwise what matrix products
+    reach, which is below the peak of the device. On a CPU that is the fastest of several products.
+
+    Args:
+        dtype: that of the products: float32, bfloat16 or float16.
+    """
+    kind = hardware.device_kind()
+    peak = published_peak(kind) if dtype in ("bfloat16", "float16") else None
+    if peak is not None:
+        return peak, f"published peak of {kind}"
+    if kind == "cpu":
+        return matrix_product_ceiling(dtype), "fastest matrix product measured"
+    # A product of 2,048 takes a chip microseconds, less than it takes to start it: larger ones, in a row.
+    return matrix_product_ceiling(dtype, size=8192, chained=16), f"matrix products measured on {kind}"
+
+
+def published_peak(kind):
+    """FLOP/s in bfloat16 of a kind of device, without sparsity; None if the table does not have it."""
+    table = json.loads(PEAKS.read_text(encoding="utf-8"))["devices"]
+    found = [row["tflops"] for row in table if re.fullmatch(row["pattern"], kind)]
+    return found[0] * 1e12 if found else None
+
+
+def matrix_product_ceiling(dtype="float32", size=2048, repeats=8, chained=1):
+    """Operations a second of the current backend's matrix product, the best of several: an upper bound for a model.
+
+    Args:
+        dtype: of the factors.
+        size: of the square factors.
+        repeats: measurements.
+        chained: products in a measurement, each of the result of the one before.
+    """
     random = np.random.default_rng(0)
-    left, right = (ops.cast(random.normal(size=(size, size)), dtype) for _ in range(2))
+    # So scaled that the products neither grow nor vanish.
+    left, right = (ops.cast(random.normal(size=(size, size)) / size**0.5, dtype) for _ in range(2))
     best = float("inf")
     for _ in range(repeats):
-        start = time.perf_counter()
-        ops.convert_to_numpy(ops.cast(ops.matmul(left, right)[0, 0], "float32"))  # waits for the product
+        start, product = time.perf_counter(), left
+        for _ in range(chained):
+            product = ops.matmul(product, right)
+        ops.convert_to_numpy(ops.cast(product[0, 0], "float32"))  # waits for the products
         best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best
+    return 2 * chained * size**3 / best

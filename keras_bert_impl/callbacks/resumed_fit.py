@@ -5,10 +5,12 @@ steps, followed by a `fit` of the other epochs. Callbacks see one training: it b
 the rest have the numbers that they have in the whole epoch.
 """
 
+import contextlib
+
 import keras
 from keras import tree
 
-from keras_bert_impl import distribution
+from keras_bert_impl.callbacks import trained_weights
 from keras_bert_impl.callbacks.exact_resume import ExactResume
 from keras_bert_impl.callbacks.save_on_signal import SaveOnSignal
 from keras_bert_impl.callbacks.step_data import steps_of
@@ -50,11 +52,12 @@ def fit(
         for callback in callbacks:
             if hasattr(callback, "set_data"):
                 callback.set_data(None, str(error))
-        return keras_fit(
-            x, y, callbacks=callbacks, epochs=epochs, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch,
-            batch_size=batch_size, sample_weight=sample_weight, shuffle=shuffle, validation_split=validation_split,
-            verbose=verbose, **arguments,
-        )  # fmt: skip
+        with told_of_errors(callbacks), trained_weights.kept(model):
+            return keras_fit(
+                x, y, callbacks=callbacks, epochs=epochs, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch,
+                batch_size=batch_size, sample_weight=sample_weight, shuffle=shuffle, validation_split=validation_split,
+                verbose=verbose, **arguments,
+            )  # fmt: skip
     arguments["validation_batch_size"] = arguments.get("validation_batch_size") or batch_size
     run = ResumedFit(keras_fit, model, data, callbacks, initial_epoch, verbose, arguments)
     run.train(data.steps_per_epoch, epochs)
@@ -84,7 +87,7 @@ class ResumedFit:
             if hasattr(callback, "set_data"):
                 callback.set_data(data)
         ends = [callback for callback in callbacks if isinstance(callback, SaveOnSignal)]
-        others, self.ends = [callback for callback in callbacks if callback not in (self.resume, *ends)], ends
+        others = [callback for callback in callbacks if callback not in (self.resume, *ends)]
         position = self.resume.open(model, data, others, initial_epoch, stop_is_final)
         self.epoch, self.step, self.done, self.is_stopped = position
         self.callbacks = SharedCallbacks(
@@ -102,7 +105,7 @@ class ResumedFit:
             until = self.epoch + 1 if self.done else epochs
             self.callbacks.begin_call(self.done)
             self.resume.begin_call(self.epoch, self.step, self.done, steps_per_epoch)
-            try:
+            with told_of_errors(self.callbacks.callbacks), trained_weights.kept(self.model):
                 self.keras_fit(
                     self.data.from_step(self.step),
                     steps_per_epoch=check_executions(self.model, rest),
@@ -112,11 +115,6 @@ class ResumedFit:
                     callbacks=self.callbacks,
                     **self.arguments,
                 )
-            except BaseException:
-                # Keras calls no callback then, and a notebook that continues could no longer be ended by the signal.
-                for end in self.ends:
-                    end.stop_listening()
-                raise
             self.epoch, self.step, self.done = self.resume.epoch, self.resume.step, 0
             is_stopped = self.model.stop_training
         self.is_stopped = is_stopped and self.stop_is_final
@@ -129,6 +127,20 @@ class ResumedFit:
             self.model.optimizer.finalize_variable_values(self.model.trainable_variables)
         self.callbacks.end()
         return self.model.history
+
+
+@contextlib.contextmanager
+def told_of_errors(callbacks):
+    """If training raises, calls the method `on_train_error` of the callbacks that have one: Keras calls none then, and
+    what they hold open would stay so."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.ExitStack() as told:
+            for callback in callbacks:
+                if hasattr(callback, "on_train_error"):
+                    told.callback(callback.on_train_error)
+        raise
 
 
 def the_only_resume(callbacks):
@@ -156,7 +168,7 @@ def check_executions(model, steps):
 class SharedCallbacks(keras.callbacks.CallbackList):
     """The callbacks of several calls of `fit`, which see one training."""
 
-    is_begun, skipped, averaged, last_logs = False, 0, None, None
+    is_begun, skipped, last_logs = False, 0, None
 
     def __init__(self, others, resume, ends, **arguments):
         # The state has to be saved when all others have seen the end of an epoch.
@@ -172,10 +184,6 @@ class SharedCallbacks(keras.callbacks.CallbackList):
             self.is_begun = True
             super().on_train_begin(logs)
             self.resume.restore_history()
-        elif self.averaged is not None:
-            # At the end of each call Keras has put the moving averages in the place of the weights.
-            for weight, array in zip(self.model.trainable_variables, self.averaged, strict=True):
-                weight.assign(array)
 
     def on_train_batch_begin(self, batch, logs=None):
         super().on_train_batch_begin(batch + self.skipped, logs)
@@ -186,8 +194,6 @@ class SharedCallbacks(keras.callbacks.CallbackList):
     def on_epoch_end(self, epoch, logs=None):
         super().on_epoch_end(epoch, logs)
         self.skipped = 0
-        if has_average(self.model.optimizer):
-            self.averaged = [distribution.to_numpy(variable) for variable in self.model.trainable_variables]
 
     def on_train_end(self, logs=None):
         self.last_logs = logs
@@ -195,8 +201,3 @@ class SharedCallbacks(keras.callbacks.CallbackList):
     def end(self):
         """Ends the training, which the last call of `fit` did not do."""
         super().on_train_end(self.last_logs)
-
-
-def has_average(optimizer):
-    """Whether an optimizer, or the one that it wraps to scale the loss, keeps a moving average of the weights."""
-    return bool(optimizer.use_ema or getattr(getattr(optimizer, "inner_optimizer", None), "use_ema", False))

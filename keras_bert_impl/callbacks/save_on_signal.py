@@ -45,11 +45,16 @@ class SaveOnSignal(keras.callbacks.Callback):
             self._end()
 
     def _end(self):
+        self.resume.finish()
         self.stop_listening()
         say(f"\n  Asked to end: step {self.resume.step:,} is saved; the same lines or command resume from it.")
         sys.exit(128 + signal.SIGTERM)
 
     def on_train_end(self, logs=None):
+        self.stop_listening()
+
+    def on_train_error(self):
+        # A notebook that continues could otherwise no longer be ended by the signal.
         self.stop_listening()
 
     def stop_listening(self):

@@ -7,13 +7,21 @@ import numpy as np
 
 from keras_bert_impl import distribution
 
+BAD_GRADIENT = "The gradient of {} is not finite, and its update spoiled the weights."
+
 
 class StopOnBadLoss(keras.callbacks.Callback):
     """Stops `fit` with an error when the loss is NaN or infinite, and saves the batch that led to it.
 
     The file `diverged_step_NNNNNNNN.npz` holds the batch's arrays by their names; labels and sample weights without
-    names are `labels` and `sample_weight`. Of steps that Keras executes together, it holds the rows of all. With
-    several processes, one of them saves the batch, as its own data yields it.
+    names are `labels` and `sample_weight`. With several processes, one of them saves the batch, as its own data yields
+    it.
+
+    The loss is read once for all steps that Keras executes together (`steps_per_execution`). Which of them was the
+    first with a bad gradient is recorded by BertAdamW and BertLamb; with another optimizer, or with gradients that are
+    accumulated, the error names all steps of the execution, and the file holds the rows of all. A gradient that is
+    bad although the loss is finite is found with the next loss, or at the end of the epoch. `ExactResume` saves no
+    state after a bad loss, nor at the end of an epoch with a bad gradient.
 
     Args:
         directory: where to save the batch; created if it is missing.
@@ -32,6 +40,8 @@ class StopOnBadLoss(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.step = 0
+        if self._record() is not None:
+            self._record().assign(0)
 
     def on_epoch_begin(self, epoch, logs=None):
         self.start = self.step if self.data is None else self.data.epoch_start
@@ -43,19 +53,48 @@ class StopOnBadLoss(keras.callbacks.Callback):
         earlier, self.step = self.step, self.start + batch + 1
         if np.isfinite(logs["loss"]):
             return
-        where = f"step {self.step:,}" if self.step == earlier + 1 else f"steps {earlier + 1:,} to {self.step:,}"
+        number = self._first_bad_update()
+        if number and number <= earlier:
+            self._stop(number - 1, number, BAD_GRADIENT)
+        first, last = (number - 1, number) if number else (earlier, self.step)
+        self._stop(first, last, f"The loss of {{}} is {logs['loss']}.")
+
+    def on_epoch_end(self, epoch, logs=None):
+        number = self._first_bad_update()
+        if number:
+            self._stop(number - 1, number, BAD_GRADIENT)
+
+    def _first_bad_update(self):
+        """The number of the first step of this training with a bad gradient; None if there is none, or not recorded."""
+        optimizer = self._optimizer()
+        if self._record() is None or optimizer.gradient_accumulation_steps:
+            return None
+        number = int(distribution.to_numpy(self._record()))
+        # The optimizer also counts the updates of earlier trainings.
+        return number and self.step - (int(distribution.to_numpy(optimizer.iterations)) - number)
+
+    def _optimizer(self):
+        return getattr(self.model.optimizer, "inner_optimizer", self.model.optimizer)
+
+    def _record(self):
+        """The optimizer's variable with the number of its first bad update; None if it has none."""
+        return getattr(self._optimizer(), "first_bad_update", None)
+
+    def _stop(self, earlier, last, what):
+        """Saves the batches of the steps after `earlier`, up to `last`, and raises ValueError."""
+        where = f"step {last:,}" if last == earlier + 1 else f"steps {earlier + 1:,} to {last:,}"
         raise ValueError(
-            f"The loss of {where} is {logs['loss']}. {self._save(earlier)} The usual remedy is a lower learning rate "
-            "or a longer warm-up."
+            f"{what.format(where)} {self._save(earlier, last)} The usual remedy is a lower learning rate or a longer "
+            "warm-up."
         )
 
-    def _save(self, earlier):
-        """Saves the batches after the step `earlier`; returns a sentence about them."""
+    def _save(self, earlier, last):
+        """Saves the batches of these steps; returns a sentence about them."""
         if self.data is None:
             return f"Its batch could not be saved. {self.reason}"
-        path = self.directory / f"diverged_step_{self.step:08d}.npz"
+        path = self.directory / f"diverged_step_{last:08d}.npz"
         if distribution.is_chief():
-            batches = [named(self.data.batch(step)) for step in range(earlier, self.step)]
+            batches = [named(self.data.batch(step)) for step in range(earlier, last)]
             rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
             self.directory.mkdir(parents=True, exist_ok=True)
             np.savez(path, **rows)

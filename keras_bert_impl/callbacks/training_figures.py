@@ -6,14 +6,23 @@ import keras
 import numpy as np
 
 from keras_bert_impl import distribution
-from keras_bert_impl.callbacks.flops import matrix_product_ceiling, training_flops
+from keras_bert_impl.callbacks.flops import device_ceiling, training_flops
+from keras_bert_impl.distribution import hardware
+
+GIB = 2**30
+PERCENTILES = (50, 90, 99)
 
 
 class TrainingFigures(keras.callbacks.Callback):
     """Adds figures to the logs of each epoch, so that Keras prints them and keeps them in its history:
         tokens_per_second       without padding
         share_of_tokens         of the positions of a row; the rest is padding
-        flops_utilization       FLOP/s as a share of the machine's matrix-product speed, measured once, 0 to 1
+        flops_utilization       FLOP/s as a share of what the devices can do at most (`flops.device_ceiling`), 0 to 1
+        seconds_per_step_p50    median of the seconds of a step; also _p90 and _p99. Steps that are executed together
+                                count as their mean
+        share_of_waiting        of the time, in which the training waited for batches, 0 to 1; not on TensorFlow, whose
+                                compiled steps read them without calling Python
+        device_memory_gib       the most that was in use on a device so far; not on a CPU
         learning_rate           of the last step
         gradient_norm           of the last step before clipping, with BertAdamW or BertLamb
 
@@ -28,8 +37,9 @@ class TrainingFigures(keras.callbacks.Callback):
     def __init__(self, tokens_per_step=None, positions_per_step=None, flops_per_step=None):
         super().__init__()
         self.given = (tokens_per_step, positions_per_step, flops_per_step)
-        self.counted, self.listens, self.ceiling = {}, False, None
+        self.counted, self.listens, self.ceiling, self.ceiling_source = {}, False, None, None
         self.start, self.first_step, self.step, self.end = 0.0, 0, 0, 0.0
+        self.times, self.waited_before = [], None  # (step, time) after each execution
         self.is_compiled = self.is_executed = False
         self.data, self.figures = None, {}
 
@@ -59,10 +69,12 @@ class TrainingFigures(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch, logs=None):
         if not self.is_begun or not self.is_compiled:  # the first execution compiles
             self.start, self.first_step, self.is_begun = time.monotonic(), self.epoch_start + batch, True
+            self.times, self.waited_before = [(self.first_step, self.start)], self._waited()
         self.is_compiled = self.is_executed
 
     def on_train_batch_end(self, batch, logs=None):
         self.step, self.end, self.is_executed = self.epoch_start + batch + 1, time.monotonic(), True
+        self.times.append((self.step, self.end))
 
     def on_epoch_end(self, epoch, logs=None):
         self.figures = self.measure()
@@ -72,7 +84,11 @@ class TrainingFigures(keras.callbacks.Callback):
     def measure(self):
         """The figures of the epoch's steps so far."""
         optimizer = self.model.optimizer
-        figures = {**self._speed(), "learning_rate": float(optimizer.learning_rate)}
+        figures = {**self._speed(), **self._step_times(), **self._waiting()}
+        memory = hardware.peak_memory()
+        if memory is not None:
+            figures["device_memory_gib"] = memory / GIB
+        figures["learning_rate"] = float(optimizer.learning_rate)
         norm = getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_norm", None)
         if norm is not None:
             figures["gradient_norm"] = float(distribution.to_numpy(norm))
@@ -90,9 +106,27 @@ class TrainingFigures(keras.callbacks.Callback):
         tokens, positions, flops = work
         if self.ceiling is None:
             dtype = self.model.encoder.dtype_policy.compute_dtype
-            self.ceiling = matrix_product_ceiling(dtype) * distribution.num_processors()
+            of_device, self.ceiling_source = device_ceiling(dtype)
+            self.ceiling = of_device * distribution.num_processors()
         figures = {"tokens_per_second": tokens / seconds, "share_of_tokens": tokens / positions}
         return {**figures, "flops_utilization": flops / seconds / self.ceiling}
+
+    def _step_times(self):
+        """Percentiles of the seconds of a step of this epoch."""
+        steps, times = np.array(self.times).T
+        found = np.percentile(np.diff(times) / np.diff(steps), PERCENTILES)
+        return {f"seconds_per_step_p{share}": float(value) for share, value in zip(PERCENTILES, found, strict=True)}
+
+    def _waited(self):
+        """Seconds for which this training has waited for batches so far; None if they are not counted."""
+        return None if self.data is None else self.data.waited.seconds
+
+    def _waiting(self):
+        """The share of the time of this epoch's steps in which they waited for batches."""
+        waited = self._waited()
+        if waited is None or self.end <= self.start:
+            return {}
+        return {"share_of_waiting": (waited - (self.waited_before or 0.0)) / (self.end - self.start)}
 
     def _work_per_step(self):
         """(tokens, positions, arithmetic) of a step of this epoch; None if they are not known."""

@@ -9,6 +9,7 @@ import warnings
 
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.distribution import to_numpy
+from keras_bert_impl.tokenizers import WordPieceTokenizer, tokenizer_to_config
 
 # Settings that no output of the written model depends on: how new heads are initialised, and how fit() masks texts. The
 # id of [PAD] follows from the vocabulary, and the padding mask hides its vector.
@@ -89,6 +90,15 @@ def check_is_bert(encoder, form):
         )
 
 
+def check_is_wordpiece(tokenizer, form):
+    """Raises ValueError for another tokenizer than WordPiece, for a format that has only WordPiece."""
+    if tokenizer is not None and not isinstance(tokenizer, WordPieceTokenizer):
+        raise ValueError(
+            f"{form} has no place for a {type(tokenizer).__name__}: save it with save_pretrained, in Hugging Face's "
+            "format."
+        )
+
+
 def _idle_updates(weights):
     """The paths of both factors of each LoRA update whose second factor is zero."""
     ends = (("lora_kernel_b", "lora_kernel_a"), ("lora_embeddings_b", "lora_embeddings_a"))
@@ -117,7 +127,7 @@ def _settings_of(model, tokenizer):
     if settings["class_names"] is not None:
         settings["class_names"] = [str(name) for name in settings["class_names"]]
     if tokenizer is not None:
-        settings["vocabulary"], settings["lowercase"] = tokenizer.vocabulary, tokenizer.lowercase
+        settings |= tokenizer_to_config(tokenizer)
         if hasattr(model, "sequence_length"):
             settings["sequence_length"] = model.sequence_length
     return settings
@@ -130,7 +140,7 @@ def _settings_read(checkpoint, with_tokenizer):
         **checkpoint.config.to_dict(),
         "class_names": names,
         "num_classes": names and len(names),
-        "dropout_rate": checkpoint.config.hidden_dropout_rate,
+        "dropout_rate": checkpoint.config.classifier_dropout_rate,
         "multi_label": False,
         "null_threshold": None,
         "long_texts": "cut",
@@ -142,8 +152,7 @@ def _settings_read(checkpoint, with_tokenizer):
     }
     if with_tokenizer:
         tokenizer = checkpoint.tokenizer
-        settings["vocabulary"] = tokenizer and tokenizer.vocabulary
-        settings["lowercase"] = tokenizer and tokenizer.lowercase
+        settings |= tokenizer_to_config(tokenizer) or {}
     return settings
 
 

@@ -75,7 +75,7 @@ TASKS = (
 
 def table(config):
     """Rows (path of our weight, names of their variables, Transform) for every weight that a BERT can have."""
-    blocks = tensor_tables.in_blocks(BLOCK_ROWS, config.num_layers, "block_{}/", "bert/encoder/layer_{}/")
+    blocks = tensor_tables.in_blocks(BLOCK_ROWS, config.block_numbers, "block_{}/", "bert/encoder/layer_{}/")
     return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
 
 
@@ -159,6 +159,7 @@ def save(model, directory, tokenizer=None):
     encoder = getattr(model, "encoder", model)
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     completeness.check_is_bert(encoder, FORM)
+    completeness.check_is_wordpiece(tokenizer, FORM)
     config, rows = encoder.config.to_google(), table(encoder.config)  # first, since it may raise
     if huggingface.task_of(model) not in TASKS:
         raise ValueError(

@@ -42,13 +42,18 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
         vocabulary_size=vocabulary_size,
         num_layers=num_layers or old.num_layers,
     )
+    if config.schedule != old.schedule[: config.depth]:
+        raise ValueError(
+            f"num_layers {num_layers}: the layers of {checkpoint.source.path} share their weights in several groups, "
+            "so that fewer layers would be other ones than the first. Keep all of them."
+        )
     for line in _changes(old, config):
         print(f"{checkpoint.source.path}: {line}")
     wanted = {
-        "position_embedding/embeddings": (config.max_length, _repeated),
+        "position_embedding/embeddings": (config.num_positions, _repeater(config.num_positions - config.max_length)),
         **dict.fromkeys(BY_WORD, (config.vocabulary_size, _with_means)),
     }
-    kept = [row for row in checkpoint.rows if _block(row[0]) < config.num_layers]
+    kept = [row for row in checkpoint.rows if _block(row[0]) < config.num_blocks]
     return checkpoint._replace(
         config=config, rows=kept, read_tokenizer=read_tokenizer, source=_resized(checkpoint._replace(rows=kept), wanted)
     )
@@ -66,7 +71,7 @@ def keep_words(checkpoint, ids):
 
     Returns: (Checkpoint, the ids kept, (words,) int).
     """
-    tokenizer = checkpoint.tokenizer
+    tokenizer = _word_pieces(checkpoint, "left out")
     control = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
     kept = np.unique([*ids, *control])
     words = [tokenizer.vocabulary[index] for index in kept]
@@ -85,9 +90,7 @@ def _with_words(checkpoint, new_words):
     """A function that returns the tokenizer with the words, and the number of rows that the embedding needs."""
     if not new_words:
         return checkpoint.read_tokenizer, checkpoint.config.vocabulary_size
-    old = checkpoint.tokenizer
-    if old is None:
-        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it, so that no words can be added.")
+    old = _word_pieces(checkpoint, "added")
     vocabulary = old.vocabulary
     known = sorted(set(new_words) & set(vocabulary))
     if known:
@@ -104,6 +107,19 @@ def _with_words(checkpoint, new_words):
                 "words. Add a word as it is after lower-casing and splitting at punctuation."
             )
     return lambda: tokenizer, len(words)
+
+
+def _word_pieces(checkpoint, what):
+    """The WordPieceTokenizer of a checkpoint. Raises ValueError for another, whose words depend on each other."""
+    tokenizer = checkpoint.tokenizer
+    if tokenizer is None:
+        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it, so that no words can be {what}.")
+    if not isinstance(tokenizer, WordPieceTokenizer):
+        raise ValueError(
+            f"{checkpoint.source.path} has a {type(tokenizer).__name__}, in whose vocabulary each piece is made of "
+            f"others: words can be {what} only where the tokenizer is a WordPieceTokenizer."
+        )
+    return tokenizer
 
 
 def _changes(old, new):
@@ -142,8 +158,14 @@ def _resized(checkpoint: Checkpoint, wanted):
     return source._replace(shapes=shapes, read=read)
 
 
-def _repeated(array, size):
-    return array[np.arange(size) % len(array)]
+def _repeater(unused):
+    """A function that repeats the rows of a table from the first that is a position; `unused` rows stand before it."""
+
+    def repeated(array, size):
+        positions = array[unused:]
+        return np.concatenate([array[:unused], positions[np.arange(size - unused) % len(positions)]])
+
+    return repeated
 
 
 def _with_means(array, size):

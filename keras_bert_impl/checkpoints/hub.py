@@ -5,12 +5,15 @@ import typing
 
 import huggingface_hub
 
+from keras_bert_impl.configurations.albert import AlbertConfig
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
+from keras_bert_impl.configurations.electra import ElectraConfig
+from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
 
 SCHEME = "hf://"
 # Weights are fetched as safetensors if a repository has them, otherwise as pickles.
-SMALL_FILES = ("*.json", "vocab.txt")
+SMALL_FILES = ("*.json", "vocab.txt", "merges.txt", "spiece.model", "sentencepiece.bpe.model")
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 
 
@@ -25,12 +28,14 @@ class Published(typing.NamedTuple):
     vocabulary_size: int
     cased: bool
     config_class: type = BertConfig
+    embedding_size: int | None = None  # where it is a field of the configuration
 
     @property
     def num_parameters(self):
         """The number of weights of the encoder, including its pooler if it has one."""
         shape = (self.vocabulary_size, self.hidden_size, self.num_layers, self.num_heads)
-        return self.config_class(*shape).count_parameters()
+        fields = {} if self.embedding_size is None else {"embedding_size": self.embedding_size}
+        return self.config_class(*shape, **fields).count_parameters()
 
 
 UNCASED, CASED = (30522, False), (28996, True)
@@ -66,6 +71,28 @@ PUBLISHED = (
             ("distilbert-base-cased", CASED),
             ("distilbert-base-multilingual-cased", (119547, True)),
         )
+    ),
+    # Clark et al. 2020.
+    *(
+        Published(f"electra-{size}-{role}", f"google/electra-{size}-{role}", *shape, *UNCASED, ElectraConfig, embedding)
+        for size, embedding, discriminator, generator in (
+            ("small", 128, (12, 256, 4), (12, 256, 4)),
+            ("base", 768, BASE, (12, 256, 4)),
+            ("large", 1024, LARGE, (24, 256, 4)),
+        )
+        for role, shape in (("discriminator", discriminator), ("generator", generator))
+    ),
+    # Liu et al. 2019, its distilled form of Sanh et al. 2019, and Conneau et al. 2020.
+    Published("roberta-base", "FacebookAI/roberta-base", *BASE, 50265, True, RobertaConfig),
+    Published("roberta-large", "FacebookAI/roberta-large", *LARGE, 50265, True, RobertaConfig),
+    Published("distilroberta-base", "distilbert/distilroberta-base", *HALF, 50265, True, RobertaConfig),
+    Published("xlm-roberta-base", "FacebookAI/xlm-roberta-base", *BASE, 250002, True, XLMRobertaConfig),
+    Published("xlm-roberta-large", "FacebookAI/xlm-roberta-large", *LARGE, 250002, True, XLMRobertaConfig),
+    # Lan et al. 2020.
+    *(
+        Published(f"albert-{size}-{version}", f"albert/albert-{size}-{version}", *shape, 30000, False, AlbertConfig)
+        for version in ("v1", "v2")
+        for size, shape in (("base", BASE), ("large", LARGE), ("xlarge", (24, 2048, 16)), ("xxlarge", (12, 4096, 64)))
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Checkpoint directories in Hugging Face's layout: config.json, model.safetensors, vocab.txt, tokenizer_config.json.
+"""Checkpoint directories in Hugging Face's layout: config.json, model.safetensors, and the files of a tokenizer.
 
 For each family, one table maps our weights to their tensors; it is applied in one direction to load and in the other
 to save. Nothing in a checkpoint is executed.
@@ -7,13 +7,17 @@ to save. Nothing in a checkpoint is executed.
 import functools
 import json
 import pathlib
+import re
 
 import safetensors.numpy
 
 from keras_bert_impl.checkpoints import (
     completeness,
+    huggingface_albert,
     huggingface_bert,
     huggingface_distilbert,
+    huggingface_electra,
+    huggingface_roberta,
     sentence_transformers,
     tensor_tables,
 )
@@ -22,15 +26,26 @@ from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import kind_in
+from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
 
 FAMILIES = {
-    family.config_class.model_type: family for family in (huggingface_bert.FAMILY, huggingface_distilbert.FAMILY)
+    family.config_class.model_type: family
+    for family in (
+        huggingface_bert.FAMILY,
+        huggingface_distilbert.FAMILY,
+        huggingface_electra.FAMILY,
+        huggingface_roberta.FAMILY,
+        huggingface_roberta.XLM_FAMILY,
+        huggingface_albert.FAMILY,
+    )
 }
+FAMILIES |= {other: family for family in FAMILIES.values() for other in family.config_class.other_model_types}
 # The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.
 TASKS = {
     "Encoder": "Model",
     "Pretrainer": "ForPreTraining",
+    "ReplacedTokenDetector": "ForPreTraining",
     "MaskedLM": "ForMaskedLM",
     "NextSentencePredictor": "ForNextSentencePrediction",
     "TextClassifier": "ForSequenceClassification",
@@ -47,13 +62,13 @@ CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # A new file on the left replaces the old ones on the right, which another library would read first or instead.
 SUPERSEDED = {
     "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*"),
-    "vocab.txt": ("tokenizer.json", "added_tokens.json", "special_tokens_map.json"),
+    "tokenizer_config.json": (*VOCABULARY_FILES, "added_tokens.json", "special_tokens_map.json"),
 }
 
 
 def table(config):
     """Rows (path of our weight, names of their tensors, Transform) for every weight that a model can have."""
-    return FAMILIES[config.model_type].rows(config.num_layers)
+    return FAMILIES[config.model_type].rows(config)
 
 
 def save(model, directory, tokenizer=None):
@@ -83,6 +98,8 @@ def save(model, directory, tokenizer=None):
         (prefix + name.removeprefix(family.prefix) if name.startswith(family.prefix) else name): array
         for name, array in tensor_tables.tensors(holder, rows).items()
     }
+    renamed = family.names_by_task.get(task, ())
+    tensors = {_with_beginning(name, renamed): array for name, array in tensors.items()}
     if not is_chief():
         return  # all processes have given their parts of the weights; only the first one writes
     config = config_of(model)
@@ -143,8 +160,8 @@ def open_checkpoint(directory):
     family = FAMILIES[model_type]
     config = family.config_class.from_huggingface(path)
     source = open_source(directory, family)
-    before, after = family.block.split("{}")
-    blocks = {name.removeprefix(before).split(after)[0] for name in source.shapes if name.startswith(before)}
+    block = re.compile(re.escape(family.block).replace(r"\{\}", r"(\d+)"))
+    blocks = {found.groups() for found in map(block.match, source.shapes) if found}
     tensor_tables.check_agreement(source, config, family.embedding_rows, blocks, "config.json")
     architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
@@ -195,10 +212,11 @@ def _read_pooling(directory, content, config, read_tokenizer):
 
 def _read_tokenizer(directory, config, source):
     """The tokenizer of a directory; None without a vocabulary. Raises ValueError if it does not fit the embedding."""
-    if not any((directory / name).is_file() for name in ("vocab.txt", "tokenizer.json")):
-        return None
     try:
-        tokenizer = WordPieceTokenizer.from_pretrained(directory)
+        kind = kind_in(directory)
+        if kind is None:
+            return None
+        tokenizer = kind.from_pretrained(directory)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise ValueError(f"{directory}: the vocabulary cannot be read, {type(error).__name__}: {error}.") from error
     tensor_tables.check_vocabulary(tokenizer, config, source)
@@ -236,9 +254,21 @@ def open_source(directory, family):
 
 
 def standard_name(name, family):
-    """Their tensor name with prefix and LayerNorm spelling as in today's models with a head."""
+    """Their tensor name with prefix and LayerNorm spelling as in today's models with a head, and as in the rows."""
+    for renamed in family.names_by_task.values():
+        name = _with_beginning(name, [(theirs, ours) for ours, theirs in renamed])
     name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
     return f"{family.prefix}{name}" if name.startswith(family.bare_beginnings) else name
+
+
+def _is_of_a_task(name, family):
+    """Whether the models for some task alone name a tensor so."""
+    return any(name.startswith(theirs) for pairs in family.names_by_task.values() for _, theirs in pairs)
+
+
+def _with_beginning(name, pairs):
+    """The name with its beginning replaced, if it is the first in one of the pairs."""
+    return next((new + name.removeprefix(old) for old, new in pairs if name.startswith(old)), name)
 
 
 def _merge(path, sources, family):
@@ -247,7 +277,9 @@ def _merge(path, sources, family):
     for source in sources:
         for stored, shape in source.shapes.items():
             name = standard_name(stored, family)
-            if name not in family.redundant:
+            # A pooler that a text classifier has besides its own dense layer was never trained.
+            is_hidden = name in shapes and not _is_of_a_task(stored, family)
+            if name not in family.redundant and not is_hidden:
                 shapes[name], kinds[name], readers[name] = shape, source.kinds[stored], (source.read, stored)
 
     def read(name):

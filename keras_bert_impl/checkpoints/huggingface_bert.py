@@ -44,6 +44,21 @@ HEAD_ROWS = (
     ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
     ("span_head/bias", ("qa_outputs.bias",), SAME),
 )
+# SpanBERT's second head, which transformers does not have: it reports these tensors as unexpected, and leaves them out.
+SPAN_BOUNDARY_ROWS = (
+    ("span_boundary_head/positions", ("span_boundary_head.positions.weight",), SAME),
+    *(
+        row
+        for number in (1, 2)
+        for row in (
+            (f"span_boundary_head/transform_{number}/kernel", (f"span_boundary_head.{number}.weight",), TRANSPOSED),
+            (f"span_boundary_head/transform_{number}/bias", (f"span_boundary_head.{number}.bias",), SAME),
+            (f"span_boundary_head/norm_{number}/gamma", (f"span_boundary_head.{number}.LayerNorm.weight",), SAME),
+            (f"span_boundary_head/norm_{number}/beta", (f"span_boundary_head.{number}.LayerNorm.bias",), SAME),
+        )
+    ),
+    ("span_boundary_head/output_bias", ("span_boundary_head.bias",), SAME),
+)
 FAMILY = Family(
     config_class=BertConfig,
     prefix="bert.",
@@ -51,7 +66,7 @@ FAMILY = Family(
     embedding_rows=EMBEDDING_ROWS,
     block="bert.encoder.layer.{}.",
     block_rows=BLOCK_ROWS,
-    head_rows=HEAD_ROWS,
+    head_rows=HEAD_ROWS + SPAN_BOUNDARY_ROWS,
     # Copies of tied weights, and positions 0, 1, 2, ...
     redundant=(
         "cls.predictions.decoder.weight",

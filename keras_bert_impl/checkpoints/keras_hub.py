@@ -80,7 +80,7 @@ def table(config):
     for index in range(config.num_layers):
         # Keras numbers layers of one class from the second on.
         theirs = "layers/transformer_encoder" + (f"_{index}" if index else "") + "/"
-        rows += tensor_tables.in_blocks(block_rows(config.num_heads), 1, f"block_{index}/", theirs)
+        rows += tensor_tables.in_blocks(block_rows(config.num_heads), [()], f"block_{index}/", theirs)
     return rows
 
 
@@ -144,6 +144,7 @@ def save(model, directory, tokenizer=None):
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ValueError(f"{directory} exists: a preset is written to a new or empty directory.")
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
+    completeness.check_is_wordpiece(tokenizer, FORM)
     completeness.check_weights(model, table(config), FORM)
     writing = directory.with_name(directory.name + ".being-written")
     shutil.rmtree(writing, ignore_errors=True)  # left by a crash

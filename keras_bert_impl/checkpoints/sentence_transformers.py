@@ -49,7 +49,7 @@ def read(directory, config, tokenizer):
     Args:
         directory: of the checkpoint.
         config: its configuration.
-        tokenizer: function that returns its WordPieceTokenizer, or None.
+        tokenizer: function that returns its tokenizer, or None.
 
     Returns: dict of pooling, normalize and, if it is specified, sequence_length.
     Raises: ValueError naming the file and the module or setting that a TextEmbedder does not have.

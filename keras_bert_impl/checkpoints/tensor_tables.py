@@ -8,8 +8,8 @@ import keras
 import numpy as np
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
-from keras_bert_impl.distribution import to_numpy
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.distribution import assign_whole, to_numpy
+from keras_bert_impl.tokenizers import Tokenizer
 from keras_bert_impl.user_warnings import warn_user
 
 
@@ -54,10 +54,13 @@ class Family(typing.NamedTuple):
         prefix: what the names of the encoder's tensors begin with in a model with a head: "bert.".
         bare_beginnings: what they begin with in a model without a head.
         embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
-        block: what the names of a block's tensors begin with, {} being its number; block_rows: rows without that.
+        block: what the names of a block's tensors begin with, {} being its number, or two of them its
+            `EncoderConfig.block_numbers`; block_rows: rows without that.
         redundant: tensors that hold no information of their own.
         tasks: ends of the names of the family's classes.
         dropout_key: the key in config.json of the dropout before a classifier.
+        names_by_task: for tasks whose tensors have other names than in the rows, pairs of the beginning of a name in
+            the rows and in a model for that task.
     """
 
     config_class: type
@@ -70,10 +73,11 @@ class Family(typing.NamedTuple):
     redundant: tuple
     tasks: tuple
     dropout_key: str
+    names_by_task: Mapping[str, tuple] = types.MappingProxyType({})
 
-    def rows(self, num_layers):
-        """The rows of every weight that an encoder of this depth and its heads can have."""
-        blocks = in_blocks(self.block_rows, num_layers, "block_{}/", self.block)
+    def rows(self, config):
+        """The rows of every weight that an encoder of this configuration and its heads can have."""
+        blocks = in_blocks(self.block_rows, config.block_numbers, "block_{}/", self.block)
         return [*self.embedding_rows, *blocks, *self.head_rows]
 
 
@@ -100,7 +104,7 @@ class Checkpoint(typing.NamedTuple):
         config: the configuration of its family, already checked against the tensors' shapes.
         rows: the format's table: (path of our weight, names of their tensors, Transform).
         source: the tensors.
-        read_tokenizer: function that returns its WordPieceTokenizer, or None if there is no vocabulary.
+        read_tokenizer: function that returns its tokenizer, or None if there is no vocabulary.
         sequence_length: the number of tokens that texts are cut to; None if it is not specified.
         class_names: of its classifier; None if it has no classifier or is a regressor.
         architecture: Hugging Face's name of the model; None if it is not specified.
@@ -112,7 +116,7 @@ class Checkpoint(typing.NamedTuple):
     config: EncoderConfig
     rows: list
     source: Source
-    read_tokenizer: Callable[[], WordPieceTokenizer | None] = lambda: None
+    read_tokenizer: Callable[[], Tokenizer | None] = lambda: None
     sequence_length: int | None = None
     class_names: list[str] | None = None
     architecture: str | None = None
@@ -126,7 +130,7 @@ class Checkpoint(typing.NamedTuple):
 
     @property
     def tokenizer(self):
-        """Its WordPieceTokenizer, read only when needed, since ids can do without; None if it has no vocabulary."""
+        """Its tokenizer, read only when needed, since ids can do without; None if it has no vocabulary."""
         return self.read_tokenizer()
 
     def has(self, beginning):
@@ -187,7 +191,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
         _check_row(source, names, tuple(ours[path].shape), transform)
     for path, names, transform in found:
         if filled is None or path not in filled:
-            ours[path].assign(transform.load([source.read(name) for name in names]))
+            assign_whole(ours[path], transform.load([source.read(name) for name in names]))
     used = [name for _, names, _ in found for name in names]
     stored, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
     new = [path for path in ours if path not in stored]
@@ -202,7 +206,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
 
 
 def _check_depth(checkpoint, encoder):
-    held, wanted = checkpoint.config.num_layers, encoder.config.num_layers
+    held, wanted = checkpoint.config.num_blocks, encoder.config.num_blocks
     if held < wanted:
         raise ValueError(f"{checkpoint.source.path} has {held} layers, but the model has {wanted}.")
 
@@ -257,13 +261,16 @@ def check_agreement(source, config, rows, blocks, config_name):
             raise ValueError(
                 f"{source.path}: {name} has shape {source.shapes[name]}, but {config_name} asks for {shape}."
             )
-    if len(blocks) != config.num_layers:
-        raise ValueError(f"{source.path} has {len(blocks)} layers, but {config_name} asks for {config.num_layers}.")
+    if len(blocks) != config.num_blocks:
+        raise ValueError(f"{source.path} has {len(blocks)} layers, but {config_name} asks for {config.num_blocks}.")
 
 
 def encoder_shape(config, path):
     """The shape of the encoder's weight of this path; None for the weight of a head."""
     width, inner = config.hidden_size, config.intermediate_size
+    embedding = getattr(config, "embedding_size", width)
+    if path.startswith("embeddings_projection/") and config.projects_embeddings:
+        return {"kernel": (embedding, width), "bias": (width,)}[path.split("/", 1)[1]]
     if path.startswith("block_"):
         return {
             "attention/query_key_value/kernel": (width, 3 * width),
@@ -274,12 +281,12 @@ def encoder_shape(config, path):
             "output/kernel": (inner, width),
         }.get(path.split("/", 1)[1], (width,))
     if path == "segment_embedding/embeddings":
-        return (config.num_segments, width)  # only families with segments have this weight
+        return (config.num_segments, embedding)  # only families with segments have this weight
     return {
-        "token_embedding/embeddings": (config.vocabulary_size, width),
-        "position_embedding/embeddings": (config.max_length, width),
-        "embeddings_norm/gamma": (width,),
-        "embeddings_norm/beta": (width,),
+        "token_embedding/embeddings": (config.vocabulary_size, embedding),
+        "position_embedding/embeddings": (config.num_positions, embedding),
+        "embeddings_norm/gamma": (embedding,),
+        "embeddings_norm/beta": (embedding,),
         "pooler/kernel": (width, width),
         "pooler/bias": (width,),
     }.get(path)
@@ -327,11 +334,14 @@ def tensors(model, rows):
     return found
 
 
-def in_blocks(rows, num_layers, ours, theirs):
-    """The rows of a block for every block of an encoder; `ours` and `theirs` are patterns such as "block_{}/"."""
+def in_blocks(rows, numbers, ours, theirs):
+    """The rows of a block for every block of an encoder; `ours` and `theirs` are patterns such as "block_{}/".
+
+    `numbers` are a tuple for each block, which `theirs` is filled with; `ours` always counts them from 0.
+    """
     return [
-        (ours.format(index) + path, tuple(theirs.format(index) + name for name in names), transform)
-        for index in range(num_layers)
+        (ours.format(index) + path, tuple(theirs.format(*of_block) + name for name in names), transform)
+        for index, of_block in enumerate(numbers)
         for path, names, transform in rows
     ]
 

@@ -23,7 +23,8 @@ from keras_bert_impl.export.opened import description_of, open_rows, open_texts
 from keras_bert_impl.export.precisions import size_of
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tasks.tables import BadRows
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
+from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
 from keras_bert_impl.training.finetuning_task import TASKS
 
 BATCH_SIZES = (1, 8, 64)
@@ -164,8 +165,14 @@ def outputs_of(run, tokenizer, rows, length):
 
 
 def tokenizer_of(directory):
-    """The WordPieceTokenizer whose vocabulary an export's tokenizer.json holds."""
-    content = json.loads(pathlib.Path(directory, "tokenizer.json").read_text(encoding="utf-8"))
+    """The tokenizer whose vocabulary an export's tokenizer.json holds."""
+    path = pathlib.Path(directory, "tokenizer.json")
+    kind = model_type_of(path)
+    if kind == "BPE":
+        return BytePairTokenizer.from_pretrained(directory)
+    if kind != "WordPiece":
+        raise ValueError(f"{path} holds a {kind} tokenizer, with which this command cannot score: leave --task out.")
+    content = json.loads(path.read_text(encoding="utf-8"))
     ids = content["model"]["vocab"]
     lowercase = any(step["type"] == "Lowercase" for step in content["normalizer"]["normalizers"])
     return WordPieceTokenizer(sorted(ids, key=ids.get), lowercase)
@@ -184,14 +191,15 @@ def texts_of(config):
 
 def print_table(rows):
     """Prints a line for each export; in brackets its speed and score compared with those of the first."""
-    first = next(iter(rows.values()))
-    say(f"{'export':<34}{'precision':<14}{'MB':>7}{'score':>19}" + "".join(f"{f'batch {n}':>38}" for n in BATCH_SIZES))
-    say(" " * 74 + "".join(f"{'texts/s':>20}{LATENCY:>18}" for _ in BATCH_SIZES))
+    first, width = next(iter(rows.values())), max(len("export"), *map(len, rows)) + 2
+    header = f"{'export':<{width}}{'precision':<14}{'MB':>7}{'score':>19}"
+    say(header + "".join(f"{f'batch {n}':>38}" for n in BATCH_SIZES))
+    say(" " * len(header) + "".join(f"{'texts/s':>20}{LATENCY:>18}" for _ in BATCH_SIZES))
     for directory, row in rows.items():
         score = "-" if row["score"] is None else f"{row['score']:.4f}"
         if row["score"] is not None and first["score"] is not None:
             score += f" ({row['score'] - first['score']:+.4f})"
-        text = f"{directory:<34}{row['precision']:<14}{row['MB']:>7.1f}{score:>19}"
+        text = f"{directory:<{width}}{row['precision']:<14}{row['MB']:>7.1f}{score:>19}"
         for size in BATCH_SIZES:
             rate, base = (figures[f"{SPEED} at {size}"] for figures in (row, first))
             p50, p99 = row[f"{LATENCY} at {size}"]

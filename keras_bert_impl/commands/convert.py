@@ -44,6 +44,8 @@ class ConvertConfig:
             source computes exact GELU, activations change by about 1e-3.
     """
 
+    REMOTE: typing.ClassVar = {"source": ("hf://",)}
+
     source: str
     target: str
     to: typing.Literal["huggingface", "google", "keras_hub"] = "huggingface"
@@ -107,7 +109,8 @@ def describe(checkpoint):
         say("  no vocabulary")
     else:
         case = "lower-cased" if checkpoint.tokenizer.lowercase else "cased"
-        say(f"  a {case} vocabulary of {checkpoint.tokenizer.vocabulary_size:,} words")
+        size, kind = checkpoint.tokenizer.vocabulary_size, checkpoint.tokenizer.kind
+        say(f"  a {case} {kind} vocabulary of {size:,} words")
     if checkpoint.class_names is not None:
         say(f"  classes: {', '.join(checkpoint.class_names)}")
 

@@ -18,7 +18,6 @@ from keras_bert_impl.console import say
 from keras_bert_impl.encoders.families import encoder_from_pretrained
 from keras_bert_impl.export import export_litert, export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.json_files import read_json
-from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 # The tasks that a checkpoint can be exported for; "auto" means the first.
 TASKS = {
@@ -105,7 +104,7 @@ class ExportConfig:
 def run(config):
     """Writes the export and prints how to call it; returns the signatures of a SavedModel."""
     task = choose_task(config.model, config.task)
-    tokenizer = WordPieceTokenizer.from_pretrained(config.model)
+    tokenizer = checkpoints.open_checkpoint(config.model).tokenizer
     check_precision(config)
     # For other formats the model is computed in float32 and reduced afterwards.
     dtype = {"dtype": "bfloat16"} if (config.format, config.precision) == ("saved_model", "bfloat16") else {}
@@ -188,6 +187,10 @@ def choose_task(path, wanted="auto"):
     is_sequence_head = checkpoint.task == "ForSequenceClassification" and checkpoint.has("classifier/")
     if is_sequence_head and checkpoint.class_names is None:
         tasks = ("regress", "embed")
+    if checkpoint.task == "ForPreTraining" and "next_sentence" not in checkpoint.config.pair_tasks:
+        tasks = ("fill_mask", "embed")  # ALBERT's head for pairs learnt their order
+    if checkpoint.task == "ForPreTraining" and not checkpoint.has("masked_lm_head/"):
+        tasks = ("embed",)  # an ELECTRA's discriminator
     if tasks == TASKS["Model"] and checkpoint.read_pooling():
         tasks = ("vector", "embed")  # of sentence-transformers, or saved from a TextEmbedder
     if tasks is None and wanted == "auto":

@@ -4,6 +4,7 @@ keras-bert fill-mask --model runs/pretrain/encoder --text "Returns a [MASK] of i
 """
 
 import dataclasses
+import typing
 
 from keras_bert_impl.console import say
 from keras_bert_impl.models import MaskedLM
@@ -19,6 +20,8 @@ class FillMaskConfig:
         k: guesses for each mask, or for all together.
         together: guess the words of all masks of a text together.
     """
+
+    REMOTE: typing.ClassVar = {"text": ("",)}
 
     model: str
     text: str | list[str]

@@ -13,12 +13,15 @@ A topology is a TPU generation and the shape of a slice: v4:2x2x2, v5e:4x4, v5p:
 file of the package's recipes; a folder's phases are planned one by one.
 """
 
+import contextlib
 import dataclasses
 import importlib.util
 import math
 import pathlib
 import re
 import time
+import types
+import typing
 
 import jax
 import keras
@@ -28,14 +31,14 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from keras_bert_impl import features
-from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.console import say
-from keras_bert_impl.distribution import axes_of_weight
-from keras_bert_impl.encoders.bert import BertEncoder
+from keras_bert_impl.distribution import axes_of_state, axes_of_weight
+from keras_bert_impl.distribution.divided_state import DataParallelWithDividedState
+from keras_bert_impl.encoders.families import build_encoder, config_from_name
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.models import Pretrainer
+from keras_bert_impl.kernels import attention
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.training.pretraining import pretrainer_of
 from keras_bert_impl.training.runs import RECIPES
 
 GIB = 2**30
@@ -72,6 +75,7 @@ class PlanConfig:
         global_batch: number of rows in a batch, over all chips; default is the recipe's.
         vocabulary_size: number of words in the vocabulary.
         model_devices: number of chips that share one copy of the model, as with --distribution model_parallel.
+        shard_optimizer: as in keras-bert pretrain.
         gradient_checkpointing: as in keras-bert pretrain.
         search: instead, find the largest number of rows that fits on a chip, with and without gradient checkpointing.
         output: JSON file to write the figures to.
@@ -82,6 +86,7 @@ class PlanConfig:
     global_batch: int | None = None
     vocabulary_size: int = 30522
     model_devices: int = 1
+    shard_optimizer: bool = False
     gradient_checkpointing: bool = False
     search: bool = False
     output: str | None = None
@@ -134,6 +139,8 @@ def plan(config, topology, devices, phase):
     replicas = len(devices) // config.model_devices
     if rows % replicas:
         raise ValueError(f"--global_batch {rows} cannot be shared evenly by {replicas} copies of the model.")
+    if config.shard_optimizer and config.model_devices > 1:
+        raise ValueError("--shard_optimizer is for data parallelism: leave out it or --model_devices.")
     model = build(phase, config)
     figures = compile_step(model, devices, rows, phase, config)
     figures = {"topology": topology, "phase": phase["name"], "chips": len(devices), "rows": rows, **figures}
@@ -203,17 +210,35 @@ def _step(rows):
     return max(1, (1 << rows.bit_length()) // 16)
 
 
+class Recipe(typing.NamedTuple):
+    """What `pretrainer_of` reads of a recipe."""
+
+    generator_size: float | None
+
+
+class Rows:
+    """What `pretrainer_of` reads of prepared data: rows of pairs for a family that learns from them, and a vocabulary
+    as large as the configuration's."""
+
+    def __init__(self, config):
+        self.directory = "the plan"
+        self.has_pairs = bool(config.pair_tasks)
+        self.pairs = config.pair_tasks[0] if self.has_pairs else "full_sentences"
+        self.tokenizer = types.SimpleNamespace(vocabulary_size=config.vocabulary_size, mask_id=4)
+
+
 def build(phase, config):
     """The compiled Keras model of a phase."""
     rate = phase.get("dropout_rate", 0.1)
-    shape = BertConfig.from_name(
+    shape = config_from_name(
         phase["size"],
         vocabulary_size=config.vocabulary_size,
         hidden_dropout_rate=rate,
         attention_dropout_rate=rate,
     )
     policy = keras.dtype_policies.get(phase.get("precision", "float32"))
-    model = Pretrainer(BertEncoder(shape, rematerialize=config.gradient_checkpointing, dtype=policy))
+    encoder = build_encoder(shape, rematerialize=config.gradient_checkpointing, dtype=policy)
+    model = pretrainer_of(Recipe(phase.get("generator_size")), Rows(shape), encoder)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
     model.optimizer.build(model.trainable_variables)
     model._symbolic_build(data_batch=batch_of(2, phase["sequence_length"], jax.numpy.zeros))  # makes the metrics
@@ -247,6 +272,8 @@ def compile_step(model, devices, rows, phase, config):
         for variable, *of_optimizer in slots:
             for one in (variable, *of_optimizer):
                 axes[id(one)] = axes_of_weight(variable.path, variable.shape, config.model_devices)
+    if config.shard_optimizer:
+        axes = {id(one): axes_of_state(one.shape, len(devices)) for one in model.optimizer.variables}
     groups = (
         model.trainable_variables,
         model.non_trainable_variables,
@@ -261,7 +288,10 @@ def compile_step(model, devices, rows, phase, config):
     data = batch_of(rows, phase["sequence_length"], part)
     stays = jax.tree.map(lambda one: one.sharding, state)
     start = time.monotonic()
-    lowered = jax.jit(model.train_step, donate_argnums=0, out_shardings=(None, stays)).lower(state, data)
+    heads_axis = "model" if config.model_devices > 1 else None
+    there = attention.placed(attention.Placement("tpu", mesh, "batch", heads_axis, is_here=False))
+    with there, divided_state(devices) if config.shard_optimizer else contextlib.nullcontext():
+        lowered = jax.jit(model.train_step, donate_argnums=0, out_shardings=(None, stays)).lower(state, data)
     try:
         compiled = lowered.compile()
     except jax.errors.JaxRuntimeError as error:
@@ -272,7 +302,6 @@ def compile_step(model, devices, rows, phase, config):
         needed = " of ".join(filter(None, used.groups())) if used else str(error).splitlines()[0][:200]
         return {"fits": False, "needed": needed, "compile_seconds": time.monotonic() - start}
     memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
-    shape = model.encoder.config
     length = phase["sequence_length"]
     return {
         "fits": True,
@@ -280,11 +309,16 @@ def compile_step(model, devices, rows, phase, config):
         "temporary_bytes": memory.temp_size_in_bytes,
         "output_bytes": memory.output_size_in_bytes - memory.alias_size_in_bytes,
         "flops": cost["flops"],
-        "counted_flops": training_flops(shape, rows, length, features.usual_predictions(length)) / len(devices),
+        "counted_flops": model.training_flops(rows, length, features.usual_predictions(length)) / len(devices),
         "bytes_accessed": cost["bytes accessed"],
         "collectives": collectives_of(compiled, model),
         "compile_seconds": time.monotonic() - start,
     }
+
+
+def divided_state(devices):
+    """Within this context, the optimizer divides gradients as its state is divided over these devices."""
+    return DataParallelWithDividedState(devices=devices, auto_shard_dataset=False).scope()
 
 
 def collectives_of(compiled, model):

@@ -53,7 +53,8 @@ class ServeConfig:
             on a GPU.
         workers: batches that run at the same time.
         threads: threads that share one batch; default is one for each core.
-        precision: bfloat16 is faster on processors that have instructions for it.
+        precision: bfloat16 is faster on processors that have instructions for it; for SavedModels and OpenVINO exports
+            in float32. Others compute in the precision of their file.
         page: show a page at `/`, on which a person can ask the models.
         log_requests: print a line for each request, without its texts.
     """

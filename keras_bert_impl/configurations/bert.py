@@ -4,10 +4,15 @@ import dataclasses
 import typing
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.features import DIRECTIONS
+from keras_bert_impl.json_files import read_json
 
 # "gelu" means the tanh approximation in Google's code and the exact function in Hugging Face's:
 # the activations of one checkpoint differ by about 1e-3 between the two.
 GOOGLE_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu"}
+
+
+RIGHT_TO_LEFT = "bert_right_to_left"  # the model_type of a BERT that reads from right to left
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +33,9 @@ class BertConfig(EncoderConfig):
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_epsilon: 1e-12 in Google's code.
         pad_id: the id of [PAD], written to Hugging Face's config.json.
+        direction: which tokens a token attends to: "both" sides as in BERT, "left_to_right" itself and those before it,
+            as in GPT (section 5.1; Hugging Face's `is_decoder`), or "right_to_left" itself and those after it, which
+            transformers does not have: its model_type is then one that transformers refuses.
 
     Raises: ValueError for a shape that no BERT can have, naming field and value.
     """
@@ -45,6 +53,7 @@ class BertConfig(EncoderConfig):
     initializer_range: float = 0.02
     layer_norm_epsilon: float = 1e-12
     pad_id: int = 0
+    direction: str = "both"
 
     model_type: typing.ClassVar = "bert"
     family: typing.ClassVar = "BERT"
@@ -75,6 +84,24 @@ class BertConfig(EncoderConfig):
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
     has_pooler: typing.ClassVar = True
     fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
+    may_be_causal: typing.ClassVar = True
+    other_model_types: typing.ClassVar = (RIGHT_TO_LEFT,)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.direction not in DIRECTIONS:
+            raise ValueError(f"direction {self.direction!r} is unknown; known are {', '.join(DIRECTIONS)}.")
+
+    @classmethod
+    def from_huggingface(cls, path):
+        config, found = super().from_huggingface(path), read_json(path)
+        if found.get("model_type") == RIGHT_TO_LEFT:
+            return dataclasses.replace(config, direction="right_to_left")
+        return dataclasses.replace(config, direction="left_to_right") if found.get("is_decoder") else config
+
+    def to_huggingface(self):
+        of_direction = {"left_to_right": {"is_decoder": True}, "right_to_left": {"model_type": RIGHT_TO_LEFT}}
+        return {**super().to_huggingface(), **of_direction.get(self.direction, {})}
 
     @classmethod
     def from_google(cls, path):
@@ -83,6 +110,8 @@ class BertConfig(EncoderConfig):
 
     def to_google(self):
         """The dict of a `bert_config.json`. Raises ValueError for exact GELU, which Google's code does not have."""
+        if self.direction != "both":
+            raise ValueError(f"Google's code cannot compute direction {self.direction!r}: its BERT reads both sides.")
         activations = {ours: theirs for theirs, ours in GOOGLE_ACTIVATIONS.items()}
         if self.activation not in activations:
             raise ValueError(

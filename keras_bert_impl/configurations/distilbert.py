@@ -42,3 +42,4 @@ class DistilBertConfig(EncoderConfig):
     )
     activation_key: typing.ClassVar = "activation"
     fixed_values: typing.ClassVar = {"sinusoidal_pos_embds": False}
+    pair_tasks: typing.ClassVar = ()

@@ -17,7 +17,10 @@ HUGGINGFACE_ACTIVATIONS = {
     "relu": "relu",
 }
 ACTIVATION_NAMES = ("gelu", "gelu_tanh", "relu")
-SIZES = ("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "max_length", "num_segments")
+SIZES = (
+    *("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size", "max_length"),
+    *("num_segments", "num_groups", "layers_per_group"),
+)
 # No encoder is larger in any dimension: a damaged or hostile file is refused before memory of its size is allocated.
 LARGEST_SIZE = 2**24
 
@@ -34,6 +37,9 @@ class EncoderConfig:
         optional_keys: pairs as in huggingface_keys, for keys that may be missing or null.
         has_pooler: whether the encoder has a pooler.
         fixed_values: keys of config.json with the only value that this library supports, which is also the default.
+        pair_tasks: what it can learn from rows of two segments, of `preprocessing.pretraining.PAIRS`.
+        may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
+        other_model_types: further values of model_type in config.json that mean this family.
     """
 
     model_type: typing.ClassVar[str]
@@ -44,6 +50,9 @@ class EncoderConfig:
     optional_keys: typing.ClassVar[tuple] = (("pad_id", "pad_token_id"),)
     has_pooler: typing.ClassVar[bool] = False
     fixed_values: typing.ClassVar[dict] = {}
+    pair_tasks: typing.ClassVar[tuple] = ("next_sentence", "sentence_order")
+    may_be_causal: typing.ClassVar[bool] = False
+    other_model_types: typing.ClassVar[tuple] = ()
 
     def __post_init__(self):
         if self.intermediate_size is None:
@@ -73,14 +82,51 @@ class EncoderConfig:
         if not isinstance(self.pad_id, int) or not 0 <= self.pad_id < self.vocabulary_size:
             raise ValueError(f"pad_id {self.pad_id!r} is outside the vocabulary of {self.vocabulary_size}.")
 
+    @property
+    def num_positions(self):
+        """The rows of the position table."""
+        return self.max_length
+
+    @property
+    def block_numbers(self):
+        """The numbers of each block with weights of its own in the names of a checkpoint's tensors, a tuple each."""
+        return [(index,) for index in range(self.num_layers)]
+
+    @property
+    def num_blocks(self):
+        """The number of blocks with weights of their own."""
+        return len(self.block_numbers)
+
+    @property
+    def schedule(self):
+        """The blocks that a token passes through, one after the other, by their number."""
+        return list(range(self.num_layers))
+
+    @property
+    def depth(self):
+        """The number of blocks that a token passes through."""
+        return len(self.schedule)
+
+    @property
+    def projects_embeddings(self):
+        """Whether a dense layer turns the embeddings into the width of the blocks."""
+        return getattr(self, "embedding_size", self.hidden_size) != self.hidden_size
+
+    @property
+    def classifier_dropout_rate(self):
+        """The dropout before a classifier, unless the head is given another."""
+        return self.hidden_dropout_rate
+
     def count_parameters(self):
         """The number of weights of the encoder, with its pooler if it has one: 109,482,240 for bert-base-uncased."""
         width, inner = self.hidden_size, self.intermediate_size
-        embeddings = (self.vocabulary_size + self.max_length + getattr(self, "num_segments", 0)) * width + 2 * width
+        embedding = getattr(self, "embedding_size", width)
+        embeddings = (self.vocabulary_size + self.num_positions + getattr(self, "num_segments", 0) + 2) * embedding
+        embeddings += (embedding * width + width) * self.projects_embeddings
         attention = 4 * (width * width + width) + 2 * width
         feed_forward = width * inner + inner + inner * width + width + 2 * width
         pooler = (width * width + width) * self.has_pooler
-        return embeddings + self.num_layers * (attention + feed_forward) + pooler
+        return embeddings + self.num_blocks * (attention + feed_forward) + pooler
 
     @classmethod
     def class_prefix(cls):
@@ -115,13 +161,13 @@ class EncoderConfig:
             (relative positions, a decoder).
         """
         found = read_json(path)
-        if found.get("model_type", cls.model_type) != cls.model_type:
+        if found.get("model_type", cls.model_type) not in (cls.model_type, *cls.other_model_types):
             raise ValueError(f"{path}: model_type is {found['model_type']!r}, expected {cls.model_type!r}.")
         for key, value in cls.fixed_values.items():
             if found.get(key, value) != value:
                 raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {value!r}.")
-        if found.get("is_decoder"):
-            raise ValueError(f"{path}: is_decoder is true; this library has encoders only.")
+        if found.get("is_decoder") and not cls.may_be_causal:
+            raise ValueError(f"{path}: is_decoder is true; a {cls.family} here reads both sides.")
         return cls.from_json(path, HUGGINGFACE_ACTIVATIONS)
 
     def to_huggingface(self):

@@ -5,11 +5,24 @@ JAX distributes by meshes: one program sees the whole batch, and the compiler di
 therefore goes through `sum_over_replicas`. Each backend is imported only in the functions that use it.
 """
 
-from keras_bert_impl.distribution.devices import Distribution, Kind, axes_of_weight, distributed
-from keras_bert_impl.distribution.processes import EndSignal, is_chief, num_processes
+from keras_bert_impl.distribution.devices import Distribution, Kind, distributed
+from keras_bert_impl.distribution.divided_state import axes_of_state, divided_as_state, layout_of_state
+from keras_bert_impl.distribution.meshes import axes_of_weight
+from keras_bert_impl.distribution.processes import (
+    EndSignal,
+    SharedClock,
+    failing_together,
+    from_chief,
+    gathered_from_processes,
+    is_chief,
+    num_processes,
+)
 from keras_bert_impl.distribution.replicas import (
+    adds_up_replicas,
+    assign_whole,
     can_compile,
     check_batch_size,
+    check_can_compile,
     compiles_steps,
     gathered_from_replicas,
     is_shared,
@@ -22,9 +35,24 @@ from keras_bert_impl.distribution.replicas import (
     sum_over_replicas,
     to_numpy,
 )
+from keras_bert_impl.distribution.sharded_states import (
+    DamagedState,
+    ShardedState,
+    ShardedWriter,
+    check_orbax,
+    check_shape,
+    is_complete,
+    path_of,
+    remove_directory,
+)
+from keras_bert_impl.distribution.shared_directory import check_shared
 
 __all__ = [
-    "Distribution", "EndSignal", "Kind", "axes_of_weight", "can_compile", "check_batch_size", "compiles_steps",
-    "distributed", "gathered_from_replicas", "is_chief", "is_shared", "num_processes", "num_processors", "num_replicas",
-    "outputs_of_batch", "part_of_batch", "replica_number", "shared", "sum_over_replicas", "to_numpy",
+    "DamagedState", "Distribution", "EndSignal", "Kind", "ShardedState", "ShardedWriter", "SharedClock",
+    "adds_up_replicas", "assign_whole", "axes_of_state", "axes_of_weight", "can_compile", "check_batch_size",
+    "check_can_compile", "check_orbax", "check_shape", "check_shared", "compiles_steps", "distributed",
+    "divided_as_state", "failing_together", "from_chief", "gathered_from_processes", "gathered_from_replicas",
+    "is_chief", "is_complete", "is_shared", "layout_of_state", "num_processes", "num_processors", "num_replicas",
+    "outputs_of_batch", "part_of_batch", "path_of", "remove_directory", "replica_number", "shared",
+    "sum_over_replicas", "to_numpy",
 ]  # fmt: skip

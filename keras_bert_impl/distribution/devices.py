@@ -3,20 +3,23 @@
 import contextlib
 import dataclasses
 import os
-import re
 import typing
+import warnings
 
 import keras
 
 from keras_bert_impl.distribution import keras_patches
-from keras_bert_impl.distribution.processes import (
+from keras_bert_impl.distribution.launchers import (
+    DETECTED_BY_JAX,
     JAX_COUNT,
+    SLICE,
     TF_CONFIG_EXAMPLE,
+    check_all_joined,
     cluster_in_environment,
-    ending_with_the_others,
-    join_processes,
     processes_in_environment,
 )
+from keras_bert_impl.distribution.meshes import first_devices, mesh_distribution, platforms, shards_optimizer
+from keras_bert_impl.distribution.processes import ending_with_the_others
 
 # The backend that each kind needs; "single" runs on every backend.
 BACKENDS = {
@@ -26,8 +29,10 @@ BACKENDS = {
     "data_parallel": "jax",
     "model_parallel": "jax",
 }
-# The environment variable that names the processes which train together; the other kinds run in one process.
-JOINED_BY = {"multi_worker": "TF_CONFIG", "data_parallel": JAX_COUNT, "model_parallel": JAX_COUNT}
+# The launchers whose processes train together; the other kinds run in one process.
+JOINED_BY = {"multi_worker": ("TF_CONFIG",)} | dict.fromkeys(
+    ("data_parallel", "model_parallel"), (JAX_COUNT, *DETECTED_BY_JAX)
+)
 Kind = typing.Literal["single", "mirrored", "multi_worker", "tpu", "data_parallel", "model_parallel"]
 
 
@@ -38,17 +43,20 @@ class Distribution:
     Args:
         distribution: single; on TensorFlow mirrored (all GPUs of this machine), multi_worker (those of all machines in
             TF_CONFIG) or tpu; on JAX data_parallel (all devices) or model_parallel (each weight matrix split over some
-            of them), with several processes on the hosts of a TPU slice, or if KERAS_DISTRIBUTION_JOB_ADDRESSES,
-            _NUM_PROCESSES and _PROCESS_ID are set.
+            of them), with several processes on the hosts of a TPU slice, under SLURM's srun or Open MPI's mpirun, or if
+            KERAS_DISTRIBUTION_JOB_ADDRESSES, _NUM_PROCESSES and _PROCESS_ID are set.
         devices: the number of devices to use; without an accelerator, the number of parts of the CPU, to try things
             out.
         model_devices: for model_parallel, the number of devices that share one copy of the model.
+        shard_optimizer: for data_parallel, whether the devices divide the optimizer's state among them (ZeRO, stage 1)
+            instead of each keeping the whole.
         tpu: for tpu, the name of the TPU; default is "local", the TPU of this machine.
     """
 
     distribution: Kind = "single"
     devices: int | None = None
     model_devices: int = 1
+    shard_optimizer: bool = False
     tpu: str = "local"
 
 
@@ -65,7 +73,10 @@ def distributed(options):
     """
     kind, backend = options.distribution, keras.backend.backend()
     _check_processes(kind)
+    if shards_optimizer(options) and kind != "data_parallel":
+        raise ValueError(f"shard_optimizer is for --distribution data_parallel, not for {kind}: leave it out.")
     if kind == "single":
+        _mention_idle_devices()
         yield
         return
     if BACKENDS[kind] != backend:
@@ -81,7 +92,8 @@ def distributed(options):
             yield
         return
     before = keras.distribution.distribution()
-    keras.distribution.set_distribution(_mesh_distribution(options))
+    keras.distribution.set_distribution(mesh_distribution(options))
+    keras_patches.look_ahead_in_meshes()
     try:
         with ending_with_the_others():
             yield
@@ -90,16 +102,65 @@ def distributed(options):
 
 
 def _check_processes(kind):
-    """Raises ValueError if the environment names several processes that this kind would not join."""
+    """Raises ValueError if a launcher has started several processes that this kind would not join."""
     counts = processes_in_environment()
-    if kind in JOINED_BY and counts[JOINED_BY[kind]] > 1:
+    if any(counts[launcher] > 1 for launcher in JOINED_BY.get(kind, ())):
         return
-    for variable, count in counts.items():
+    for launcher, count in counts.items():
         if count > 1:
             raise ValueError(
-                f"{variable} names {count} processes, each of which would train alone with --distribution {kind} and "
-                f"overwrite the others' files: choose another distribution, or unset {variable}."
+                f"{launcher} names {count} {'hosts' if launcher == SLICE else 'processes'}, each of which would train "
+                f"alone with --distribution {kind} and overwrite the others' files: {_remedy(launcher)}."
             )
+
+
+def _remedy(launcher):
+    backend = keras.backend.backend()
+    if backend == "torch":
+        return (
+            f"start a single process, or unset {launcher}. Keras does not distribute torch; several GPUs are used with "
+            "KERAS_BACKEND=jax and --distribution data_parallel, or KERAS_BACKEND=tensorflow and mirrored"
+        )
+    joining = [name for name, launchers in JOINED_BY.items() if launcher in launchers and BACKENDS[name] == backend]
+    choice = f"choose --distribution {' or '.join(joining)}" if joining else "choose another distribution"
+    if launcher == SLICE:
+        return choice
+    if backend == "jax" and not joining:
+        choice = f"start them with {JAX_COUNT} and the two other variables of --distribution data_parallel"
+    return f"{choice}, or unset {launcher}"
+
+
+def _mention_idle_devices():
+    """Warns if this process sees several accelerators, of which it will use one."""
+    count = {"jax": _jax_accelerators, "torch": _torch_gpus, "tensorflow": _tensorflow_gpus}[keras.backend.backend()]()
+    if count > 1:
+        remedy = {
+            "jax": "--distribution data_parallel uses all",
+            "tensorflow": "--distribution mirrored uses all",
+            "torch": "Keras does not distribute torch; on JAX, --distribution data_parallel uses all",
+        }[keras.backend.backend()]
+        warnings.warn(f"{count} accelerators are visible, and one of them is used: {remedy}.", stacklevel=2)
+
+
+def _jax_accelerators():
+    if platforms() <= {"cpu"}:
+        return 0  # without starting JAX
+    import jax
+
+    check_all_joined()
+    return jax.local_device_count()
+
+
+def _torch_gpus():
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _tensorflow_gpus():
+    import tensorflow as tf
+
+    return len(tf.config.list_physical_devices("GPU"))
 
 
 def _strategy(options):
@@ -116,7 +177,7 @@ def _strategy(options):
         return tf.distribute.MultiWorkerMirroredStrategy()
     gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
     if gpus:
-        return tf.distribute.MirroredStrategy([device.name for device in _first(gpus, options.devices)])
+        return tf.distribute.MirroredStrategy([device.name for device in first_devices(gpus, options.devices)])
     if options.devices is None:
         raise ValueError(
             "--distribution mirrored found no GPU: --devices 2 divides the CPU, to try it out; --distribution single "
@@ -162,90 +223,7 @@ def _tpu_strategy(name):
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
         raise ValueError(
             f"No TPU {name!r} answers TensorFlow ({str(error).splitlines()[0][:200]}). On a TPU VM and in Colab its "
-            "name is 'local'. We recommend KERAS_BACKEND=jax with --distribution data_parallel instead."
+            "name is 'local', and TensorFlow must be tensorflow-tpu 2.20 (tpu/README.md). It has never been tried on a "
+            "TPU: we recommend KERAS_BACKEND=jax with --distribution data_parallel instead."
         ) from None
     return tf.distribute.TPUStrategy(resolver)
-
-
-def _mesh_distribution(options):
-    """The `keras.distribution` of the options."""
-    import jax
-
-    join_processes()
-    if options.devices is not None and _platforms() <= {"cpu"}:
-        try:
-            jax.config.update("jax_num_cpu_devices", options.devices)
-            # A sum over devices blocks a thread of each until all have arrived. With two steps at once, or only as many
-            # threads as cores, some would wait for ever. (XLA reads the number of threads from NPROC.)
-            jax.config.update("jax_cpu_enable_async_dispatch", False)
-            os.environ["NPROC"] = str(max(os.cpu_count(), 4 * options.devices))
-        except RuntimeError as error:
-            raise ValueError(f"The CPU can be divided only before JAX computes: {error}.") from None
-    devices = _first(jax.devices(), options.devices)
-    if options.distribution == "data_parallel":
-        return keras.distribution.DataParallel(devices=devices, auto_shard_dataset=False)  # `shared` does it
-    if options.model_devices < 2 or len(devices) % options.model_devices:
-        raise ValueError(
-            f"--model_devices {options.model_devices} must be at least 2 and divide the {len(devices)} devices."
-        )
-    shape = (len(devices) // options.model_devices, options.model_devices)
-    mesh = keras.distribution.DeviceMesh(shape, ("batch", "model"), devices)
-    return ModelParallel(mesh)
-
-
-# The axis along which a weight is split over the devices that share a model, as in Shoeybi et al. 2019 ("Megatron-LM",
-# section 3): query, key, value and the first feed-forward kernel by columns, the kernels that follow them by rows, so
-# that a block needs two sums over its devices; the vocabulary by words. Other weights are whole on every device.
-LAYOUT = {
-    r".*attention/query_key_value/kernel": (None, "model"),
-    r".*attention/query_key_value/bias": ("model",),
-    r".*attention/output/kernel": ("model", None),
-    r".*intermediate/kernel": (None, "model"),
-    r".*intermediate/bias": ("model",),
-    r".*block_\d+/output/kernel": ("model", None),
-    r".*token_embedding/embeddings": ("model", None),
-    r".*masked_lm_head/output_bias": ("model",),
-}
-
-
-def axes_of_weight(path, shape, model_devices):
-    """The mesh axis over which each axis of a weight is split; None for an axis that is whole on all devices.
-
-    A weight that cannot be split evenly is whole on all devices, too: 30,522 words cannot be split by 4, a multiple of
-    128 can.
-    """
-    axes = next((axes for pattern, axes in LAYOUT.items() if re.fullmatch(pattern, path)), (None,) * len(shape))
-    is_even = all(axis is None or size % model_devices == 0 for axis, size in zip(axes, shape, strict=True))
-    return axes if is_even else (None,) * len(shape)
-
-
-class ModelParallel(keras.distribution.ModelParallel):
-    """`keras.distribution.ModelParallel` according to LAYOUT, over a mesh with the axes "batch" and "model"."""
-
-    def __init__(self, mesh):
-        layout = keras.distribution.LayoutMap(mesh)
-        super().__init__(layout_map=layout, batch_dim_name="batch", auto_shard_dataset=False)  # `shared` does it
-
-    def get_variable_layout(self, variable):
-        axes = axes_of_weight(variable.path, variable.shape, self.device_mesh.shape[1])
-        return keras.distribution.TensorLayout(axes, self.device_mesh)
-
-
-def _first(devices, count):
-    if count is not None and count > len(devices):
-        raise ValueError(f"--devices {count}, but there are {len(devices)}: {', '.join(map(str, devices))}.")
-    return devices[:count]
-
-
-def _platforms():
-    """The platforms that JAX will use, without starting it."""
-    import jax
-
-    wanted = jax.config.jax_platforms
-    if wanted:
-        return set(wanted.split(","))
-    from jax._src import hardware_utils  # what JAX itself asks before it starts
-
-    has_tpu = hardware_utils.num_available_tpu_chips_and_device_id()[0] > 0
-    has_gpu = os.path.exists("/dev/nvidia0") or os.path.exists("/dev/kfd")
-    return {"tpu"} if has_tpu else {"gpu"} if has_gpu else {"cpu"}

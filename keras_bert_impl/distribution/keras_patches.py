@@ -1,4 +1,4 @@
-"""Fixes of Keras for several TensorFlow processes, applied only to the versions that they were tested with."""
+"""Fixes of Keras for several devices and processes, applied only to the versions that they were tested with."""
 
 import functools
 
@@ -43,3 +43,26 @@ def make_multi_worker_fit_work():
 
     trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_part
     trainer.reduce_per_replica = reduce_scalars
+
+
+@functools.cache
+def look_ahead_in_meshes():
+    """Makes Keras start to copy the next batch to the devices of a JAX mesh before the present one is computed.
+
+    Without a mesh Keras' JAX trainer does so itself; with one, it copies each batch only when the step needs it, and
+    the devices wait. Another version of Keras is left as it is, since nothing but speed depends on this.
+    """
+    from keras.src.backend.jax import trainer
+
+    if not keras.__version__.startswith(VERSIONS):
+        return
+    copied_when_needed = trainer.JAXEpochIterator._get_distributed_iterator
+
+    def one_ahead(self, distribution):
+        batches = copied_when_needed(self, distribution)
+        following = next(batches, None)
+        while following is not None:
+            batch, following = following, next(batches, None)
+            yield batch
+
+    trainer.JAXEpochIterator._get_distributed_iterator = one_ahead

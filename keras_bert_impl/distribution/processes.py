@@ -1,20 +1,14 @@
-"""The processes that train together: which one this is, and how it learns that it or another one has to end."""
+"""The processes that train together: which one this is, what they tell one another, and how they end together."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import keras
-
-HEARTBEAT_SECONDS = 30  # a JAX process that is silent for longer is considered lost; JAX's own default is 100
-
-JAX_COUNT = "KERAS_DISTRIBUTION_NUM_PROCESSES"
-TF_CONFIG_EXAMPLE = (
-    """'{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'"""
-)
+import numpy as np
 
 # Parts of the error messages of TensorFlow and JAX when another process does not answer.
 SIGNS_OF_LOSS = ("Collective ops is aborted", "Gloo", "heartbeat", "UNAVAILABLE", "Connection reset", "Socket closed")
@@ -27,47 +21,6 @@ def active_strategy():
     import tensorflow as tf
 
     return tf.distribute.get_strategy() if tf.distribute.has_strategy() else None
-
-
-def join_processes():
-    """Joins the other processes of a JAX program, if the environment names them or this is a host of a TPU slice.
-
-    Like `keras.distribution.initialize`, which has no argument for the heartbeat.
-    """
-    import jax
-
-    names = ("KERAS_DISTRIBUTION_JOB_ADDRESSES", JAX_COUNT, "KERAS_DISTRIBUTION_PROCESS_ID")
-    found = [name for name in names if os.environ.get(name)]
-    if jax.distributed.is_initialized():
-        return
-    if found:
-        if len(found) < len(names):
-            raise ValueError(f"Only {' and '.join(found)} set: all three of {', '.join(names)} are needed.")
-        addresses, number, index = (os.environ[name] for name in names)
-        jax.distributed.initialize(
-            addresses.split(",")[0], int(number), int(index), heartbeat_timeout_seconds=HEARTBEAT_SECONDS
-        )
-    elif len(os.environ.get("TPU_WORKER_HOSTNAMES", "").split(",")) > 1:
-        jax.distributed.initialize(heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
-
-
-def processes_in_environment():
-    """How many processes each backend's environment variable names: {"TF_CONFIG": 1, ...}, 1 if it names none."""
-    cluster = cluster_in_environment()
-    number = os.environ.get(JAX_COUNT) or "1"
-    if not number.isdecimal():
-        raise ValueError(f"{JAX_COUNT} is {number!r}, expected a number of processes.")
-    return {"TF_CONFIG": max(1, sum(map(len, cluster.values()))), JAX_COUNT: max(1, int(number))}
-
-
-def cluster_in_environment():
-    """The addresses of each kind of task that TF_CONFIG names: {"chief": [...], "worker": [...]}; {} if it is blank."""
-    text = os.environ.get("TF_CONFIG", "").strip()
-    try:
-        found = json.loads(text or "{}")
-        return {kind: list(addresses) for kind, addresses in (found.get("cluster") or {}).items()}
-    except (ValueError, AttributeError, TypeError):
-        raise ValueError(f"TF_CONFIG is {text[:80]!r}, expected {TF_CONFIG_EXAMPLE}.") from None
 
 
 def num_processes():
@@ -104,6 +57,86 @@ def _place_in_cluster(resolver):
     if chiefs + workers < 2:
         return 0, 1
     return resolver.task_id + (chiefs if resolver.task_type == "worker" else 0), chiefs + workers
+
+
+def gathered_from_processes(number):
+    """The whole numbers, 0 to 2**31 - 1, that the processes give, in the order of their own numbers. All must call it.
+
+    For decisions that all have to make alike, such as which saved state to restore.
+    """
+    place, count = process_number_and_count()
+    if count == 1:
+        return [number]
+    if keras.backend.backend() == "jax":
+        from jax.experimental import multihost_utils
+
+        return multihost_utils.process_allgather(np.int32(number)).tolist()
+    import tensorflow as tf
+
+    strategy = active_strategy()
+    own = np.arange(count, dtype="int32") == place
+    each = strategy.run(lambda: tf.constant(own * np.int32(number)))
+    summed = strategy.reduce("SUM", each, axis=None).numpy()
+    return (summed // (strategy.num_replicas_in_sync // count)).tolist()  # every replica of a process has given it
+
+
+def from_chief(number):
+    """The whole number that the chief gives; those of the others do not count. All processes must call it."""
+    return gathered_from_processes(int(number))[0]
+
+
+SECONDS_BETWEEN_LOOKS = 10.0
+
+
+class SharedClock:
+    """A clock that strikes in all processes after the same execution, as the clock of the first one says.
+
+    The processes ask the first one only every ten seconds or so: after a number of executions that it tells them each
+    time, from the speed of the last ones.
+
+    Args:
+        minutes: the time between two strikes; None never strikes.
+    """
+
+    def __init__(self, minutes):
+        self.minutes, self.until_look = minutes, 1
+        self.start = self.last_look = time.monotonic()
+        self.executions = 0
+
+    def restart(self):
+        """Begins the time anew."""
+        self.start = time.monotonic()
+
+    def is_time(self):
+        """Whether the time is over; all processes must call it after each execution of a training step."""
+        if self.minutes is None:
+            return False
+        if num_processes() == 1:
+            return time.monotonic() - self.start > 60 * self.minutes
+        self.executions += 1
+        if self.executions < self.until_look:
+            return False
+        now = time.monotonic()
+        seconds = (now - self.last_look) / self.executions
+        next_look = from_chief(min(1000, max(1, int(SECONDS_BETWEEN_LOOKS / max(seconds, 1e-6)))))
+        self.until_look, self.executions, self.last_look = next_look, 0, now
+        return bool(from_chief(now - self.start > 60 * self.minutes))
+
+
+@contextlib.contextmanager
+def failing_together():
+    """If one process fails within this context, all end with an error; otherwise the others would wait for it.
+
+    Within the context, no process may wait for another one.
+    """
+    try:
+        yield
+    except (ValueError, OSError, ImportError):
+        gathered_from_processes(1)
+        raise
+    failed = [number for number, has_failed in enumerate(gathered_from_processes(0)) if has_failed]
+    if failed:
+        raise ValueError(f"Process {failed[0]} has ended with an error, which it has printed.")
 
 
 @contextlib.contextmanager

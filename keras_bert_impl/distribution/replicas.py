@@ -55,19 +55,28 @@ def part_of_batch():
 
     TensorFlow's strategies take the parts themselves, see `shared`.
     """
-    distribution = keras.distribution.distribution()
-    if distribution is None:
-        return 0, 1
-    if distribution.num_model_replicas >= num_processes():
-        return process_number_and_count()
-    # Processes that hold parts of one copy of the model are given the same rows.
-    return distribution.data_shard_id, distribution.num_model_replicas
+    return (0, 1) if keras.distribution.distribution() is None else process_number_and_count()
 
 
 def can_compile():
-    """Whether `jit_compile` is possible: TensorFlow cannot compile sums over replicas, except on a TPU, where it always
-    compiles."""
+    """Whether `jit_compile` is possible: not with several replicas of a TensorFlow strategy, also on GPUs.
+
+    TensorFlow itself can compile the function that `strategy.run` calls on each GPU (`mirrored_run.py`). Keras 3.15
+    compiles `strategy.run` as a whole instead, and XLA refuses variables of another device than the first; a compiled
+    `train_step` within it fails at the optimizer's counter, whose update waits for the other replicas. On a TPU
+    TensorFlow compiles in any case.
+    """
     return active_strategy() is None or num_replicas() == 1
+
+
+def check_can_compile():
+    """Raises ValueError if `jit_compile` was asked for and is not possible."""
+    if not can_compile():
+        raise ValueError(
+            f"--jit_compile on: Keras {keras.__version__} cannot compile steps for {num_replicas()} replicas of a "
+            "TensorFlow strategy. Leave the option out, or train with KERAS_BACKEND=jax and --distribution "
+            "data_parallel, which always compiles."
+        )
 
 
 def compiles_steps(model):
@@ -88,6 +97,11 @@ def sum_over_replicas(values):
     """
     context = _replica_context()
     return values if context is None else context.all_reduce("sum", values)
+
+
+def adds_up_replicas():
+    """Whether `sum_over_replicas` adds anything up: the replicas are those of a `tf.distribute` strategy."""
+    return active_strategy() is not None and num_replicas() > 1
 
 
 def gathered_from_replicas(array):
@@ -169,6 +183,21 @@ def _compiled_for_mesh(model):
 
     mesh = keras.distribution.distribution().device_mesh.backend_mesh
     return jax.jit(outputs, out_shardings=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
+
+
+def assign_whole(variable, value):
+    """Gives a variable a whole value: a NumPy array that all processes have, or a JAX array in the variable's layout.
+
+    Each device receives only its part. `variable.assign` of a NumPy array would first compare it with those of all
+    other processes, and hold it whole on every device.
+    """
+    if keras.distribution.distribution() is not None and isinstance(value, np.ndarray):
+        import jax
+
+        present = variable.value
+        whole = value.astype(present.dtype)
+        value = jax.make_array_from_callback(whole.shape, present.sharding, lambda index: whole[index])
+    variable.assign(value)
 
 
 def to_numpy(variable):

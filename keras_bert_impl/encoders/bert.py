@@ -5,7 +5,14 @@ import keras
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
-from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+from keras_bert_impl.layers import (
+    AttentionMask,
+    Dropout,
+    LastToken,
+    PositionEmbedding,
+    SegmentEmbedding,
+    TransformerEncoderBlock,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -24,7 +31,8 @@ class BertEncoder(Encoder):
 
     Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
     Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size):
-            a dense tanh layer over the first token, as in Google's code.
+            a dense tanh layer over the first token, as in Google's code; over the last one of a row that is read from
+            left to right, whose first token sees no other.
     Raises: ValueError for a row longer than `config.max_length`, and for both `rematerialize` and `return_attention`.
     """
 
@@ -64,7 +72,10 @@ class BertEncoder(Encoder):
             epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
         )(hidden)
         hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
-        mask = AttentionMask(name="attention_mask")(inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))
+        sequence_ids = inputs.get("sequence_ids")
+        mask = AttentionMask(config.direction, name="attention_mask")(inputs["padding_mask"], sequence_ids=sequence_ids)
+        # Kernels that read the numbers instead of the mask know no direction.
+        sequence_ids = sequence_ids if config.direction == "both" else None
 
         hidden_states, attention = [hidden], []
         for index in range(config.num_layers):
@@ -80,15 +91,25 @@ class BertEncoder(Encoder):
                 dtype=policy,
                 name=f"block_{index}",
             )
-            hidden = block(hidden, attention_mask=mask, return_probabilities=return_attention)
+            hidden = block(
+                hidden,
+                attention_mask=mask,
+                sequence_ids=sequence_ids,
+                return_probabilities=return_attention,
+            )
             if return_attention:
                 hidden, probabilities = hidden
                 attention.append(probabilities)
             hidden_states.append(hidden)
 
+        # Of a row that is read from left to right, only the last token sees all others.
+        is_causal = config.direction == "left_to_right"
+        whole = (
+            LastToken(dtype=policy, name="last_token")(hidden, inputs["padding_mask"]) if is_causal else hidden[:, 0]
+        )
         pooled = keras.layers.Dense(
             config.hidden_size, activation="tanh", kernel_initializer=initializer.clone(), dtype=policy, name="pooler"
-        )(hidden[:, 0])
+        )(whole)
         outputs = {"sequence_output": hidden, "pooled_output": pooled}
         if return_hidden_states:
             outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)

@@ -68,7 +68,12 @@ class DistilBertEncoder(Encoder):
                 dtype=policy,
                 name=f"block_{index}",
             )
-            hidden = block(hidden, attention_mask=mask, return_probabilities=return_attention)
+            hidden = block(
+                hidden,
+                attention_mask=mask,
+                sequence_ids=inputs.get("sequence_ids"),
+                return_probabilities=return_attention,
+            )
             if return_attention:
                 hidden, probabilities = hidden
                 attention.append(probabilities)

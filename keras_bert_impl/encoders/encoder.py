@@ -41,6 +41,11 @@ class Encoder(KerasMethodsMixin, keras.Model):
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
 
+    def block_outputs(self):
+        """The hidden states after each block as tensors of the graph, (batch, length, hidden_size) each, in order."""
+        outputs = [self.get_layer(f"block_{index}").output for index in range(self.config.depth)]
+        return [output[0] if isinstance(output, list | tuple) else output for output in outputs]
+
     def get_config(self):
         return {
             "config": self.config.to_dict(),
@@ -71,7 +76,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
         Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
         """
         checkpoint = checkpoints.open_checkpoint(path)
-        if not isinstance(checkpoint.config, cls.config_class):
+        if type(checkpoint.config) is not cls.config_class:
             raise ValueError(
                 f"{checkpoint.source.path} is a {checkpoint.config.family}, not a {cls.config_class.family}: "
                 f"read it with a {checkpoint.config.class_prefix()}Encoder, or with "

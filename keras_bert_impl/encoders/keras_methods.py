@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert_impl.callbacks import resumed_fit
+from keras_bert_impl.callbacks import resumed_fit, trained_weights
 from keras_bert_impl.encoders import trainable
 from keras_bert_impl.encoders.compiling import CompilingMixin
 
@@ -12,12 +12,15 @@ class KerasMethodsMixin(CompilingMixin):
     names an alternative where Keras cannot export."""
 
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
-        """`keras.Model.fit`. With `callbacks.ExactResume` among the callbacks, it resumes an interrupted `fit`."""
+        """`keras.Model.fit`. With `callbacks.ExactResume` among the callbacks, it resumes an interrupted `fit`. If the
+        optimizer keeps a moving average of the weights, the model has the average afterwards, but another `fit` trains
+        on from the weights that were trained."""
         self.says_compiling = verbose != 0
         arguments |= {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
         if resumed_fit.needs_steps(callbacks):
             return resumed_fit.fit(super().fit, self, x, y, **arguments)
-        return super().fit(x, y, **arguments)
+        with trained_weights.kept(self):
+            return super().fit(x, y, **arguments)
 
     def quantize(self, mode=None, config=None, **arguments):
         """`keras.Model.quantize`, but by default "int8" rounds only the weights, not the activations.

@@ -2,24 +2,28 @@
 
 import keras
 
+# Layers between the embeddings and the first block, beside those whose names end in _embedding.
+EMBEDDINGS_TOO = ("embeddings_norm", "embeddings_projection")
+
 
 def freeze_layers(model, count):
     """Freezes the embeddings and the first `count` transformer blocks; to be called before `compile`.
 
     Args:
         model: an encoder or a model over one.
-        count: 0 changes nothing; with all blocks frozen, only head and pooler are trained.
+        count: 0 changes nothing; with all blocks frozen, only head and pooler are trained. Layers that share their
+            weights are one block.
 
     Raises: ValueError if the encoder has fewer blocks.
     """
     encoder = getattr(model, "encoder", model)
-    if not 0 <= count <= encoder.config.num_layers:
-        raise ValueError(f"Cannot freeze {count} blocks: the encoder has {encoder.config.num_layers}.")
+    if not 0 <= count <= encoder.config.num_blocks:
+        raise ValueError(f"Cannot freeze {count} blocks: the encoder has {encoder.config.num_blocks}.")
     if count:
         blocks = {f"block_{index}" for index in range(count)}
         for layer in encoder.layers:
             # token_embedding, embeddings_norm, ...: which embeddings there are depends on the family.
-            if layer.name in blocks or layer.name.endswith("_embedding") or layer.name == "embeddings_norm":
+            if layer.name in blocks or layer.name.endswith("_embedding") or layer.name in EMBEDDINGS_TOO:
                 layer.trainable = False
 
 
@@ -34,8 +38,8 @@ def enable_lora(model, rank):
     if rank < 1:
         raise ValueError(f"The rank of a LoRA update must be at least 1, not {rank}.")
     encoder = getattr(model, "encoder", model)
-    freeze_layers(model, encoder.config.num_layers)
-    for index in range(encoder.config.num_layers):
+    freeze_layers(model, encoder.config.num_blocks)
+    for index in range(encoder.config.num_blocks):
         block = encoder.get_layer(f"block_{index}")
         block.trainable = True
         for layer in _flat(block):

@@ -5,6 +5,8 @@ import importlib.util
 from keras_bert_impl.export.served_models import MODELS
 from keras_bert_impl.models.pretrained import check_vocabulary
 
+KINDS_IN_GRAPHS = ("wordpiece",)
+
 
 def check_model(model):
     """Raises ValueError if the model is of a kind that cannot be exported, or does what an export cannot do."""
@@ -45,6 +47,16 @@ def checked_text_settings(model, tokenizer, sequence_length):
             f"sequence_length {sequence_length} exceeds the encoder's max_length {encoder.config.max_length}."
         )
     return tokenizer, sequence_length
+
+
+def check_text_graph(tokenizer):
+    """Raises ValueError if TensorFlow has no operations for the tokenizer, as a graph that takes texts needs them."""
+    if tokenizer.kind not in KINDS_IN_GRAPHS:
+        raise ValueError(
+            f"A SavedModel cuts texts into tokens in its graph, for which TensorFlow has no operations of a "
+            f"{type(tokenizer).__name__}: export to the formats onnx, openvino or litert, which take rows of ids; the "
+            "tokenizer.json beside them makes these from texts."
+        )
 
 
 def require(format_name, extra, packages, remark=""):

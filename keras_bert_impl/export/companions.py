@@ -22,7 +22,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
 
     Args:
         model: the model that was exported.
-        tokenizer: a WordPieceTokenizer.
+        tokenizer: a Tokenizer.
         sequence_length: tokens of the longest row.
         target: the directory, which holds the model.
         format_name: saved_model, onnx, openvino or litert.
@@ -51,4 +51,5 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         masks=isinstance(model, models.MaskedLM),
         stride=min(STRIDE, sequence_length // 4) if isinstance(model, models.QuestionAnswerer) else None,
     )
-    (target / "example.py").write_text(examples.program(model, format_name, precision), encoding="utf-8")
+    program = examples.program(model, format_name, precision, tokenizer.mask_texts[0])
+    (target / "example.py").write_text(program, encoding="utf-8")

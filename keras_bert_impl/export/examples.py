@@ -119,14 +119,14 @@ print(outputs["{output}"].numpy())
 '''
 
 
-def program(model, format_name, precision):
-    """The text of example.py for a model exported in a format."""
+def program(model, format_name, precision, mask="[MASK]"):
+    """The text of example.py for a model exported in a format, whose tokenizer writes masked words as `mask`."""
     if format_name == "saved_model":
         inputs, output = STRINGS[kind_of(model)]
         arguments = ", ".join(f"{name}=tf.constant({value!r})" for name, value in inputs.items())
         return SAVED_MODEL_PROGRAM.format(arguments=arguments, output=output)
     packages, imports, load = RUNTIMES[format_name]
-    encode, change, answer = USES[kind_of(model)]
+    encode, change, answer = (lines.replace("[MASK]", mask) for lines in USES[kind_of(model)])
     return PROGRAM.format(
         packages=packages,
         imports=imports,

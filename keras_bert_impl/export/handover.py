@@ -17,7 +17,7 @@ import tempfile
 import keras
 
 from keras_bert_impl.export.served_models import kind_of
-from keras_bert_impl.models.pretrained import tokenizer_from_config, tokenizer_to_config
+from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 
 def write_on(backend, writer, model, tokenizer, sequence_length, target):

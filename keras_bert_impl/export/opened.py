@@ -1,5 +1,6 @@
 """Opens any export for texts, by what its config.json says."""
 
+import os
 import pathlib
 
 import numpy as np
@@ -36,13 +37,52 @@ def open_texts(directory, threads=None):
     tokenizer = Tokenizer.from_file(str(pathlib.Path(directory, "tokenizer.json")))
     run = open_rows(directory, export["format"], export["precision"], threads)
 
-    def answer(texts):
-        encodings = tokenizer.encode_batch(texts)
-        return run(
-            {name: np.array([getattr(one, field) for one in encodings], "int32") for name, field in FIELDS.items()}
-        )
+    return lambda texts: run(rows_of(tokenizer, texts))
 
-    return answer
+
+def rows_of(tokenizer, texts):
+    """The rows of texts, or of pairs of texts, by the `tokenizers.Tokenizer` of an export."""
+    encodings = tokenizer.encode_batch(texts)
+    return {name: np.array([getattr(one, field) for one in encodings], "int32") for name, field in FIELDS.items()}
+
+
+def open_export(directory, threads=None, batch_size=32):
+    """Opens an export of any format for any number of texts: on a CPU the fastest way from texts to outputs in Python.
+
+    Args:
+        directory: as `export_saved_model`, `export_onnx`, `export_openvino` or `export_litert` wrote it.
+        threads: threads that share one operation; None means one for each core.
+        batch_size: texts that are computed together. They are sorted by length, so that little of a batch is padding.
+
+    Returns: a function from a list of texts, or of pairs of texts, to a dict of arrays, one row for each text in the
+        order given; outputs with an axis of tokens are filled up with 0 (strings with b"") to the longest text.
+    Raises: ValueError if the directory holds no export; the function raises it for one string and for no texts.
+    """
+    answer = open_texts(directory, threads or os.cpu_count())
+
+    def of_texts(texts):
+        if isinstance(texts, str) or not len(texts):
+            raise ValueError(f"Expected a list of texts, or of pairs of texts, but got {texts!r}.")
+        texts = [tuple(text) if isinstance(text, list) else text for text in texts]
+        lengths = [len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts]
+        order = np.argsort(lengths, kind="stable")[::-1]  # a batch too large for memory fails at once
+        starts = range(0, len(texts), batch_size)
+        parts = [answer([texts[place] for place in order[start : start + batch_size]]) for start in starts]
+        back = np.argsort(order, kind="stable")
+        return {name: joined([part[name] for part in parts])[back] for name in parts[0]}
+
+    return of_texts
+
+
+def joined(arrays):
+    """Arrays (rows, ...), whose other axes may differ, as one that is filled up with 0, or strings with b""."""
+    shape = np.max([array.shape[1:] for array in arrays], axis=0, initial=0).astype(int)
+    filled = np.full((sum(map(len, arrays)), *shape), b"" if arrays[0].dtype == object else 0, arrays[0].dtype)
+    start = 0
+    for array in arrays:
+        filled[(slice(start, start + len(array)), *map(slice, array.shape[1:]))] = array
+        start += len(array)
+    return filled
 
 
 def open_saved_model(directory, threads=None):

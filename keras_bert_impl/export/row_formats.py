@@ -37,7 +37,7 @@ def export_onnx(
     Args:
         model: a model of one of these kinds.
         directory: target directory; it is written completely or not at all, and may be moved afterwards.
-        tokenizer: a WordPieceTokenizer; None means the model's own, which an encoder does not have.
+        tokenizer: a Tokenizer; None means the model's own, which an encoder does not have.
         sequence_length: longer texts are cut to this many tokens; None means the model's own, or an encoder's
             max_length.
         overwrite: whether to replace an export that is already there.

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import threading
 
 
 def open_onnx(directory, threads=None):
@@ -18,16 +19,24 @@ def open_onnx(directory, threads=None):
 
 
 def open_openvino(directory, threads=None, precision="float32"):
-    """OpenVINO on the CPU. It would compute in bfloat16 by default where the processor can."""
+    """OpenVINO on the CPU; several threads may call the function. It would compute in bfloat16 by default where the
+    processor can."""
     import openvino
 
     options = {"INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32"}
     options |= {"INFERENCE_NUM_THREADS": threads} if threads else {}
     compiled = openvino.compile_model(pathlib.Path(directory, "openvino_model.xml"), "CPU", options)
     names = [output.get_any_name() for output in compiled.outputs]
-    request = compiled.create_infer_request()
-    # Copies: the arrays of a request change with the next one.
-    return lambda rows: {name: array.copy() for name, array in zip(names, request.infer(rows).values(), strict=True)}
+    of_thread = threading.local()
+
+    def run(rows):
+        if not hasattr(of_thread, "request"):
+            of_thread.request = compiled.create_infer_request()  # a request holds the arrays of one call
+        outputs = of_thread.request.infer(rows).values()
+        # Copies: the arrays of a request change with the next one.
+        return {name: array.copy() for name, array in zip(names, outputs, strict=True)}
+
+    return run
 
 
 def open_litert(directory, threads=None):

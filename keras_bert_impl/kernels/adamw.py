@@ -1,10 +1,12 @@
-"""AdamW's update of one weight: by `keras.ops`, or by the backend's own kernel where that saves passes over memory.
+"""AdamW's update of the weights: by `keras.ops`, or by the backend's own kernel where that saves passes over memory.
 
 XLA fuses the dozen steps of the formula into one pass over weight, moments and gradient. TensorFlow without XLA and
 torch need a pass for each step, and on an accelerator a kernel launch for each; both have one kernel for the whole
-update, which differs only in rounding. Each backend is imported only in the function that uses it.
+update, torch's for many weights at once. These differ only in rounding. Each backend is imported only in the function
+that uses it.
 """
 
+import collections
 import typing
 
 import keras
@@ -16,12 +18,13 @@ class Update(typing.NamedTuple):
 
         m += (1 - beta_1) (g - m)
         v += (1 - beta_2) (g g - v)
-        w  = keep w - rate (m / missing_1) / (sqrt(v / missing_2) + epsilon)
+        w  = (1 - decay learning_rate) w - rate learning_rate (m / missing_1) / (sqrt(v / missing_2) + epsilon)
 
     Args:
-        gradient, first, second, variable: g, m, v and w.
+        variable, first, second, gradient: w, m, v and g.
         step: the number of the update, from 1, an integer scalar.
-        rate, keep: scalars.
+        learning_rate: a scalar, the same for all weights of a step.
+        rate, decay: numbers.
         beta_1, beta_2, epsilon: numbers; missing_i = 1 - beta_i ** step corrects for moments that start at zero.
     """
 
@@ -30,8 +33,9 @@ class Update(typing.NamedTuple):
     second: typing.Any
     gradient: typing.Any
     step: typing.Any
-    rate: typing.Any
-    keep: typing.Any
+    learning_rate: typing.Any
+    rate: float
+    decay: float
     beta_1: float
     beta_2: float
     epsilon: float
@@ -39,6 +43,16 @@ class Update(typing.NamedTuple):
     def missing(self, beta):
         """1 - beta ** step, a scalar of the gradient's type."""
         return missing(beta, self.step, self.gradient.dtype)
+
+    @property
+    def kept(self):
+        """What decay leaves of a weight, a scalar of its type."""
+        return ops.cast(1 - self.learning_rate * self.decay, self.variable.dtype)
+
+    @property
+    def scaled_rate(self):
+        """The learning rate of this weight, a scalar of its type."""
+        return ops.cast(self.learning_rate * self.rate, self.variable.dtype)
 
 
 def missing(beta, step, dtype):
@@ -48,36 +62,47 @@ def missing(beta, step, dtype):
     return ops.cast(1 - ops.power(ops.cast(beta, exact), ops.cast(step, exact)), dtype)
 
 
-def apply(update, assign):
-    """Applies an Update; `assign` is the optimizer's function of (variable, value)."""
-    KERNELS.get(keras.backend.backend(), by_ops)(update, assign)
+def updates_together():
+    """Whether the backend's kernel updates many weights by one call."""
+    return keras.backend.backend() == "torch"
 
 
-def by_ops(update, assign):
+def apply(updates, assign):
+    """Applies the Updates of a step; `assign` is the optimizer's function of (variable, value)."""
+    KERNELS.get(keras.backend.backend(), by_ops)(updates, assign)
+
+
+def by_ops(updates, assign):
     """The plain form, as `apply`."""
-    gradient, variable = update.gradient, update.variable
-    first = update.first + (gradient - update.first) * (1 - update.beta_1)
-    second = update.second + (ops.square(gradient) - update.second) * (1 - update.beta_2)
-    assign(update.first, first)
-    assign(update.second, second)
-    root = ops.sqrt(update.missing(update.beta_2))
-    # The corrections are scalars: they are applied where they cost no additional pass over the weights.
-    rate = update.rate * root / update.missing(update.beta_1)
-    assign(variable, variable * update.keep - rate * first / (ops.sqrt(second) + update.epsilon * root))
+    for update in updates:
+        gradient, variable = update.gradient, update.variable
+        first = update.first + (gradient - update.first) * (1 - update.beta_1)
+        second = update.second + (ops.square(gradient) - update.second) * (1 - update.beta_2)
+        assign(update.first, first)
+        assign(update.second, second)
+        root = ops.sqrt(update.missing(update.beta_2))
+        # The corrections are scalars: they are applied where they cost no additional pass over the weights.
+        rate = update.scaled_rate * root / update.missing(update.beta_1)
+        assign(variable, variable * update.kept - rate * first / (ops.sqrt(second) + update.epsilon * root))
 
 
-def _by_tensorflow(update, assign):
+def _by_tensorflow(updates, assign):
+    for update in updates:
+        if keras.backend.standardize_dtype(update.variable.dtype) in ("float16", "bfloat16"):
+            # The kernel computes 1 - beta ** step in the type of the weight, see `missing`.
+            by_ops([update], assign)
+        else:
+            _one_by_tensorflow(update, assign)
+
+
+def _one_by_tensorflow(update, assign):
     import tensorflow as tf
 
-    if keras.backend.standardize_dtype(update.variable.dtype) in ("float16", "bfloat16"):
-        # The kernel computes 1 - beta ** step in the type of the weight, see `missing`.
-        by_ops(update, assign)
-        return
     variable, first, second = (
         each.value if isinstance(each, keras.Variable) else each
         for each in (update.variable, update.first, update.second)
     )
-    assign(variable, variable * update.keep)
+    assign(variable, variable * update.kept)
     missing_2 = update.missing(update.beta_2)
     tf.raw_ops.ResourceApplyAdam(
         var=variable.handle,
@@ -85,7 +110,7 @@ def _by_tensorflow(update, assign):
         v=second.handle,
         beta1_power=1 - update.missing(update.beta_1),
         beta2_power=1 - missing_2,
-        lr=update.rate,
+        lr=update.scaled_rate,
         beta1=update.beta_1,
         beta2=update.beta_2,
         epsilon=update.epsilon * tf.sqrt(missing_2),  # the kernel adds it to the uncorrected second moment's root
@@ -93,27 +118,42 @@ def _by_tensorflow(update, assign):
     )
 
 
-def _by_torch(update, assign):
+def _by_torch(updates, assign):
     import torch
-    from torch.optim.adamw import adamw
 
-    variable, first, second = (each.value for each in (update.variable, update.first, update.second))
-    step = ops.cast(update.step - 1, "float32").clone()  # the kernel adds 1
+    groups = collections.defaultdict(list)
+    for update in updates:
+        weight = update.variable.value
+        groups[update.rate, update.decay, weight.dtype, weight.device].append(update)
     with torch.no_grad():
-        variable.mul_(update.keep)
-        adamw(
-            *([tensor] for tensor in (variable, update.gradient, first, second)),
-            max_exp_avg_sqs=[],
-            state_steps=[step],
-            fused=True,
-            amsgrad=False,
-            beta1=update.beta_1,
-            beta2=update.beta_2,
-            lr=update.rate,
-            weight_decay=0.0,
-            eps=update.epsilon,
-            maximize=False,
-        )
+        for group in groups.values():
+            _group_by_torch(group)
+
+
+def _group_by_torch(group):
+    """Applies Updates of the same rate, decay, type and device by one call, which on a GPU launches a few kernels for
+    all weights; a call for each weight would be hundreds of launches a step."""
+    import torch
+
+    one = group[0]
+    weights, first, second = ([update[place].value for update in group] for place in range(3))
+    if not one.rate:  # the kernel multiplies its decay by the weight's own rate
+        torch._foreach_mul_(weights, one.kept)
+    torch._fused_adamw_(
+        weights,
+        [update.gradient for update in group],
+        first,
+        second,
+        [],
+        [ops.cast(one.step, "float32")] * len(group),
+        lr=ops.cast(one.learning_rate, "float32") * one.rate,
+        beta1=one.beta_1,
+        beta2=one.beta_2,
+        weight_decay=one.decay / one.rate if one.rate else 0.0,
+        eps=one.epsilon,
+        amsgrad=False,
+        maximize=False,
+    )
 
 
 KERNELS = {"tensorflow": _by_tensorflow, "torch": _by_torch}

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.features import DIRECTIONS
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class AttentionMask(keras.layers.Layer):
@@ -10,15 +12,32 @@ class AttentionMask(keras.layers.Layer):
 
     Every token sees every token that is not padding; in packed rows, only those of its own sequence.
 
+    Args:
+        direction: "both"; "left_to_right" hides the tokens after a token from it, as in GPT (Devlin et al. 2019,
+            section 5.1), "right_to_left" those before it.
+
     Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding; optionally `sequence_ids`
             (batch, length), int, 0 for padding, 1.. for the sequences of a packed row.
-    Output: bool, (batch, 1, 1, length), or (batch, 1, length, length) with `sequence_ids`; True means "may attend".
-            The axes are (batch, heads, queries, keys).
+    Output: bool, (batch, 1, 1, length), or (batch, 1, length, length) with `sequence_ids` or another direction than
+            "both"; True means "may attend". The axes are (batch, heads, queries, keys).
+    Raises: ValueError for an unknown direction.
     """
+
+    def __init__(self, direction="both", **kwargs):
+        if direction not in DIRECTIONS:
+            raise ValueError(f"direction {direction!r} is unknown; known are {', '.join(DIRECTIONS)}.")
+        super().__init__(**kwargs)
+        self.direction = direction
 
     def call(self, padding_mask, sequence_ids=None):
         # LiteRT has no kernel for an index with None where batch and length are unknown.
         may_be_seen = ops.expand_dims(ops.cast(padding_mask, "bool"), (1, 2))  # (batch, 1, 1, length)
+        if self.direction != "both":
+            places = ops.arange(ops.shape(padding_mask)[1])
+            queries, keys = places[:, None], places[None, :]
+            before, after = (keys, queries) if self.direction == "left_to_right" else (queries, keys)
+            # (batch, 1, length, length)
+            may_be_seen = ops.logical_and(may_be_seen, ops.less_equal(before, after)[None, None])
         if sequence_ids is None:
             return may_be_seen
         same_sequence = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])  # (batch, length, length)
@@ -26,5 +45,8 @@ class AttentionMask(keras.layers.Layer):
 
     def compute_output_spec(self, padding_mask, sequence_ids=None):
         batch, length = padding_mask.shape
-        queries = 1 if sequence_ids is None else length
+        queries = 1 if sequence_ids is None and self.direction == "both" else length
         return keras.KerasTensor((batch, 1, queries, length), dtype="bool")
+
+    def get_config(self):
+        return {**super().get_config(), "direction": self.direction}

@@ -1,4 +1,4 @@
-"""Dropout that differs between replicas, and uses fewer random bits where they cost time."""
+"""Dropout that differs between replicas, and whose random bits are cheaper where they cost time."""
 
 import keras
 from keras import ops
@@ -9,13 +9,14 @@ from keras_bert_impl.kernels.dropout import drop
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class Dropout(keras.layers.Dropout):
-    """`keras.layers.Dropout` (Srivastava et al. 2014) with the replica's number in the seed, and fewer random bits.
+    """`keras.layers.Dropout` (Srivastava et al. 2014) with the replica's number in the seed, and cheaper random bits.
 
     The generator has the same state on all replicas of a `tf.distribute` strategy, so that Keras' own dropout would
     drop the same units in each part of a batch. On torch on a CPU, where Keras' dropout takes a tenth of a training
-    step with rows of 128 tokens and more with longer ones, and on JAX, sixteen random bits are drawn for a unit instead
-    of 64 or 32. (TensorFlow keeps Keras' dropout: with sixteen bits, XLA draws them again for each use, and a step
-    takes twice as long.)
+    step with rows of 128 tokens and more with longer ones, sixteen random bits are drawn for a unit instead of 64. On
+    JAX the bits are a hash of the seed and the unit's number, with a quarter of the operations of JAX's own generator,
+    and the gradient computes the mask again instead of keeping it. (TensorFlow keeps Keras' dropout: with sixteen bits,
+    XLA draws them again for each use, and a step takes twice as long.)
 
     Args:
         rate: share of the units to drop, from 0 to less than 1.

@@ -35,7 +35,8 @@ class MaskedLMHead(keras.layers.Layer):
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
-        policy, width = self.dtype_policy, sequence_output_shape[-1]
+        # The width of the embeddings, which in some families is not that of the encoder.
+        policy, width = self.dtype_policy, self.token_embedding.output_dim
         if not self.token_embedding.built:
             self.token_embedding.build()
         self.gather = GatherPositions(dtype=policy, name="gather")
@@ -49,15 +50,15 @@ class MaskedLMHead(keras.layers.Layer):
         )
         self.transform.build(sequence_output_shape)
         self.norm = keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name="norm")
-        self.norm.build(sequence_output_shape)
+        self.norm.build((*sequence_output_shape[:-1], width))
         self.output_bias = self.add_weight(
             name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
         )
 
     def call(self, sequence_output, mask_positions):
         gathered = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
-        hidden = self.norm(self.transform(gathered))  # (batch, predictions, width)
-        rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, width)
+        hidden = self.norm(self.transform(gathered))  # (batch, predictions, embedding width)
+        rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
         logits = ops.cast(self._products_with_words(rows), "float32") + self.output_bias
         return ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
 

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.kernels.gather import exact_product
+
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class SegmentEmbedding(keras.layers.Layer):
@@ -32,7 +34,7 @@ class SegmentEmbedding(keras.layers.Layer):
         # A product with one-hot rows, as in Google's code: its gradient is a product, too, while that of a gather
         # would add every token of the batch into two rows, one after the other.
         one_hot = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)  # (batch, length, segments)
-        return ops.matmul(one_hot, self.table)
+        return exact_product(one_hot, ops.convert_to_tensor(self.table))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.width)

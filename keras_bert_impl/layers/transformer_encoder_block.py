@@ -4,6 +4,7 @@ import contextlib
 
 import keras
 
+from keras_bert_impl.kernels.activated_product import project_activated
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
@@ -28,7 +29,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             activations (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more work, and a
             fraction of the memory. Attention probabilities are then not available.
 
-    Input:  (batch, length, width); `attention_mask` as MultiHeadSelfAttention takes it.
+    Input:  (batch, length, width); `attention_mask` and `sequence_ids` as MultiHeadSelfAttention takes them.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
             (batch, heads, length, length).
     """
@@ -55,17 +56,15 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.initializer = keras.initializers.get(initializer)
         self.rematerialize = bool(rematerialize)
 
-    def build(self, inputs_shape, attention_mask_shape=None):
+    def build(self, inputs_shape, attention_mask_shape=None, sequence_ids_shape=None):
         policy, width = self.dtype_policy, inputs_shape[-1]
         inner_shape = (*inputs_shape[:-1], self.intermediate_size)
 
         def norm(name):
             return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name=name)
 
-        def dense(units, name, activation=None):
-            return keras.layers.Dense(
-                units, activation=activation, kernel_initializer=self.initializer.clone(), dtype=policy, name=name
-            )
+        def dense(units, name):
+            return keras.layers.Dense(units, kernel_initializer=self.initializer.clone(), dtype=policy, name=name)
 
         self.attention = MultiHeadSelfAttention(
             self.num_heads, self.attention_dropout_rate, self.initializer.clone(), dtype=policy, name="attention"
@@ -74,21 +73,22 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.attention_dropout = Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
         self.attention_norm = norm("attention_norm")
         self.attention_norm.build(inputs_shape)
-        self.intermediate = dense(self.intermediate_size, "intermediate", activation_function(self.activation))
+        self.intermediate = dense(self.intermediate_size, "intermediate")
         self.intermediate.build(inputs_shape)
+        self.activate = activation_function(self.activation)
         self.output_dense = dense(width, "output")
         self.output_dense.build(inner_shape)
         self.output_dropout = Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
         self.output_norm = norm("output_norm")
         self.output_norm.build(inputs_shape)
 
-    def call(self, inputs, attention_mask=None, training=False, return_probabilities=False):
+    def call(self, inputs, attention_mask=None, sequence_ids=None, training=False, return_probabilities=False):
         warn_of_unscaled_loss(self)
         if training and self.rematerialize:
-            return self._rematerialized(inputs, attention_mask)
-        return self._transform(inputs, attention_mask, training, return_probabilities)
+            return self._rematerialized(inputs, attention_mask, sequence_ids)
+        return self._transform(inputs, attention_mask, sequence_ids, training, return_probabilities)
 
-    def _rematerialized(self, inputs, attention_mask):
+    def _rematerialized(self, inputs, attention_mask, sequence_ids):
         dropouts = [self.attention.dropout, self.attention_dropout, self.output_dropout]
         dropouts = [layer for layer in dropouts if layer.rate]
         # Seeds are drawn here: a generator used inside would draw again when the block is computed again, which gives
@@ -98,19 +98,23 @@ class TransformerEncoderBlock(keras.layers.Layer):
         # Mask and seeds are not arguments: TensorFlow looks for the gradient of each argument, and booleans have none.
         def transform(inputs):
             with fixed_seeds(dropouts, seeds):
-                return self._transform(inputs, attention_mask, training=True)
+                return self._transform(inputs, attention_mask, sequence_ids, training=True)
 
         return keras.remat(transform)(inputs)
 
-    def _transform(self, inputs, attention_mask, training, return_probabilities=False):
-        attended = self.attention(inputs, attention_mask, training=training, return_probabilities=return_probabilities)
+    def _transform(self, inputs, attention_mask, sequence_ids, training, return_probabilities=False):
+        attended = self.attention(
+            inputs, attention_mask, sequence_ids, training=training, return_probabilities=return_probabilities
+        )
         attended, probabilities = attended if return_probabilities else (attended, None)
         attended = self.attention_norm(inputs + self.attention_dropout(attended, training=training))
-        transformed = self.output_dense(self.intermediate(attended))
+        transformed = project_activated(self.activate, self.output_dense, self.intermediate(attended))
         outputs = self.output_norm(attended + self.output_dropout(transformed, training=training))
         return (outputs, probabilities) if return_probabilities else outputs
 
-    def compute_output_spec(self, inputs, attention_mask=None, training=False, return_probabilities=False):
+    def compute_output_spec(
+        self, inputs, attention_mask=None, sequence_ids=None, training=False, return_probabilities=False
+    ):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_probabilities:
             return outputs

@@ -109,9 +109,8 @@ class FrozenStates(keras.layers.Layer):
 
     def __init__(self, encoder, **kwargs):
         super().__init__(trainable=False, dtype=encoder.dtype_policy, **kwargs)
-        blocks = [encoder.get_layer(f"block_{index}").output for index in range(encoder.config.num_layers)]
-        blocks = [output[0] if isinstance(output, list | tuple) else output for output in blocks]
-        self.states = keras.Model(encoder.input, [encoder.get_layer("embeddings_norm").output, *blocks])
+        states = [encoder.get_layer("embeddings_norm").output, *encoder.block_outputs()]
+        self.states = keras.Model(encoder.input, states)
 
     def call(self, inputs):
         return self.states(inputs, training=False)

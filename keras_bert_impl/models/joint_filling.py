@@ -11,7 +11,7 @@ BEAM = 20
 
 
 class FilledText(typing.NamedTuple):
-    """One guess for all masks of a text: the filled text, the vocabulary's pieces, their joint probability."""
+    """One guess for all masks of a text: the filled text, the pieces as they read, their joint probability."""
 
     text: str
     tokens: list[str]
@@ -27,7 +27,7 @@ def fill_together(model, text, k):
 
     Args:
         model: a MaskedLM with a tokenizer.
-        text: with at least one [MASK].
+        text: with at least one mask.
         k: how many combinations.
 
     Returns: a list of k FilledText, the most probable first.
@@ -43,10 +43,13 @@ def fill_together(model, text, k):
         ids, scores = ids[beginnings].copy(), scores[beginnings, words]
         ids[:, place] = words
     places = rows["token_ids"][0] == tokenizer.mask_id
-    combinations = [[tokenizer.id_to_token(int(word)) for word in row[places]] for row in ids[:k]]
     return [
-        FilledText(filled_text(text, tokens), tokens, float(np.exp(score)))
-        for tokens, score in zip(combinations, scores, strict=False)
+        FilledText(
+            tokenizer.filled_text(text, [tokenizer.id_to_token(int(word)) for word in row[places]]),
+            [tokenizer.piece_text(int(word)) for word in row[places]],
+            float(np.exp(score)),
+        )
+        for row, score in zip(ids[:k], scores, strict=False)
     ]
 
 
@@ -58,15 +61,3 @@ def _log_probabilities(model, rows, ids, place):
     logits -= logits.max(axis=-1, keepdims=True)
     # An embedding may have more rows than the tokenizer has words: these take their share, but are not guessed.
     return (logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True)))[:, : model.tokenizer.vocabulary_size]
-
-
-def filled_text(text, tokens):
-    """The text with a token in place of each [MASK]; "##s" is joined to the word before it."""
-    filled, *others = text.split("[MASK]")
-    for token, following in zip(tokens, others, strict=True):
-        if token.startswith("##"):
-            filled, token = filled.rstrip(), token.removeprefix("##")
-        elif filled[-1:].isalnum():  # a word of its own, although the mask follows without a space
-            filled += " "
-        filled += token + (" " if following[:1].isalnum() else "") + following
-    return filled

@@ -49,9 +49,9 @@ class RowSizes(typing.NamedTuple):
     room: int | None = None
 
 
-def sizes_of_texts(rows, sequence_length):
-    """The RowSizes of `batching.Rows`."""
-    tokens = rows.lengths()
+def sizes_of_texts(rows, template, sequence_length):
+    """The RowSizes of `batching.Rows`, laid out as a tokenizer's `template` says."""
+    tokens = rows.lengths(template)
     longest = int(tokens.max(initial=1))
     width = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
     return RowSizes(tokens, width, rows.choices, room=sequence_length)
@@ -290,8 +290,8 @@ def _refuse_behind_the_text(labels, counts, sizes):
     if behind.any():
         row, token = np.argwhere(behind)[0]
         raise ValueError(
-            f"labels[{row}][{token}] is {labels[row, token]}, but text {row} has {sizes.tokens[row]} tokens with [CLS] "
-            "and [SEP]: expected one label for each of them, and -1 after them."
+            f"labels[{row}][{token}] is {labels[row, token]}, but text {row} has {sizes.tokens[row]} tokens with "
+            "control tokens: expected one label for each of them, and -1 after them."
         )
 
 
@@ -307,7 +307,7 @@ def _rows_of_numbers(values, name, sizes, padding):
         if row.ndim != 1 or len(row) < tokens:
             found = f"is one number, {row}" if row.ndim == 0 else f"has shape {row.shape}"
             raise ValueError(
-                f"{name}[{place}] {found}, but text {place} has {tokens} tokens with [CLS] and [SEP]: expected one "
+                f"{name}[{place}] {found}, but text {place} has {tokens} tokens with control tokens: expected one "
                 "number for each of them. If there is one for each word, pass the text as a list of words."
             )
     array = np.full((len(rows), max(map(len, rows))), padding, np.result_type(*rows))

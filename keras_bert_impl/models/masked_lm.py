@@ -19,7 +19,8 @@ from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
 
 
 class FilledMask(typing.NamedTuple):
-    """One guess for one [MASK]: the vocabulary's piece, its id, its probability."""
+    """One guess for one mask: the piece as it reads, with the space before it if the vocabulary counts that as a part
+    of it; its id, its probability."""
 
     token: str
     id: int
@@ -32,11 +33,11 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 
     `fit(texts)` masks the texts itself, differently in every epoch, `evaluate(texts)` always in the same way;
-    `predict(texts)` and `fill_mask` expect `[MASK]` in the texts.
+    `predict(texts)` and `fill_mask` expect `[MASK]` in the texts, or the tokenizer's own sign for it, like `<mask>`.
 
     Args:
         encoder: a BertEncoder, or another family's; the head continues its graph and shares its token embedding.
-        tokenizer: a WordPieceTokenizer; needed for texts.
+        tokenizer: a Tokenizer; needed for texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         seed: of the masking.
 
@@ -49,6 +50,12 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, name="bert_masked_lm"):
         check_vocabulary(tokenizer, encoder)
         config = encoder.config
+        direction = getattr(config, "direction", "both")
+        if direction != "both":
+            raise ValueError(
+                f"This encoder reads {direction.replace('_', ' ')} and was trained to predict the next token, not "
+                "masked ones: use Pretrainer(encoder, next_sentence=False), whose logits are of the next token."
+            )
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
         logits = MaskedLMHead(
             encoder.token_embedding,
@@ -88,7 +95,8 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         ids = [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
         for text, row in zip(texts, ids, strict=True):
             if tokenizer.mask_id not in row:
-                raise ValueError(f"There is no [MASK] in the text {text[:60]!r}: write [MASK] for the word to guess.")
+                mask = tokenizer.mask_texts[0]
+                raise ValueError(f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess.")
             if len(row) + 2 > self.sequence_length:
                 raise ValueError(
                     f"The text {text[:60]!r}... has {len(row) + 2} tokens, but the model takes {self.sequence_length}."
@@ -132,7 +140,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         words = keras.ops.softmax(keras.ops.convert_to_tensor(logits))[:, : self.tokenizer.vocabulary_size]
         probabilities, ids = map(keras.ops.convert_to_numpy, keras.ops.top_k(words, k))
         return [
-            [FilledMask(self.tokenizer.id_to_token(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]
+            [FilledMask(self.tokenizer.piece_text(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]
             for guesses in zip(ids, probabilities, strict=True)
         ]
 
@@ -193,7 +201,7 @@ class MaskedTexts(keras.utils.PyDataset):
     def __init__(self, ids, batch_size, mask, seed, shuffle=True):
         super().__init__()
         self.ids, self.batch_size, self.mask = ids, batch_size, mask
-        longest = max(map(len, ids)) + 2
+        longest = max(map(len, ids)) + 2  # with the control tokens of a single text
         self.length = -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE
         self.shuffle, self.seed = shuffle, seed
         self.start_epoch(0)

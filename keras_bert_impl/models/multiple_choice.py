@@ -26,7 +26,7 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
 
     Args:
         encoder: a BertEncoder, or another family's.
-        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate`, `predict` and `rows` take a pair: texts, and for
+        tokenizer: a Tokenizer; with it `fit`, `evaluate`, `predict` and `rows` take a pair: texts, and for
             each the list of its choices, the same number for all.
         sequence_length: text and choice are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl import checkpoints
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
@@ -16,7 +17,7 @@ class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
 
     Args:
         encoder: a BertEncoder, or another family's.
-        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take a pair of lists of texts.
+        tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take a pair of lists of texts.
         sequence_length: pairs are cut to this many tokens; None means the encoder's `max_length`.
 
     Input:  dict of the encoder's inputs, or (first texts, second texts).
@@ -39,6 +40,20 @@ class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
+
+    @classmethod
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The model of a checkpoint, see PretrainedMixin. Raises ValueError also if its head learnt something else than
+        next sentences, as ALBERT's does."""
+        checkpoint = checkpoints.open_checkpoint(path)
+        learns = checkpoint.config.pair_tasks
+        if checkpoint.has("next_sentence_head/") and "next_sentence" not in learns:
+            raise ValueError(
+                f"{checkpoint.source.path} is a {checkpoint.config.family}, whose head for pairs learnt "
+                f"{' or '.join(learns)}: its answer would not be whether one text follows the other. Read it with a "
+                "Pretrainer."
+            )
+        return super().from_pretrained(checkpoint, report=report, **arguments)
 
     def follows(self, first, second, batch_size=32):
         """The probability that the second text follows the first.

@@ -8,7 +8,7 @@ from keras_bert_impl.encoders.initialization import build_filled, kernel_initial
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.layers import Dropout
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
 SHORTEST_ROW = 3
@@ -131,11 +131,21 @@ def checked_sequence_length(sequence_length, config):
 
 
 def check_vocabulary(tokenizer, encoder):
-    """Raises ValueError if the tokenizer can give ids that the encoder's embedding does not have."""
-    if tokenizer is not None and tokenizer.vocabulary_size > encoder.config.vocabulary_size:
+    """Raises ValueError if the tokenizer can give ids that the encoder's embedding does not have, or has another
+    padding token than the one from which the encoder counts positions."""
+    if tokenizer is None:
+        return
+    config = encoder.config
+    if tokenizer.vocabulary_size > config.vocabulary_size:
         raise ValueError(
             f"The tokenizer has {tokenizer.vocabulary_size} words, but the encoder's embedding has "
-            f"{encoder.config.vocabulary_size}: they do not belong together."
+            f"{config.vocabulary_size}: they do not belong together."
+        )
+    if config.num_positions != config.max_length and tokenizer.pad_id != config.pad_id:
+        raise ValueError(
+            f"The tokenizer's padding token has the id {tokenizer.pad_id}, but the configuration's pad_id is "
+            f"{config.pad_id}, from which {config.family} counts positions: transformers would count other positions. "
+            f"Build the encoder with pad_id={tokenizer.pad_id}."
         )
 
 
@@ -161,16 +171,6 @@ def head_dense(encoder, units, name):
 
 
 def head_dropout(encoder, rate, name):
-    """Dropout before a head's dense layer; None means the encoder's rate."""
-    rate = encoder.config.hidden_dropout_rate if rate is None else rate
+    """Dropout before a head's dense layer; None means the rate that the family has there."""
+    rate = encoder.config.classifier_dropout_rate if rate is None else rate
     return Dropout(rate, dtype=encoder.dtype_policy, name=name)
-
-
-def tokenizer_to_config(tokenizer):
-    """A tokenizer as plain values for a `.keras` file; None stays None."""
-    return tokenizer and {"vocabulary": tokenizer.vocabulary, "lowercase": tokenizer.lowercase}
-
-
-def tokenizer_from_config(config):
-    """The tokenizer that `tokenizer_to_config` described."""
-    return config and WordPieceTokenizer(**config)

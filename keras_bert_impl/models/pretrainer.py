@@ -4,12 +4,14 @@ import keras
 from keras import ops
 
 from keras_bert_impl import checkpoints, losses
+from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
-from keras_bert_impl.layers import GatherPositions, MaskedLMHead
+from keras_bert_impl.kernels.cross_entropy import as_kept
+from keras_bert_impl.layers import GatherPositions, MaskedLMHead, SpanBoundaryHead
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -20,18 +22,21 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         encoder: a BertEncoder, or another family's; the heads continue its graph and share its token embedding.
         next_sentence: False leaves out the next-sentence head and its loss, for rows that are not pairs (Liu et al.
             2019). With ALBERT's sentence-order labels, this head learns sentence order.
+        span_boundary: True adds SpanBERT's objective: masked spans are also predicted from the two tokens beside them
+            (Joshi et al. 2020, section 3.2; see `layers.SpanBoundaryHead`). For rows whose masks are spans.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
             `cls_positions` (batch, sequences).
     Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and, unless left out, `next_sentence_logits`
-            (batch, 2), or (batch, sequences, 2) for packed rows, float32.
+            (batch, 2), or (batch, sequences, 2) for packed rows, float32; with span_boundary also
+            `span_boundary_logits` (batch, predictions, vocabulary) and `is_within_span` (batch, predictions).
 
     `fit` and `evaluate` take (inputs, labels) with the labels of `features.PRETRAINING_LABELS`, as
-    `preprocessing.numpy_data.TrainingBatches` yields them. The loss is the sum of both losses, as in the paper;
+    `preprocessing.numpy_data.TrainingBatches` yields them. The loss is the sum of the losses, as in the papers;
     `compile` needs no argument for it.
     """
 
-    def __init__(self, encoder, next_sentence=True, name="bert_pretrainer"):
+    def __init__(self, encoder, next_sentence=True, span_boundary=False, name="bert_pretrainer"):
         config, policy = encoder.config, encoder.dtype_policy
         initializer = kernel_initializer(config)
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
@@ -45,6 +50,16 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         )(encoder.output["sequence_output"], mask_positions)
         inputs = {**encoder.input, "mask_positions": mask_positions}
         outputs = {"masked_lm_logits": masked_lm_logits}
+        if span_boundary:
+            found = SpanBoundaryHead(
+                encoder.token_embedding,
+                activation=config.activation,
+                layer_norm_epsilon=config.layer_norm_epsilon,
+                initializer=initializer.clone(),
+                dtype=policy,
+                name="span_boundary_head",
+            )(encoder.output["sequence_output"], mask_positions)
+            outputs |= {"span_boundary_logits": found["logits"], "is_within_span": found["is_within"]}
         if next_sentence:
             if encoder.packed:
                 inputs["cls_positions"] = keras.Input((None,), dtype="int32", name="cls_positions")
@@ -62,24 +77,44 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer: without next_sentence the pooler must not be among the weights of this model.
         object.__setattr__(self, "encoder", encoder)
-        self.next_sentence = next_sentence
+        self.next_sentence, self.span_boundary = next_sentence, span_boundary
         names = ["masked_lm_loss", "masked_lm_accuracy"]
         names += ["next_sentence_loss", "next_sentence_accuracy"] if next_sentence else []
+        names += ["span_boundary_loss", "span_boundary_accuracy"] if span_boundary else []
         self.means = {name: keras.metrics.Mean(name=name) for name in names}
 
+    def call(self, inputs, training=None, mask=None):
+        return super().call(own_inputs(self, inputs), training=training, mask=mask)
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Masked-LM loss plus next-sentence loss; also updates their metrics."""
+        """The sum of the losses of all heads; also updates their metrics."""
+        loss = self._masked_lm_loss(y, y_pred)
+        loss = loss + self._span_boundary_loss(y, y_pred) if self.span_boundary else loss
+        return loss + self._next_sentence_loss(y, y_pred) if self.next_sentence else loss
+
+    def _masked_lm_loss(self, y, y_pred):
         logits, labels, weights = y_pred["masked_lm_logits"], y["mask_ids"], y["mask_weights"]
+        # The rows of predictions that the head makes: three axes would be a copy on a TPU, padded to rows of eight.
+        logits = as_kept(ops.reshape(logits, (-1, logits.shape[-1])), self.compute_dtype)
+        labels, weights = ops.reshape(labels, (-1,)), ops.reshape(weights, (-1,))
         masked_lm = losses.masked_lm_loss(labels, weights, logits)
         # Weighted by the number of predictions, so that the epoch's mean is over tokens, and its exp() a perplexity.
         self._update("masked_lm", masked_lm, losses.accuracy(labels, logits, weights), weights)
-        if not self.next_sentence:
-            return masked_lm
+        return masked_lm
+
+    def _span_boundary_loss(self, y, y_pred):
+        logits, labels = y_pred["span_boundary_logits"], y["mask_ids"]
+        weights = ops.cast(y["mask_weights"], "float32") * y_pred["is_within_span"]
+        loss = losses.masked_lm_loss(labels, weights, logits)
+        self._update("span_boundary", loss, losses.accuracy(labels, logits, weights), weights)
+        return loss
+
+    def _next_sentence_loss(self, y, y_pred):
         logits, labels = y_pred["next_sentence_logits"], y["next_sentence_labels"]
         sequences = y.get("next_sentence_weights", ops.ones_like(labels))
         next_sentence = losses.next_sentence_loss(labels, logits, sequences)
         self._update("next_sentence", next_sentence, losses.accuracy(labels, logits, sequences), sequences)
-        return masked_lm + next_sentence
+        return next_sentence
 
     def _update(self, task, loss, accuracy, weights):
         """Adds this batch's values, summed over all replicas, to the means of a task."""
@@ -87,9 +122,15 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         for name, share in (("loss", loss), ("accuracy", accuracy)):
             self.means[f"{task}_{name}"].update_state(sum_over_replicas(share), sample_weight=count)
 
+    def training_flops(self, rows, length, predictions):
+        """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
+        predictions *= 1 + self.span_boundary  # each head transforms its vectors and scores the vocabulary
+        return training_flops(self.encoder.config, rows, length, predictions)
+
     def get_config(self):
         encoder = keras.saving.serialize_keras_object(self.encoder)
         arguments = {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
+        arguments["span_boundary"] = self.span_boundary
         return {**arguments, **layer_states(self)}
 
     @classmethod
@@ -98,15 +139,31 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         return restore_layer_states(cls(**{**without_layer_states(config), "encoder": encoder}), config)
 
     @classmethod
-    def from_pretrained(cls, path, report=False, next_sentence=True, **arguments):
+    def from_pretrained(cls, path, report=False, next_sentence=True, span_boundary=False, **arguments):
         """The pre-training model of a checkpoint, as `BertEncoder.from_pretrained`; keywords go to the encoder."""
         checkpoint = checkpoints.open_checkpoint(path)
 
         def build():
-            return cls(build_encoder(checkpoint.config, **arguments), next_sentence=next_sentence)
+            return cls(build_encoder(checkpoint.config, **arguments), next_sentence, span_boundary)
 
         return build_filled(build, checkpoint, report=report)
 
+    def load_pretrained(self, path):
+        """Loads a checkpoint into this model; heads that it lacks keep their values."""
+        checkpoints.load(self, checkpoints.open_checkpoint(path))
+
     def save_pretrained(self, directory):
-        """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM."""
+        """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM. A
+        span-boundary head, which has no counterpart there, is in the same file as `span_boundary_head.*`."""
         checkpoints.huggingface.save(self, directory)
+
+
+def own_inputs(model, inputs):
+    """The arrays of a pre-training row that a model takes: one without next sentences has no `cls_positions`.
+
+    Keras assigns the arrays of a dict to inputs by the order of their names: one too many, and each of those after it
+    would silently take the place of another.
+    """
+    if isinstance(inputs, dict) and "cls_positions" not in model.input:
+        return {name: array for name, array in inputs.items() if name != "cls_positions"}
+    return inputs

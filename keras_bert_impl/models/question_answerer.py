@@ -28,7 +28,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
 
     Args:
         encoder: a BertEncoder, or another family's.
-        tokenizer: a WordPieceTokenizer; with it the model takes a pair of lists: questions and contexts.
+        tokenizer: a Tokenizer; with it the model takes a pair of lists: questions and contexts.
         sequence_length: tokens of the longest row; None means the encoder's `max_length`.
         null_threshold: questions are left unanswered if the score for no answer minus that of the best answer is
             above this (section 4.3). None: every question is answered. `keras-bert finetune` chooses it on dev for

@@ -25,14 +25,16 @@ class Question(typing.NamedTuple):
 class Windows(typing.NamedTuple):
     """Rows `[CLS] question [SEP] piece of the context [SEP]`, several to a question.
 
-    Each field has one entry for each row. `first`, `second`: lists of ids of the question and the piece; `question`:
-    number of the question; `offsets`: (tokens, 2) characters of the context; `is_best`: bool (tokens,), whether no
-    other window shows the token with more context around it; `start`, `end`: positions of the answer in the row, 0
-    ([CLS]) for none. `num_cut` questions had more than `question_length` tokens and were cut.
+    Each field has one entry for each row. `first`, `second`: lists of ids of the question and the piece; `before`: the
+    tokens of the row before the piece; `question`: number of the question; `offsets`: (tokens, 2) characters of the
+    context; `is_best`: bool (tokens,), whether no other window shows the token with more context around it; `start`,
+    `end`: positions of the answer in the row, 0 ([CLS]) for none. `num_cut` questions had more than `question_length`
+    tokens and were cut.
     """
 
     first: list
     second: list
+    before: list
     question: list
     offsets: list
     is_best: list
@@ -46,7 +48,7 @@ def question_rows(tokenizer, questions, sequence_length, stride=128, question_le
     """One row for each window, labelled with the answer's first and last position, 0 if it is not in the window.
 
     Args:
-        tokenizer: a WordPieceTokenizer.
+        tokenizer: a Tokenizer.
         questions: a list of Question.
         sequence_length: the longest row.
         stride: as in `make_windows`; at most half of a row.
@@ -78,7 +80,7 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
     """The Windows of a list of Question.
 
     Args:
-        tokenizer: a WordPieceTokenizer.
+        tokenizer: a Tokenizer.
         questions: a list of Question.
         sequence_length: the longest row; 384 in the original code.
         stride: number of tokens from the beginning of one window to that of the next; 128 in the original code.
@@ -90,7 +92,8 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
 
     Raises: ValueError if a row has no room for the context.
     """
-    room_least = sequence_length - 3 - question_length
+    control = tokenizer.template.num_control(is_pair=True)
+    room_least = sequence_length - control - question_length
     if room_least < 1 or stride < 1:
         raise ValueError(
             f"sequence_length {sequence_length} with question_length {question_length} leaves no room for the context, "
@@ -101,14 +104,15 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
     num_cut = sum(len(ids) > question_length for ids in asked)
     asked = [ids[:question_length] for ids in asked]
     contexts = {}
-    windows = Windows([], [], [], [], [], [], [], question_length, num_cut)
+    windows = Windows([], [], [], [], [], [], [], [], question_length, num_cut)
     for number, question in enumerate(questions):
         if question.context not in contexts:  # the questions of a paragraph follow one another
             contexts = {question.context: _encode(tokenizer, [question.context])[0]}
         encoding = contexts[question.context]
         offsets = np.array(encoding.offsets, "int32").reshape(-1, 2)
         answer = answer_tokens(offsets, question.answers[0]) if question.answers else None
-        room = sequence_length - 3 - len(asked[number])
+        room = sequence_length - control - len(asked[number])
+        before = tokenizer.template.first_length(len(asked[number]), is_pair=True)
         begins = window_begins(len(offsets), room, stride)
         best = best_windows(len(offsets), begins, room)
         for place, begin in enumerate(begins):
@@ -118,10 +122,10 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
             windows.question.append(number)
             windows.offsets.append(offsets[begin:end])
             windows.is_best.append(best[begin:end] == place)
-            before = len(asked[number]) + 2 - begin
+            windows.before.append(before)
             holds = answer is not None and begin <= answer[0] and answer[1] < end
-            windows.start.append(answer[0] + before if holds else 0)
-            windows.end.append(answer[1] + before if holds else 0)
+            windows.start.append(answer[0] - begin + before if holds else 0)
+            windows.end.append(answer[1] - begin + before if holds else 0)
     return windows
 
 

@@ -189,7 +189,7 @@ class RawTextMixin:
     def _labelled_rows(self, texts, labels, weights):
         """The Rows of texts with their labels and weights, checked."""
         rows = self._text_rows(texts)
-        sizes = sizes_of_texts(rows, self.sequence_length)
+        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
         rule = self.label_rule(sizes)
         require_labels(labels, len(rows), rule)
         rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
@@ -225,7 +225,8 @@ class RawTextMixin:
     def _checked(self, x, y, weights):
         """Labels and weights of arrays of ids, checked and as arrays; those of batches are checked in place."""
         if isinstance(x, LengthBatches) and not isinstance(x.rows.labels, dict | None):
-            self._checked_against(sizes_of_texts(x.rows, x.sequence_length), x.rows.labels, x.rows.weights)
+            sizes = sizes_of_texts(x.rows, x.tokenizer.template, x.sequence_length)
+            self._checked_against(sizes, x.rows.labels, x.rows.weights)
         sizes = None if y is None else sizes_of_arrays(x)
         return (y, weights) if sizes is None else self._checked_against(sizes, y, weights)
 
@@ -277,7 +278,7 @@ class RawTextMixin:
         inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
         if is_alone:
             return inputs, cut
-        sizes = sizes_of_texts(rows, self.sequence_length)._replace(width=self.sequence_length)
+        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)._replace(width=self.sequence_length)
         labels, weights = self._checked_against(sizes, labels, weights)
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut
 
@@ -301,6 +302,6 @@ class RawTextMixin:
         if self.tokenizer is None:
             raise ValueError(
                 f"{type(self).__name__} was given text but has no tokenizer: build it with "
-                "tokenizer=WordPieceTokenizer('vocab.txt'), or pass ids."
+                "tokenizer=WordPieceTokenizer('vocab.txt'), or another one, or pass ids."
             )
         return self.tokenizer

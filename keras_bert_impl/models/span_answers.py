@@ -58,7 +58,7 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
 
 def _spans(context, windows, row, starts, ends, n_best, longest):
     """The candidates of one window."""
-    before, count = len(windows.first[row]) + 2, len(windows.second[row])
+    before, count = windows.before[row], len(windows.second[row])
     starts, ends, offsets = starts[before : before + count], ends[before : before + count], windows.offsets[row]
     # An answer cannot begin here at a token that another window shows with more context.
     starts = np.where(windows.is_best[row], starts, -np.inf)

@@ -27,7 +27,7 @@ class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
     Args:
         encoder: a BertEncoder, or another family's.
         num_classes: columns of the output.
-        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take texts.
+        tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.

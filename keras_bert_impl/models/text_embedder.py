@@ -22,7 +22,7 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
 
     Args:
         encoder: a BertEncoder, or another family's.
-        tokenizer: a WordPieceTokenizer; with it `predict` takes texts.
+        tokenizer: a Tokenizer; with it `predict` takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
             Rows of several texts, in training, are always cut.
@@ -66,12 +66,9 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
     ):
         check_vocabulary(tokenizer, encoder)
         pooling = checked_pooling(pooling)
-        if pooling == "last_four" and encoder.config.num_layers < 4:
-            raise ValueError(f"pooling 'last_four' needs four layers; this encoder has {encoder.config.num_layers}.")
-        num_layers = encoder.config.num_layers
-        layers = range(num_layers - 4, num_layers) if pooling == "last_four" else [num_layers - 1]
-        tokens = [encoder.get_layer(f"block_{index}").output for index in layers]
-        tokens = [array[0] if isinstance(array, (list, tuple)) else array for array in tokens]
+        if pooling == "last_four" and encoder.config.depth < 4:
+            raise ValueError(f"pooling 'last_four' needs four layers; this encoder has {encoder.config.depth}.")
+        tokens = encoder.block_outputs()[-4 if pooling == "last_four" else -1 :]
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )

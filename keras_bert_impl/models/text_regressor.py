@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.losses import DistilledSquaredError
 from keras_bert_impl.models.labels import LabelRule
 from keras_bert_impl.models.long_texts import LongTextsMixin, checked_long_texts
 from keras_bert_impl.models.pretrained import (
@@ -21,7 +22,7 @@ class TextRegressor(LongTextsMixin, PretrainedMixin, keras.Model):
 
     Args:
         encoder: a BertEncoder, or another family's.
-        tokenizer: a WordPieceTokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
+        tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
@@ -55,4 +56,6 @@ class TextRegressor(LongTextsMixin, PretrainedMixin, keras.Model):
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
 
     def label_rule(self, sizes):
+        if isinstance(getattr(self, "loss", None), DistilledSquaredError):
+            return None  # beside each label is a teacher's number
         return LabelRule((len(sizes.tokens),), None, "a finite number, the value of its row")

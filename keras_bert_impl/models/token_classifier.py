@@ -30,7 +30,7 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
     Args:
         encoder: a BertEncoder, or another family's.
         num_classes: columns of the output.
-        tokenizer: a WordPieceTokenizer; with it the model takes texts.
+        tokenizer: a Tokenizer; with it the model takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         dropout_rate: on the tokens' vectors; None means the encoder's, 0.1 in the paper.
         class_names: names of the classes, such as O, B-PER, I-PER; kept in checkpoints and exports. None means

@@ -36,7 +36,8 @@ class WordLabelsMixin(RawTextMixin):
     def tag(self, texts, aggregation="first", batch_size=32):
         """The entities in texts, or the labels of words.
 
-        A text is divided at white space and before and after each punctuation mark, as BERT's tokenizer does it. A text
+        A text is divided at white space and before and after each punctuation mark, as BERT's tokenizer does it, unless
+        a piece of another tokenizer joins what stands there. A text
         that is longer than a row is computed in windows that overlap by half; the label of each piece is taken from the
         window that shows it with the most context.
 
@@ -144,7 +145,7 @@ class WordLabelsMixin(RawTextMixin):
 
         if weights is not None and np.ndim(weights) > 1:
             weights = of_pieces(weights, 0)
-        sizes = sizes_of_texts(rows, self.sequence_length)
+        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
         rows.labels, rows.weights = self._checked_against(sizes, of_pieces(numbers, NO_LABEL[0]), weights)
         rows.per_token = True
         return rows

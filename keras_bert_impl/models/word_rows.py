@@ -4,6 +4,8 @@ import typing
 
 import numpy as np
 
+from keras_bert_impl.tokenizers.words import stripped_span
+
 IGNORED = -1  # marks a position that is not the first piece of a word
 
 
@@ -12,8 +14,8 @@ class Pieces(typing.NamedTuple):
 
     Fields:
         ids: the pieces of each row, without control tokens.
-        words: for each position of the row, counted with [CLS], the number of the word that begins there, or IGNORED;
-            int arrays (sequence_length,).
+        words: for each position of the row, counted with control tokens, the number of the word that begins there, or
+            IGNORED; int arrays (sequence_length,).
         lost: how many words did not fit into their row.
         num_cut: how many rows lost words.
     """
@@ -42,27 +44,26 @@ class SplitText(typing.NamedTuple):
 def split_words(tokenizer, sentences):
     """The SplitText of each list of words.
 
-    A word that the tokenizer removes completely, like a lone U+200D, becomes [UNK].
+    A word that the tokenizer removes completely, like a lone U+200D, becomes the unknown token.
     """
-    flat = tokenizer.encode_batch([word for words in sentences for word in words], add_special_tokens=False)
-    ids = iter([encoding.ids or [tokenizer.unk_id] for encoding in flat])
     split = []
-    for words in sentences:
-        pieces = [next(ids) for _ in words]
-        word = np.repeat(np.arange(len(words)), [len(of_word) for of_word in pieces])
+    for pieces in tokenizer.ids_of_words(sentences):
+        word = np.repeat(np.arange(len(pieces)), [len(of_word) for of_word in pieces])
         split.append(SplitText([piece for of_word in pieces for piece in of_word], word))
     return split
 
 
 def split_texts(tokenizer, texts):
     """The SplitText of each text, whose words are what BERT's tokenizer splits before it cuts words into pieces: they
-    end at white space and before and after each punctuation mark."""
+    end at white space and before and after each punctuation mark; see `Tokenizer.word_numbers`."""
     split = []
-    for encoding in tokenizer.encode_batch(texts, add_special_tokens=False):
+    for text, encoding in zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
         offsets = np.array(encoding.offsets, "int32").reshape(-1, 2)
-        _, first, word = np.unique(np.array(encoding.word_ids, int), return_index=True, return_inverse=True)
+        numbers = tokenizer.word_numbers(text, encoding)
+        _, first, word = np.unique(numbers, return_index=True, return_inverse=True)
         last = np.append(first[1:], len(offsets))[: len(first)] - 1
-        split.append(SplitText(encoding.ids, word, np.stack([offsets[first, 0], offsets[last, 1]], axis=1)))
+        spans = [stripped_span(text, *span) for span in zip(offsets[first, 0], offsets[last, 1], strict=True)]
+        split.append(SplitText(encoding.ids, word, np.array(spans, "int32").reshape(-1, 2)))
     return split
 
 
@@ -71,7 +72,7 @@ def rows_of_pieces(split, sequence_length, documents=None):
 
     Args:
         split: list of SplitText.
-        sequence_length: length of the longest row, with [CLS] and [SEP].
+        sequence_length: length of the longest row, with control tokens.
         documents: None, or the number of the document that each text belongs to: then each row is filled with
             neighbouring texts of its document, equally on both sides; "the maximal document context provided by the
             data" (Devlin et al. 2019, section 5.3). Only the text's own words are predicted.

@@ -16,9 +16,9 @@ import posixpath
 import tempfile
 
 from keras_bert_impl.preprocessing.shards import Piece, file_identity
+from keras_bert_impl.tokenizers.kinds import tokenizer_files
 
 FOLDER = "prepare-data"  # of the storage; removed when the output is complete
-TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
 COPIES_AT_ONCE = 16  # a bucket answers slowly, but to many at the same time
 
 
@@ -39,7 +39,8 @@ def open_storage(storage, settings, pieces):
         raise ValueError("beam_storage has no text files to pass to the workers: name them with --input.")
     # Workers may have another working directory.
     folder = posixpath.join(storage if "://" in storage else os.path.abspath(storage), FOLDER)
-    tokenizer = {name: file_identity(f"{settings.directory}/{name}") for name in TOKENIZER_FILES}
+    names = tokenizer_files(settings.directory)
+    tokenizer = {name: file_identity(f"{settings.directory}/{name}") for name in names}
     text = {name: pathlib.Path(path).stat() for name, path in files.items()}
     run = {
         "settings": dataclasses.asdict(dataclasses.replace(settings, directory="")),
@@ -51,7 +52,7 @@ def open_storage(storage, settings, pieces):
         if gfile().GFile(record).read() != content:
             raise ValueError(f"{folder} holds the files of another run: name another beam_storage, or remove it.")
         return folder
-    _copy_all((f"{settings.directory}/{name}", f"{folder}/{name}") for name in TOKENIZER_FILES)
+    _copy_all((f"{settings.directory}/{name}", f"{folder}/{name}") for name in names)
     _copy_all((path, f"{folder}/text/{name}") for name, path in files.items())
     # Written last: where it is, the text is complete.
     with gfile().GFile(record, "w") as file:
@@ -66,7 +67,8 @@ def run_in_storage(function, folder, settings, job):
         record = job.record_path(here)
         if gfile().exists(f"{folder}/{record.relative_to(directory).as_posix()}"):
             return
-        names = [*TOKENIZER_FILES, *_names_read(job)]
+        run = json.loads(gfile().GFile(f"{folder}/run.json").read())
+        names = [*run["tokenizer"], *_names_read(job)]
         _copy_all((f"{folder}/{name}", f"{directory}/{name}") for name in names)
         function(here, job.moved(f"{directory}/text") if isinstance(job, Piece) else job)
         paths = [path for path in pathlib.Path(directory).rglob("*") if path.is_file() and path != record]

@@ -5,7 +5,7 @@ create_pretraining_data.py. Google masked each example ten times and wrote the c
 the tf.data graph, so no two epochs show the same masks (Liu et al. 2019, "RoBERTa", section 4.1).
 """
 
-from keras_bert_impl.preprocessing.numpy_masking import SPAN_LENGTHS, check_predictions
+from keras_bert_impl.preprocessing.numpy_masking import NGRAM_LENGTHS, SPAN_LENGTHS, check_predictions
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
@@ -44,8 +44,10 @@ def mask_tokens(
         unit: what is chosen together. "token": single tokens, as in the paper; "whole_word": all pieces of a word, as
             Google's `do_whole_word_mask`; "span": several whole words, their number drawn from a geometric
             distribution, as in SpanBERT (Joshi et al. 2020, section 3.1), where all tokens of a span also get the same
-            kind of replacement.
-        is_continuation: bool (vocabulary,), whether an id is a "##piece"; needed for words and spans.
+            kind of replacement; "ngram": one to three whole words, n of them in proportion to 1 / n, as in ALBERT (Lan
+            et al. 2020, section 4.1), where each token is replaced independently.
+        is_continuation: bool (vocabulary,), whether an id goes on with a word, like a "##piece"; needed for words,
+            spans and n-grams.
 
     Returns: `rows` with new `token_ids` and, all (batch, predictions): `mask_positions`, int32, ascending;
         `mask_ids`, int32, the original ids; `mask_weights`, float32, 1 for a prediction. Unused columns are 0.
@@ -60,7 +62,7 @@ def mask_tokens(
         position, is_real = _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters)
         treated_as = position
     else:
-        choose = {"whole_word": _choose_words, "span": _choose_spans}[unit]
+        choose = {"whole_word": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}[unit]
         words = _words(token_ids, is_candidate, is_continuation)
         is_chosen, treated_as = choose(words, is_candidate, num_predictions, counters)  # both (batch, length)
         position, is_real = _positions_of(is_chosen, predictions_per_sequence)
@@ -171,15 +173,8 @@ def _choose_spans(words, is_candidate, num_predictions, counters):
 
     Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the number of a token's span.
     """
-    length = tf.shape(words)[1]
     segment = tf.cumsum(tf.cast(~is_candidate, tf.int32), axis=1)
-    number = tf.range(length + 1)
-    num_words = tf.reduce_max(words, axis=1, keepdims=True)
-    draw = uniforms(_keys(Stream.MASK_POSITION, counters), number)
-    anchors = tf.argsort(tf.where((number > 0) & (number <= num_words), draw, -1.0), axis=1, direction="DESCENDING")
-    draw = uniforms(_keys(Stream.SPAN_LENGTH, counters), number)
-    lengths = 1 + tf.searchsorted(tf.constant(SPAN_LENGTHS), tf.reshape(draw, [-1]), side="right")
-    lengths = tf.reshape(tf.minimum(lengths, 10), tf.shape(draw))  # by the number of the first word
+    anchors, lengths, num_words = _anchors_and_lengths(words, counters, SPAN_LENGTHS)
 
     def add(turn, span, room):
         anchor = anchors[:, turn, tf.newaxis]  # (batch, 1)
@@ -198,6 +193,60 @@ def _choose_spans(words, is_candidate, num_predictions, counters):
     start = (tf.constant(0), tf.zeros_like(words), num_predictions[:, tf.newaxis])
     _, span, _ = tf.while_loop(goes_on, add, start)
     return span > 0, span
+
+
+def _choose_ngrams(words, is_candidate, num_predictions, counters):
+    """Chooses n-grams of whole words that begin with random words not chosen yet, until no more fit.
+
+    An n-gram ends before a word that is chosen already, that is in the next segment, or that has more tokens than are
+    still wanted. Google's code skips an n-gram of which a word is chosen already.
+
+    Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the position of each token, because
+        each is replaced independently.
+    """
+    segment = tf.cumsum(tf.cast(~is_candidate, tf.int32), axis=1)
+    anchors, lengths, num_words = _anchors_and_lengths(words, counters, NGRAM_LENGTHS)
+
+    def add(turn, is_chosen, room):
+        anchor = anchors[:, turn, tf.newaxis]  # (batch, 1)
+        own = tf.reduce_max(tf.where((words == anchor) & is_candidate, segment, 0), axis=1, keepdims=True)
+        wanted = tf.gather(lengths, anchor, batch_dims=1)
+        goes_on = turn < num_words
+        for offset in range(len(NGRAM_LENGTHS)):
+            is_word = (words == anchor + offset) & is_candidate & (segment == own)
+            size = tf.reduce_sum(tf.cast(is_word, tf.int32), axis=1, keepdims=True)
+            is_free = (size > 0) & ~tf.reduce_any(is_word & is_chosen, axis=1, keepdims=True)
+            goes_on &= (offset < wanted) & is_free & (size <= room)
+            is_chosen |= is_word & goes_on
+            room -= tf.where(goes_on, size, 0)
+        return turn + 1, is_chosen, room
+
+    def has_room(turn, is_chosen, room):
+        return tf.reduce_any((room > 0) & (turn < num_words))
+
+    start = (tf.constant(0), tf.zeros_like(is_candidate), num_predictions[:, tf.newaxis])
+    _, is_chosen, _ = tf.while_loop(has_room, add, start)
+    return is_chosen, tf.broadcast_to(tf.range(tf.shape(words)[1]), tf.shape(words))
+
+
+def _anchors_and_lengths(words, counters, shares):
+    """The words of each row in random order, the length of a run that begins with each, and the number of words.
+
+    Args:
+        words: the number of the word of each token, int32 (batch, length).
+        counters: seed, epoch and example_index (batch,).
+        shares: share of the runs that are at most 1, 2, ... words long.
+
+    Returns: numbers of words, int32 (batch, length + 1); words in a run, by the number of its first word, same shape;
+        int32 (batch, 1).
+    """
+    number = tf.range(tf.shape(words)[1] + 1)
+    num_words = tf.reduce_max(words, axis=1, keepdims=True)
+    draw = uniforms(_keys(Stream.MASK_POSITION, counters), number)
+    anchors = tf.argsort(tf.where((number > 0) & (number <= num_words), draw, -1.0), axis=1, direction="DESCENDING")
+    draw = uniforms(_keys(Stream.SPAN_LENGTH, counters), number)
+    lengths = 1 + tf.searchsorted(tf.constant(shares), tf.reshape(draw, [-1]), side="right")
+    return anchors, tf.reshape(tf.minimum(lengths, len(shares)), tf.shape(draw)), num_words
 
 
 def _replace(token_ids, position, change):

@@ -13,8 +13,10 @@ import numpy as np
 
 from keras_bert_impl.preprocessing import numpy_parsing
 from keras_bert_impl.preprocessing.numpy_masking import mask_tokens
+from keras_bert_impl.preprocessing.numpy_neighbours import predict_neighbours
 from keras_bert_impl.preprocessing.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
 from keras_bert_impl.preprocessing.pretraining import (
+    check_direction,
     check_fills,
     check_parts,
     check_streams,
@@ -53,6 +55,9 @@ class TrainingBatches(keras.utils.PyDataset):
         static_masks=False,
         packed=False,
         masking_unit="token",
+        mask_token_rate=0.8,
+        random_token_rate=0.1,
+        direction="both",
         repeat=True,
         whole_batches=False,
         part=(0, 1),
@@ -66,7 +71,11 @@ class TrainingBatches(keras.utils.PyDataset):
         self.static_masks, self.packed, self.repeat, self.part = static_masks, packed, repeat, part
         self.sequence_length, self.predictions_per_sequence = sequence_length, predictions_per_sequence
         self.pad_id, self.streams = tokenizer.pad_id, streams if repeat else 1
-        self.masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
+        self.masking = masking_arguments(
+            tokenizer, predictions_per_sequence, seed, masking_unit, mask_token_rate, random_token_rate
+        )
+        check_direction(direction, static_masks)
+        self.direction = direction
         self.whole_batches = whole_batches or repeat
         check_parts(part[1], batch_size, self.whole_batches)
         check_streams(self.streams, batch_size, part[1], len(self.paths))
@@ -108,7 +117,11 @@ class TrainingBatches(keras.utils.PyDataset):
             rows = numpy_parsing.masked_rows(columns, self.sequence_length, self.predictions_per_sequence)
         else:
             parse = numpy_parsing.packed_rows if self.packed else numpy_parsing.unmasked_rows
-            rows = mask_tokens(parse(columns, self.sequence_length, self.pad_id), epoch=epochs, **self.masking)
+            rows = parse(columns, self.sequence_length, self.pad_id)
+            if self.direction == "both":
+                rows = mask_tokens(rows, epoch=epochs, **self.masking)
+            else:
+                rows = predict_neighbours(rows, self.direction)
         arrays, ends = inputs_and_labels(rows, self.packed), np.cumsum(sizes)
         return [
             tuple({name: array[end - size : end] for name, array in each.items()} for each in arrays)

@@ -15,6 +15,8 @@ from keras_bert_impl.preprocessing.numpy_randomness import (
 
 # SpanBERT's span lengths in words: geometric with p = 0.2, at most 10, 3.8 on average.
 SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
+# ALBERT's n-grams of words: n of 1 to 3, in proportion to 1 / n, 1.6 on average.
+NGRAM_LENGTHS = np.cumsum((1 / np.arange(1, 4)) / np.sum(1 / np.arange(1, 4))).astype("float32")
 
 
 def mask_tokens(
@@ -49,7 +51,7 @@ def mask_tokens(
         position, is_real = _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters)
         treated_as = position
     else:
-        choose = {"whole_word": _choose_words, "span": _choose_spans}[unit]
+        choose = {"whole_word": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}[unit]
         words = _words(token_ids, is_candidate, np.asarray(is_continuation))
         is_chosen, treated_as = choose(words, is_candidate, num_predictions, counters)  # both (batch, length)
         position, is_real = _positions_of(is_chosen, predictions_per_sequence)
@@ -140,14 +142,8 @@ def _choose_words(words, is_candidate, num_predictions, counters):
 
 def _choose_spans(words, is_candidate, num_predictions, counters):
     """Spans that begin with random words not chosen yet, until there are enough tokens; see `masking`."""
-    length = words.shape[1]
     segment = np.cumsum(~is_candidate, axis=1)
-    number = np.arange(length + 1)
-    num_words = words.max(axis=1, keepdims=True)
-    draw = uniforms(_keys(Stream.MASK_POSITION, counters), number)
-    anchors = np.argsort(np.where((number > 0) & (number <= num_words), -draw, 1.0), axis=1, kind="stable")
-    draw = uniforms(_keys(Stream.SPAN_LENGTH, counters), number)
-    lengths = np.minimum(1 + np.searchsorted(SPAN_LENGTHS, draw, side="right"), 10)  # by the number of the first word
+    anchors, lengths, num_words = _anchors_and_lengths(words, counters, SPAN_LENGTHS)
     turn, span, room = 0, np.zeros_like(words), num_predictions[:, np.newaxis].astype(np.int64)
     while ((room > 0) & (turn < num_words)).any():
         anchor = anchors[:, turn, np.newaxis]  # (batch, 1)
@@ -161,3 +157,44 @@ def _choose_spans(words, is_candidate, num_predictions, counters):
         room = room - is_new.sum(axis=1, keepdims=True)
         turn, span = turn + 1, np.where(is_new, anchor, span)
     return span > 0, span
+
+
+def _choose_ngrams(words, is_candidate, num_predictions, counters):
+    """N-grams of whole words that begin with random words not chosen yet; see `masking`."""
+    segment = np.cumsum(~is_candidate, axis=1)
+    anchors, lengths, num_words = _anchors_and_lengths(words, counters, NGRAM_LENGTHS)
+    is_chosen, room = np.zeros_like(is_candidate), num_predictions[:, np.newaxis].astype(np.int64)
+    for turn in range(num_words.max(initial=0)):
+        if not (room > 0).any():
+            break
+        anchor = anchors[:, turn, np.newaxis]  # (batch, 1)
+        own = np.where((words == anchor) & is_candidate, segment, 0).max(axis=1, keepdims=True)
+        wanted = np.take_along_axis(lengths, anchor, axis=1)
+        goes_on = turn < num_words
+        for offset in range(len(NGRAM_LENGTHS)):
+            is_word = (words == anchor + offset) & is_candidate & (segment == own)
+            size = is_word.sum(axis=1, keepdims=True)
+            is_free = (size > 0) & ~(is_word & is_chosen).any(axis=1, keepdims=True)
+            goes_on = goes_on & (offset < wanted) & is_free & (size <= room)
+            is_chosen = is_chosen | (is_word & goes_on)
+            room = room - np.where(goes_on, size, 0)
+    return is_chosen, np.broadcast_to(np.arange(words.shape[1]), words.shape)
+
+
+def _anchors_and_lengths(words, counters, shares):
+    """The words of each row in random order, the length of a run that begins with each, and the number of words.
+
+    Args:
+        words: the number of the word of each token, (batch, length).
+        counters: seed, epoch and example_index (batch,).
+        shares: share of the runs that are at most 1, 2, ... words long.
+
+    Returns: numbers of words (batch, length + 1); words in a run, by the number of its first word, same shape;
+        (batch, 1).
+    """
+    number = np.arange(words.shape[1] + 1)
+    num_words = words.max(axis=1, keepdims=True)
+    draw = uniforms(_keys(Stream.MASK_POSITION, counters), number)
+    anchors = np.argsort(np.where((number > 0) & (number <= num_words), -draw, 1.0), axis=1, kind="stable")
+    draw = uniforms(_keys(Stream.SPAN_LENGTH, counters), number)
+    return anchors, np.minimum(1 + np.searchsorted(shares, draw, side="right"), len(shares)), num_words

@@ -47,7 +47,7 @@ def write_rows(
     Args:
         path: the file; it gets its name only when it is complete.
         documents: `Ragged` (documents, sentences, tokens) of ids.
-        tokenizer: the WordPieceTokenizer that produced the ids.
+        tokenizer: the Tokenizer that produced the ids.
         sequence_length: tokens of a row, [CLS], [SEP] and padding included.
         predictions_per_sequence: the most predictions of a row; used for static masks.
         pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
@@ -55,7 +55,7 @@ def write_rows(
             "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
         static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
         packed: puts several pairs in a row, so that hardly any position is padding; see `row_packing`.
-        masking_unit: unit of static masks: "token", "whole_word" or "span", see `masking.mask_tokens`.
+        masking_unit: unit of static masks: "token", "whole_word", "span" or "ngram", see `masking.mask_tokens`.
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
         seed: seed of every random choice.
         number: number of the file in the dataset. The same documents give different rows with another number.
@@ -132,17 +132,40 @@ def check_fills(num_examples, batch_size):
         raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: use smaller batches.")
 
 
-def masking_arguments(tokenizer, predictions_per_sequence, seed, unit="token"):
-    """The arguments of `mask_tokens`, except for the rows and the epoch."""
+def masking_arguments(
+    tokenizer, predictions_per_sequence, seed, unit="token", mask_token_rate=0.8, random_token_rate=0.1
+):
+    """The arguments of `mask_tokens`, except for the rows and the epoch.
+
+    Raises: ValueError if the rates are no shares that add up to at most 1.
+    """
+    if min(mask_token_rate, random_token_rate) < 0 or mask_token_rate + random_token_rate > 1 + 1e-9:
+        raise ValueError(
+            f"mask_token_rate {mask_token_rate} and random_token_rate {random_token_rate} must be shares of at least 0 "
+            "that add up to at most 1: the rest of the chosen tokens stays as it is."
+        )
     return {
         "unit": unit,
-        "is_continuation": [token.startswith("##") for token in tokenizer.vocabulary],
+        "mask_token_rate": mask_token_rate,
+        "random_token_rate": random_token_rate,
+        "is_continuation": tokenizer.is_continuation,
         "vocabulary_size": tokenizer.vocabulary_size,
         "mask_id": tokenizer.mask_id,
-        "special_ids": (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id),
+        "special_ids": tokenizer.control_ids,
         "predictions_per_sequence": predictions_per_sequence,
         "seed": seed,
     }
+
+
+def check_direction(direction, static_masks):
+    """Raises ValueError for an unknown direction, and for one that needs the words that static masks hide."""
+    if direction not in features.DIRECTIONS:
+        raise ValueError(f"direction {direction!r} is unknown; known are {', '.join(features.DIRECTIONS)}.")
+    if direction != "both" and static_masks:
+        raise ValueError(
+            f"direction {direction!r} predicts the words of unmasked rows, but these were masked while they were "
+            "prepared: prepare the data without static_masks."
+        )
 
 
 def inputs_and_labels(rows, packed):
@@ -159,14 +182,14 @@ def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_pr
 
     The rows are unmasked and have `next_sentence_labels`. All at once would take many times the memory of the text.
     """
-    target_length = sequence_length - 3
+    target_length = sequence_length - tokenizer.template.num_control(is_pair=True)
     pairs = cut(documents, target_length, short_sequence_probability, seed, number)
     ranges = np.stack([pairs.first_range, pairs.second_range], axis=1)  # (pairs, 2 segments, 2)
     tokens = documents.flat_values
 
     def rows_at(index):
         cut_ranges = truncate_at_random(ranges[index], target_length, seed, number, index)
-        rows = lay_out(tokens, cut_ranges, tokenizer.cls_id, tokenizer.sep_id)
+        rows = lay_out(tokens, cut_ranges, tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
         return {**rows, "next_sentence_labels": pairs.next_sentence_labels[index]}
 
     return len(ranges), rows_at
@@ -174,10 +197,11 @@ def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_pr
 
 def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
     """As `_rows_of_pairs`, for rows [CLS] a [SEP]; their labels, which the file format requires, are 0."""
-    tokens, ranges = running_sentences(documents, sequence_length - 2, tokenizer.sep_id if cross_documents else None)
+    room = sequence_length - tokenizer.template.num_control(is_pair=False)
+    tokens, ranges = running_sentences(documents, room, tokenizer.sep_id if cross_documents else None)
 
     def rows_at(index):
-        rows = lay_out(tokens, ranges[index][:, np.newaxis], tokenizer.cls_id, tokenizer.sep_id)
+        rows = lay_out(tokens, ranges[index][:, np.newaxis], tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
         return {**rows, "next_sentence_labels": np.zeros(len(index), np.int32)}
 
     return len(ranges), rows_at

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_bits, random_keys
 from keras_bert_impl.preprocessing.ragged import Ragged, places
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 
 def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
@@ -41,29 +42,30 @@ def longest_first_lengths(first_length, second_length, max_tokens):
     return np.minimum(first_length, max_tokens - second_kept), second_kept
 
 
-def lay_out(tokens, ranges, cls_id, sep_id):
-    """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP].
+def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
+    """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP], or as another template of a tokenizer says.
 
     Args:
         tokens: int32 (tokens,) of a block.
         ranges: int64 (rows, 1 or 2 segments, 2), first token and the one after the last.
         cls_id: id of [CLS].
         sep_id: id of [SEP].
+        template: the RowTemplate of the tokenizer.
 
     Returns: dict of `token_ids`, int32 `Ragged` (rows, tokens), and `first_segment_length`, int64 (rows,), the
-        length of [CLS] a [SEP].
+        length of [CLS] a [SEP], and of the whole row if the template has no second segment.
     """
     lengths = np.diff(ranges)[..., 0]  # (rows, segments)
-    row_lengths = np.sum(lengths + 1, axis=1) + 1
+    is_pair = lengths.shape[1] == 2
+    with_separators = lengths + np.array([template.separators, 1] if is_pair else [1])
+    row_lengths = np.sum(with_separators, axis=1) + 1
     first = np.cumsum(row_lengths) - row_lengths  # where each row begins in the ids of all rows
     token_ids = np.full(row_lengths.sum(), sep_id, tokens.dtype)
     token_ids[first] = cls_id
-    segment_starts = first[:, np.newaxis] + np.cumsum(lengths + 1, axis=1) - lengths
+    segment_starts = first[:, np.newaxis] + 1 + np.cumsum(with_separators, axis=1) - with_separators
     token_ids[places(segment_starts, lengths)] = tokens[places(ranges[..., 0], lengths)]
-    return {
-        "token_ids": Ragged(token_ids, row_lengths),
-        "first_segment_length": lengths[:, 0] + 2,
-    }
+    first_length = template.first_length(lengths[:, 0], is_pair) if template.second_segment else row_lengths
+    return {"token_ids": Ragged(token_ids, row_lengths), "first_segment_length": first_length}
 
 
 def _count_heads(keys, num_tosses):

@@ -26,9 +26,10 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.remote_files import open_file, size_of
-from keras_bert_impl.preprocessing.sentence_ids import sentence_ids
+from keras_bert_impl.preprocessing.sentence_ids import document_ids
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import open_tokenizer
+from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES, tokenizer_files
 
 SPLITS = ("train", "validation", "test")
 PIECE_BYTES = 32_000_000  # text of one tokenizing job
@@ -50,7 +51,7 @@ class Settings:
         pairs: next_sentence, sentence_order, full_sentences or doc_sentences.
         duplicates: how often the training text is cut into rows.
         static_masks: mask now, in google-research/bert's format.
-        masking_unit: unit of static masks: token, whole_word or span.
+        masking_unit: unit of static masks: token, whole_word, span or ngram.
         packed: put several pairs in a row.
         predictions_per_sequence: by sequence length; used for static masks.
         short_sequence_probability: share of documents cut into shorter pairs.
@@ -134,7 +135,7 @@ def tokenize_piece(settings, piece):
 
 def _write_token_files(settings, piece, directory):
     files = {name: file_sha256(file) for name, file in piece.files}
-    ids_of = _sentence_ids(settings.directory)
+    ids_of = _document_ids(settings.directory)
     kept, blocks = KeptSentences(settings), []
     for number, documents in enumerate(blocks_of_documents(piece.documents, settings.block_bytes)):
         file = f"tokens-{piece.number:05d}-{number:05d}.npz"
@@ -186,7 +187,7 @@ def _write_examples(settings, shard, path):
     examples, tokens = write_rows(
         path,
         documents,
-        WordPieceTokenizer.from_pretrained(settings.directory),
+        open_tokenizer(settings.directory),
         sequence_length=shard.sequence_length,
         predictions_per_sequence=settings.predictions_per_sequence[place],
         pairs=settings.pairs,
@@ -351,7 +352,7 @@ def _groups(blocks, split):
 
 def _tokenize(ids_of, documents):
     """`Ragged` (documents, sentences, tokens) of ids."""
-    rows = ids_of([sentence for document in documents for sentence in document.sentences])
+    rows = ids_of([document.sentences for document in documents])
     return Ragged(rows, np.array([len(document.sentences) for document in documents], np.int64))
 
 
@@ -368,20 +369,20 @@ def _counts(documents, tokens):
     }
 
 
-def _sentence_ids(directory):
-    vocabulary = pathlib.Path(directory) / "vocab.txt"
-    if not vocabulary.is_file():
+def _document_ids(directory):
+    files = tokenizer_files(directory)
+    if not set(files) & set(VOCABULARY_FILES):
         raise FileNotFoundError(
-            f"{vocabulary} does not exist on {platform.node()}: every machine that runs jobs must see the output "
+            f"{directory} holds no vocabulary on {platform.node()}: every machine that runs jobs must see the output "
             "directory under the same path, for instance on NFS; machines that share none need --beam_storage."
         )
-    return _sentence_ids_of(directory, vocabulary.stat().st_mtime_ns)
+    return _document_ids_of(directory, tuple((pathlib.Path(directory) / name).stat().st_mtime_ns for name in files))
 
 
 @functools.lru_cache(maxsize=1)
-def _sentence_ids_of(directory, written):
-    # `written`, the time of writing, distinguishes a vocabulary from a later one at the same path.
-    return sentence_ids(WordPieceTokenizer.from_pretrained(directory))
+def _document_ids_of(directory, written):
+    # `written`, the times of writing, distinguish a vocabulary from a later one at the same path.
+    return document_ids(open_tokenizer(directory))
 
 
 def read_record(path):

@@ -13,7 +13,9 @@ from keras_bert_impl.preprocessing.example_parsing import (
     parse_unmasked_examples,
 )
 from keras_bert_impl.preprocessing.masking import mask_tokens
+from keras_bert_impl.preprocessing.neighbours import predict_neighbours
 from keras_bert_impl.preprocessing.pretraining import (
+    check_direction,
     check_fills,
     check_parts,
     check_streams,
@@ -37,6 +39,9 @@ def read_training_data(
     static_masks=False,
     packed=False,
     masking_unit="token",
+    mask_token_rate=0.8,
+    random_token_rate=0.1,
+    direction="both",
     repeat=True,
     whole_batches=False,
     part=(0, 1),
@@ -56,7 +61,11 @@ def read_training_data(
         start_step: number of batches to skip, those that a resumed run has already seen.
         static_masks: whether the files were written with static masks.
         packed: whether their rows hold several pairs.
-        masking_unit: "token", "whole_word" or "span", see `masking.mask_tokens`.
+        masking_unit: "token", "whole_word", "span" or "ngram", see `masking.mask_tokens`.
+        mask_token_rate: share of the chosen tokens that become [MASK], see there.
+        random_token_rate: share of them that become a random token, see there.
+        direction: "both" masks tokens; "left_to_right" and "right_to_left" mask none, and every token predicts the next
+            one in this direction, see `neighbours`.
         repeat: True gives epochs without end, each in its own order, see `shuffling`; False one epoch in file order.
         whole_batches: drop a last, smaller batch even without `repeat`, so that devices can share each batch evenly.
         part: (number, number of parts): the part of each batch to read, for one of several processes; needs whole
@@ -69,8 +78,8 @@ def read_training_data(
 
     Returns: tf.data.Dataset of (inputs, labels), see `features.PRETRAINING_INPUTS` and `PRETRAINING_LABELS`, or their
         PACKED_ versions.
-    Raises: ValueError if there are too few examples for a whole batch, if a batch cannot be divided evenly, or if
-        there are more streams than files.
+    Raises: ValueError if there are too few examples for a whole batch, if a batch cannot be divided evenly, if
+        there are more streams than files, or for rows with static masks in one direction.
     """
     paths = [str(path) for path in paths]
     whole_batches = whole_batches or repeat
@@ -80,7 +89,10 @@ def read_training_data(
     check_streams(streams, batch_size, parts, len(paths))
     if num_examples is None:
         num_examples = [int(tf.data.TFRecordDataset(path).reduce(0, lambda count, _: count + 1)) for path in paths]
-    masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
+    masking = masking_arguments(
+        tokenizer, predictions_per_sequence, seed, masking_unit, mask_token_rate, random_token_rate
+    )
+    check_direction(direction, static_masks)
 
     def parse(batch):
         if packed:
@@ -93,7 +105,10 @@ def read_training_data(
         rows = parse(records)
         if whole_batches:  # parsing loses the static number of rows, which a TPU needs
             rows = {name: tf.ensure_shape(value, (records.shape[0], *value.shape[1:])) for name, value in rows.items()}
-        rows = rows if static_masks else mask_tokens(rows, epoch=epoch, **masking)
+        if direction != "both":
+            rows = predict_neighbours(rows, direction)
+        elif not static_masks:
+            rows = mask_tokens(rows, epoch=epoch, **masking)
         return inputs_and_labels(rows, packed)
 
     if repeat:

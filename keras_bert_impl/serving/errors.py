@@ -63,6 +63,8 @@ def error_of(failure):
     """
     if isinstance(failure, ServingError):
         return failure
+    if isinstance(failure, UnicodeDecodeError):  # TensorFlow's error quotes the client's bytes, and cannot be read
+        return invalid("The model refuses the request, with a reason that quotes bytes which are not valid UTF-8.")
     number = getattr(failure, "error_code", None)  # of tf.errors.OpError: the numbers are those of gRPC
     for code in StatusCode:
         if code.value[0] == number and code in HTTP_STATUS:

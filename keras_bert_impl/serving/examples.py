@@ -6,6 +6,7 @@ The SavedModels that this library exports have none: their signatures take texts
 import numpy as np
 
 from keras_bert_impl.serving.errors import invalid
+from keras_bert_impl.serving.signatures import find_signature
 
 CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
 
@@ -46,7 +47,7 @@ async def regress(manager, servable, signature_name, examples, seconds=None):
 
 async def ask(manager, servable, signature_name, examples, method, names, seconds):
     """The outputs of a signature for examples. Raises ServingError unless it is one for this method."""
-    signature = servable.signature(signature_name)
+    signature = find_signature(servable, signature_name)
     if signature.method_name != method:
         raise invalid(
             f"Expected {method.rpartition('/')[2]} signature method_name to be {method}. Was: {signature.method_name}. "

@@ -5,7 +5,6 @@ import contextlib
 import grpc
 from tensorflow_serving.apis import (
     classification_pb2,
-    get_model_status_pb2,
     inference_pb2,
     model_management_pb2,
     model_service_pb2_grpc,
@@ -16,7 +15,9 @@ from tensorflow_serving.apis import (
 
 from keras_bert_impl.serving import examples, model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
+from keras_bert_impl.serving.grpc_parsing import MessageParser
 from keras_bert_impl.serving.request_log import RequestEntry
+from keras_bert_impl.serving.signatures import find_signature
 from keras_bert_impl.serving.tensor_messages import array_of_message, message_of_array
 from keras_bert_impl.serving.versions import models_of_config
 
@@ -35,9 +36,9 @@ class Services:
         self.manager, self.log, self.keys, self.allow_reload = manager, log, keys, allow_reload
 
     @contextlib.asynccontextmanager
-    async def answering(self, context, method, spec):
+    async def answering(self, context, method, model):
         """Checks the key before the block, and turns what it raises into a gRPC status; yields a RequestEntry."""
-        entry = RequestEntry("grpc", method, spec.name)
+        entry = RequestEntry("grpc", method, model)
         status = grpc.StatusCode.CANCELLED
         try:
             self.keys.check(dict(context.invocation_metadata() or ()))
@@ -71,9 +72,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def Predict(self, request, context):
         """Tensors to tensors, by name."""
-        async with self._services.answering(context, "predict", request.model_spec) as entry:
+        async with self._services.answering(context, "predict", request.model_spec.name) as entry:
             with self._services.using(request.model_spec) as servable:
-                signature = servable.signature(request.model_spec.signature_name)
+                signature = find_signature(servable, request.model_spec.signature_name)
                 wanted = wanted_outputs(request.output_filter, signature)
                 most = self._manager.limits.max_body_bytes
                 inputs = {name: array_of_message(name, tensor, most) for name, tensor in request.inputs.items()}
@@ -87,7 +88,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def Classify(self, request, context):
         """Examples to classes with scores."""
-        async with self._services.answering(context, "classify", request.model_spec) as entry:
+        async with self._services.answering(context, "classify", request.model_spec.name) as entry:
             response = classification_pb2.ClassificationResponse()
             await self._classify(request.input, request.model_spec, response, entry, context)
             return response
@@ -100,7 +101,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def Regress(self, request, context):
         """Examples to values."""
-        async with self._services.answering(context, "regress", request.model_spec) as entry:
+        async with self._services.answering(context, "regress", request.model_spec.name) as entry:
             response = regression_pb2.RegressionResponse()
             await self._regress(request.input, request.model_spec, response, entry, context)
             return response
@@ -121,8 +122,8 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def MultiInference(self, request, context):
         """Several classifications and regressions of the same examples."""
-        spec = request.tasks[0].model_spec if request.tasks else predict_pb2.PredictRequest().model_spec
-        async with self._services.answering(context, "multi_inference", spec) as entry:
+        name = request.tasks[0].model_spec.name if request.tasks else ""
+        async with self._services.answering(context, "multi_inference", name) as entry:
             if not request.tasks:
                 raise invalid("Inference request must have at least one task.")
             if len({task.model_spec.name for task in request.tasks}) > 1:
@@ -147,7 +148,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def GetModelMetadata(self, request, context):
         """The signatures of a model."""
-        async with self._services.answering(context, "metadata", request.model_spec):
+        async with self._services.answering(context, "metadata", request.model_spec.name):
             model_messages.check_metadata_fields(request.metadata_field)
             with self._services.using(request.model_spec) as servable:
                 return model_messages.metadata_message(servable)
@@ -162,13 +163,12 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     async def GetModelStatus(self, request, context):
         """The state of each version."""
         spec = request.model_spec
-        async with self._services.answering(context, "status", spec):
+        async with self._services.answering(context, "status", spec.name):
             return model_messages.status_message(self._manager.statuses(spec.name, *version_of(spec)))
 
     async def HandleReloadConfigRequest(self, request, context):
         """Serves the models of a ModelServerConfig instead of the present ones."""
-        nothing = get_model_status_pb2.GetModelStatusRequest().model_spec
-        async with self._services.answering(context, "reload_config", nothing):
+        async with self._services.answering(context, "reload_config", ""):
             if not self._services.allow_reload:
                 raise ServingError(
                     grpc.StatusCode.PERMISSION_DENIED,
@@ -228,7 +228,7 @@ async def start_grpc(services, address, credentials=None, most_bytes=4 * 2**20):
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),  # a second server on the same port must fail, not share it
     ]
-    server = grpc.aio.server(options=options)
+    server = grpc.aio.server(options=options, interceptors=[MessageParser(services)])
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(services), server)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(services), server)
     try:

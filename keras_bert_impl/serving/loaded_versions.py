@@ -1,8 +1,11 @@
 """One version of a model while it is served, and what the page and the interfaces are told about a model."""
 
 import dataclasses
+import pathlib
 
+from keras_bert_impl.serving.row_servable import RowServable
 from keras_bert_impl.serving.servable import Servable
+from keras_bert_impl.serving.versions import SAVED_MODEL
 from keras_bert_impl.serving.warm_up import warm_up
 
 # As ModelVersionStatus of TensorFlow Serving names them.
@@ -17,7 +20,7 @@ class Version:
     directory: str
     state: str = LOADING
     error: str = ""
-    servable: Servable | None = None
+    servable: Servable | RowServable | None = None
     files: tuple = ()  # as they were when it was loaded, or failed to
     in_use: int = 0  # requests being answered
 
@@ -29,8 +32,8 @@ class ModelDescription:
     Attributes:
         name, version: of the version that answers if none is named.
         versions: numbers of all versions that answer.
-        signatures: `servable.Signature` by name.
-        metadata: what config.json beside the SavedModel holds; {} if there is none.
+        signatures: `signatures.Signature` by name.
+        metadata: what config.json beside the model holds; {} if there is none.
     """
 
     name: str
@@ -41,8 +44,9 @@ class ModelDescription:
 
 
 def load_and_warm(name, number, directory, options):
-    """A Servable that has answered its warm-up requests."""
-    servable = Servable(name, number, directory, options)
+    """A Servable, or for an export in another format a RowServable, that has answered its warm-up requests."""
+    kind = Servable if (pathlib.Path(directory) / SAVED_MODEL).is_file() else RowServable
+    servable = kind(name, number, directory, options)
     try:
         warm_up(servable)
     except BaseException:

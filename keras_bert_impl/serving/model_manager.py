@@ -23,8 +23,9 @@ from keras_bert_impl.serving.loaded_versions import (
 from keras_bert_impl.serving.metrics import Metrics
 from keras_bert_impl.serving.request_inputs import Limits, check_inputs
 from keras_bert_impl.serving.request_queue import RequestQueue
-from keras_bert_impl.serving.servable import DEFAULT_SIGNATURE, SessionOptions
-from keras_bert_impl.serving.versions import fingerprint, wanted_versions
+from keras_bert_impl.serving.servable import SessionOptions
+from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
+from keras_bert_impl.serving.versions import MAIN_FILES, fingerprint, wanted_versions
 
 
 class ModelManager:
@@ -105,7 +106,7 @@ class ModelManager:
         """As `predict`, for the servable that `using` gave."""
         limit = self.limits.request_seconds
         deadline = time.monotonic() + (limit if seconds is None else min(seconds, limit))
-        found = servable.signature(signature)
+        found = find_signature(servable, signature)
         return await self.queue.run(servable, found, check_inputs(inputs, found, self.limits), deadline)
 
     @contextlib.contextmanager
@@ -158,9 +159,10 @@ class ModelManager:
         for model in self._models.values():
             if not await self._refresh(model, wait_until_settled=False):
                 failed = [f"version {one.number}: {one.error}" for one in self._versions[model.name].values()]
+                expected = f"expected {', '.join(MAIN_FILES)} in it, or in a directory named by a number"
                 raise ValueError(
                     f"{model.directory} has no version of model {model.name} that can be loaded: "
-                    f"{'; '.join(failed) or 'expected saved_model.pb in it, or in a directory named by a number'}."
+                    f"{'; '.join(failed) or expected}."
                 )
         if self._poll_seconds:
             self._polling = asyncio.ensure_future(self._poll())

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from keras_bert_impl.serving import examples, json_examples, json_tensors, model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_impl.serving.request_log import RequestEntry
+from keras_bert_impl.serving.signatures import find_signature
 
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict|classify|regress)")
@@ -96,7 +97,7 @@ class RestInterface:
 
     async def _predict(self, servable, body, entry):
         asked = json_tensors.read_predict(body)
-        signature = servable.signature(asked.signature)
+        signature = find_signature(servable, asked.signature)
         inputs = json_tensors.inputs_of(asked, signature, self._manager.limits)
         entry.answered_by(servable, signature.name, inputs)
         outputs = await self._manager.ask(servable, inputs, signature.name)

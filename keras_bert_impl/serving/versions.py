@@ -3,7 +3,9 @@
 import dataclasses
 import pathlib
 
-GRAPH = "saved_model.pb"
+SAVED_MODEL = "saved_model.pb"
+# A version is written completely once one of these is there: an export is renamed when it is whole.
+MAIN_FILES = (SAVED_MODEL, "openvino_model.xml", "model.onnx")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,7 +15,7 @@ class ServedModel:
     Args:
         name: in the address of requests.
         directory: holds a directory for each version, named by a number, as TensorFlow Serving has it; or is itself a
-            SavedModel, which is then version 1.
+            SavedModel or another export, which is then version 1.
         latest: how many of the highest versions to serve; 0 means all.
         only: these versions and no others, if any are given.
         labels: version by label.
@@ -29,13 +31,18 @@ class ServedModel:
 def versions_in(directory):
     """The directory of each version in a model's directory, by number; of versions that are written completely."""
     directory = pathlib.Path(directory)
-    if (directory / GRAPH).is_file():
+    if holds_model(directory):
         return {1: directory}
     try:
         found = {int(path.name): path for path in directory.iterdir() if path.name.isascii() and path.name.isdigit()}
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    return {number: path for number, path in sorted(found.items()) if (path / GRAPH).is_file()}
+    return {number: path for number, path in sorted(found.items()) if holds_model(path)}
+
+
+def holds_model(directory):
+    """Whether a directory holds a model in a format that is served."""
+    return any((directory / name).is_file() for name in MAIN_FILES)
 
 
 def wanted_versions(model):

@@ -5,6 +5,7 @@ import contextlib
 import numpy as np
 from tensorflow_serving.apis import prediction_log_pb2
 
+from keras_bert_impl.serving.signatures import find_signature
 from keras_bert_impl.serving.tensor_messages import array_of_message
 from keras_bert_impl.serving.tensorflow_runtime import tf
 
@@ -35,7 +36,7 @@ def send_recorded(servable, path):
         if log.WhichOneof("log_type") != "predict_log":
             continue
         request = log.predict_log.request
-        signature = servable.signature(request.model_spec.signature_name)
+        signature = find_signature(servable, request.model_spec.signature_name)
         inputs = {name: array_of_message(name, tensor, LARGEST_REQUEST) for name, tensor in request.inputs.items()}
         servable.run(signature.name, inputs)
         sent += 1

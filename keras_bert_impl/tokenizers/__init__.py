@@ -1,6 +1,29 @@
 """Turns text into token ids and character offsets, without TensorFlow."""
 
+from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import learn_byte_pairs
+from keras_bert_impl.tokenizers.kinds import kind_in, open_tokenizer, tokenizer_from_config, tokenizer_to_config
+from keras_bert_impl.tokenizers.row_template import RowTemplate
+from keras_bert_impl.tokenizers.sentence_piece_model import learn_sentence_pieces
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XlmRobertaTokenizer
+from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.vocabulary import learn_vocabulary, read_vocabulary, write_vocabulary
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
-__all__ = ["WordPieceTokenizer", "learn_vocabulary", "read_vocabulary", "write_vocabulary"]
+__all__ = [
+    "AlbertTokenizer",
+    "BytePairTokenizer",
+    "RowTemplate",
+    "Tokenizer",
+    "WordPieceTokenizer",
+    "XlmRobertaTokenizer",
+    "kind_in",
+    "learn_byte_pairs",
+    "learn_sentence_pieces",
+    "learn_vocabulary",
+    "open_tokenizer",
+    "read_vocabulary",
+    "tokenizer_from_config",
+    "tokenizer_to_config",
+    "write_vocabulary",
+]

@@ -8,25 +8,39 @@ assigned after Unicode 14 of 2021, which the library's newer tables lower-case o
 
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, processors
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from keras_bert_impl.tokenizers import google_characters, google_pipeline
+from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer
 
 
 def write_portable_file(tokenizer, path: str | Path, sequence_length: int, masks=False, stride=None) -> None:
-    """Writes a tokenizer.json that adds [CLS] and [SEP], cuts rows, and pads them to the longest of a batch.
+    """Writes a tokenizer.json that adds control tokens, cuts rows, and pads them to the longest of a batch.
 
     A cut pair can have one token less of its first text and one more of its second than here, if both have to be cut:
     the library and Google's code divide an odd number of tokens differently.
 
     Args:
-        tokenizer: a WordPieceTokenizer.
+        tokenizer: a Tokenizer.
         path: the file.
         sequence_length: tokens of the longest row.
-        masks: whether "[MASK]" in a text is the mask token.
+        masks: whether the name of the mask token, "[MASK]" or "<mask>", in a text is that token.
         stride: tokens that two windows over a long second text have in common; the library returns the further windows
             as `overflowing`. None cuts the longer text.
     """
+    portable = PIPELINES[tokenizer.kind](tokenizer, masks)
+    portable.enable_padding(pad_id=tokenizer.pad_id, pad_token=tokenizer.id_to_token(tokenizer.pad_id))
+    if stride is None:
+        portable.enable_truncation(sequence_length, strategy="longest_first")
+    else:
+        portable.enable_truncation(sequence_length, stride=stride, strategy="only_second")
+    portable.save(str(path), pretty=False)
+
+
+def portable_wordpiece(tokenizer, masks: bool) -> Tokenizer:
+    """A WordPieceTokenizer as a pipeline that a file can hold."""
     model = models.WordPiece(
         {token: index for index, token in enumerate(tokenizer.vocabulary)},
         unk_token="[UNK]",
@@ -38,12 +52,7 @@ def write_portable_file(tokenizer, path: str | Path, sequence_length: int, masks
     portable.post_processor = processors.BertProcessing(("[SEP]", tokenizer.sep_id), ("[CLS]", tokenizer.cls_id))
     if masks:
         portable.add_special_tokens([AddedToken("[MASK]", special=True, normalized=False)])
-    portable.enable_padding(pad_id=tokenizer.pad_id, pad_token="[PAD]")
-    if stride is None:
-        portable.enable_truncation(sequence_length, strategy="longest_first")
-    else:
-        portable.enable_truncation(sequence_length, stride=stride, strategy="only_second")
-    portable.save(str(path), pretty=False)
+    return portable
 
 
 def portable_normalizer(lowercase: bool) -> normalizers.Normalizer:
@@ -59,3 +68,53 @@ def portable_normalizer(lowercase: bool) -> normalizers.Normalizer:
         steps.insert(0, normalizers.Replace(Regex(rf"{before}\KΣ(?={after})"), "ς"))
         steps += [normalizers.Lowercase(), normalizers.NFD(), replace(google_characters.NONSPACING_MARKS, "")]
     return normalizers.Sequence(steps)
+
+
+def portable_sentence_pieces(tokenizer, masks: bool) -> Tokenizer:
+    """A tokenizer over a SentencePiece model as a pipeline that a file can hold.
+
+    It differs from the tokenizer where the library does: characters of Unicode that it lower-cases or decomposes
+    otherwise, final sigma, and pieces that end in a digit and a comma, which it makes unlikely instead of cutting them.
+    """
+    # The library would find the names of control tokens in texts: a private character before them keeps them apart.
+    names = [name if name == tokenizer.names[-1] and masks else f"\ue000{name}" for name in tokenizer.names]
+    hidden = dict(zip(tokenizer.names, names, strict=True))
+    tokens = [hidden.get(token, token) for token in tokenizer.vocabulary]
+    scores = [
+        score - 100 * tokenizer.is_cut_again(token) for token, score in zip(tokens, tokenizer.scores(), strict=True)
+    ]
+    portable = Tokenizer(models.Unigram(list(zip(tokens, scores, strict=True)), unk_id=tokenizer.unk_id))
+    table = character_map(tokenizer.model)
+    steps = [*_preparation(tokenizer), *([normalizers.Precompiled(table)] if table else [])]
+    portable.normalizer = normalizers.Sequence(steps)
+    portable.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always")]
+    )
+    cls, sep = "cls", "sep"
+    parting, segment = [sep] * tokenizer.template.separators, tokenizer.template.second_segment
+    portable.post_processor = processors.TemplateProcessing(
+        single=[cls, "$A", sep],
+        pair=[cls, "$A", *parting, f"$B:{segment}", f"{sep}:{segment}"],
+        special_tokens=[(cls, tokenizer.cls_id), (sep, tokenizer.sep_id)],
+    )
+    if masks:
+        portable.add_special_tokens([AddedToken(tokenizer.names[-1], special=True, normalized=False, lstrip=True)])
+    return portable
+
+
+def _preparation(tokenizer):
+    """`sentence_piece_tokenizer.prepare` in steps of the library."""
+    if not isinstance(tokenizer, AlbertTokenizer):
+        return []
+    steps = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+    steps += [] if tokenizer.keep_accents else [normalizers.NFKD(), normalizers.StripAccents()]
+    return steps + [normalizers.Lowercase()] * tokenizer.lowercase
+
+
+# By the kind of tokenizer: a function from it, and whether texts hold masks, to such a pipeline.
+PIPELINES = {
+    "wordpiece": portable_wordpiece,
+    "byte_pair": BytePairTokenizer.pipeline,
+    "sentence_piece": portable_sentence_pieces,
+    "xlm_sentence_piece": portable_sentence_pieces,
+}

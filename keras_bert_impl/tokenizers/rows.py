@@ -8,10 +8,11 @@ ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes
 
 
 def rows_from_texts(tokenizer, first, second=None, sequence_length=512, pad_to=None):
-    """Rows `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, equal to those of `preprocessing.packing`.
+    """Rows of texts or pairs between control tokens, as the tokenizer's `template` says: `[CLS] first [SEP]` or
+    `[CLS] first [SEP] second [SEP]` for BERT, equal to those of `preprocessing.packing`.
 
     Args:
-        tokenizer: a WordPieceTokenizer.
+        tokenizer: a Tokenizer.
         first: list of texts.
         second: list of texts as long as `first`, or None.
         sequence_length: tokens of the longest row allowed. Longer rows lose tokens from the end of the longer text
@@ -34,9 +35,10 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
     """
     if second is not None and len(first) != len(second):
         raise ValueError(f"{len(first)} first texts but {len(second)} second texts: every pair needs both.")
-    room = sequence_length - (2 if second is None else 3)
+    control = tokenizer.template.num_control(second is not None)
+    room = sequence_length - control
     if room < 1:
-        raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside [CLS] and [SEP].")
+        raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside {control} control tokens.")
     first_ids = encode_texts(tokenizer, first)
     if second is None:
         return [ids[:room] for ids in first_ids], None, sum(len(ids) > room for ids in first_ids)
@@ -77,8 +79,9 @@ def truncate_longest_first(first, second, max_tokens):
 
 def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
     """Packs lists of ids, which must already be short enough, into padded rows; see `rows_from_texts`."""
-    cls, sep = [tokenizer.cls_id], [tokenizer.sep_id]
-    heads = [cls + ids + sep for ids in first]
+    cls, sep, template = [tokenizer.cls_id], [tokenizer.sep_id], tokenizer.template
+    parting = sep if second is None else sep * template.separators
+    heads = [cls + ids + parting for ids in first]
     tails = [ids + sep for ids in second] if second is not None else [[]] * len(heads)
     longest = max((len(head) + len(tail) for head, tail in zip(heads, tails, strict=True)), default=1)
     length = pad_to or min(sequence_length, -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE)
@@ -88,6 +91,6 @@ def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
     for row, (head, tail) in enumerate(zip(heads, tails, strict=True)):
         end = len(head) + len(tail)
         token_ids[row, :end] = head + tail
-        segment_ids[row, len(head) : end] = 1
+        segment_ids[row, len(head) : end] = template.second_segment
         padding_mask[row, :end] = 1
     return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}

@@ -12,19 +12,31 @@ NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_char
 PRE_TOKENIZER = {"type": "BertPreTokenizer"}
 
 
+def model_type_of(path: Path) -> str | None:
+    """The algorithm of a tokenizer.json: "WordPiece", "BPE", "Unigram"; None if it does not say. Raises: ValueError if
+    the file is not valid JSON."""
+    model = read_object(path).get("model")
+    return model.get("type") if isinstance(model, dict) else None
+
+
 def read_tokens(path: Path) -> list[str]:
     """The tokens of a tokenizer.json in the order of their ids.
 
     Raises: ValueError if an id is missing or given twice, or the file does not hold a WordPiece vocabulary.
     """
-    content = _read(path)
+    content = read_object(path)
     model = content.get("model") or {}
-    _check(path, "model", model, MODEL)
-    ids = model.get("vocab")
+    check_step(path, "model", model, MODEL)
+    return tokens_by_id(path, model.get("vocab"), content)
+
+
+def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
+    """The tokens of `model.vocab` and of `added_tokens` of a tokenizer.json in the order of their ids; errors as
+    `read_tokens`."""
     if not isinstance(ids, dict) or not all(type(index) is int for index in ids.values()):
         raise ValueError(f"{path}: expected model.vocab to map tokens to integer ids.")
     # Control tokens may be listed in added_tokens only; model.vocab then has gaps at their ids.
-    for token, index in _added(content).items():
+    for token, index in added_tokens(content).items():
         if ids.setdefault(token, index) != index:
             raise ValueError(f"{path}: {token} has the id {ids[token]} in model.vocab, {index} in added_tokens.")
     tokens = sorted(ids, key=ids.get)
@@ -43,18 +55,18 @@ def read_lowercase(path: Path) -> bool:
 
     Raises: ValueError if the steps before the model are not Google's and would give other pieces.
     """
-    content = _read(path)
-    words = sorted(set(_added(content)) - set(SPECIAL_TOKENS))
+    content = read_object(path)
+    words = sorted(set(added_tokens(content)) - set(SPECIAL_TOKENS))
     if words:
         raise ValueError(
             f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "
             "whole. Google's algorithm, which is used here, would cut them to pieces and give other ids."
         )
-    _check(path, "pre_tokenizer", content.get("pre_tokenizer") or {}, PRE_TOKENIZER)
+    check_step(path, "pre_tokenizer", content.get("pre_tokenizer") or {}, PRE_TOKENIZER)
     normalizer = content.get("normalizer") or {}
     if normalizer.get("type") == "Sequence" and len(normalizer.get("normalizers") or []) == 1:
         normalizer = normalizer["normalizers"][0]
-    _check(path, "normalizer", normalizer, NORMALIZER)
+    check_step(path, "normalizer", normalizer, NORMALIZER)
     lowercase = bool(normalizer.get("lowercase", True))
     if normalizer.get("strip_accents") not in (None, lowercase):
         raise ValueError(
@@ -65,7 +77,8 @@ def read_lowercase(path: Path) -> bool:
     return lowercase
 
 
-def _read(path):
+def read_object(path):
+    """The content of a JSON file. Raises: ValueError if it is not an object."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -75,18 +88,18 @@ def _read(path):
     return content
 
 
-def _check(path, step, found, expected):
+def check_step(path, step, found, expected, whose="Google's"):
     """Raises ValueError if a setting of a step differs from the expected one; a missing setting is accepted."""
     if not isinstance(found, dict) or (found.get("type") is None and step != "model"):
-        raise ValueError(f"{path} has no {step}; expected {expected['type']}, as BERT's tokenizers have.")
+        raise ValueError(f"{path} has no {step}; expected {expected['type']}, as {whose} algorithm has.")
     for name, value in expected.items():
         if found.get(name, value) != value:
             raise ValueError(
-                f"{path}: {name} of the {step} is {found[name]!r}, expected {value!r}: Google's algorithm, which is "
+                f"{path}: {name} of the {step} is {found[name]!r}, expected {value!r}: {whose} algorithm, which is "
                 "used here, would give other ids."
             )
 
 
-def _added(content):
+def added_tokens(content):
     """The ids of the tokens in added_tokens, by token."""
     return {str(token["content"]): token["id"] for token in content.get("added_tokens") or []}

@@ -4,15 +4,19 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokenizers import AddedToken, Encoding, Tokenizer, decoders, models, processors
+import numpy as np
+from tokenizers import AddedToken, Encoding, decoders, models, processors
+from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.tokenizers import google_pipeline, tokenizer_file
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
-from keras_bert_impl.tokenizers.rows import rows_from_texts
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS
+from keras_bert_impl.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, check_vocabulary, read_vocabulary, write_vocabulary
 
 
-class WordPieceTokenizer:
+class WordPieceTokenizer(Tokenizer):
     """The tokenizer of google-research/bert, id for id (Devlin et al. 2019, section 3; Wu et al. 2016).
 
     Text is cleaned, split at white space and punctuation, with `lowercase` also lower-cased and stripped of
@@ -29,6 +33,11 @@ class WordPieceTokenizer:
     Raises: FileNotFoundError; ValueError if a line is empty or repeated or one of [PAD] [UNK] [CLS] [SEP] [MASK]
         is missing.
     """
+
+    kind = "wordpiece"
+    files = ("vocab.txt", "tokenizer_config.json")
+    template = BERT_ROWS
+    mask_texts = ("[MASK]",)
 
     def __init__(self, vocabulary: str | Path | Sequence[str], lowercase: bool = True):
         if isinstance(vocabulary, str | Path):
@@ -52,36 +61,16 @@ class WordPieceTokenizer:
         self._masking = self._pipeline(model, *exact)
         self._masking.add_special_tokens([AddedToken("[MASK]", special=True, normalized=False)])
 
-    def _pipeline(self, model, normalizer, pre_tokenizer) -> Tokenizer:
+    def _pipeline(self, model, normalizer, pre_tokenizer) -> Pipeline:
         # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
-        pipeline = Tokenizer(model)
+        pipeline = Pipeline(model)
         pipeline.normalizer = normalizer
         pipeline.pre_tokenizer = pre_tokenizer
         pipeline.post_processor = processors.BertProcessing(("[SEP]", self.sep_id), ("[CLS]", self.cls_id))
         return pipeline
 
-    def __reduce__(self):
-        # The library cannot pickle a normalizer written in Python, so the tokenizer is built again from its arguments.
-        return WordPieceTokenizer, (self.vocabulary, self.lowercase)
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, WordPieceTokenizer) and self.__reduce__() == other.__reduce__()
-
-    __hash__ = None
-
-    @property
-    def vocabulary_size(self) -> int:
-        return len(self.vocabulary)
-
-    def __call__(
-        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None, sequence_length: int = 512
-    ) -> dict:
-        """The model inputs for texts, or for texts and their pairs; see `rows.rows_from_texts`.
-
-        A single string gives a single row. Use `encode` for the ids, tokens and offsets of one text.
-        """
-        first, second = ([text] if isinstance(text, str) else text for text in (texts, pairs))
-        return rows_from_texts(self, first, second, sequence_length)
+    def get_config(self) -> dict:
+        return {"vocabulary": self.vocabulary, "lowercase": self.lowercase}
 
     def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
         """`text`, or `text` and `pair`, as one sequence: [CLS] text [SEP], [CLS] text [SEP] pair [SEP].
@@ -95,11 +84,11 @@ class WordPieceTokenizer:
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
         """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
-        return self._of_each(texts, Tokenizer.encode_batch, add_special_tokens)
+        return self._of_each(texts, Pipeline.encode_batch, add_special_tokens)
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text without [CLS] and [SEP]; twice as fast as `encode_batch`, which also keeps offsets."""
-        return [encoding.ids for encoding in self._of_each(texts, Tokenizer.encode_batch_fast, False)]
+        return [encoding.ids for encoding in self._of_each(texts, Pipeline.encode_batch_fast, False)]
 
     def _of_each(self, texts, encode_batch, add_special_tokens) -> list[Encoding]:
         plain = [place for place, text in enumerate(texts) if google_pipeline.is_plain(text)]
@@ -119,19 +108,33 @@ class WordPieceTokenizer:
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """Joins pieces to text without spaces before punctuation, as Hugging Face does; case and accents stay lost."""
-        special = {self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id} if skip_special_tokens else ()
+        special = self.special_ids if skip_special_tokens else ()
         tokens = [self.id_to_token(index) for index in map(int, ids) if index not in special]
         return decoders.WordPiece(prefix="##", cleanup=True).decode(tokens)
 
-    def token_to_id(self, token: str) -> int | None:
-        """The id of a vocabulary entry, or None."""
-        return self._ids.get(token)
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece is in; see `Tokenizer`."""
+        return np.array(encoding.word_ids, int)
 
-    def id_to_token(self, index: int) -> str:
-        """The vocabulary entry of an id. Raises: ValueError if there is none."""
-        if not 0 <= index < len(self.vocabulary):
-            raise ValueError(f"id {index} is outside the vocabulary of {len(self.vocabulary)} tokens.")
-        return self.vocabulary[index]
+    @property
+    def is_continuation(self) -> list[bool]:
+        """Whether each token of the vocabulary goes on with the word before it."""
+        return [token.startswith("##") for token in self.vocabulary]
+
+    def piece_text(self, index: int) -> str:
+        """The vocabulary entry of an id, which reads well as it is."""
+        return self.id_to_token(index)
+
+    def filled_text(self, text: str, tokens: Sequence[str]) -> str:
+        """The text with a token in place of each [MASK]; "##s" is joined to the word before it."""
+        filled, *others = text.split("[MASK]")
+        for token, following in zip(tokens, others, strict=True):
+            if token.startswith("##"):
+                filled, token = filled.rstrip(), token.removeprefix("##")
+            elif filled[-1:].isalnum():  # a word of its own, although the mask follows without a space
+                filled += " "
+            filled += token + (" " if following[:1].isalnum() else "") + following
+        return filled
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, lowercase: bool | None = None) -> "WordPieceTokenizer":
@@ -167,6 +170,13 @@ class WordPieceTokenizer:
         if not vocabulary_path.is_file() and steps_path.is_file():
             vocabulary_path = steps_path
         return cls(read_vocabulary(vocabulary_path), lowercase)
+
+    @classmethod
+    def is_in(cls, directory: str | Path) -> bool:
+        """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
+        directory = Path(directory)
+        path = directory / "tokenizer.json"
+        return (directory / "vocab.txt").is_file() or (path.is_file() and model_type_of(path) in ("WordPiece", None))
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
         """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens.

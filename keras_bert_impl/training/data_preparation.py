@@ -6,6 +6,8 @@
 
 The splits are train, validation and test (90, 5 and 5 % of the documents). The output directory holds:
     vocab.txt, tokenizer_config.json        the vocabulary, learned from the training split
+                                            (vocab.json and merges.txt with --tokenizer byte_pair; spiece.model with
+                                            sentence_piece)
     pretraining/LENGTH/SPLIT/*.tfrecord     rows of LENGTH tokens, masked when they are read
     sentences/SPLIT.jsonl                   with --labelled_sentences: {"text": ..., "label": ...}, the label being the
                                             package, top folder or file that the text is from
@@ -54,10 +56,11 @@ from keras_bert_impl.preprocessing.shards import (
     write_record,
     write_shard,
 )
-from keras_bert_impl.tokenizers import WordPieceTokenizer, learn_vocabulary
+from keras_bert_impl.tokenizers.kinds import tokenizer_files
 from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
 from keras_bert_impl.training.runs import check_run, open_run, versions
+from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open_vocabulary, vocabulary_in
 
 SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more processes would not pay off
 
@@ -78,10 +81,13 @@ class PrepareConfig:
         language: language of the text, two letters (ISO 639-1): decides which abbreviations and the like are known when
             text is split into sentences. The marks that end a sentence are known in every script, whatever the
             language.
-        vocab: an existing vocab.txt to use; default is to learn one.
+        tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE, or
+            sentence_piece as ALBERT's.
+        vocab: an existing vocab.txt to use, or a directory with the files of a tokenizer; default is to learn one.
         vocabulary_size: number of words in the vocabulary to learn.
         vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
-        lowercase: whether text is lower-cased and accents are dropped.
+        lowercase: whether text is lower-cased and accents are dropped; default is to do so, but for byte_pair, which
+            keeps the case.
         sequence_length: number of tokens in a row.
         long_sequence_length: also write rows of this length, for the last part of the training; 512 in the paper.
         predictions_per_sequence: largest number of masked tokens in a row; default is 15 % of the length, rounded up.
@@ -90,7 +96,7 @@ class PrepareConfig:
         short_sequence_probability: share of documents cut into pairs of a random, shorter length.
         duplicates: how many times the training text is cut into pairs, differently each time.
         static_masks: mask only once, while preparing, in google-research/bert's format, and not again in every epoch.
-        masking_unit: what static_masks masks: token, whole_word or span.
+        masking_unit: what static_masks masks: token, whole_word, span or ngram.
         packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
         labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
             validation and test; every label gets equally many.
@@ -106,9 +112,10 @@ class PrepareConfig:
             command without --verify writes them again.
     """
 
+    REMOTE: typing.ClassVar = {"beam_storage": ("",), "beam_options": ("",)}
     GROUPS: typing.ClassVar = {
         "the text": ("text_format", "text_field", "language", "skip_unreadable"),
-        "the vocabulary": ("vocab", "vocabulary_size", "lowercase"),
+        "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
         "the rows": (
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
             *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
@@ -121,10 +128,11 @@ class PrepareConfig:
     text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
     text_field: str = "text"
     language: str = "en"
+    tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece"] = "wordpiece"
     vocab: str | None = None
     vocabulary_size: int = 8000
     vocabulary_megabytes: int = 100
-    lowercase: bool = True
+    lowercase: bool | None = None
     sequence_length: int = 128
     long_sequence_length: int | None = None
     predictions_per_sequence: int | None = None
@@ -132,7 +140,7 @@ class PrepareConfig:
     short_sequence_probability: float = 0.1
     duplicates: int = 1
     static_masks: bool = False
-    masking_unit: typing.Literal["token", "whole_word", "span"] = "token"
+    masking_unit: typing.Literal["token", "whole_word", "span", "ngram"] = "token"
     packed: bool = False
     labelled_sentences: int = 0
     skip_unreadable: bool = False
@@ -156,6 +164,7 @@ def run(config):
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     if (config.beam_options or config.beam_storage) and not config.runner:
         raise ValueError("beam_options and beam_storage are for Apache Beam: name a runner with --runner.")
+    config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
     what = dataclasses.replace(config, **HOW)
     directory = check_run(config.output, what)
     pieces, size = open_pieces(config)
@@ -204,7 +213,7 @@ def run(config):
 
 def write_manifest(directory, shards):
     """Writes manifest.json: size and SHA-256 of the files that a run has written."""
-    others = [directory / name for name in ("vocab.txt", "tokenizer_config.json", "held_out.txt")]
+    others = [directory / name for name in (*tokenizer_files(directory), "held_out.txt")]
     others += sorted((directory / "sentences").glob("*.jsonl"))
     files = [{"path": path.relative_to(directory).as_posix(), **file_identity(path)} for path in others]
     write_json(directory / "manifest.json", {"versions": versions(), "shards": shards, "files": files})
@@ -279,19 +288,19 @@ def check_documents(counts, pairs):
 
 def read_tokenizer(config, directory):
     """The tokenizer for the vocabulary given, or that of an interrupted run; None if it still has to be learned."""
-    known = config.vocab or (str(directory / "vocab.txt") if (directory / "vocab.txt").is_file() else None)
-    if known is None:
-        return None
-    tokenizer = WordPieceTokenizer(known, lowercase=config.lowercase)
-    say(f"  vocabulary of {tokenizer.vocabulary_size:,} words from {known}")
+    if config.vocab:
+        tokenizer = open_vocabulary(config.tokenizer, config.vocab, config.lowercase)
+    else:
+        tokenizer = vocabulary_in(config.tokenizer, directory)
+    if tokenizer is not None:
+        say(f"  vocabulary of {tokenizer.vocabulary_size:,} words from {config.vocab or directory}")
     return tokenizer
 
 
 def learn_tokenizer(config, pieces):
     """A tokenizer whose vocabulary is learned from the training split."""
     sample = VocabularySample(config, pieces)
-    vocabulary = learn_vocabulary(sample, config.vocabulary_size, lowercase=config.lowercase)
-    tokenizer = WordPieceTokenizer(vocabulary, lowercase=config.lowercase)
+    tokenizer = learn(config.tokenizer, sample, config.vocabulary_size, config.lowercase)
     found, asked = tokenizer.vocabulary_size, config.vocabulary_size
     say(
         f"  learned a vocabulary of {found:,} words{f' of the {asked:,} asked for' if found < asked else ''} from "

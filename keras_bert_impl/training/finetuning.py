@@ -38,6 +38,7 @@ from keras_bert_impl.training.finetuning_task import find_task, read_splits
 from keras_bert_impl.training.finetuning_trial import train
 from keras_bert_impl.training.finished_run import score_new_splits
 from keras_bert_impl.training.runs import check_run, open_run
+from keras_bert_impl.training.task_distillation import check_teacher
 
 # The folders of the official distribution.
 GLUE_FOLDERS = {name: name.upper() for name in glue.TASKS} | {"cola": "CoLA"}
@@ -64,6 +65,11 @@ class FinetuneConfig:
             for most tasks stop.
         from_scratch: use only the checkpoint's shape and vocabulary and start from random weights, to see what
             pre-training contributes.
+        teacher: fine-tuned checkpoint for the same task, whose outputs for the training texts the model learns beside
+            the labels; for tasks that find the class or a number of a text.
+        teacher_weight: share of the teacher's outputs in the loss, from 0 to 1, the rest being that of the labels;
+            default is 0.5.
+        temperature: with a teacher of classes, what the logits are divided by before the softmax; default is 2.
         epochs: passes over the training set; default is 3, or the paper's value for the task. The paper tries 2 to 4.
         batch_size: default is 32, or the paper's value for the task. The paper tries 16 and 32.
         learning_rate: peak; default is 5e-5, or the paper's value for the task. The paper tries 5e-5 to 2e-5.
@@ -78,6 +84,9 @@ class FinetuneConfig:
         frozen_layers: number of lower blocks that are frozen, together with the embeddings; 0 freezes nothing.
         layer_decay: each block's learning rate as a share of that of the block above it.
         lora_rank: rank of the low-rank updates (LoRA) that are learned in place of the blocks' kernels; 0 for none.
+        join: checkpoint directory of a second encoder, whose vectors are joined to those of the first, for example one
+            that reads from right to left beside one that reads from left to right, as ELMo does.
+        bilstm_units: units of each direction of an LSTM between encoder and head (section 5.1); 0 for none.
         class_weights: weight of each class in the loss, by its name, or balanced.
         patience: stop after this many epochs without a better dev figure.
         export: write a SavedModel that takes strings.
@@ -95,6 +104,7 @@ class FinetuneConfig:
         model_devices: for model_parallel, the number of devices that share one copy of the model.
     """
 
+    REMOTE: typing.ClassVar = {"teacher": ("hf://",)}
     GROUPS: typing.ClassVar = {
         "the task's data": (
             *("task_options", "text_column", "pair_column", "label_column", "bad_rows"),
@@ -104,8 +114,10 @@ class FinetuneConfig:
             *("from_scratch", "epochs", "batch_size", "learning_rate", "warmup_share", "dropout_rate"),
             *("class_weights", "patience", "seed"),
         ),
+        "a teacher": ("teacher", "teacher_weight", "temperature"),
         "several trials": ("seeds", "search", "search_learning_rates", "search_batch_sizes", "search_epochs"),
         "which weights learn": ("frozen_layers", "layer_decay", "lora_rank"),
+        "on top of the encoder": ("join", "bilstm_units"),
         "speed and memory": ("precision", "jit_compile"),
         "devices": ("distribution", "devices", "model_devices"),
     }
@@ -120,6 +132,9 @@ class FinetuneConfig:
     label_column: str = "label"
     bad_rows: typing.Literal["stop", "skip"] | None = None
     from_scratch: bool = False
+    teacher: str | None = None
+    teacher_weight: float | None = None
+    temperature: float | None = None
     epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
@@ -134,6 +149,8 @@ class FinetuneConfig:
     frozen_layers: int = 0
     layer_decay: float = 1.0
     lora_rank: int = 0
+    join: str | None = None
+    bilstm_units: int = 0
     class_weights: dict[str, float] | typing.Literal["balanced"] | None = None
     patience: int | None = None
     export: bool = False
@@ -171,9 +188,11 @@ def run_task(config, data):
     config = dataclasses.replace(config, **chosen)
     if config.export and not getattr(task, "exports", True):
         raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")
+    check_stack(config, task)
     check_devices(config)
+    check_teacher(config, task)
     directory = check_run(config.output, config)
-    if (directory / "metrics.json").is_file():
+    if distribution.from_chief((directory / "metrics.json").is_file()):
         say(f"  {directory} holds the finished run.")
         return score_new_splits(config, task, data, directory)
     examples = read_splits(task, config, data)
@@ -186,6 +205,17 @@ def run_task(config, data):
         figures = run_trials(config, task, examples, trials, directory)
     print_paper(task, figures)
     return figures
+
+
+def check_stack(config, task):
+    """Raises ValueError for options that do not work with a stack of encoders, or with an LSTM on top."""
+    if config.join is None and not config.bilstm_units:
+        return
+    for name, usual in (("frozen_layers", 0), ("layer_decay", 1.0), ("lora_rank", 0), ("export", False)):
+        if getattr(config, name) != usual:
+            raise ValueError(f"{name} does not work together with join or bilstm_units: leave {name} out.")
+    if getattr(task, "features", None) is not None:
+        raise ValueError("A task on frozen features has its own BiLSTM: leave join and bilstm_units out, or features.")
 
 
 def check_devices(config):

@@ -7,6 +7,7 @@ import sklearn.metrics
 from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.tasks import glue
@@ -21,13 +22,13 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
     Returns the figures of the first test split with labels, or else of the first dev split, with those of all splits
     in "splits". `whole` is the model with the whole vocabulary, the one that is saved.
     """
-    whole.save_pretrained(directory / "model")
+    save_model(whole, directory / "model")
     outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
     if hasattr(task, "tuned_on_dev"):
         dev = task.dev[0]
         task = task.tuned_on_dev(examples[dev], rows[dev], outputs[dev])
         task.pass_on(whole)
-        whole.save_pretrained(directory / "model")
+        save_model(whole, directory / "model")
     labelled = [split for split in outputs if examples[split].labels is not None]
     splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
     reported = next((split for split in task.test if split in labelled), task.dev[0])
@@ -52,6 +53,16 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
     for split in labelled:
         say(f"  {split}: {shown(splits[split])}")
     return figures
+
+
+def save_model(model, directory):
+    """Saves the model as a Hugging Face checkpoint; one over a StackedEncoder as model.keras with the vocabulary."""
+    if not isinstance(model.encoder, StackedEncoder):
+        model.save_pretrained(directory)
+    elif is_chief():
+        directory.mkdir(parents=True, exist_ok=True)
+        model.save(directory / "model.keras")
+        model.tokenizer.save_pretrained(directory, model.sequence_length)
 
 
 def write_outputs(task, examples, rows, outputs, reported, class_names, directory):

@@ -13,12 +13,15 @@ from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.callbacks import BestWeights, ExactResume, SaveOnSignal, StopOnBadLoss
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.encoders.families import build_encoder
+from keras_bert_impl.encoders.initialization import build_filled
+from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
+from keras_bert_impl.training.task_distillation import loss_of, with_teacher
 
 # With fewer weights than this XLA made TensorFlow's steps on two cores faster, with more it made them slower.
 SMALL_MODEL = 5_000_000
@@ -40,6 +43,12 @@ def train(config, task, examples, directory):
     model = build(config, task, class_names, trained)
     rows = featurize(config, task, examples, class_names, model)
     batches = {split: batches_of(config, part, model) for split, part in rows.items()}
+    if config.teacher is not None:
+        taught = with_teacher(
+            *(config, task, examples["train"], rows["train"], class_names),
+            ask=lambda theirs, teacher: predict_rows(teacher, batches_of(config, theirs, teacher)),
+        )
+        batches["train"] = batches_of(config, taught, model)
     open_run(directory, config)
     total_steps = config.epochs * batches["train"].num_batches
     compile_for(model, config, task, total_steps)
@@ -76,7 +85,7 @@ def fit(config, model, batches, callbacks, directory):
 
 def trim(config, task, examples, class_names, checkpoint):
     """(the checkpoint reduced to the words in the task's texts, their ids); (the checkpoint, None) if not reduced."""
-    if not config.trim_vocabulary or config.from_scratch or checkpoint.tokenizer is None:
+    if not config.trim_vocabulary or config.from_scratch or config.join or checkpoint.tokenizer is None:
         return checkpoint, None
     length = min(config.sequence_length, checkpoint.config.max_length)
     parts = [task.featurize(checkpoint.tokenizer, part, class_names, length) for part in examples.values()]
@@ -118,7 +127,8 @@ def build(config, task, class_names, checkpoint, trainable=False):
     )
     policy = keras.dtype_policies.get(config.precision)
     encoder = build_encoder(shape, dtype=policy, **getattr(task, "encoder_options", {}))
-    model = task.build(encoder, checkpoint.tokenizer, class_names, min(config.sequence_length, shape.max_length))
+    length = min(config.sequence_length, shape.max_length)
+    model = task.build(stacked(config, encoder, policy), checkpoint.tokenizer, class_names, length)
     if not config.from_scratch:
         # The head is always new: if the checkpoint has one, it was trained for another task.
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
@@ -135,6 +145,30 @@ def build(config, task, class_names, checkpoint, trainable=False):
     if config.lora_rank and not trainable:
         enable_lora(model, config.lora_rank)
     return model
+
+
+def stacked(config, encoder, policy):
+    """The encoder with what the configuration puts on top of it."""
+    others = [] if config.join is None else [joined_encoder(config, encoder, policy)]
+    return StackedEncoder([encoder, *others], config.bilstm_units) if others or config.bilstm_units else encoder
+
+
+def joined_encoder(config, first, policy):
+    """The encoder of the checkpoint `join`, with weights whose paths begin with "joined"."""
+    checkpoint = checkpoints.open_checkpoint(config.join)
+    if checkpoint.config.vocabulary_size != first.config.vocabulary_size:
+        raise ValueError(
+            f"{config.join} has a vocabulary of {checkpoint.config.vocabulary_size} words, {config.model} one of "
+            f"{first.config.vocabulary_size}: join encoders that were trained on the same prepared data."
+        )
+    rates = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
+    with keras.name_scope("joined"):
+        encoder = build_encoder(dataclasses.replace(checkpoint.config, **rates), dtype=policy, name="joined_encoder")
+    if not config.from_scratch:
+        stored = build_filled(lambda: build_encoder(checkpoint.config, dtype=policy), checkpoint)
+        for weight, value in zip(encoder.weights, stored.weights, strict=True):
+            weight.assign(distribution.to_numpy(value).copy())
+    return encoder
 
 
 def featurize(config, task, examples, class_names, model):
@@ -174,6 +208,8 @@ def batches_of(config, rows, model):
 
 def is_compiled(config, model):
     """Whether steps are compiled, with XLA or torch's own compiler; compiling happens once for each shape."""
+    if config.jit_compile == "on":
+        distribution.check_can_compile()
     on_tensorflow = model.encoder.count_params() < SMALL_MODEL and distribution.can_compile()
     usual = {"tensorflow": on_tensorflow, "jax": True, "torch": False}
     return {"auto": usual[keras.backend.backend()], "on": True, "off": False}[config.jit_compile]
@@ -188,7 +224,7 @@ def compile_for(model, config, task, steps):
     """AdamW with warm-up and linear decay over the steps of the run."""
     model.compile(
         optimizer=BertAdamW(schedule_of(config, steps), layer_decay=config.layer_decay),
-        loss=task.loss(),
+        loss=task.loss() if config.teacher is None else loss_of(config, task),
         jit_compile=is_compiled(config, model),
     )
 

@@ -2,13 +2,12 @@
 
 import json
 
-from keras_bert_impl import checkpoints, distribution
+from keras_bert_impl import distribution
 from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.console import say
-from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.models import FeatureTagger
 from keras_bert_impl.tasks.tables import BadRows
+from keras_bert_impl.training.finetuned_model import finetuned_model
 from keras_bert_impl.training.finetuning_report import shown, write_outputs
 from keras_bert_impl.training.finetuning_task import has_file
 from keras_bert_impl.training.finetuning_trial import batches_of
@@ -29,7 +28,7 @@ def score_new_splits(config, task, data, directory):
     new = [split for split in task.test if split not in figures["predicted"] and has_file(task, split, data)]
     if not new:
         return figures
-    model, class_names = finished_model(config, task, directory / "model")
+    model, class_names = finetuned_model(config, task, directory / "model")
     if hasattr(task, "taken_from"):
         task = task.taken_from(model)
     examples = {split: task.read(data, split, BadRows("stop")) for split in new}
@@ -47,18 +46,3 @@ def score_new_splits(config, task, data, directory):
     figures["predicted"] += new
     write_json(directory / "metrics.json", figures)
     return figures
-
-
-def finished_model(config, task, path):
-    """The model that a run has saved, and the names of its classes, None for a task without classes."""
-    if (path / "model.keras").is_file():
-        model = FeatureTagger.from_pretrained(path)
-        return model, model.class_names
-    checkpoint = checkpoints.open_checkpoint(path)
-    names, length = checkpoint.class_names, min(config.sequence_length, checkpoint.config.max_length)
-    model = task.build(build_encoder(checkpoint.config), checkpoint.tokenizer, names, length)
-    checkpoints.load(model, checkpoint)
-    for name, value in checkpoint.head_arguments.items():
-        if name in model.head_arguments:
-            setattr(model, name, value)
-    return model, names

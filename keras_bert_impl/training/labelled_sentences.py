@@ -102,10 +102,10 @@ def report_losses(directory, tokenizer):
 
 
 def count_unknown_words(sentences, tokenizer):
-    """(number of words in the sentences, a Counter of those that become [UNK]); a word is what WordPiece splits."""
+    """(number of words in the sentences, a Counter of those that become unknown); see `Tokenizer.word_numbers`."""
     words, unknown = 0, collections.Counter()
     for sentence, encoding in zip(sentences, tokenizer.encode_batch(sentences, add_special_tokens=False), strict=True):
-        words += len(set(encoding.word_ids))
+        words += len(set(tokenizer.word_numbers(sentence, encoding).tolist()))
         for index, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
             if index == tokenizer.unk_id:
                 unknown[sentence[start:end]] += 1

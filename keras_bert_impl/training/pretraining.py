@@ -1,54 +1,74 @@
-"""Pre-trains BERT on masked words, and on next sentences if the rows are pairs.
+"""Pre-trains BERT on masked words, and on next sentences if the rows are pairs; other families on what they learn.
 
     keras-bert pretrain --config quickstart/pretrain --data data --output runs/pretrain
     KERAS_BACKEND=jax keras-bert pretrain ...
 
 `--data` is the directory that keras-bert prepare-data wrote. The output directory holds:
     run.json, plan.json               configuration and versions; steps, rounds and the measured time of a step
-    encoder/                          the model as Hugging Face's BertForPreTraining, with its vocabulary
+    encoders/STEP/                    with --encoder_rounds, the model after these steps
+    encoder/                          the model as Hugging Face's BertForPreTraining, with its vocabulary; of an ELECTRA
+                                      the discriminator, and the generator in encoder/generator
     evaluation.json, curves.png       figures on held-out text beside two baselines; learning curves
     history.json, tensorboard/        losses and accuracies of every round
     training_state/                   the saved states; to resume an interrupted run, give the same command again
+    profile/                          with --profile_steps, what the device did during some steps
 """
 
 import dataclasses
 import functools
 import importlib.util
 import json
+import math
 import time
 import typing
 
 import keras
 
 from keras_bert_impl import checkpoints, distribution
-from keras_bert_impl.callbacks import ExactResume, SaveOnSignal, StopOnBadLoss
+from keras_bert_impl.callbacks import ExactResume, ProfileSteps, SaveOnSignal, StopOnBadLoss
+from keras_bert_impl.callbacks.profile_steps import steps_to_profile
 from keras_bert_impl.callbacks.resumed_fit import ResumedFit
 from keras_bert_impl.callbacks.step_data import FunctionSteps
-from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.configurations.electra import ElectraConfig
 from keras_bert_impl.console import say, verbosity
-from keras_bert_impl.distribution import Kind
-from keras_bert_impl.encoders.families import build_encoder
+from keras_bert_impl.distribution import Kind, hardware
+from keras_bert_impl.encoders.families import build_encoder, config_from_name
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.models import Pretrainer
+from keras_bert_impl.models import ElectraPretrainer, Pretrainer
 from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
 from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.pretraining_data import PretrainingData
 from keras_bert_impl.training.pretraining_rounds import Rounds
+from keras_bert_impl.training.remote_output import Output, SendFiles
 from keras_bert_impl.training.runs import check_run, open_run
 
 
 @dataclasses.dataclass
 class PretrainConfig:
-    """Pre-trains BERT on masked words, and on next sentences if the rows are pairs.
+    """Pre-trains BERT on masked words, and on next sentences if the rows are pairs; other families on what they learn.
 
     Args:
         data: directory that keras-bert prepare-data wrote; also a remote one that TensorFlow can read, such as
             gs://bucket/folder.
-        output: run directory; the same command resumes an interrupted run.
-        size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large.
+        output: run directory; the same command resumes an interrupted run. On JAX also gs://bucket/folder.
+        size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large; electra_small, electra_base or
+            electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
+            learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
+            albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order.
+        objective: masked_lm; or span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
+            beside them, for rows without pairs and with masking_unit span.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
-        masking_unit: what is masked: token as in the paper, whole_word, or span; only for data that is masked while it
-            is read.
+        generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
+            is 0.25, the paper tries 0.25 to 0.5.
+        masking_unit: what is masked: token as in the paper, whole_word, span as in SpanBERT, or ngram as in ALBERT;
+            only for data that is masked while it is read.
+        mask_token_rate: share of the chosen tokens that become [MASK]; 0.8 in the paper, which tries others in table 8.
+        random_token_rate: share of them that become a random token; 0.1 in the paper. The rest stays as it is.
+        direction: both predicts masked tokens from the text on both sides, as in the paper; left_to_right and
+            right_to_left train a language model that reads in one direction, as GPT: every token predicts the next one,
+            with no mask and no next sentences (section 5.1).
+        next_sentence: whether next sentences, or with an ALBERT their order, are predicted, too; default is yes if the
+            rows are pairs, the direction is both, and the family learns from pairs.
         initializer_range: standard deviation of the initial weights; 0.02 in the paper. A narrow model learns sooner
             with more.
         dropout_rate: dropout on hidden states and attention; 0.1 in the paper, 0 if training sees the data only a few
@@ -72,9 +92,13 @@ class PretrainConfig:
         jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, off
             for torch, and for TensorFlow whichever is measured to be faster.
         steps_per_execution: steps that Keras runs in one call: figures, SIGTERM and a NaN or infinite loss are handled
-            after the last of them. 20 or more if a step takes only a few milliseconds; must be 1 on torch.
+            after the last of them. Default is 20 to 50 on an accelerator, which then seldom waits for Python, and 1 on
+            a CPU; must be 1 on torch. A resumed run keeps the number that it began with.
         steps_per_round: steps in a round; after each round progress is printed, the model is validated and the state is
             saved. Default is a twentieth of all steps, at most 1,000.
+        encoder_rounds: also save the model after every so many rounds, in encoders/STEP, to see what more steps bring;
+            default is only at the end.
+        save_minutes: save the state within a round, too, after so many minutes; default is at its end alone.
         validation_batches: number of validation batches after each round, with rows from all files of the split.
         streams: number of streams to divide the files into. A batch takes equally many rows from each stream, and each
             of several JAX processes reads only its own streams: for more than about 150 chips, where reading all files
@@ -82,6 +106,9 @@ class PretrainConfig:
         max_minutes: train for this many minutes, or for `steps` if that takes less time; default is no limit. How many
             steps fit into the time is measured at the start and again after each round, and the learning rate falls so
             that it is 0 when the time is up.
+        profile_steps: record a profile of these steps, for example 100:110, in the folder profile of the output.
+        compilation_cache: on JAX, where to keep compiled programs for the next start: a directory, off, or auto, which
+            means JAX_COMPILATION_CACHE_DIR, or ~/.cache/keras_bert_impl/compiled on an accelerator and none on a CPU.
         seed: random seed for initial weights, order of the rows and masks.
         distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine), multi_worker
             (the machines in TF_CONFIG) or tpu; on JAX data_parallel (all devices of all processes) or model_parallel
@@ -89,40 +116,55 @@ class PretrainConfig:
         devices: number of devices to use; without an accelerator, the number of virtual devices to divide the CPU into,
             for trying things out.
         model_devices: for model_parallel, the number of devices that share one copy of the model.
+        shard_optimizer: for data_parallel, divide the optimizer's state among the devices (ZeRO, stage 1) instead of
+            keeping all of it on each: AdamW's moments are twice the size of the weights.
         tpu: for distribution tpu, the name of the TPU.
     """
 
+    REMOTE: typing.ClassVar = {"data": ("",), "output": ("gs://",), "init": ("hf://",)}
     GROUPS: typing.ClassVar = {
         "the model": (
             *(
                 "size",
+                "objective",
                 "num_layers",
                 "hidden_size",
                 "num_heads",
                 "intermediate_size",
+                "generator_size",
                 "initializer_range",
                 "dropout_rate",
                 "init",
             ),
         ),
-        "the rows": ("sequence_length", "masking_unit", "batch_size", "streams", "validation_batches"),
+        "the objective": ("direction", "next_sentence", "masking_unit", "mask_token_rate", "random_token_rate"),
+        "the rows": ("sequence_length", "batch_size", "streams", "validation_batches"),
         "the optimizer": (
             *("optimizer", "learning_rate", "warmup_share", "weight_decay", "beta_2"),
             *("gradient_accumulation_steps", "ema_momentum"),
         ),
-        "how long": ("steps", "max_minutes", "steps_per_round"),
-        "speed and memory": ("precision", "jit_compile", "gradient_checkpointing", "steps_per_execution"),
-        "devices": ("distribution", "devices", "model_devices", "tpu"),
+        "how long": ("steps", "max_minutes", "steps_per_round", "encoder_rounds", "save_minutes"),
+        "speed and memory": (
+            *("precision", "jit_compile", "gradient_checkpointing", "steps_per_execution"),
+            *("profile_steps", "compilation_cache"),
+        ),
+        "devices": ("distribution", "devices", "model_devices", "shard_optimizer", "tpu"),
     }
 
     data: str
     output: str
     size: str = "bert_mini"
+    objective: typing.Literal["masked_lm", "span_boundary"] = "masked_lm"
     num_layers: int | None = None
     hidden_size: int | None = None
     num_heads: int | None = None
     intermediate_size: int | None = None
-    masking_unit: typing.Literal["token", "whole_word", "span"] = "token"
+    generator_size: float | None = None
+    masking_unit: typing.Literal["token", "whole_word", "span", "ngram"] = "token"
+    mask_token_rate: float = 0.8
+    random_token_rate: float = 0.1
+    direction: typing.Literal["both", "left_to_right", "right_to_left"] = "both"
+    next_sentence: bool | None = None
     initializer_range: float | None = None
     dropout_rate: float = 0.1
     sequence_length: int | None = None
@@ -139,38 +181,58 @@ class PretrainConfig:
     gradient_checkpointing: bool = False
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
-    steps_per_execution: int = 1
+    steps_per_execution: int | None = None
     steps_per_round: int | None = None
+    encoder_rounds: int | None = None
+    save_minutes: float | None = None
     validation_batches: int = 20
     streams: int = 1
     max_minutes: float | None = None
+    profile_steps: str | None = None
+    compilation_cache: str = "auto"
     seed: int = 0
     distribution: Kind = "single"
     devices: int | None = None
     model_devices: int = 1
+    shard_optimizer: bool = False
     tpu: str = "local"
 
 
 def run(config):
     """Checks the configuration, then trains; returns the figures on held-out text."""
+    return run_with(config, PretrainingData, build)
+
+
+def run_with(config, open_data, build):
+    """`run` for any model that is trained on pre-training rows.
+
+    Args:
+        config: a PretrainConfig.
+        open_data: function from the configuration to the PretrainingData; checks what can be checked before the run.
+        build: function from (config, data, jit_compile, schedule) to a compiled model, as `build` below.
+    """
     with distribution.distributed(config):
-        return run_here(config)
+        return run_here(config, open_data, build)
 
 
-def run_here(config):
-    """`run`, on the devices that are set up."""
-    directory = check_run(config.output, config)
-    if (directory / "evaluation.json").is_file():
-        say(f"{directory} holds the finished run.")
-        return json.loads((directory / "evaluation.json").read_text())
-    data = PretrainingData(config)
-    check_shares(config)
-    if config.steps is None and config.max_minutes is None:
-        raise ValueError("The length of the run is missing: give --steps, --max-minutes, or both.")
-    check_executions(config)
-    open_run(directory, config)
-    with data.naming_damage():
-        return train(config, data, directory)
+def run_here(config, open_data, build):
+    """`run_with`, on the devices that are set up."""
+    with Output(config.output) as output:
+        directory = check_run(output.directory, config)
+        if distribution.from_chief((directory / "evaluation.json").is_file()):
+            say(f"{output.name} holds the finished run.")
+            return json.loads((directory / "evaluation.json").read_text())
+        data = open_data(config)
+        check_shares(config)
+        if config.steps is None and config.max_minutes is None:
+            raise ValueError("The length of the run is missing: give --steps, --max-minutes, or both.")
+        check_executions(config)
+        if config.profile_steps is not None:
+            steps_to_profile(config.profile_steps)
+        hardware.keep_compiled(config.compilation_cache)
+        open_run(directory, config, is_copy=output.is_remote)
+        with data.naming_damage():
+            return train(config, data, output, build)
 
 
 def check_shares(config):
@@ -185,6 +247,8 @@ def check_shares(config):
 
 def check_executions(config):
     """Raises ValueError if `steps_per_execution` does not suit the backend or the number of steps."""
+    if config.steps_per_execution is None:
+        return
     if config.steps_per_execution < 1:
         raise ValueError(f"steps_per_execution {config.steps_per_execution} must be at least 1.")
     if config.steps_per_execution > 1 and keras.backend.backend() == "torch":
@@ -198,29 +262,46 @@ def check_executions(config):
         )
 
 
-def train(config, data, directory):
+def usual_steps_per_execution(steps):
+    """The number for a run of so many steps, None if the time decides: on an accelerator, where Python would take a
+    noticeable part of a step, the first number from 20 to 50 that divides the steps, or 20; otherwise 1."""
+    if keras.backend.backend() == "torch" or not hardware.has_accelerator():
+        return 1
+    divisors = (number for number in range(20, 51) if steps is not None and steps % number == 0)
+    return min(next(divisors, 20), steps or 20)
+
+
+def train(config, data, output, build):
     """Plans, trains, evaluates and saves; returns the figures on held-out text."""
-    plan = make_plan(config, data, directory)
+    directory = output.directory
+    plan = make_plan(config, data, directory, build)
+    config = dataclasses.replace(config, steps_per_execution=plan["steps_per_execution"])
     keras.utils.set_random_seed(config.seed)
     schedule = schedule_of(config, plan["steps"])
     model = build(config, data, plan["jit_compile"], schedule)
     if config.init is not None:
-        checkpoints.load(model, checkpoints.open_checkpoint(config.init))
-    resume = ExactResume(directory / "training_state", every_minutes=None)
-    rounds = Rounds(directory, config, plan, data, schedule, model.encoder.config, resume)
-    fit(model, data, rounds, resume, directory)
+        model.load_pretrained(config.init)
+    resume = ExactResume(output.states, every_minutes=config.save_minutes)
+    flops = model.training_flops(config.batch_size, data.sequence_length, data.predictions_per_sequence)
+    rounds = Rounds(directory, config, plan, data, schedule, flops, resume)
+    fit(model, data, rounds, resume, output)
     model.save_pretrained(directory / "encoder")
     if distribution.is_chief():
         data.tokenizer.save_pretrained(directory / "encoder")
-    return pretraining_report.write(model, data, rounds.history, directory)
+    return pretraining_report.write(model, data, rounds, directory)
 
 
-def fit(model, data, rounds, resume, directory):
+def fit(model, data, rounds, resume, output):
     """Trains from the last saved step to the last one. Consecutive rounds of equal size share one call of Keras' `fit`,
     so that the data is opened only once for them."""
-    callbacks = [rounds, StopOnBadLoss(directory), resume, SaveOnSignal(resume)]
-    if distribution.is_chief():
-        callbacks.append(pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard"))
+    directory = output.directory
+    # The same in every process: what one of them computed alone from the weights, it would wait for for ever.
+    log = pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard")
+    kept = [KeptEncoders(rounds, data.tokenizer, directory / "encoders")] if rounds.config.encoder_rounds else []
+    # Encoders are kept before the state is saved: a run that is interrupted in between writes the last one again.
+    callbacks = [rounds, StopOnBadLoss(directory), *kept, resume, SaveOnSignal(resume), log, SendFiles(output)]
+    if rounds.config.profile_steps is not None:
+        callbacks.append(ProfileSteps(*steps_to_profile(rounds.config.profile_steps), directory / "profile"))
     batches = FunctionSteps(
         lambda step: data.for_fit("train", start_step=step, repeat=True), is_checked=False, batch=data.batch_at
     )
@@ -235,30 +316,47 @@ def fit(model, data, rounds, resume, directory):
     )
     rounds.set_state(resume.saved_state("rounds") or [])
     config = rounds.config
+    trained = sum(math.prod(weight.shape) for weight in model.trainable_weights)
     say(
-        f"  {model.count_params():,} weights, {keras.backend.backend()} backend, {config.precision}; "
+        f"  {trained:,} weights, {keras.backend.backend()} backend, {config.precision}; "
         f"steps {run.step:,} to {rounds.total_steps:,} of {config.batch_size} rows of {data.sequence_length} tokens"
     )
     remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
-    say(f"  progress: tensorboard --logdir {directory / 'tensorboard'}{remedy}")
+    say(f"  progress: tensorboard --logdir {output.name}/tensorboard{remedy}")
     while rounds.begun() < rounds.total_steps:
         steps = rounds.steps_in_round()
         run.train(steps, len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps)
     run.end()
 
 
-def make_plan(config, data, directory):
+class KeptEncoders(keras.callbacks.Callback):
+    """Saves the model after every `encoder_rounds` rounds in a folder named after the step."""
+
+    def __init__(self, rounds, tokenizer, directory):
+        super().__init__()
+        self.rounds, self.tokenizer, self.directory = rounds, tokenizer, directory
+
+    def on_epoch_end(self, epoch, logs=None):
+        if len(self.rounds.history) % self.rounds.config.encoder_rounds:
+            return
+        place = self.directory / str(self.rounds.step)
+        self.model.save_pretrained(place)
+        if distribution.is_chief():
+            self.tokenizer.save_pretrained(place)
+
+
+def make_plan(config, data, directory, build):
     """The plan of a run: whether steps are compiled, how many steps there are, in all and in a round, and how many
     minutes training may take. The plan is made once for each run and kept in plan.json; with limited time, `Rounds`
     revises it."""
     path = directory / "plan.json"
     if path.is_file():
         return json.loads(path.read_text())
-    start = time.monotonic()
+    start, together = time.monotonic(), config.steps_per_execution or usual_steps_per_execution(config.steps)
     choices = jit_choices(config.jit_compile)
     measured = {}
     if len(choices) > 1 or config.max_minutes is not None:
-        measured = {choice: measure_step(config, data, choice) for choice in choices}
+        measured = {choice: measure_step(config, data, build, choice) for choice in choices}
         for choice, seconds in measured.items():
             say(f"  {seconds * 1000:.0f} ms a step {'with' if choice else 'without'} compilation")
     jit_compile = min(choices, key=measured.get) if measured else choices[0]
@@ -266,11 +364,10 @@ def make_plan(config, data, directory):
     if minutes is not None:
         minutes -= (time.monotonic() - start) / 60
         # A twentieth of the time for validation and saving.
-        room = max(config.steps_per_execution, int(0.95 * minutes * 60 / measured[jit_compile]))
+        room = max(together, int(0.95 * minutes * 60 / measured[jit_compile]))
         say(f"  {config.max_minutes:g} minutes are enough for {room:,} steps")
         steps = room if steps is None else min(steps, room)
     steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
-    together = config.steps_per_execution
     if steps % together:
         say(
             f"  {steps:,} steps are rounded down to {steps - steps % together:,}: {steps // together:,} executions of "
@@ -280,6 +377,7 @@ def make_plan(config, data, directory):
         "jit_compile": jit_compile,
         "seconds_per_step": measured.get(jit_compile),
         "steps_per_round": -(-steps_per_round // together) * together,  # rounded up
+        "steps_per_execution": together,
         "steps": steps - steps % together,
         "minutes": minutes,
     }
@@ -293,6 +391,8 @@ def jit_choices(jit_compile):
     On two cores XLA made the steps of a small model twice as fast and those of a larger one slower. Keras' own "auto"
     does not use XLA without a GPU.
     """
+    if jit_compile == "on":
+        distribution.check_can_compile()
     if jit_compile != "auto":
         return [jit_compile == "on"]
     if not distribution.can_compile():
@@ -300,7 +400,7 @@ def jit_choices(jit_compile):
     return {"tensorflow": [True, False], "jax": [True], "torch": [False]}[keras.backend.backend()]
 
 
-def measure_step(config, data, jit_compile, steps=40):
+def measure_step(config, data, build, jit_compile, steps=40):
     """Mean seconds of a training step within `fit`, measured with a model that is discarded afterwards."""
     config = dataclasses.replace(config, steps_per_execution=1)
     model = build(config, data, jit_compile, schedule_of(config, 1000))
@@ -339,7 +439,11 @@ def build(config, data, jit_compile, schedule):
         rematerialize=config.gradient_checkpointing,
         dtype=keras.dtype_policies.get(config.precision),
     )
-    model = Pretrainer(encoder, next_sentence=data.has_pairs)
+    return compiled(pretrainer_of(config, data, encoder), config, jit_compile, schedule)
+
+
+def compiled(model, config, jit_compile, schedule):
+    """The model, compiled with the optimizer that the configuration asks for."""
     averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
     optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](
         schedule,
@@ -352,6 +456,68 @@ def build(config, data, jit_compile, schedule):
     return model
 
 
+def pretrainer_of(config, data, encoder):
+    """The model with the objective of the encoder's family."""
+    if isinstance(encoder.config, ElectraConfig):
+        if config.objective != "masked_lm":
+            raise ValueError(f"An ELECTRA learns to find replaced tokens: leave objective {config.objective} out.")
+        asked = [name for name, usual in OF_MASKED_LM if getattr(config, name) != usual]
+        if asked:
+            raise ValueError(f"An ELECTRA masks every chosen token and has no next sentences: leave {asked[0]} out.")
+        size = USUAL_GENERATOR_SIZE if config.generator_size is None else config.generator_size
+        return ElectraPretrainer(encoder, data.tokenizer, size)
+    if config.generator_size is not None:
+        raise ValueError(f"A {encoder.config.family} has no generator: leave generator_size out.")
+    if config.objective == "span_boundary":
+        check_spans(config, data)
+        return Pretrainer(encoder, next_sentence=False, span_boundary=True)
+    return Pretrainer(encoder, next_sentence=learns_pairs(config, encoder.config, data))
+
+
+def learns_pairs(config, family, data):
+    """Whether something is learned from the two segments of the rows.
+
+    Raises: ValueError if that is asked for where it is impossible, or the rows were made for something else.
+    """
+    if config.next_sentence:
+        if not data.has_pairs:
+            raise ValueError(f"{data.directory} holds no pairs: leave next_sentence out, or prepare it with pairs.")
+        if config.direction != "both":
+            raise ValueError(
+                f"A model that reads {config.direction.replace('_', ' ')} predicts the next token alone: leave "
+                "next_sentence out."
+            )
+        if not family.pair_tasks:
+            raise ValueError(f"{family.family} learns nothing from pairs: leave next_sentence out.")
+    is_left_out = config.next_sentence is False or config.direction != "both"
+    if is_left_out or not data.has_pairs or not family.pair_tasks:
+        return False
+    if data.pairs not in family.pair_tasks:
+        raise ValueError(
+            f"{family.family} learns {' or '.join(family.pair_tasks)} from pairs, but the rows in {data.directory} "
+            f"were made with --pairs {data.pairs}: prepare them with --pairs {family.pair_tasks[0]}, or with "
+            "full_sentences to learn masked words alone."
+        )
+    return True
+
+
+def check_spans(config, data):
+    """Raises ValueError unless the rows are single sequences with masked spans (Joshi et al. 2020, section 3)."""
+    if data.has_pairs:
+        raise ValueError(
+            f"{data.directory} holds pairs, but SpanBERT's rows are single sequences: prepare the data with --pairs "
+            "doc_sentences."
+        )
+    unit = data.static_unit if data.static_masks else config.masking_unit
+    if unit != "span":
+        raise ValueError(
+            f"The objective span_boundary needs masked spans, but masking_unit is {unit}: give --masking_unit span"
+            f"{' to keras-bert prepare-data, which masks these rows' if data.static_masks else ''}."
+        )
+
+
+USUAL_GENERATOR_SIZE = 0.25
+OF_MASKED_LM = (("next_sentence", None), ("mask_token_rate", 0.8), ("random_token_rate", 0.1))
 MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
 
 
@@ -360,13 +526,23 @@ def model_config(config, data):
     dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
     shape = {name: getattr(config, name) for name in MODEL_OPTIONS if getattr(config, name) is not None}
     if config.init is None:
-        return BertConfig.from_name(config.size, vocabulary_size=data.tokenizer.vocabulary_size, **dropout, **shape)
+        # RoBERTa counts positions from the id of its padding token.
+        of_data = {"vocabulary_size": data.tokenizer.vocabulary_size, "pad_id": data.tokenizer.pad_id}
+        found = config_from_name(config.size, **of_data, **dropout, **shape)
+        if config.direction == "both":
+            return found
+        if not found.may_be_causal:
+            raise ValueError(f"The {found.family} here reads both sides: leave direction out.")
+        return dataclasses.replace(found, direction=config.direction)
     if shape:
         raise ValueError(f"The checkpoint {config.init} determines these of the model: leave out {', '.join(shape)}.")
     checkpoint = checkpoints.open_checkpoint(config.init)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
             f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
-            f"{config.init}/vocab.txt."
+            f"{config.init} and --tokenizer {checkpoint.tokenizer.kind}."
         )
+    found = getattr(checkpoint.config, "direction", "both")
+    if found != config.direction:
+        raise ValueError(f"The checkpoint {config.init} has the direction {found}, not {config.direction}.")
     return dataclasses.replace(checkpoint.config, **dropout)

@@ -18,15 +18,25 @@ from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
 from keras_bert_impl.preprocessing.shards import damaged_files, read_json, read_manifest
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import open_tokenizer
+from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
 
-TOKENIZER_FILES = ("vocab.txt", "tokenizer_config.json")
+MASKING_OPTIONS = ("masking_unit", "mask_token_rate", "random_token_rate")
+RATES = {"mask_token_rate": 0.8, "random_token_rate": 0.1}  # the paper's
+TOKENIZER_FILES = (*VOCABULARY_FILES, "tokenizer_config.json")
 
 
 class PretrainingData:
-    """The prepared data of a run: tokenizer, row length and batches."""
+    """The prepared data of a run: tokenizer, row length and batches.
 
-    def __init__(self, config):
+    Args:
+        config: a PretrainConfig.
+        hides_words: False leaves all tokens as they are, for objectives without masks.
+
+    Raises: ValueError if there is no such data, if it is damaged, or if words are hidden in the files already.
+    """
+
+    def __init__(self, config, hides_words=True):
         self.directory = str(config.data).rstrip("/")
         try:
             summary = read_json(self.directory, "summary.json")
@@ -37,8 +47,9 @@ class PretrainingData:
         prepared = read_json(self.directory, "run.json")["configuration"]
         shards, files = read_manifest(self.directory)
         # Thoroughly: with another vocabulary the ids in the rows would be meaningless.
-        self._refuse_damaged([file for file in files if file["path"] in TOKENIZER_FILES], thorough=True)
-        self.tokenizer = self._read_tokenizer()
+        of_tokenizer = [file for file in files if file["path"] in TOKENIZER_FILES]
+        self._refuse_damaged(of_tokenizer, thorough=True)
+        self.tokenizer = self._read_tokenizer([file["path"] for file in of_tokenizer])
         lengths = summary["sequence_lengths"]
         self.sequence_length = config.sequence_length or lengths[0]
         if self.sequence_length not in lengths:
@@ -46,8 +57,18 @@ class PretrainingData:
                 f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {self.sequence_length}."
             )
         self.predictions_per_sequence = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
+        self.direction = config.direction
+        if self.direction != "both":  # every token predicts its neighbour
+            self.predictions_per_sequence = self.sequence_length - 1
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
-        self.has_pairs = prepared["pairs"] in PAIRS
+        self.pairs = prepared["pairs"]
+        self.static_unit = prepared["masking_unit"]
+        self.has_pairs = self.pairs in PAIRS
+        if self.static_masks and not hides_words:
+            raise ValueError(
+                f"{self.directory} holds rows in which words are masked already: prepare the data again without "
+                "--static_masks."
+            )
         self.num_examples = summary["examples"][str(self.sequence_length)]
         self.shards = sorted(
             (shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)),
@@ -59,16 +80,24 @@ class PretrainingData:
         tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))
         self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
         self.batch_size, self.seed, self.streams = config.batch_size, config.seed, config.streams
-        self.validation_batches, self.masking_unit = config.validation_batches, config.masking_unit
+        self.validation_batches = config.validation_batches
+        self.masking = {name: getattr(config, name) for name in MASKING_OPTIONS}
+        if self.static_masks and (rates := [name for name in RATES if self.masking[name] != RATES[name]]):
+            raise ValueError(
+                f"{self.directory} was masked while it was prepared: leave {' and '.join(rates)} out, or prepare the "
+                "data without static_masks."
+            )
+        if not hides_words:
+            self.masking |= dict.fromkeys(RATES, 0.0)
 
-    def _read_tokenizer(self):
+    def _read_tokenizer(self, names):
         if not is_remote(self.directory):
-            return WordPieceTokenizer.from_pretrained(self.directory)
+            return open_tokenizer(self.directory)
         with tempfile.TemporaryDirectory() as near:
-            for name in TOKENIZER_FILES:
+            for name in names:
                 with open_file(f"{self.directory}/{name}") as file:
                     (pathlib.Path(near) / name).write_bytes(file.read())
-            return WordPieceTokenizer.from_pretrained(near)
+            return open_tokenizer(near)
 
     def _shards_of(self, split):
         return [shard for shard in self.shards if f"/{split}/" in shard["path"]]
@@ -128,7 +157,8 @@ class PretrainingData:
             seed=self.seed,
             static_masks=self.static_masks,
             packed=self.packed,
-            masking_unit=self.masking_unit,
+            **self.masking,
+            direction=self.direction,
             streams=self.streams,
             num_examples=[shard["examples"] for shard in shards],
             **{"repeat": False, **options},
@@ -146,10 +176,17 @@ class PretrainingData:
         """The training batch of a step, as NumPy arrays."""
         return next(self.arrays("train", start_step=step, repeat=True))
 
+    def predicted_positions(self, inputs):
+        """(batch, predictions), where in the rows the tokens stand that are predicted."""
+        return inputs["mask_positions"] + {"both": 0, "left_to_right": 1, "right_to_left": -1}[self.direction]
+
     def unmasked_rows(self, split, most_rows=None):
         """Yields the `token_ids` of a split as they were before masking, one (batch, length) array at a time."""
         for inputs, labels in self.arrays(split, most_rows=most_rows):
             token_ids = inputs["token_ids"].copy()
+            if self.direction != "both":  # nothing is masked
+                yield token_ids
+                continue
             row, column = np.nonzero(labels["mask_weights"])
             token_ids[row, inputs["mask_positions"][row, column]] = labels["mask_ids"][row, column]
             yield token_ids

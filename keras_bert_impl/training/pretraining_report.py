@@ -2,6 +2,7 @@
 
 import functools
 import math
+import statistics
 
 import keras
 import matplotlib
@@ -9,7 +10,9 @@ import numpy as np
 import tensorboardX
 
 from keras_bert_impl import distribution
+from keras_bert_impl.callbacks.training_figures import PERCENTILES
 from keras_bert_impl.console import say
+from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
 
 matplotlib.use("Agg")
@@ -21,8 +24,9 @@ BASELINE_TOKENS = 10_000_000
 COUNTED_AT_ONCE = 1_000_000
 
 
-def write(model, data, history, directory):
+def write(model, data, rounds, directory):
     """Evaluates on the test split, writes evaluation.json and curves.png, prints and returns the figures."""
+    history = rounds.history
     found = model.evaluate(data.for_fit("test"), return_dict=True, verbose=0)
     if not distribution.is_chief():
         return found
@@ -33,23 +37,62 @@ def write(model, data, history, directory):
             "devices"
         )
     report = {
-        "masked_lm_accuracy": found["masked_lm_accuracy"],
-        "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),
-        "next_sentence_accuracy": found.get("next_sentence_accuracy"),
-        **baselines(data),
+        **masked_lm_figures(found, data),
+        "pairs": data.pairs,
+        **{name: found[name] for name in (*DETECTION, *SPAN_BOUNDARY, *DISTILLATION) if name in found},
         "minutes": history[-1]["minutes"] if history else 0.0,
         "steps": history[-1]["step"] if history else 0,
+        "speed": speed(history, rounds.ceiling, rounds.ceiling_source),
     }
     print_figures(report)
+    print_speed(report["speed"])
     draw_curves(history, report, directory / "curves.png")
     write_json(directory / "evaluation.json", report)
     return report
 
 
+# Of an ELECTRA's discriminator.
+DETECTION = ("detection_accuracy", "replaced_precision", "replaced_recall")
+SPAN_BOUNDARY = ("span_boundary_loss", "span_boundary_accuracy")
+# How far a student is from its teacher.
+DISTILLATION = {
+    "soft_target_loss": "divergence from the teacher's softened distributions over the vocabulary",
+    "cosine_loss": "1 - cosine of student's and teacher's last hidden states",
+    "attention_relation_loss": "divergence from the attention of the teacher's last block",
+    "value_relation_loss": "divergence from the relations of the values in the teacher's last block",
+}
+
+
+def masked_lm_figures(found, data):
+    """The figures of the masked words and of next sentences, beside those of the baselines; {} for a model that
+    predicts neither."""
+    if "masked_lm_loss" not in found:
+        return {}
+    return {
+        "masked_lm_accuracy": found["masked_lm_accuracy"],
+        "masked_lm_perplexity": math.exp(found["masked_lm_loss"]),
+        "next_sentence_accuracy": found.get("next_sentence_accuracy"),
+        **baselines(data),
+    }
+
+
 def print_figures(report):
-    """Prints the table of figures; next-sentence prediction has a column only if it was trained."""
+    """Prints the table of figures; next-sentence prediction, or sentence order, has a column only if it was trained."""
+    if "masked_lm_accuracy" in report:
+        print_masked_words(report)
+    if SPAN_BOUNDARY[0] in report:
+        loss, accuracy = (report[name] for name in SPAN_BOUNDARY)
+        say(
+            f"  from the tokens beside their spans: {accuracy:.1%} of the masked words, perplexity {math.exp(loss):.1f}"
+        )
+    for name in (name for name in DISTILLATION if name in report):
+        say(f"  held-out text: {report[name]:.4f} {DISTILLATION[name]}")
+
+
+def print_masked_words(report):
+    """Prints the table of the masked words."""
     has_pairs = report["next_sentence_accuracy"] is not None
-    title = f"{'next sentence':>15}" if has_pairs else ""
+    title = f"{report['pairs'].replace('_', ' '):>16}" if has_pairs else ""
     say(f"  {'held-out text':<40}{'masked words':>14}{'perplexity':>12}{title}")
     for name, prefix in (
         ("this model", ""),
@@ -58,19 +101,63 @@ def print_figures(report):
     ):
         figures = [report.get(f"{prefix}{figure}") for figure in ("masked_lm_accuracy", "masked_lm_perplexity")]
         next_sentence = report["next_sentence_majority" if prefix else "next_sentence_accuracy"]
-        next_sentence = f"{next_sentence:>15.1%}" if has_pairs else ""
+        next_sentence = f"{next_sentence:>16.1%}" if has_pairs else ""
         say(f"  {name:<40}{figures[0]:>14.1%}{figures[1]:>12.1f}{next_sentence}")
+    if DETECTION[0] in report:
+        accuracy, precision, recall = (report[name] for name in DETECTION)
+        say(
+            f"  The figures above are the generator's. Discriminator: {accuracy:.1%} of all tokens right; of the "
+            f"replaced ones {recall:.1%} found, at a precision of {precision:.1%}."
+        )
+
+
+SPEED = ("tokens_per_second", "flops_utilization", "share_of_waiting", "device_memory_gib")
+
+
+def speed(history, ceiling=None, ceiling_source=None):
+    """How fast the training was: medians over its rounds of what `TrainingFigures` measured, the most memory, and what
+    the devices can do at most, which is None if this process trained no round."""
+    names = [name for name in (history[-1] if history else ()) if name in SPEED or name.startswith("seconds_per_step")]
+    found = {name: statistics.median(row[name] for row in history if name in row) for name in names}
+    if "device_memory_gib" in found:
+        found["device_memory_gib"] = max(row.get("device_memory_gib", 0.0) for row in history)
+    return {**found, "device": hardware.device_kind(), "ceiling_tflops": ceiling and ceiling / 1e12,
+            "ceiling_source": ceiling_source}  # fmt: skip
+
+
+def print_speed(found):
+    """Prints the figures of speed that there are, in one or two lines."""
+    parts = []
+    if "tokens_per_second" in found:
+        parts.append(f"{found['tokens_per_second']:,.0f} tokens/s")
+    if "flops_utilization" in found and found["ceiling_tflops"]:
+        limit = f"{found['ceiling_tflops']:,.3g} TFLOP/s ({found['ceiling_source']})"
+        parts.append(f"{found['flops_utilization']:.0%} of {limit}")
+    if "share_of_waiting" in found:
+        parts.append(f"{found['share_of_waiting']:.0%} of the time waiting for data")
+    if "device_memory_gib" in found:
+        parts.append(f"{found['device_memory_gib']:.1f} GiB of a device")
+    if parts:
+        say(f"  speed: {', '.join(parts)}")
+    percentiles = [f"{found[f'seconds_per_step_p{share}'] * 1000:,.1f}" for share in PERCENTILES
+                   if f"seconds_per_step_p{share}" in found]  # fmt: skip
+    if percentiles:
+        say(f"  ms a step: {' / '.join(percentiles)} (percentiles {' / '.join(map(str, PERCENTILES))})")
 
 
 class TensorBoardLog(keras.callbacks.Callback):
     """After each round, writes losses and metrics, the figures of `Rounds` and some validation rows with the model's
     guesses for the masks to TensorBoard; unlike Keras' own callback without TensorFlow.
+
+    All processes compute the guesses together, and one of them writes. Keras' own callback computes the learning rate
+    in the process that writes, from an array of all processes: on a TPU slice, that process would wait for ever.
     """
 
     def __init__(self, data, rounds, directory, rows=4):
         super().__init__()
         self.data, self.rounds, self.rows = data, rounds, rows
-        self.writers = {part: tensorboardX.SummaryWriter(str(directory / part)) for part in ("train", "validation")}
+        parts = ("train", "validation") if distribution.is_chief() else ()
+        self.writers = {part: tensorboardX.SummaryWriter(str(directory / part)) for part in parts}
 
     @functools.cached_property
     def batch(self):
@@ -78,18 +165,24 @@ class TensorBoardLog(keras.callbacks.Callback):
         return next(self.data.arrays("validation", most_rows=self.data.batch_size))
 
     def on_epoch_end(self, epoch, logs=None):
+        masked_words = self.filled_masks()
+        if not self.writers:
+            return
         for name, value in {**(logs or {}), **self.rounds.figures}.items():
             part = "validation" if name.startswith("val_") else "train"
             self.writers[part].add_scalar(f"epoch_{name.removeprefix('val_')}", value, epoch)
-        if distribution.num_processes() == 1:  # with several, all would have to take part in the prediction
-            self.writers["train"].add_text("masked words", self.filled_masks(), epoch)
+        if masked_words is not None:
+            self.writers["train"].add_text("masked words", masked_words, epoch)
         for writer in self.writers.values():
             writer.flush()
 
     def filled_masks(self):
         inputs, labels = self.batch
-        logits = self.model.predict_on_batch(inputs)["masked_lm_logits"]
-        guesses = keras.ops.convert_to_numpy(logits).argmax(axis=-1)
+        outputs = distribution.outputs_of_batch(self.model, inputs)
+        if "masked_lm_logits" not in outputs:
+            return None
+        guesses = outputs["masked_lm_logits"].argmax(axis=-1)
+        inputs = {**inputs, "mask_positions": self.data.predicted_positions(inputs)}
         return filled_rows(self.data.tokenizer, inputs, labels, guesses, self.rows)
 
 
@@ -97,9 +190,9 @@ def filled_rows(tokenizer, inputs, labels, guesses, rows):
     """Markdown: rows with **guess** where the model is right, and **guess** (truth) where it is not."""
     lines = []
     for row in range(min(rows, len(guesses))):
-        words = [tokenizer.vocabulary[index] for index in inputs["token_ids"][row] if index != tokenizer.pad_id]
+        words = [tokenizer.piece_text(index) for index in inputs["token_ids"][row] if index != tokenizer.pad_id]
         for column in np.nonzero(labels["mask_weights"][row])[0]:
-            guess, truth = (tokenizer.vocabulary[ids[row][column]] for ids in (guesses, labels["mask_ids"]))
+            guess, truth = (tokenizer.piece_text(ids[row][column]) for ids in (guesses, labels["mask_ids"]))
             shown = f"**{guess}**" if guess == truth else f"**{guess}** ({truth})"
             words[inputs["mask_positions"][row][column]] = shown
         lines.append(" ".join(words))
@@ -128,7 +221,7 @@ def baselines(data):
     for inputs, targets in data.arrays("test"):
         chosen = targets["mask_weights"] > 0
         word = targets["mask_ids"][chosen]
-        positions = np.maximum(inputs["mask_positions"] - 1, 0)
+        positions = np.maximum(data.predicted_positions(inputs) - 1, 0)
         neighbour = np.take_along_axis(inputs["token_ids"], positions, 1)[chosen]
         hits["unigram"].append(word == unigram.argmax())
         hits["bigram"].append(word == np.where(neighbour == mask_id, unigram.argmax(), best[neighbour]))
@@ -174,12 +267,19 @@ def draw_curves(history, report, path):
     steps = [row["step"] for row in history]
     panels = (
         ("masked_lm_loss", "Masked-LM loss (nats per token)", None),
-        ("masked_lm_accuracy", "Masked-LM accuracy", report["bigram_masked_lm_accuracy"]),
-        ("next_sentence_accuracy", "Next-sentence accuracy", report["next_sentence_majority"]),
+        ("masked_lm_accuracy", "Masked-LM accuracy", report.get("bigram_masked_lm_accuracy")),
+        ("next_sentence_accuracy", "Next-sentence accuracy", report.get("next_sentence_majority")),
+        ("detection_loss", "Replaced-token loss (nats per token)", None),
+        ("replaced_recall", "Share of replaced tokens found", None),
+        ("span_boundary_loss", "Span-boundary loss (nats per token)", None),
+        ("soft_target_loss", "Divergence from soft targets (nats)", None),
+        ("cosine_loss", "1 - cosine of hidden states", None),
+        ("attention_relation_loss", "Divergence of attention (nats)", None),
+        ("value_relation_loss", "Divergence of value relations (nats)", None),
     )
     panels = [panel for panel in panels if history and panel[0] in history[0]]
     figure, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.8), layout="constrained")
-    for axis, (name, title, baseline) in zip(axes, panels, strict=True):
+    for axis, (name, title, baseline) in zip(np.atleast_1d(axes), panels, strict=True):
         axis.plot(steps, [row[name] for row in history], label="training", color="tab:blue")
         axis.plot(steps, [row[f"val_{name}"] for row in history], label="validation", color="tab:orange")
         if baseline is not None:

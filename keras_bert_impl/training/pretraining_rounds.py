@@ -3,7 +3,6 @@
 import time
 
 from keras_bert_impl.callbacks import TrainingFigures
-from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
 
@@ -23,19 +22,15 @@ class Rounds(TrainingFigures):
         plan: as `make_plan` returns it.
         data: the PretrainingData.
         schedule: the learning rate schedule; a MovableDecay if the time is limited.
-        encoder_config: the configuration of the model's encoder.
+        flops_per_step: the arithmetic of a step.
         resume: the ExactResume of the run.
     """
 
     state_name = "rounds"
 
-    def __init__(self, directory, config, plan, data, schedule, encoder_config, resume):
+    def __init__(self, directory, config, plan, data, schedule, flops_per_step, resume):
         positions = config.batch_size * data.sequence_length
-        super().__init__(
-            positions * data.share_of_tokens,
-            positions,
-            training_flops(encoder_config, config.batch_size, data.sequence_length, data.predictions_per_sequence),
-        )
+        super().__init__(positions * data.share_of_tokens, positions, flops_per_step)
         self.directory, self.config, self.plan, self.schedule = directory, config, plan, schedule
         self.resume = resume
         self.history, self.total_steps, self.earlier_minutes = [], plan["steps"], 0.0

@@ -6,16 +6,21 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import sys
 import warnings
 
 import jsonargparse
 
-from keras_bert_impl.distribution import Distribution, is_chief
+from keras_bert_impl.distribution import Distribution, check_shared, failing_together, is_chief
 from keras_bert_impl.json_files import write_json
 
-# Options that may change on resume: the result of a run does not depend on the devices.
-DEVICES = {field.name for field in dataclasses.fields(Distribution)}
+# Options that may change on resume: the result of a run depends neither on the devices, nor on what is recorded of
+# them, nor on when it is saved.
+MAY_CHANGE = {field.name for field in dataclasses.fields(Distribution)} | {
+    *("save_minutes", "profile_steps", "compilation_cache")
+}
+REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 RECIPES = pathlib.Path(__file__).parent / "recipes"
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
@@ -46,7 +51,29 @@ def parse(config_class, arguments=None, program=None, positional=()):
     arguments = _gathered(arguments, {f"--{f.name}" for f in dataclasses.fields(config_class) if f.type == list[str]})
     values = parser_of(config_class, program, positional).parse_args(arguments).as_dict()
     values.pop("config")
+    check_local(config_class, values)
     return config_class(**values)
+
+
+def check_local(config_class, values):
+    """Raises ValueError for an option that names a remote file or directory where only local ones are possible.
+
+    Args:
+        config_class: a dataclass. Its `REMOTE`, if it has one, maps the options that also take URLs to their schemes,
+            such as {"data": ("gs://",)}, and those that are no paths to ("",).
+        values: of its options.
+    """
+    allowed = {"model": ("hf://",), **getattr(config_class, "REMOTE", {})}
+    for name, value in values.items():
+        schemes = allowed.get(name, ())
+        for one in value if isinstance(value, list) else [value]:
+            path = one.rpartition("=")[2] if isinstance(one, str) else ""  # serve takes name=path
+            if REMOTE.match(path) and not path.startswith(schemes):
+                also = f", or {' or '.join(schemes)}," if schemes else ""
+                raise ValueError(
+                    f"--{name} {one}: {REMOTE.match(path)[0]} cannot be opened here. Name a local path{also} after "
+                    "copying the files (gcloud storage cp -r) or mounting the bucket (gcsfuse)."
+                )
 
 
 def parser_of(config_class, program=None, positional=()):
@@ -125,12 +152,19 @@ def check_run(directory, config):
     Two spellings of one path, like data and ./data, count as equal. The option `output` is not compared.
 
     Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
-        files.
+        files, or if it is remote; of several processes that call it, in all.
     """
+    if REMOTE.match(str(directory)):
+        raise ValueError(f"The output {directory} is remote: name a local directory, or mount the bucket (gcsfuse).")
     directory = pathlib.Path(directory)
+    with failing_together():
+        if is_chief():
+            _check_new_or_same(directory, config)
+    return directory
+
+
+def _check_new_or_same(directory, config):
     path = directory / "run.json"
-    if not is_chief():
-        return directory  # only the chief checks and writes
     if path.is_file():
         different = _differences(json.loads(path.read_text())["configuration"], config)
         if different:
@@ -142,7 +176,6 @@ def check_run(directory, config):
         raise ValueError(f"{directory} is not empty and holds no run.json: name another output directory.")
     elif directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is a file: name another output directory.")
-    return directory
 
 
 def _differences(found, config):
@@ -163,7 +196,7 @@ def _defaults(config):
     """The defaults of the options that have one and on which the result of a run depends."""
     defaults = {}
     for field in dataclasses.fields(config):
-        if field.name in DEVICES:
+        if field.name in MAY_CHANGE:
             continue
         if field.default is not dataclasses.MISSING:
             defaults[field.name] = field.default
@@ -179,20 +212,32 @@ def _are_same(one, other):
     return one == other
 
 
-def open_run(directory, config):
+def open_run(directory, config, is_copy=False):
     """Calls `check_run`, then creates the directory with `run.json`, which holds configuration and versions.
 
     Call it after the inputs are checked, so that a run that cannot start leaves nothing behind.
+
+    Args:
+        directory: must be shared by all processes.
+        config: a dataclass.
+        is_copy: whether the directory is a process' own copy of the one that they share.
+
+    Raises: ValueError as `check_run`, and if the processes do not share the directory.
     """
     directory = check_run(directory, config)
-    if is_chief() and not (directory / "run.json").is_file():
-        directory.mkdir(parents=True, exist_ok=True)
-        write_json(directory / "run.json", {"configuration": _plain(config), "versions": versions()})
+    with failing_together():
+        if is_copy:
+            directory.mkdir(parents=True, exist_ok=True)
+        if is_chief() and not (directory / "run.json").is_file():
+            directory.mkdir(parents=True, exist_ok=True)
+            write_json(directory / "run.json", {"configuration": _plain(config), "versions": versions()})
+    if not is_copy:
+        check_shared(directory)
     return directory
 
 
 def _plain(config):
-    content = {name: value for name, value in dataclasses.asdict(config).items() if name not in DEVICES}
+    content = {name: value for name, value in dataclasses.asdict(config).items() if name not in MAY_CHANGE}
     return json.loads(json.dumps(content))
 
 

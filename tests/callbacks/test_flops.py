@@ -1,5 +1,10 @@
+import keras
+import pytest
+
 from keras_bert_impl import BertConfig
-from keras_bert_impl.callbacks.flops import matrix_product_ceiling, training_flops
+from keras_bert_impl.callbacks import flops
+from keras_bert_impl.callbacks.flops import device_ceiling, matrix_product_ceiling, published_peak, training_flops
+from keras_bert_impl.distribution import hardware
 
 
 def test_a_training_sequence_takes_what_is_published():
@@ -23,3 +28,42 @@ def test_flops_by_hand():
 
 def test_the_ceiling_is_a_positive_rate():
     assert matrix_product_ceiling(size=64, repeats=2) > 1e6
+    assert matrix_product_ceiling("bfloat16", size=64, repeats=2, chained=3) > 1e6
+
+
+@pytest.mark.parametrize(
+    ("kind", "tflops"),
+    [
+        ("TPU v4", 275),
+        ("TPU v5 lite", 197),
+        ("TPU v5", 459),
+        ("TPU v6 lite", 918),
+        ("NVIDIA A100-SXM4-80GB", 312),
+        ("NVIDIA H100 80GB HBM3", 989),
+        ("NVIDIA H100 PCIe", 756),
+        ("NVIDIA H200", 989),
+        ("NVIDIA L4", 121),
+        ("NVIDIA L40S", 362),
+    ],
+)
+def test_the_ceiling_of_a_known_device_is_its_published_peak(kind, tflops, monkeypatch):
+    monkeypatch.setattr(hardware, "device_kind", lambda: kind)
+    assert device_ceiling("bfloat16") == (tflops * 1e12, f"published peak of {kind}")
+
+
+def test_what_is_not_published_is_measured_with_products_that_a_chip_notices(monkeypatch):
+    calls = []
+    monkeypatch.setattr(flops, "matrix_product_ceiling", lambda *given, **more: calls.append((given, more)) or 7.0)
+    for kind, dtype in (("A chip of next year", "bfloat16"), ("TPU v4", "float32"), ("cpu", "bfloat16")):
+        monkeypatch.setattr(hardware, "device_kind", lambda kind=kind: kind)
+        assert device_ceiling(dtype)[0] == 7.0
+    chained = {"size": 8192, "chained": 16}
+    assert calls == [(("bfloat16",), chained), (("float32",), chained), (("bfloat16",), {})]
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="plan-tpu is JAX's")
+def test_the_planner_has_the_same_peaks():
+    from keras_bert_impl.commands.plan_tpu import CHIPS
+
+    kinds = {"v4": "TPU v4", "v5e": "TPU v5 lite", "v5p": "TPU v5", "v6e": "TPU v6 lite"}
+    assert {name: published_peak(kinds[name]) for name in CHIPS} == {name: chip.flops for name, chip in CHIPS.items()}

@@ -3,11 +3,13 @@
 import types
 
 import keras
+import numpy as np
 import pytest
 from made_fits import LABELS, LENGTHS, TEXTS, build
 
-from keras_bert_impl.callbacks import TrainingFigures, training_figures
+from keras_bert_impl.callbacks import TrainingFigures, step_data, training_figures
 from keras_bert_impl.callbacks.flops import training_flops
+from keras_bert_impl.distribution import hardware
 
 
 @pytest.fixture(autouse=True)
@@ -15,12 +17,17 @@ def clock(monkeypatch):
     """A clock that moves by 10 s in the first step, which compiles, and by 2 s in others; a machine of 1e6 FLOP/s."""
     now = [0.0]
     monkeypatch.setattr(training_figures, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(training_figures, "matrix_product_ceiling", lambda dtype: 1e6)
+    monkeypatch.setattr(training_figures, "device_ceiling", lambda dtype: (1e6, "a test"))
 
     def step(batch, logs):
-        now[0] += 10.0 if now[0] == 0 else 2.0
+        now[0] += 2.0 if batch or now[0] > 10 else 10.0
 
-    return keras.callbacks.LambdaCallback(on_train_batch_end=step)
+    def wait():
+        now[0] += 2.0
+
+    callback = keras.callbacks.LambdaCallback(on_train_batch_end=step)
+    callback.wait = wait
+    return callback
 
 
 def test_tokens_and_arithmetic_are_those_of_the_batches(clock):
@@ -34,6 +41,70 @@ def test_tokens_and_arithmetic_are_those_of_the_batches(clock):
     assert history["share_of_tokens"][1] == pytest.approx(sum(tokens) / (14 * width))
     flops = training_flops(model.encoder.config, 7, width, 0)
     assert history["flops_utilization"] == pytest.approx([flops / 2 / 1e6] * 2)
+
+
+def test_percentiles_of_the_steps_leave_out_the_first_which_compiles(clock):
+    model, slow = build(), keras.callbacks.Callback()
+    slow.on_train_batch_end = lambda batch, logs: clock.on_train_batch_end(batch, logs) if batch == 3 else None
+    history = model.fit(
+        TEXTS, LABELS, batch_size=3, shuffle=False, verbose=0, callbacks=[clock, slow, TrainingFigures()]
+    )
+    # Steps of 2, 2, 4 and 2 s after the first one.
+    found = {name: values[0] for name, values in history.history.items() if name.startswith("seconds_per_step")}
+    assert found == {
+        "seconds_per_step_p50": 2.0,
+        "seconds_per_step_p90": pytest.approx(3.4),
+        "seconds_per_step_p99": pytest.approx(3.94),
+    }
+
+
+class SlowBatches(keras.utils.PyDataset):
+    """Seven batches; reading each calls `wait`."""
+
+    num_batches = 7
+
+    def __init__(self, rows, wait):
+        super().__init__()
+        self.rows, self.wait = rows, wait
+
+    def __getitem__(self, index):
+        self.wait()
+        return self.rows, np.array(LABELS)
+
+
+def slow_tf_data(rows, wait):
+    """The same batches as a tf.data.Dataset that reads none ahead."""
+    tf = pytest.importorskip("tensorflow")
+
+    def batch():
+        tf.numpy_function(wait, [], [])
+        return rows, np.array(LABELS)
+
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    return tf.data.Dataset.range(7).map(lambda index: batch()).with_options(options)
+
+
+@pytest.mark.parametrize("slow", [SlowBatches, slow_tf_data])
+@pytest.mark.parametrize("opened", [lambda data: data, lambda data: lambda step: data], ids=["given", "by a function"])
+def test_waiting_for_batches_is_a_share_of_the_time(slow, opened, clock, monkeypatch):
+    """Each batch takes 2 s to read, as long as its step takes to compute."""
+    monkeypatch.setattr(step_data, "time", training_figures.time)
+    model = build()
+    rows = {name: keras.ops.convert_to_numpy(array) for name, array in model.rows(TEXTS).items()}
+    data = opened(slow(rows, clock.wait))
+    history = model.fit(data, steps_per_epoch=7, verbose=0, shuffle=False, callbacks=[clock, TrainingFigures()]).history
+    if keras.backend.backend() == "tensorflow":
+        assert "share_of_waiting" not in history, "its compiled steps read batches without calling Python"
+    else:
+        assert history["share_of_waiting"] == [pytest.approx(0.5, abs=0.1)]  # a batch may be read ahead
+
+
+def test_the_memory_of_a_device_is_a_figure(clock, monkeypatch):
+    monkeypatch.setattr(hardware, "peak_memory", lambda: 3 * 2**29)
+    model = build()
+    history = model.fit(TEXTS, LABELS, verbose=0, callbacks=[clock, TrainingFigures()]).history
+    assert history["device_memory_gib"] == [1.5]
 
 
 def test_the_norm_and_the_rate_are_those_of_the_last_step(clock):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import WORDS, revealing_config
 from every_model import MODELS
+from made_exports import make, with_large_weights
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_litert, export_onnx, opened, row_formats, row_graphs, row_samples, runtimes
@@ -18,22 +19,6 @@ on_torch = pytest.mark.skipif(BACKEND != "torch", reason="torch writes ONNX file
 on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow writes LiteRT files")
 every_kind = pytest.mark.parametrize("kind", [kind for kind in MODELS if kind not in ("Pretrainer", "FeatureTagger")])
 TEXTS = ["The cat sat on the mat.", "It slept."]
-
-
-def make(kind, **arguments):
-    """A model of odd sizes whose every weight influences the outputs."""
-    tokenizer = kbi.WordPieceTokenizer(WORDS)
-    encoder = kbi.BertEncoder(revealing_config(tokenizer, max_length=13))
-    if kind != "BertEncoder":
-        arguments |= {"tokenizer": tokenizer, "sequence_length": 11}
-    return with_large_weights(MODELS[kind](encoder, **arguments))
-
-
-def with_large_weights(model):
-    random = np.random.default_rng(5)
-    for weight in model.weights:
-        weight.assign(random.normal(size=weight.shape, scale=0.4))
-    return model
 
 
 def check_outputs(model, run):
@@ -97,7 +82,7 @@ def test_litert_gives_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
     run_example(tmp_path / "litert")
 
 
-@pytest.mark.parametrize("family", ["distilbert", "bfloat16"])
+@pytest.mark.parametrize("family", ["distilbert", "electra", "roberta", "albert", "bfloat16"])
 @pytest.mark.skipif(BACKEND == "jax", reason="written by the others")
 def test_other_encoders_are_exported_in_float32(family, tmp_path):
     export = export_onnx if BACKEND == "torch" else export_litert
@@ -105,6 +90,12 @@ def test_other_encoders_are_exported_in_float32(family, tmp_path):
     sizes = {"hidden_size": 15, "num_layers": 1, "num_heads": 3, "intermediate_size": 21, "max_length": 13}
     if family == "distilbert":
         encoder = kbi.DistilBertEncoder(kbi.DistilBertConfig(len(WORDS), **sizes))
+    elif family == "electra":
+        encoder = kbi.ElectraEncoder(kbi.ElectraConfig(len(WORDS), embedding_size=9, **sizes))
+    elif family == "roberta":
+        encoder = kbi.RobertaEncoder(kbi.RobertaConfig(len(WORDS), pad_id=tokenizer.pad_id, **sizes))
+    elif family == "albert":
+        encoder = kbi.AlbertEncoder(kbi.AlbertConfig(len(WORDS), embedding_size=9, **{**sizes, "num_layers": 3}))
     else:
         encoder = kbi.BertEncoder(kbi.BertConfig(len(WORDS), **sizes), dtype="bfloat16")
     model = with_large_weights(kbi.TextClassifier(encoder, 3, tokenizer))

@@ -1,5 +1,6 @@
 """What each kernel of this backend computes, against the plain form in `keras.ops` or the formula in NumPy."""
 
+import functools
 import math
 
 import keras
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert_impl.kernels import adamw, dropout, gelu
+from keras_bert_impl.kernels import activated_product, adamw, cross_entropy, dropout, gather, gelu, global_norm
+from keras_bert_impl.kernels.attention import Placement, placed
 
 
 def arrays(*shape, count=1, seed=0):
@@ -15,25 +17,31 @@ def arrays(*shape, count=1, seed=0):
 
 
 def by_kernel_and_plainly_adamw():
-    """Weight and both moments after three updates with decay."""
+    """Weights and both moments after three updates of weights of two rates and two decays, also of none."""
     results = []
     for apply in (adamw.apply, adamw.by_ops):
-        weight, first, second = (keras.Variable(array) for array in (*arrays(5, 7), *np.zeros((2, 5, 7), "float32")))
-        for step, gradient in enumerate(arrays(5, 7, count=3, seed=1), start=1):
-            update = adamw.Update(
-                variable=weight,
-                first=first,
-                second=second,
-                gradient=ops.convert_to_tensor(gradient),
-                step=ops.convert_to_tensor(step),
-                rate=ops.convert_to_tensor(0.1),
-                keep=ops.convert_to_tensor(0.99),
-                beta_1=0.9,
-                beta_2=0.999,
-                epsilon=1e-6,
-            )
-            apply(update, lambda variable, value: variable.assign(value))
-        results.append(np.stack([ops.convert_to_numpy(variable) for variable in (weight, first, second)]))
+        kinds = [(0.5, 0.1), (1.0, 0.1), (1.0, 0.0), (0.0, 0.1), (1.0, 0.1)]
+        variables = [
+            [keras.Variable(array) for array in (*arrays(5, 7, seed=place), *np.zeros((2, 5, 7), "float32"))]
+            for place in range(len(kinds))
+        ]
+        for step, gradient in enumerate(arrays(5, 7, count=3, seed=9), start=1):
+            updates = [
+                adamw.Update(
+                    *three,
+                    gradient=ops.convert_to_tensor(gradient * (1 + place / 5)),
+                    step=ops.convert_to_tensor(step),
+                    learning_rate=ops.convert_to_tensor(0.01),
+                    rate=rate,
+                    decay=decay,
+                    beta_1=0.9,
+                    beta_2=0.999,
+                    epsilon=1e-6,
+                )
+                for place, ((rate, decay), three) in enumerate(zip(kinds, variables, strict=True))
+            ]
+            apply(updates, lambda variable, value: variable.assign(value))
+        results.append(np.stack([ops.convert_to_numpy(variable) for three in variables for variable in three]))
     return results
 
 
@@ -60,8 +68,56 @@ def by_kernel_and_plainly_gelu(name):
     return ops.convert_to_numpy(gelu.activation_function(name)(ops.convert_to_tensor(x))), formulas[name](x)
 
 
+def outputs_and_gradient(function, array):
+    """What a function of an array returns, and the gradient of half the sum of its squares, by the backend."""
+
+    class OfWeight(keras.layers.Layer):
+        def build(self, shape):
+            self.array = self.add_weight(shape=array.shape, initializer=lambda shape, dtype: ops.array(array))
+
+        def call(self, inputs):
+            return function(ops.convert_to_tensor(self.array))
+
+    layer = OfWeight(dtype="float32")
+    model = keras.Sequential([layer])
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=lambda _, found: ops.sum(ops.square(found)) / 2)
+    model(np.zeros((1, 1)))
+    outputs = ops.convert_to_numpy(function(ops.convert_to_tensor(array)))
+    model.train_on_batch(np.zeros((1, 1)), np.zeros((1, 1)))
+    return outputs, array - ops.convert_to_numpy(layer.array)
+
+
+def by_kernel_and_plainly_cross_entropy():
+    """Losses and their gradient, for a logit that is far away from the others, too."""
+    logits, labels = arrays(7, 11)[0] * 3, np.array([0, 10, 3, 3, 5, 9, 1])
+    logits[2, 4], logits[3, 3] = 300, -300
+    kernels = cross_entropy.cross_entropy_of_rows, cross_entropy.cross_entropy_by_keras
+    return [
+        np.concatenate([part.ravel() for part in outputs_and_gradient(functools.partial(kernel, labels), logits)])
+        for kernel in kernels
+    ]
+
+
+def by_kernel_and_plainly_gather():
+    """Vectors at positions, one of them taken twice, and the gradient."""
+    vectors, positions = arrays(3, 5, 7)[0], ops.array([[4, 0], [2, 2], [0, 1]], dtype="int32")
+    kernels = gather.gather, gather.gather_by_indices
+    results = [
+        outputs_and_gradient(lambda array, kernel=kernel: kernel(array, positions), vectors) for kernel in kernels
+    ]
+    return [np.concatenate([part.ravel() for part in result]) for result in results]
+
+
+def by_kernel_and_plainly_global_norm():
+    gradients = [ops.array(array) for array in (*arrays(5, 7, count=2), arrays(3)[0], np.float32(2))]
+    return [ops.convert_to_numpy(norm(gradients)) for norm in (global_norm.global_norm, global_norm.global_norm_by_ops)]
+
+
 KERNELS = {
     "adamw": by_kernel_and_plainly_adamw,
+    "cross_entropy": by_kernel_and_plainly_cross_entropy,
+    "gather": by_kernel_and_plainly_gather,
+    "global_norm": by_kernel_and_plainly_global_norm,
     "dropout": by_kernel_and_plainly_dropout,
     **{name: lambda name=name: by_kernel_and_plainly_gelu(name) for name in gelu.ACTIVATIONS},
 }
@@ -80,3 +136,144 @@ def test_bfloat16_activations_are_rounded_once():
     rounded = ops.cast(ops.cast(ops.convert_to_tensor(x), "bfloat16"), "float32")
     expected = ops.cast(gelu.activation_function("gelu")(rounded), "bfloat16")
     np.testing.assert_array_equal(*(ops.convert_to_numpy(ops.cast(each, "float32")) for each in (found, expected)))
+
+
+def test_the_gradient_of_a_kernel_of_gelu_is_that_of_its_plain_form():
+    x = arrays(11, 13)[0] * 3
+    found, expected = (
+        outputs_and_gradient(functools.partial(function, approximate=approximate), x)
+        for function in (gelu.gelu, gelu.gelu_in_float32)
+        for approximate in (False,)
+    )
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_the_gradient_of_dropout_drops_the_units_that_it_dropped():
+    seed = keras.random.SeedGenerator(5)
+    state = ops.convert_to_numpy(seed.state)
+
+    class Again(keras.random.SeedGenerator):
+        """The same seed at each call: the gradient is compared with the outputs of another call."""
+
+        def __init__(self):
+            self._initial_seed = 5
+
+        def next(self, ordered=True):
+            return ops.array(state)
+
+    x = arrays(11, 13)[0]
+    outputs, gradient = outputs_and_gradient(lambda array: dropout.drop(array, 0.4, Again()), x)
+    # Of half the squares of x / 0.6 where it is kept.
+    np.testing.assert_allclose(gradient, outputs / 0.6, rtol=1e-5)
+    assert (outputs == 0).any()
+
+
+def test_the_norm_of_many_numbers_is_exact():
+    """torch adds 15 million squares up one after the other on a CPU: its own norm is wrong by 3e-4."""
+    gradients = [ops.ones((4096, 512)) * 3, ops.ones((4096, 512)) * 4]
+    found = float(global_norm.global_norm(gradients))
+    assert found == pytest.approx(math.sqrt(25 * 4096 * 512), rel=2e-6)
+
+
+only_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="a kernel of JAX alone")
+
+
+def kept_units(first, second, count=200_000):
+    """Which of `count` units dropout of rate 0.5 keeps with this key, as 1 and -1."""
+    words = dropout.random_words(ops.array([first, second], dtype="uint32"), (count,))
+    return np.where(np.array(words) >> 31, 1.0, -1.0)
+
+
+@only_jax
+def test_masks_of_layers_and_steps_have_nothing_in_common():
+    """Keras' keys are a random number of the layer and the number of the step, which grows by one."""
+    keys = [(seed, step) for seed in (7, 8, 7 + 2**16) for step in (0, 1, 2, 64)] + [(2**32 - 1, 2**32 - 1), (0, 7)]
+    masks = np.stack([kept_units(*key) for key in keys])
+    between = masks @ masks.T / masks.shape[1]
+    # 91 correlations and 14 means of standard deviation 1 / sqrt(200,000).
+    assert np.abs(between - np.eye(len(keys))).max() < 4.5 / masks.shape[1] ** 0.5
+    assert np.abs(masks.mean(axis=1)).max() < 4 / masks.shape[1] ** 0.5
+
+
+@only_jax
+def test_every_position_is_dropped_as_often_as_the_rate_says_over_many_steps():
+    masks = np.stack([kept_units(11, step, 500) for step in range(400)])
+    shares = masks.mean(axis=0) * 400**0.5  # of standard deviation 1
+    assert abs(shares.std() - 1) < 0.15 and np.abs(shares).max() < 4.5
+    in_turn = (masks[1:] * masks[:-1]).mean(axis=0) * 399**0.5
+    assert abs(in_turn.std() - 1) < 0.15
+
+
+@only_jax
+def test_more_than_four_billion_units_take_other_numbers():
+    import jax
+
+    def operations(*shape):
+        program = jax.make_jaxpr(lambda key: dropout.random_words(key, shape))(np.zeros(2, "uint32"))
+        return [one.primitive.name for one in program.eqns]
+
+    assert operations(5, 2**31).count("iota") == operations(2, 2**31).count("iota") + 1
+
+
+@only_jax
+def test_products_that_pick_vectors_are_exact_on_every_device():
+    """By default, TPUs multiply float32 in bfloat16 and GPUs in TF32: only the program can show it here."""
+    import jax
+
+    def picked(vectors, positions):
+        return gather.gather(vectors, positions).sum()
+
+    program = str(jax.make_jaxpr(jax.grad(picked))(arrays(3, 5, 7)[0], np.zeros((3, 2), "int32")))
+    table = str(
+        jax.make_jaxpr(jax.grad(lambda table: gather.exact_product(np.ones((3, 2), "float32"), table).sum()))(
+            arrays(2, 7)[0]
+        )
+    )
+    for each in (program, table):
+        assert each.count("dot_general") == each.count("Precision.HIGHEST, Precision.HIGHEST") > 0
+
+
+@only_jax
+def test_the_gradient_keeps_nothing_wider_than_the_arrays_themselves():
+    """Of bfloat16 arrays, only these, numbers of single rows and keys are kept; no mask, no float32 copy."""
+    import jax
+
+    def kept(function, *arrays):
+        _, pullback = jax.vjp(function, *arrays)
+        return [leaf for leaf in jax.tree.leaves(pullback) if getattr(leaf, "size", 0) > 7]
+
+    x = jax.numpy.ones((7, 11), "bfloat16")
+    seed = keras.random.SeedGenerator(3)
+    labels = np.zeros(7, "int32")
+    for function, most in (
+        (gelu.activation_function("gelu"), 1),
+        (gelu.activation_function("gelu_tanh"), 1),
+        (lambda x: dropout.drop(x, 0.1, seed), 0),
+        (lambda x: cross_entropy.cross_entropy_of_rows(labels, x), 1),
+    ):
+        found = kept(function, x)
+        assert len(found) <= most and all(leaf.dtype == "bfloat16" for leaf in found), found
+
+
+@only_jax
+def test_on_a_tpu_activated_values_are_computed_again_for_the_gradient():
+    """The weights' gradient needs them; kept, they would be the largest array of a layer beside their own input."""
+    import jax
+
+    x, weights, upstream = arrays(5, 11)[0], arrays(11, 3)[0], arrays(5, 3)[0]
+    activate = gelu.activation_function("gelu")
+
+    def product(x, weights):
+        return activated_product.project_activated(activate, lambda activated: activated @ weights, x)
+
+    def kept_and_gradients():
+        _, pullback = jax.vjp(product, x, weights)
+        return [leaf.shape for leaf in jax.tree.leaves(pullback)].count(x.shape), pullback(upstream)
+
+    count, gradients = kept_and_gradients()
+    with placed(Placement("tpu", is_here=False)):
+        count_on_tpu, on_tpu = kept_and_gradients()
+    assert (count, count_on_tpu) == (2, 1)
+    for ours, theirs in zip(on_tpu, gradients, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)

@@ -57,3 +57,29 @@ def test_attention_dropout_acts_in_training_only():
 def test_heads_that_do_not_divide_the_width_are_refused():
     with pytest.raises(ValueError, match=r"width 6 .* num_heads 4"):
         MultiHeadSelfAttention(4)(VECTORS)
+
+
+@pytest.mark.parametrize(
+    ("direction", "expected"),
+    [
+        ("left_to_right", [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0]]),
+        ("right_to_left", [[1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]]),
+    ],
+)
+def test_a_token_sees_one_side_of_itself_and_no_padding(direction, expected):
+    mask = ops.convert_to_numpy(AttentionMask(direction)(np.array([[1, 1, 1, 0]], "int32")))
+    np.testing.assert_array_equal(mask[0, 0], np.array(expected, bool))
+
+
+def test_packed_rows_see_one_side_of_their_own_sequence():
+    sequence_ids = np.array([[1, 1, 2, 2, 0]], "int32")
+    layer = AttentionMask("left_to_right")
+    mask = ops.convert_to_numpy(layer((sequence_ids > 0).astype("int32"), sequence_ids=sequence_ids))
+    expected = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]]
+    np.testing.assert_array_equal(mask[0, 0], np.array(expected, bool))
+
+
+def test_a_direction_survives_saving_and_an_unknown_one_is_refused():
+    assert AttentionMask.from_config(AttentionMask("right_to_left").get_config()).direction == "right_to_left"
+    with pytest.raises(ValueError, match="direction 'up' is unknown; known are both, left_to_right, right_to_left"):
+        AttentionMask("up")

@@ -3,7 +3,7 @@ import pytest
 from check_layer import check_layer
 from keras import ops
 
-from keras_bert_impl.layers import PositionEmbedding, SegmentEmbedding
+from keras_bert_impl.layers import PaddingAwarePositions, PositionEmbedding, SegmentEmbedding
 
 VECTORS = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
 SEGMENTS = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]], "int32")
@@ -42,3 +42,32 @@ def test_segments_receive_their_rows():
     layer = SegmentEmbedding(3, 2)
     rows = ops.convert_to_numpy(layer(SEGMENTS))
     np.testing.assert_allclose(rows, ops.convert_to_numpy(layer.table)[SEGMENTS], atol=1e-7)
+
+
+PADDED = np.array([[1, 1, 1, 0, 0], [0, 1, 0, 1, 1]], "int32")
+
+
+def test_padding_aware_positions_have_the_routine_properties():
+    check_layer(lambda dtype: PaddingAwarePositions(7, 3, pad_id=1, dtype=dtype), PADDED)
+
+
+def test_positions_are_counted_over_tokens_from_the_row_after_the_padding_token_s():
+    layer = PaddingAwarePositions(7, 3, pad_id=1)
+    found = ops.convert_to_numpy(layer(PADDED))
+    rows = np.array([[2, 3, 4, 1, 1], [1, 2, 1, 3, 4]])
+    np.testing.assert_array_equal(found, ops.convert_to_numpy(layer.table)[rows])
+    assert layer.table.shape == (7 + 2, 3)
+
+
+def test_positions_of_packed_rows_begin_anew_for_each_sequence():
+    layer = PaddingAwarePositions(7, 3, pad_id=2)
+    layer(PADDED)
+    places = np.array([[0, 1, 0, 0, 0], [0, 0, 0, 1, 2]], "int32")
+    found = ops.convert_to_numpy(layer(PADDED, position_ids=places))
+    rows = np.array([[3, 4, 3, 2, 2], [2, 3, 2, 4, 5]])
+    np.testing.assert_array_equal(found, ops.convert_to_numpy(layer.table)[rows])
+
+
+def test_a_row_longer_than_the_counted_positions_is_refused_with_both_lengths():
+    with pytest.raises(ValueError, match=r"5 tokens .* max_length 4"):
+        PaddingAwarePositions(4, 3, pad_id=1)(PADDED)

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
+from families import CONFIGS, FAMILIES, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
 
 import keras_bert_impl as kbi
@@ -29,17 +30,16 @@ HEADS = {
     "multiple_choice": ("ForMultipleChoice", kbi.MultipleChoice, {}, np.array([1, 0])),
 }
 head = pytest.mark.parametrize("kind", HEADS)
-# transformers has no next-sentence head for DistilBERT.
-FAMILIES = [("Bert", kind) for kind in HEADS] + [("DistilBert", kind) for kind in HEADS if kind != "next_sentence"]
-head_of_family = pytest.mark.parametrize(("family", "kind"), FAMILIES)
+# transformers has a next-sentence head only for BERT.
+HEADS_OF_FAMILIES = [
+    (family, kind) for family in FAMILIES for kind in HEADS if family == "Bert" or kind != "next_sentence"
+]
+head_of_family = pytest.mark.parametrize(("family", "kind"), HEADS_OF_FAMILIES)
 
 
 @pytest.fixture
-def family_config(family, small_config):
-    """The small configuration as one of the family."""
-    config_class = getattr(kbi, f"{family}Config")
-    names = {field.name for field in dataclasses.fields(config_class)}
-    return config_class(**{name: value for name, value in small_config.to_dict().items() if name in names})
+def config(family):
+    return CONFIGS[family]
 
 
 @pytest.fixture
@@ -68,25 +68,28 @@ def compare(kind, ours, theirs, rows):
 
 
 @head_of_family
-def test_a_checkpoint_of_transformers_gives_its_logits(family, kind, family_config, rows, tmp_path):
+def test_a_checkpoint_of_transformers_gives_its_logits(family, kind, config, small_batch, tmp_path):
+    rows = rows_for(config, small_batch)
     task, ours, fields, _ = HEADS[kind]
-    theirs = random_model(family + task, family_config, tmp_path, **fields)
+    theirs = random_model(family + task, config, tmp_path, **fields)
     compare(kind, ours.from_pretrained(tmp_path), theirs, rows)
 
 
 @head_of_family
-def test_what_is_saved_opens_in_transformers(family, kind, family_config, rows, tmp_path):
+def test_what_is_saved_opens_in_transformers(family, kind, config, small_batch, tmp_path):
+    rows = rows_for(config, small_batch)
     task, ours, fields, _ = HEADS[kind]
-    random_model(family + task, family_config, tmp_path / "theirs", **fields)
+    random_model(family + task, config, tmp_path / "theirs", **fields)
     model = ours.from_pretrained(tmp_path / "theirs")
     model.save_pretrained(tmp_path / "ours")
     compare(kind, model, open_in_transformers(family + task, tmp_path / "ours"), rows)
 
 
 @head_of_family
-def test_the_loss_is_that_of_transformers(family, kind, family_config, rows, tmp_path):
+def test_the_loss_is_that_of_transformers(family, kind, config, small_batch, tmp_path):
+    rows = rows_for(config, small_batch)
     task, ours, fields, labels = HEADS[kind]
-    theirs = random_model(family + task, family_config, tmp_path, **fields)
+    theirs = random_model(family + task, config, tmp_path, **fields)
     model = ours.from_pretrained(tmp_path)
     model.compile(optimizer=model.optimizer, loss=model.loss, **QUICK_STEPS)
     inputs = inputs_of(kind, rows)
@@ -226,6 +229,7 @@ def test_a_regressor_opens_without_being_told(small_config, tmp_path):
 
 
 def test_the_table_of_heads_knows_every_model():
-    # The tagger over frozen features has no counterpart in transformers; it has its own test file.
-    models = {"Encoder", *kbi.models.__all__} - {"FeatureTagger"}
+    # Without a counterpart in transformers: the tagger over frozen features, and models that are saved as their parts.
+    without = {"FeatureTagger", "ElectraPretrainer", "MaskedLMDistiller", "RelationDistiller"}
+    models = {"Encoder", *kbi.models.__all__} - without
     assert models == set(huggingface.TASKS)

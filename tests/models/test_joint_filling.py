@@ -6,7 +6,6 @@ from conftest import QUICK_STEPS
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models import joint_filling
-from keras_bert_impl.models.joint_filling import filled_text
 
 TEXT = "the [MASK] [MASK] in rain"
 
@@ -92,5 +91,5 @@ def test_a_text_without_a_mask_or_a_k_too_large_is_refused(model):
         ("a[MASK]b", ["cat"], "a cat b"),
     ],
 )
-def test_pieces_are_joined_to_the_word_before_them(text, tokens, expected):
-    assert filled_text(text, tokens) == expected
+def test_pieces_are_joined_to_the_word_before_them(text, tokens, expected, small_tokenizer):
+    assert small_tokenizer.filled_text(text, tokens) == expected

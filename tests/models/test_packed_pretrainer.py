@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS
+from conftest import QUICK_STEPS, without
 
 import keras_bert_impl as kbi
 from keras_bert_impl import features
@@ -74,6 +74,13 @@ def test_a_packed_row_gives_what_its_pairs_give_alone(config, batch):
                 np.testing.assert_allclose(logits, expected["masked_lm_logits"][0], atol=1e-5)
             logits = found["next_sentence_logits"][row, number]
             np.testing.assert_allclose(logits, expected["next_sentence_logits"][0], atol=1e-5)
+
+
+def test_without_next_sentences_the_places_of_cls_change_nothing(config, batch):
+    inputs, _ = batch
+    model = kbi.Pretrainer(kbi.BertEncoder(config, packed=True), next_sentence=False)
+    expected = model.predict_on_batch(without(inputs, "cls_positions"))["masked_lm_logits"]
+    np.testing.assert_array_equal(model.predict_on_batch(inputs)["masked_lm_logits"], expected)
 
 
 def test_padding_of_labels_does_not_count(config, batch):

@@ -13,7 +13,7 @@ def question(answer="red dog", text="the dog", key="q"):
 
 
 def labelled_text(windows, row, context):
-    before = len(windows.first[row]) + 2
+    before = windows.before[row]
     begin, end = windows.start[row] - before, windows.end[row] - before
     return context[windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]]
 

@@ -22,7 +22,7 @@ def answers_to_words(
     offsets = np.array([[place, place + 1] for place in range(0, 2 * count, 2)]).reshape(-1, 2)
     rows = len(logits)
     windows = Windows(
-        [[5, 6]] * rows, [[7] * count] * rows, [0] * rows, [offsets] * rows,
+        [[5, 6]] * rows, [[7] * count] * rows, [4] * rows, [0] * rows, [offsets] * rows,
         [np.ones(count, bool) if is_best is None else np.array(is_best)] * rows, [0] * rows, [0] * rows,
     )  # fmt: skip
     starts, ends = (

@@ -15,6 +15,7 @@ import tensorflow as tf
 from documentation import commands, indented_blocks
 
 from keras_bert_impl.preprocessing import beam_jobs, beam_storage, shards
+from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.training import data_preparation
 from keras_bert_impl.training.runs import parse
 
@@ -73,12 +74,14 @@ def test_two_processes_on_dask_share_the_jobs_and_write_the_same_files(tmp_path,
 def kill_a_worker(output, orphans):
     """Kills the process of the first attempt at a job that it catches in the middle; adds its folder to `orphans`."""
     until = time.monotonic() + 120
-    while not orphans and time.monotonic() < until:
+    while time.monotonic() < until:
         for folder in (output / "work").glob("attempt-*"):
             worker = int(folder.name.split("-")[-2])
             if worker != os.getpid():
                 os.kill(worker, signal.SIGKILL)
-                orphans += [folder] if folder.is_dir() else []
+                if folder.is_dir():
+                    orphans.append(folder)
+                    return
         time.sleep(0.001)
 
 
@@ -145,7 +148,7 @@ def test_what_is_in_storage_is_not_done_again(tmp_path, small_jobs, in_one_proce
 
 def test_storage_of_another_run_is_refused(tmp_path, small_jobs):
     config = data_preparation.PrepareConfig(str(tmp_path), **small_jobs)
-    data_preparation.WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]).save_pretrained(tmp_path)
+    WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]).save_pretrained(tmp_path)
     pieces, settings = data_preparation.open_pieces(config)[0], data_preparation.settings_of(config)
     storage = f"ram://{tmp_path.name}"
     assert beam_storage.open_storage(storage, settings, pieces) == f"{storage}/prepare-data"
@@ -167,7 +170,7 @@ def test_workers_that_write_elsewhere_are_reported(tmp_path, small_jobs, monkeyp
 
 def test_a_worker_that_does_not_see_the_directory_names_it(tmp_path, small_jobs):
     settings = data_preparation.settings_of(data_preparation.PrepareConfig(str(tmp_path / "elsewhere")))
-    with pytest.raises(FileNotFoundError, match=r"elsewhere/vocab\.txt does not exist on .*same path"):
+    with pytest.raises(FileNotFoundError, match=r"elsewhere holds no vocabulary on .*same path"):
         shards.tokenize_piece(settings, shards.Piece(0, ()))
 
 

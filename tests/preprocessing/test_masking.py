@@ -181,7 +181,7 @@ def test_more_predictions_than_tokens_are_refused(length, advised):
 
 # In the made-up vocabulary, every third id continues a word.
 IS_CONTINUATION = [index > MASK and index % 3 == 0 for index in range(VOCABULARY_SIZE)]
-UNITS = {unit: {"unit": unit, "is_continuation": IS_CONTINUATION} for unit in ("whole_word", "span")}
+UNITS = {unit: {"unit": unit, "is_continuation": IS_CONTINUATION} for unit in ("whole_word", "span", "ngram")}
 
 
 def words_of(row):
@@ -246,7 +246,32 @@ def test_a_span_is_treated_as_one():
     assert changes < 0.15 * same  # only where two spans touch; it would be half of all if each token had its own draw
 
 
-@pytest.mark.parametrize("unit", ["whole_word", "span"])
+def test_ngrams_are_whole_words_of_the_paper_s_lengths():
+    """Rows of words of one token, one masked word in twenty so that n-grams seldom touch: p(n) of 6, 3 and 2 in 11."""
+    rows = rows_of([128] * 400, 128)
+    rows["token_ids"] = tf.where(tf.math.floormod(rows["token_ids"], 3) == 0, 4, rows["token_ids"])
+    runs = np.zeros(9)
+    for chosen in chosen_positions(mask(rows, masking_rate=0.05, **UNITS["ngram"])):
+        starts = [position for position in chosen if position - 1 not in chosen]
+        for start in starts:
+            runs[next(length for length in range(1, 9) if start + length not in chosen)] += 1
+    np.testing.assert_allclose(runs[1:4] / runs.sum(), [6 / 11, 3 / 11, 2 / 11], atol=0.06)
+
+
+def test_ngrams_never_split_a_word_and_tokens_of_one_are_treated_apart():
+    rows = rows_of([128] * 200, 128)
+    masked = mask(rows, mask_token_rate=0.5, random_token_rate=0.0, **UNITS["ngram"])
+    after, changes, pairs = masked["token_ids"].numpy(), 0, 0
+    for row, (ids, chosen) in enumerate(zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True)):
+        for word in words_of(ids):
+            assert set(word) <= chosen or not set(word) & chosen
+        for position in chosen & {position - 1 for position in chosen}:
+            changes += (after[row, position] == MASK) != (after[row, position + 1] == MASK)
+            pairs += 1
+    assert 0.45 < changes / pairs < 0.55
+
+
+@pytest.mark.parametrize("unit", ["whole_word", "span", "ngram"])
 def test_words_and_spans_are_the_same_in_any_batch_and_in_a_data_set(unit):
     rows = rows_of([30, 64, 50, 12], 64)
     together = mask(rows, **UNITS[unit])
@@ -305,7 +330,25 @@ def spans_by_loop(words, room, row):
     return chosen
 
 
-@pytest.mark.parametrize(("unit", "by_loop"), [("whole_word", words_by_loop), ("span", spans_by_loop)])
+def ngrams_by_loop(words, room, row):
+    """The positions that n-gram masking chooses: up to three whole words of one segment, by falling draw."""
+    draws, chosen = draws_of(Stream.MASK_POSITION, row, len(words) + 1), set()
+    shares = np.cumsum([1, 1 / 2, 1 / 3])
+    lengths = 1 + np.searchsorted(shares / shares[-1], draws_of(Stream.SPAN_LENGTH, row, len(words) + 1))
+    for number in sorted(range(1, len(words) + 1), key=lambda number: -draws[number]):
+        ngram = words[number - 1 : number - 1 + lengths[number]]
+        for before, word in zip([None, *ngram], ngram, strict=False):
+            is_next = not before or before[-1] + 1 == word[0]  # no special token in between
+            if not is_next or word[0] in chosen or len(chosen) + len(word) > room:
+                break
+            chosen.update(word)
+    return chosen
+
+
+LOOPS = [("whole_word", words_by_loop), ("span", spans_by_loop), ("ngram", ngrams_by_loop)]
+
+
+@pytest.mark.parametrize(("unit", "by_loop"), LOOPS)
 @pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
 def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, masking_rate):
     rows = hostile_rows()
@@ -316,7 +359,7 @@ def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, 
         assert chosen == by_loop(words_of(ids), room, row), row
 
 
-@pytest.mark.parametrize("unit", ["token", "whole_word", "span"])
+@pytest.mark.parametrize("unit", ["token", "whole_word", "span", "ngram"])
 @pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
 def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
     """Also with an epoch of its own for each row, as streams have it."""

@@ -17,9 +17,14 @@ FORMATS = {
     "dynamic": {},
     "whole_word": {"masking_unit": "whole_word"},
     "span": {"masking_unit": "span"},
+    "ngram": {"masking_unit": "ngram"},
     "static": {"static_masks": True},
     "packed": {"packed": True},
+    "masking_mix": {"mask_token_rate": 0.2, "random_token_rate": 0.5},
+    "left_to_right": {"direction": "left_to_right"},
+    "right_to_left_packed": {"packed": True, "direction": "right_to_left"},
 }
+OF_READING = ("masking_unit", "mask_token_rate", "random_token_rate", "direction")
 
 
 @pytest.fixture(scope="module", params=FORMATS)
@@ -27,7 +32,7 @@ def written(request, tmp_path_factory):
     """Three files of very different size in one of the formats, and the options for reading them."""
     directory, options = tmp_path_factory.mktemp("written"), FORMATS[request.param]
     paths = [directory / str(number) for number in range(3)]
-    of_writing = {name: value for name, value in options.items() if name != "masking_unit"}
+    of_writing = {name: value for name, value in options.items() if name not in OF_READING}
     for number, (path, count) in enumerate(zip(paths, (3, 40, 17), strict=True)):
         write_rows(path, tokens(count), TOKENIZER, number=number, **SHAPE, **of_writing)
     return paths, options

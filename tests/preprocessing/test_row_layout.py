@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_bert_impl.preprocessing.numpy_parsing import pad_rows
 from keras_bert_impl.preprocessing.packing import pack, truncate_pairs
 from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
+from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
 
 CLS, SEP, PAD = 1001, 1002, 1000
 TOKENS = np.arange(1000, dtype=np.int32)
@@ -73,3 +74,13 @@ def test_rows_are_laid_out_as_those_of_other_inputs(segments):
     rows = pad_rows(lay_out(TOKENS, ranges, CLS, SEP), 24, PAD)
     for name in ("token_ids", "segment_ids", "padding_mask"):
         np.testing.assert_array_equal(rows[name], expected[name], err_msg=name)
+
+
+def test_pairs_of_roberta_have_two_separators_and_no_second_segment():
+    ranges = np.array([[[0, 2], [3, 4]], [[5, 6], [0, 3]]])
+    rows = lay_out(TOKENS, ranges, CLS, SEP, ROBERTA_ROWS)
+    expected = [[CLS, *TOKENS[0:2], SEP, SEP, TOKENS[3], SEP], [CLS, TOKENS[5], SEP, SEP, *TOKENS[0:3], SEP]]
+    assert [list(map(int, row)) for row in np.split(rows["token_ids"].values, [7])] == expected
+    assert not pad_rows(rows, 11, PAD)["segment_ids"].any()
+    single = lay_out(TOKENS, ranges[:, :1], CLS, SEP, ROBERTA_ROWS)
+    assert single["token_ids"].values.tolist() == [CLS, *TOKENS[0:2], SEP, CLS, TOKENS[5], SEP]

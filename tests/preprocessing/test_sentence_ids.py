@@ -1,7 +1,8 @@
 import numpy as np
 from made_text import TOKENIZER, documents
+from made_tokenizers import byte_pair_tokenizer
 
-from keras_bert_impl.preprocessing.sentence_ids import ids_without_tensorflow, sentence_ids
+from keras_bert_impl.preprocessing.sentence_ids import document_ids, ids_without_tensorflow, sentence_ids
 
 
 def test_both_libraries_give_the_same_ids():
@@ -15,3 +16,10 @@ def test_no_sentences_have_no_ids():
     for ids_of in sentence_ids(TOKENIZER), lambda sentences: ids_without_tensorflow(TOKENIZER, sentences):
         values, lengths = ids_of([])
         assert values.shape == lengths.shape == (0,)
+
+
+def test_sentences_of_a_document_have_the_ids_of_running_text():
+    tokenizer, written = byte_pair_tokenizer(), [["The cat sat.", "The dog ran."], ["Paris is good."]]
+    values, lengths = document_ids(tokenizer)(written)
+    running = [tokenizer.encode(" ".join(document), add_special_tokens=False).ids for document in written]
+    assert values.tolist() == running[0] + running[1] and len(lengths) == 3

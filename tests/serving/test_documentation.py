@@ -71,11 +71,12 @@ def test_the_client_of_the_page_is_answered(server, capsys):
     assert "good" in (printed := capsys.readouterr().out) or "bad" in printed
 
 
-def test_the_command_that_exports_a_new_version_writes_one(films, page, monkeypatch):
-    (words,) = [words for block in page for words in commands(block, "keras-bert") if words[0] == "export"]
+def test_the_commands_that_export_new_versions_write_them(films, page, monkeypatch):
+    exports = [words for block in page for words in commands(block, "keras-bert") if words[0] == "export"]
     monkeypatch.chdir(films)
-    main(words)
-    assert pathlib.Path("films/2/saved_model.pb").is_file()
+    for words, written in zip(exports, ("2/saved_model.pb", "3/openvino_model.xml"), strict=True):
+        main(words)
+        assert pathlib.Path("films", written).is_file()
 
 
 def test_the_configurations_for_tensorflow_serving_are_read_by_its_message(page, tmp_path):

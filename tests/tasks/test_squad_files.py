@@ -11,7 +11,7 @@ CONTEXT = "the cat sat on a mat in rain . the red dog ran ."
 
 
 def labelled_text(windows, row, context):
-    before = len(windows.first[row]) + 2
+    before = windows.before[row]
     begin, end = windows.start[row] - before, windows.end[row] - before
     return context[windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]]
 

@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 from conftest import WORDS
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
+from made_tokenizers import byte_pair_tokenizer
 from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
@@ -68,3 +69,14 @@ def test_windows_cover_a_long_context(small_tokenizer, tmp_path):
     window = portable(small_tokenizer, tmp_path, sequence_length=9, stride=2).encode("is it", context)
     covered = {offset for one in (window, *window.overflowing) for offset in one.offsets}
     assert {(0, 3), (4, 7), (39, 42)} <= covered and len(window.overflowing) > 1
+
+
+def test_byte_pairs_have_the_rows_of_a_pair_as_here(tmp_path):
+    tokenizer = byte_pair_tokenizer()
+    read = portable(tokenizer, tmp_path, masks=True)
+    firsts, seconds = ["The cat sat", "Café"], ["a dog <s>", "Paris, Bern"]
+    rows = read.encode_batch(list(zip(firsts, seconds, strict=True)))
+    expected = tokenizer(firsts, seconds)
+    for name, field in (("token_ids", "ids"), ("segment_ids", "type_ids"), ("padding_mask", "attention_mask")):
+        assert [getattr(row, field) for row in rows] == expected[name][:, : len(rows[0].ids)].tolist()
+    assert read.encode("It is <mask>.").ids == tokenizer.encode_with_masks("It is <mask>.").ids

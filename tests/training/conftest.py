@@ -34,7 +34,7 @@ def without_reports():
         patch.setattr(pretraining_report, "baselines", lambda data: NO_BASELINES)
         patch.setattr(pretraining_report, "draw_curves", lambda *_: None)
         patch.setattr(pretraining_report, "TensorBoardLog", NoCallback)
-        patch.setattr(training_figures, "matrix_product_ceiling", lambda _: 1e12)
+        patch.setattr(training_figures, "device_ceiling", lambda _: (1e12, "a test"))
         yield
 
 

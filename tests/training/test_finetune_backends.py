@@ -1,12 +1,14 @@
 """The parts of fine-tuning that depend most on the backend: saved states, weights in the loss, rates by layer."""
 
 import functools
+import json
 
 import keras
 import numpy as np
 import pytest
+from conftest import WORDS
 from made_runs import arrays_of, config_of, write_checkpoint
-from made_tasks import write_cola, write_mrpc, write_ner
+from made_tasks import write_codah, write_cola, write_mrpc, write_ner, write_squad, write_stsb
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume
@@ -79,6 +81,43 @@ def test_a_lower_block_learns_less_where_the_rate_decays(checkpoint, tmp_path):
     moved = [np.abs(after[name] - before[name]).max() for name in ("block_0/output/kernel", "block_1/output/kernel")]
     assert 0 < moved[0] < moved[1] / 100
     assert moved[1] > 1e-3
+
+
+@pytest.fixture(scope="module")
+def electra(tmp_path_factory):
+    """A small ELECTRA's two checkpoints."""
+    keras.utils.set_random_seed(7)
+    config = kbi.ElectraConfig(
+        len(WORDS), hidden_size=12, num_layers=2, num_heads=2, intermediate_size=21, embedding_size=7, max_length=64
+    )
+    model = kbi.ElectraPretrainer(kbi.ElectraEncoder(config), kbi.WordPieceTokenizer(WORDS), generator_size=0.5)
+    directory = tmp_path_factory.mktemp("electra")
+    model.save_pretrained(directory)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("task", "write", "architecture"),
+    [
+        ("mrpc", write_mrpc, "ElectraForSequenceClassification"),
+        ("sts-b", write_stsb, "ElectraForSequenceClassification"),
+        ("ner", write_ner, "ElectraForTokenClassification"),
+        ("squad1.1", lambda folder: write_squad(folder, "v1.1"), "ElectraForQuestionAnswering"),
+        ("codah", write_codah, "ElectraForMultipleChoice"),
+    ],
+)
+def test_every_task_starts_from_an_electra_s_discriminator(task, write, architecture, electra, tmp_path):
+    write(tmp_path / "data")
+    options = {"learning_rate": 1e-12, "epochs": 1, "layer_decay": 0.8, "trim_vocabulary": False}
+    finetuning.run(config_of(electra, tmp_path, task, **options))
+    before, after = (
+        {weight.path: keras.ops.convert_to_numpy(weight) for weight in kbi.encoder_from_pretrained(path).weights}
+        for path in (electra, tmp_path / "run" / "model")
+    )
+    for path, array in after.items():
+        np.testing.assert_allclose(array, before[path], atol=1e-6, err_msg=path)
+    written = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert written["architectures"] == [architecture]
 
 
 def test_layer_rates_fall_from_the_top_block_to_the_embeddings():

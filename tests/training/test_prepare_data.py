@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from made_tokenizers import byte_pair_tokenizer
 
 from keras_bert_impl.preprocessing import sentence_ids, shards
 from keras_bert_impl.training import data_preparation, pretraining
@@ -216,3 +217,51 @@ def test_a_finished_run_without_record_of_its_input_is_taken_as_it_is(tmp_path, 
     (tmp_path / "data" / "input.json").unlink()
     prepare(tmp_path / "data", **three_files)
     assert "ready from an earlier run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("byte_pair", {"vocab.json", "merges.txt"}), ("sentence_piece", {"spiece.model"})]
+)
+def test_other_tokenizers_are_learned_written_and_read(tmp_path, text_folder, kind, names):
+    options = {"input": str(text_folder), "sequence_length": 32, "vocabulary_size": 500, "workers": 1}
+    options |= {"tokenizer": kind, "pairs": "full_sentences"}
+    prepare(tmp_path / "data", **options)
+    manifest = json.loads((tmp_path / "data" / "manifest.json").read_text())
+    assert {*names, "tokenizer_config.json"} <= {file["path"] for file in manifest["files"]}
+    data = PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run"), batch_size=4))
+    tokenizer = data.tokenizer
+    assert tokenizer.kind == kind and tokenizer.vocabulary_size == 500
+    text = ""
+    for rows in data.unmasked_rows("validation"):
+        assert (rows[:, 0] == tokenizer.cls_id).all() and ((rows == tokenizer.sep_id).sum(axis=1) >= 1).all()
+        text += "".join(tokenizer.decode(row) for row in rows)
+    assert text.count(" ") > 0.1 * len(text)
+    before = examples(tmp_path / "data")
+    prepare(tmp_path / "again", vocab=str(tmp_path / "data"), **options)
+    assert examples(tmp_path / "again") == before
+
+
+def test_damaged_merges_are_learned_again(tmp_path, text_folder):
+    options = {"input": str(text_folder), "sequence_length": 32, "vocabulary_size": 400, "workers": 1}
+    prepare(tmp_path / "data", tokenizer="byte_pair", **options)
+    merges = tmp_path / "data" / "merges.txt"
+    whole = merges.read_bytes()
+    merges.write_bytes(whole[:-9])
+    prepare(tmp_path / "data", tokenizer="byte_pair", **options)
+    assert merges.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tokenizer": "byte_pair", "lowercase": True}, "lowercase is true, but byte-level BPE keeps the case"),
+        ({"vocab": "."}, "holds a byte_pair tokenizer, not wordpiece: give --tokenizer byte_pair"),
+        ({"tokenizer": "byte_pair", "vocab": "merges.txt"}, "expected a directory with vocab.json and merges.txt"),
+    ],
+)
+def test_a_vocabulary_that_does_not_suit_the_options_is_refused(tmp_path, text_folder, options, message):
+    byte_pair_tokenizer().save_pretrained(tmp_path)
+    if "vocab" in options:
+        options = {**options, "vocab": str(tmp_path / options["vocab"])}
+    with pytest.raises(ValueError, match=message):
+        prepare(tmp_path / "data", input=str(text_folder), **options)

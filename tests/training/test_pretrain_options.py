@@ -1,7 +1,6 @@
 """Pre-training other than the quickstart's: other rows, longer rows from a checkpoint, and damaged data."""
 
 import json
-import pathlib
 
 import keras
 import numpy as np
@@ -10,13 +9,10 @@ import tensorflow as tf
 from made_runs import write_checkpoint
 from transformers import AutoModelForMaskedLM
 
-from keras_bert_impl import Pretrainer
+from keras_bert_impl import MaskedLM, Pretrainer
+from keras_bert_impl.distribution import hardware
 from keras_bert_impl.preprocessing import shards
 from keras_bert_impl.training import data_preparation, pretraining, pretraining_data, pretraining_report
-from keras_bert_impl.training.runs import parse
-
-RECIPES = pathlib.Path(pretraining.__file__).parent / "recipes"
-
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 
@@ -36,6 +32,57 @@ def test_full_sentences_train_a_masked_language_model_alone(prepared_data, tmp_p
     assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
     found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
     assert type(found).__name__ == "BertForMaskedLM"
+
+
+def test_an_electra_trains_on_packed_rows_and_goes_on_from_its_two_checkpoints(prepared_data, tmp_path):
+    data = prepared_data(long_sequence_length=64, packed=True)
+    options = {"size": "electra_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4, "generator_size": 0.5}
+    figures = train(data, tmp_path / "short", **options)
+    assert figures["next_sentence_accuracy"] is None and 0 < figures["detection_accuracy"] < 1
+    last = json.loads((tmp_path / "short" / "history.json").read_text())[-1]
+    assert 0 < last["flops_utilization"] < 1 and last["val_replaced_recall"] >= 0
+    init = str(tmp_path / "short" / "encoder")
+    train(data, tmp_path / "long", sequence_length=64, init=init, learning_rate=0.0, generator_size=0.5)
+    for model in ("", "generator"):
+        one, other = (tmp_path / name / "encoder" / model / "model.safetensors" for name in ("short", "long"))
+        assert one.read_bytes() == other.read_bytes()
+    assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
+
+
+def test_a_roberta_learns_masked_words_alone_from_packed_full_sentences_and_from_pairs(prepared_data, tmp_path):
+    options = {"size": "roberta_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4}
+    for pairs in ("full_sentences", "next_sentence"):
+        data = prepared_data(pairs=pairs, packed=pairs == "full_sentences")
+        figures = train(data, tmp_path / pairs, gradient_checkpointing=True, **options)
+        assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+        found = AutoModelForMaskedLM.from_pretrained(tmp_path / pairs / "encoder")
+        tokenizer = MaskedLM.from_pretrained(tmp_path / pairs / "encoder").tokenizer
+        assert type(found).__name__ == "RobertaForMaskedLM" and found.config.pad_token_id == tokenizer.pad_id
+
+
+def test_an_albert_learns_sentence_order_from_packed_rows_with_ngrams_masked(prepared_data, tmp_path):
+    options = {"size": "albert_base", "num_layers": 2, "hidden_size": 16, "num_heads": 4, "masking_unit": "ngram"}
+    figures = train(prepared_data(pairs="sentence_order", packed=True), tmp_path / "run", **options)
+    assert 0 <= figures["next_sentence_accuracy"] <= 1 and figures["pairs"] == "sentence_order"
+    written = json.loads((tmp_path / "run" / "encoder" / "config.json").read_text())
+    assert written["architectures"] == ["AlbertForPreTraining"] and written["num_hidden_groups"] == 1
+
+
+def test_an_albert_refuses_rows_that_were_made_for_next_sentences(prepared_data, tmp_path):
+    data = prepared_data(packed=True, long_sequence_length=64)
+    with pytest.raises(ValueError, match=r"ALBERT learns sentence_order .* made with --pairs next_sentence: prepare"):
+        train(data, tmp_path / "run", size="albert_base", num_layers=1, hidden_size=16, num_heads=4)
+
+
+def test_an_unknown_size_is_refused_with_those_of_every_family(prepared_data, tmp_path):
+    data = prepared_data(packed=True, long_sequence_length=64)
+    with pytest.raises(ValueError, match=r"no size 'bert_huge'; known are bert_tiny, .*roberta_base.*albert_xxlarge"):
+        train(data, tmp_path / "run", size="bert_huge")
+
+
+def test_a_bert_has_no_generator(prepared_data, tmp_path):
+    with pytest.raises(ValueError, match="A BERT has no generator: leave generator_size out"):
+        train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", generator_size=0.5)
 
 
 def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
@@ -102,6 +149,34 @@ def test_executions_that_cannot_be_are_refused(prepared_data, tmp_path):
         train(data, tmp_path / "run", steps_per_execution=0)
 
 
+@pytest.mark.parametrize(
+    ("kind", "steps", "expected"),
+    [
+        *(
+            ("TPU v4", 900_000, 20),
+            ("TPU v4", 14_063, 41),
+            ("TPU v4", 1563, 20),
+            ("TPU v4", 7, 7),
+            ("TPU v4", None, 20),
+        ),
+        *(("cpu", 900_000, 1), ("cpu", None, 1)),
+    ],
+)
+def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expected, monkeypatch):
+    monkeypatch.setattr(hardware, "device_kind", lambda: kind)
+    by_backend = 1 if keras.backend.backend() == "torch" else expected
+    assert pretraining.usual_steps_per_execution(steps) == by_backend
+
+
+def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_data, tmp_path):
+    data = prepared_data()
+    with pytest.raises(ValueError, match="--profile_steps 9 is not of the form 100:110"):
+        train(data, tmp_path / "run", profile_steps="9")
+    train(data, tmp_path / "run", profile_steps="2:3")
+    assert list((tmp_path / "run" / "profile").rglob("*.xplane.pb"))
+    train(data, tmp_path / "run")  # finished: no other configuration
+
+
 def first_batches(directory, tmp_path):
     data = pretraining_data.PretrainingData(pretraining.PretrainConfig(str(directory), str(tmp_path), batch_size=4))
     return list(data.batches("train").take(3).as_numpy_iterator())
@@ -158,10 +233,41 @@ def test_filled_rows_show_guess_and_truth():
     assert text == "the **cat** **cat** (dog)"
 
 
+def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, tmp_path):
+    data = prepared_data(packed=True, long_sequence_length=64)
+    options = {"direction": "left_to_right", "encoder_rounds": 1, "masking_unit": "token"}
+    figures = train(data, tmp_path / "run", steps=4, **options)
+    assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+    encoder = tmp_path / "run" / "encoder"
+    assert json.loads((encoder / "config.json").read_text())["is_decoder"] is True
+    assert sorted(path.name for path in (tmp_path / "run" / "encoders").iterdir()) == ["2", "4"]
+    train(data, tmp_path / "on", init=str(encoder), sequence_length=64, **options)
+    with pytest.raises(ValueError, match="has the direction left_to_right, not both"):
+        train(data, tmp_path / "other", init=str(encoder), sequence_length=64)
+
+
 @pytest.mark.parametrize(
-    "path", sorted(RECIPES.glob("bert_*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+    ("options", "message"),
+    [
+        ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
+        ({"direction": "left_to_right", "next_sentence": True}, "predicts the next token alone"),
+        ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
+        ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),
+    ],
 )
-def test_recipes_of_the_published_sizes_are_read(path):
-    config = parse(pretraining.PretrainConfig, ["--config", str(path), "--data", "data", "--output", "runs"])
-    assert config.sequence_length == int(path.stem.split("_")[1])
-    assert config.size == path.parent.name or config.sequence_length == 512
+def test_objectives_that_do_not_fit_together_are_refused(options, message, prepared_data, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", **options)
+
+
+@pytest.mark.parametrize(("option", "value"), [("mask_token_rate", 0.5), ("direction", "left_to_right")])
+def test_rows_that_are_masked_already_take_no_other_objective(option, value, prepared_data, tmp_path):
+    with pytest.raises(ValueError, match=r"masked while (it was|they were)"):
+        train(prepared_data(static_masks=True), tmp_path / "run", **{option: value})
+
+
+def test_next_sentences_can_be_left_out_of_rows_that_are_pairs(prepared_data, tmp_path):
+    figures = train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", next_sentence=False)
+    assert figures["next_sentence_accuracy"] is None
+    with pytest.raises(ValueError, match="holds no pairs"):
+        train(prepared_data(pairs="full_sentences", packed=False), tmp_path / "other", next_sentence=True)

@@ -33,6 +33,35 @@ class Data:
         return iter([(inputs, labels)])
 
 
+FIGURES = ("step", "tokens_per_second", "flops_utilization", "seconds_per_step_p50", "share_of_waiting")
+ROUNDS = [
+    dict(zip(FIGURES, row, strict=True))
+    for row in ((3, 90.0, 0.2, 0.5, 0.0), (6, 110.0, 0.4, 0.1, 0.5), (9, 100.0, 0.3, 0.2, 0.1))
+]
+
+
+def test_the_speed_of_a_run_is_the_median_of_its_rounds_and_the_most_memory(capsys):
+    rounds = [{**row, "device_memory_gib": memory} for row, memory in zip(ROUNDS, (1.5, 3.5, 2.5), strict=True)]
+    found = pretraining_report.speed(rounds, 197e12, "published peak of TPU v5 lite")
+    assert found == {
+        **{"tokens_per_second": 100.0, "flops_utilization": 0.3, "seconds_per_step_p50": 0.2, "share_of_waiting": 0.1},
+        **{"device_memory_gib": 3.5, "device": "cpu", "ceiling_tflops": 197.0},
+        "ceiling_source": "published peak of TPU v5 lite",
+    }
+    pretraining_report.print_speed(found)
+    printed = capsys.readouterr().out
+    assert (
+        "100 tokens/s, 30% of 197 TFLOP/s (published peak of TPU v5 lite), 10% of the time waiting for data" in printed
+    )
+    assert "3.5 GiB of a device" in printed and "ms a step: 200.0" in printed
+
+
+def test_a_run_without_rounds_has_no_speed(capsys):
+    found = pretraining_report.speed([])
+    pretraining_report.print_speed(found)
+    assert "tokens_per_second" not in found and capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("at_once", [1, 9, 10**6])
 def test_pairs_are_counted_alike_in_any_number_of_parts(monkeypatch, at_once):
     monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 4 * 15)

@@ -24,17 +24,20 @@ PRETRAIN = [sys.executable, "-m", "keras_bert_impl", "pretrain"]
 SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory, without_reports):
+def prepare(directory, **options):
     """Pre-training data of a small corpus."""
-    directory = tmp_path_factory.mktemp("prepared")
     (directory / "text.txt").write_text("\n\n".join("\n".join(SENTENCES[n % 4 :] + SENTENCES) for n in range(300)))
     return data_preparation.run(
         data_preparation.PrepareConfig(
             str(directory / "data"), str(directory / "text.txt"), vocabulary_size=60, sequence_length=16,
-            predictions_per_sequence=2,
+            predictions_per_sequence=2, **options,
         )
     ) and directory / "data"  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory, without_reports):
+    return prepare(tmp_path_factory.mktemp("prepared"))
 
 
 def config_of(prepared, output, **options):
@@ -85,6 +88,33 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_pa
     assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]
 
 
+@pytest.mark.parametrize(("size", "pairs"), [("roberta_small", "full_sentences"), ("albert_base", "sentence_order")])
+def test_an_interrupted_run_of_another_family_ends_as_an_uninterrupted_one(
+    size, pairs, without_reports, tmp_path, monkeypatch
+):
+    prepared, options = prepare(tmp_path, pairs=pairs, packed=True), {"size": size, "steps": 4, "num_layers": 2}
+    pretraining.run(config_of(prepared, tmp_path / "whole", **options))
+    with monkeypatch.context() as patch:
+        interrupted(config_of(prepared, tmp_path / "broken", **options), patch, 2)
+    pretraining.run(config_of(prepared, tmp_path / "broken", **options))
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    one, other = (tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_an_interrupted_electra_draws_what_an_uninterrupted_one_draws(prepared, tmp_path, monkeypatch):
+    options = {"size": "electra_small", "generator_size": 0.5, "steps": 6}
+    pretraining.run(config_of(prepared, tmp_path / "whole", **options))
+    for at_step in (2, 5):
+        with monkeypatch.context() as patch:
+            interrupted(config_of(prepared, tmp_path / "broken", **options), patch, at_step)
+    pretraining.run(config_of(prepared, tmp_path / "broken", **options))
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    for model in ("encoder", "encoder/generator"):
+        one, other = (tmp_path / name / model / "model.safetensors" for name in ("broken", "whole"))
+        assert one.read_bytes() == other.read_bytes()
+
+
 def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch):
     """Tests averages of the weights, and gradients accumulated for half of an update."""
     options = {"optimizer": "lamb", "ema_momentum": 0.9, "gradient_accumulation_steps": 2}
@@ -126,14 +156,28 @@ def test_a_loss_that_is_no_number_stops_with_its_batch(prepared, tmp_path):
 
 
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
-def test_of_steps_that_are_executed_together_all_rows_are_kept(prepared, tmp_path):
-    with pytest.raises(ValueError, match=r"The loss of steps \d+ to \d+ is (nan|inf)"):
+def test_of_steps_that_are_executed_together_the_bad_one_is_kept(prepared, tmp_path):
+    with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf)"):
         pretraining.run(
             config_of(prepared, tmp_path / "run", learning_rate=1e30, warmup_share=0.0, steps_per_execution=3)
         )
     (path,) = (tmp_path / "run").glob("diverged_step_*.npz")
     with np.load(path) as batch:
-        assert batch["token_ids"].shape == (12, 16) and batch["mask_ids"].shape == (12, 2)
+        assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, tmp_path, monkeypatch):
+    """It begins on an accelerator, which executes steps together, and is resumed without one, in the same rounds."""
+    config = config_of(prepared, tmp_path / "broken")
+    with monkeypatch.context() as patch:
+        patch.setattr(pretraining, "usual_steps_per_execution", lambda steps: 3)
+        interrupted(config, patch, 6)
+    pretraining.run(config)
+    assert json.loads((tmp_path / "broken" / "plan.json").read_text())["steps_per_execution"] == 3
+    rounds = json.loads((tmp_path / "broken" / "history.json").read_text())
+    assert [row["step"] for row in rounds] == [3, 6, 9, 12]
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(whole))
 
 
 @pytest.mark.slow
@@ -208,7 +252,7 @@ def two_processes(prepared, output):
         )
         for one in environments(2)
     ]
-    while not list((output / "training_state").glob("step-*.npz")):
+    while not TrainingState(output / "training_state").paths():
         assert processes[0].poll() is None, processes[0].communicate()[0]
         time.sleep(0.05)
     return processes

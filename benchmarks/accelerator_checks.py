@@ -1,0 +1,89 @@
+"""What has to be right on a device before its speed means anything: each kernel against its formula, on that device.
+
+A check is a function that returns (largest difference, largest one allowed). A kernel that never ran on the device in
+question gets a row in CHECKS.
+"""
+
+import math
+
+import numpy as np
+
+
+def normal(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def matrix_product():
+    """bfloat16 has 8 bits: a sum of 512 products with float32 accumulation is within a few thousandths."""
+    from keras import ops
+
+    left, right = normal(256, 512), normal(512, 256)
+    narrow = [ops.cast(ops.convert_to_tensor(array), "bfloat16") for array in (left, right)]
+    found = ops.convert_to_numpy(ops.cast(ops.matmul(*narrow), "float32"))
+    return np.abs(found - left @ right).max() / np.abs(left @ right).max(), 1e-2
+
+
+def gelu():
+    from keras import ops
+
+    from keras_bert_impl.kernels.gelu import activation_function
+
+    x = normal(64, 128) * 3
+    exact = np.vectorize(lambda value: value * 0.5 * (1 + math.erf(value / math.sqrt(2))))(x)
+    found = activation_function("gelu")(ops.cast(ops.convert_to_tensor(x), "bfloat16"))
+    return np.abs(ops.convert_to_numpy(ops.cast(found, "float32")) - exact).max(), 0.05
+
+
+def dropout():
+    """The share of units that are dropped, of 200,000: one standard deviation is 0.0007."""
+    import keras
+    from keras import ops
+
+    from keras_bert_impl.kernels.dropout import drop
+
+    found = ops.convert_to_numpy(drop(ops.ones((400, 500)), 0.1, keras.random.SeedGenerator(1)))
+    return abs((found == 0).mean() - 0.1) + abs(found.max() - 1 / 0.9), 0.004
+
+
+def attention():
+    """Packed rows in bfloat16, by the form that training chooses on this device, against the plain form in float32."""
+    from keras import ops
+
+    from keras_bert_impl.kernels import attention
+    from keras_bert_impl.kernels.attention.trial import random_inputs
+
+    inputs, _ = random_inputs(4, 128, 12, 64, "sequences", "bfloat16")
+    wide = inputs._replace(query_key_value=ops.cast(inputs.query_key_value, "float32"))
+    found, expected = (
+        ops.convert_to_numpy(ops.cast(form(arrays), "float32"))
+        for form, arrays in ((attention.attend, inputs), (attention.plainly, wide))
+    )
+    return np.abs(found - expected).max() / np.abs(expected).max(), 2e-2
+
+
+def loss_in_bfloat16():
+    """A small model's loss in mixed_bfloat16 against float32, with the same rows and the same, large weights."""
+    import keras
+
+    import pretraining_step
+    from keras_bert_impl import BertConfig
+
+    config = BertConfig(1100, hidden_size=128, num_layers=2, num_heads=2, intermediate_size=512, initializer_range=0.2)
+    inputs, labels = pretraining_step.batch(8, 128, 20, vocabulary=1100)
+    losses, weights = [], None
+    for precision in ("float32", "mixed_bfloat16"):
+        keras.utils.set_random_seed(0)
+        model = pretraining_step.our_model(config, precision, keras.backend.backend() == "jax")
+        weights = weights or model.get_weights()
+        model.set_weights(weights)
+        losses.append(model.evaluate(inputs, labels, batch_size=8, verbose=0, return_dict=True)["loss"])
+    return abs(losses[1] - losses[0]) / losses[0], 1e-2
+
+
+CHECKS = {
+    "matrix product": matrix_product,
+    "gelu": gelu,
+    "dropout": dropout,
+    "attention": attention,
+    "loss in bfloat16": loss_in_bfloat16,
+}

@@ -1,0 +1,245 @@
+"""One training step of masked LM as the TPU compiler sees it, ours or KerasHub's, on a machine without a TPU.
+
+    python benchmarks/tpu_step.py --side ours --length 512 --rows 16 --layers 2 --groups 12
+    python benchmarks/tpu_step.py --side keras_hub --size bert_large --length 128 --rows 64 --topology v6e:2x2
+
+Both sides train with AdamW, weight decay, clipping, dropout and mixed_bfloat16, on the same rows with a masked token in
+6.7. (KerasHub's GELU is the tanh form, ours the exact one.) Needs KERAS_BACKEND=jax and libtpu. Two layers compile in
+half a minute on two cores and suffice while one works; twelve take minutes.
+
+Prints one line of JSON, of one chip: `gigabytes` that the step moves between chip and memory and its `teraflop`, both
+as the compiler counts them; `temporary_gib` and `argument_gib` of memory; `arithmetic_ms` and `memory_ms`, which these
+take at the published rates, and the larger one as `least_ms`. The compiler counts what every operation reads and
+writes, also where that stays in the chip's own memory (128 MiB on v5e): `moved_gigabytes` is what remains without it,
+read from the program's text (null where libtpu cannot print it). `--groups` lists the parts of the model that move the
+most of these bytes.
+"""
+
+import argparse
+import collections
+import json
+import math
+import os
+import pathlib
+import re
+import time
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # one process at a time may use chips; these are not used
+
+GIB = 2**30
+# These name a buffer or a part of one, and move nothing.
+NOT_MOVING = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id")
+
+
+def our_model(arguments):
+    """Our masked LM, compiled."""
+    import keras
+
+    from keras_bert_impl import BertEncoder, Pretrainer
+    from keras_bert_impl.optimization import BertAdamW
+
+    encoder = BertEncoder(config_of(arguments), dtype=keras.dtype_policies.get("mixed_bfloat16"))
+    model = Pretrainer(encoder, next_sentence=False)
+    model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
+    return model
+
+
+def keras_hub_model(arguments):
+    """KerasHub's masked LM of the same sizes, compiled as in its own default `compile`, with decay and clipping."""
+    import keras
+    import keras_hub
+
+    config = config_of(arguments)
+    backbone = keras_hub.models.BertBackbone(
+        config.vocabulary_size, num_layers=config.num_layers, num_heads=config.num_heads, hidden_dim=config.hidden_size,
+        intermediate_dim=config.intermediate_size, dropout=arguments.dropout, max_sequence_length=config.max_length,
+        dtype="mixed_bfloat16",
+    )  # fmt: skip
+    model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
+    model.compile(
+        optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=True,
+    )
+    return model
+
+
+SIDES = {"ours": our_model, "keras_hub": keras_hub_model}
+
+
+def config_of(arguments):
+    from keras_bert_impl import BertConfig
+
+    config = BertConfig.from_name(arguments.size, vocabulary_size=arguments.vocabulary_size)
+    sizes = {name: getattr(config, name) for name in ("hidden_size", "num_heads", "intermediate_size")}
+    return BertConfig(
+        config.vocabulary_size,
+        num_layers=arguments.layers or config.num_layers,
+        max_length=max(512, arguments.length),
+        hidden_dropout_rate=arguments.dropout,
+        attention_dropout_rate=arguments.dropout,
+        **sizes,
+    )
+
+
+def batch_of(arguments, rows, make):
+    """What a side's `train_step` takes, of the arrays that `make(shape, dtype)` returns."""
+    from keras_bert_impl.features import usual_predictions
+
+    row, predictions = (rows, arguments.length), (rows, usual_predictions(arguments.length))
+    inputs = {name: make(row, "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
+    inputs["mask_positions"] = make(predictions, "int32")
+    ids, weights = make(predictions, "int32"), make(predictions, "float32")
+    if arguments.side == "keras_hub":
+        return inputs, ids, weights
+    return inputs, {"mask_ids": ids, "mask_weights": weights}
+
+
+def lowered_step(arguments):
+    """The `train_step` that `fit` runs on the chips of the topology, lowered from shapes; rows are divided, weights
+    are whole on each chip."""
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    from keras_bert_impl.commands.plan_tpu import devices_of
+    from keras_bert_impl.kernels import attention
+
+    model = SIDES[arguments.side](arguments)
+    model.optimizer.build(model.trainable_variables)
+    model._symbolic_build(data_batch=batch_of(arguments, 2, jax.numpy.zeros))  # makes the metrics
+    devices = devices_of(arguments.topology)
+    mesh = Mesh(np.array(devices), ("batch",))
+    whole, divided = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
+
+    def shapes(variables):
+        return [jax.ShapeDtypeStruct(each.shape, each.dtype, sharding=whole) for each in variables]
+
+    state = (
+        shapes(model.trainable_variables),
+        shapes(model.non_trainable_variables),
+        shapes(model.optimizer.variables),
+        shapes(model.metrics_variables),
+    )
+    data = batch_of(
+        arguments, arguments.rows * len(devices), lambda *array: jax.ShapeDtypeStruct(*array, sharding=divided)
+    )
+    stays = jax.tree.map(lambda _: whole, state)
+    # Without a TPU, the plain form of attention would be chosen.
+    platform = "cpu" if arguments.plain_attention else "tpu"
+    with attention.placed(attention.Placement(platform, mesh, "batch", is_here=False)):
+        return jax.jit(model.train_step, donate_argnums=0, out_shardings=(None, stays)).lower(state, data)
+
+
+def figures_of(compiled, arguments):
+    """The compiler's figures of one chip, and the times that they take at published rates."""
+    from keras_bert_impl.commands.plan_tpu import CHIPS
+
+    chip = CHIPS[arguments.topology.split(":")[0]]
+    memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
+    arithmetic, moving = cost["flops"] / chip.flops, cost["bytes accessed"] / chip.memory_bandwidth
+    return {
+        "gigabytes": round(cost["bytes accessed"] / 1e9, 2),
+        "temporary_gib": round(memory.temp_size_in_bytes / GIB, 3),
+        "argument_gib": round(memory.argument_size_in_bytes / GIB, 3),
+        "teraflop": round(cost["flops"] / 1e12, 3),
+        "arithmetic_ms": round(1000 * arithmetic, 1),
+        "memory_ms": round(1000 * moving, 1),
+        "least_ms": round(1000 * max(arithmetic, moving), 1),
+    }
+
+
+def text_of(compiled):
+    """The compiled program's text; None where libtpu fails to print it (0.0.52 does for some v5p and v6e programs)."""
+    import jax
+
+    try:
+        return compiled.as_text()
+    except jax.errors.JaxRuntimeError:
+        return None
+
+
+def moved_by_group(program):
+    """{part of the model: bytes} of a compiled program's text: what each operation of its entry, which runs on the
+    chip as one, reads from memory and writes to it. An array that an operation reads only in part counts whole, and
+    loops are left out."""
+    entry = program[program.index("\nENTRY ") :].splitlines()[1:]
+    sizes, moved = {}, collections.Counter()
+    for line in entry:
+        match = re.match(r"\s*(?:ROOT )?%?([\w.-]+) = (.*?) ([\w-]+)\((.*)", line)
+        if not match:
+            continue
+        name, result, operation, rest = match.groups()
+        sizes[name] = bytes_of(result)
+        if operation in NOT_MOVING or operation.endswith("-done"):
+            continue
+        if operation in ("copy-start", "slice-start"):
+            # Between the memory and the chip's own, ahead of the operation that reads it.
+            moved["copied into or out of the chip"] += min(array_bytes(result, elsewhere=True)[:2])
+            continue
+        operands = set(re.findall(r"%([\w.-]+)", rest.split("), ")[0]))
+        moved[group_of(line, operation)] += sizes[name] + sum(sizes.get(operand, 0) for operand in operands)
+    return moved
+
+
+def bytes_of(result):
+    return sum(array_bytes(result))
+
+
+def array_bytes(result, elsewhere=False):
+    """Bytes of each array that a result's type names; 0 for one in the chip's own memory, S(1), unless `elsewhere`."""
+    from keras_bert_impl.commands.plan_tpu import BYTES
+
+    return [
+        0
+        if "S(1)" in layout and not elsewhere
+        else BYTES.get(kind, 4) * math.prod(int(size) for size in shape.split(",") if size)
+        for kind, shape, layout in re.findall(r"(\w+)\[([\d,]*)\](\{[^}]*\})?", result)
+    ]
+
+
+def group_of(line, operation):
+    """The part of the model that an operation belongs to, all blocks together, and whether it is of the gradient."""
+    match = re.search(r'op_name="([^"]*)"', line)
+    if not match:
+        return f"({operation})"
+    path = re.sub(r"(block|transformer_layer)_\d+", r"\1", re.sub(r"jit\([\w.]+\)/?", "", match.group(1)))
+    where = re.sub(r"\w+\(|\)", "", path).strip("/")
+    return f"{where} [{operation}]{' backward' if 'transpose(' in path else ''}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--side", choices=SIDES, default="ours")
+    parser.add_argument("--size", default="bert_base", help="a size of BertConfig.from_name")
+    parser.add_argument("--layers", type=int, help="number of layers; default is the size's")
+    parser.add_argument("--length", type=int, default=128, help="tokens in a row")
+    parser.add_argument("--rows", type=int, default=64, help="rows a chip")
+    parser.add_argument("--topology", default="v5e:2x2", help="as in keras-bert plan-tpu")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--plain_attention", action="store_true", help="ours without the TPU kernel of attention")
+    parser.add_argument("--vocabulary_size", type=int, default=30522)
+    parser.add_argument("--groups", type=int, default=0, help="how many parts of the model to list, by bytes moved")
+    parser.add_argument("--program", help="file to write the compiled program's text to")
+    arguments = parser.parse_args()
+    start = time.monotonic()
+    compiled = lowered_step(arguments).compile()
+    setting = {name: getattr(arguments, name) for name in ("side", "size", "layers", "length", "rows", "topology")}
+    program = text_of(compiled)
+    moved = moved_by_group(program) if program else None
+    figures = figures_of(compiled, arguments) | {
+        "moved_gigabytes": moved and round(sum(moved.values()) / 1e9, 2),
+        "compile_seconds": round(time.monotonic() - start),
+    }
+    more = {"dropout": arguments.dropout, "plain_attention": arguments.plain_attention}
+    print(json.dumps(setting | more | figures), flush=True)
+    if arguments.program and program:
+        pathlib.Path(arguments.program).write_text(program, encoding="utf-8")
+    for group, size in (moved or collections.Counter()).most_common(arguments.groups):
+        print(f"{size / 1e9:8.2f} GB  {group}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""`ProfileSteps`: what the device does during some steps, for TensorBoard or Perfetto."""
+
+import contextlib
+import pathlib
+import re
+
+import keras
+
+from keras_bert_impl.console import say
+from keras_bert_impl.distribution import hardware
+
+
+class ProfileSteps(keras.callbacks.Callback):
+    """Records a profile of some steps: which operations ran when, on the device and on the host.
+
+        model.fit(..., callbacks=[kbi.callbacks.ProfileSteps(100, 110, "runs/profile")])
+
+    Steps that Keras executes together are recorded together: the first execution that begins at or after the step
+    `first`, up to the one that ends at or after the step `last`. JAX and TensorFlow write files for TensorBoard's
+    profile plugin (`pip install xprof`), torch writes `trace.json`, which https://ui.perfetto.dev opens.
+
+    Args:
+        first, last: numbers of steps, counted from 1 over all epochs. Leave out the first ones, which compile.
+        directory: where to write the profile.
+
+    Raises: ValueError unless 1 <= first <= last, and where recording would crash, naming the remedy.
+    """
+
+    def __init__(self, first, last, directory):
+        super().__init__()
+        if not 1 <= first <= last:
+            raise ValueError(f"Steps {first} to {last} cannot be profiled: name the first and the last, from 1.")
+        hardware.check_tracing()
+        self.first, self.last, self.directory = first, last, pathlib.Path(directory)
+        self.data, self.step, self.start = None, 0, 0
+        self.open, self.is_done = contextlib.ExitStack(), False
+        self.is_recording = False
+
+    def set_data(self, data, reason=None):
+        self.data = data
+
+    def on_train_begin(self, logs=None):
+        self.step = 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.start = self.step if self.data is None else self.data.epoch_start
+
+    def on_train_batch_begin(self, batch, logs=None):
+        is_due = self.start + batch + 1 >= self.first and not self.is_done
+        if is_due and not self.is_recording:
+            self.open.enter_context(hardware.traced(self.directory))
+            self.is_recording = True
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step = self.start + batch + 1
+        if self.is_recording and self.step >= self.last:
+            self._finish()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.is_recording:  # what follows an epoch, such as validation, is no training step
+            self._finish()
+
+    def on_train_error(self):
+        if self.is_recording:  # the steps before an error are worth seeing, and the next profile could not begin
+            self._finish()
+
+    def on_train_end(self, logs=None):
+        if not self.is_done:
+            say(f"  No profile: this training ended at step {self.step:,}, before step {self.first:,}.")
+
+    def _finish(self):
+        self.open.close()
+        self.is_recording, self.is_done = False, True
+        say(f"\n  The profile of the steps up to {self.step:,} is in {self.directory}.")
+
+
+def steps_to_profile(text):
+    """(first, last) of an option such as 100:110. Raises ValueError for another form."""
+    found = re.fullmatch(r"(\d+):(\d+)", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise ValueError(f"--profile_steps {text} is not of the form 100:110, the first and the last step from 1.")
+    return int(found[1]), int(found[2])

@@ -1,0 +1,120 @@
+"""ALBERT's encoder."""
+
+import keras
+
+from keras_bert_impl.configurations.albert import AlbertConfig
+from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
+from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class AlbertEncoder(Encoder):
+    """The encoder of Lan et al. 2020, as a functional model.
+
+    Differences from BERT: embeddings are narrow, 128 columns, and a dense layer projects them to the width of the
+    blocks; all layers share one block's weights, or those of a few groups; of two segments it learns which is the
+    first one, instead of whether they belong together; n-grams are masked; and its tokens come from SentencePiece.
+    Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
+            optional outputs of BertEncoder, which count layers, not blocks.
+    """
+
+    config_class = AlbertConfig
+
+    def __init__(
+        self,
+        config,
+        packed=False,
+        return_hidden_states=False,
+        return_attention=False,
+        rematerialize=False,
+        dtype=None,
+        name="albert_encoder",
+        trainable=True,
+    ):
+        check_options(rematerialize, return_attention)
+        policy = keras.dtype_policies.get(dtype)
+        inputs = encoder_inputs(packed)
+        initializer = kernel_initializer(config)
+
+        token_embedding = keras.layers.ReversibleEmbedding(
+            config.vocabulary_size,
+            config.embedding_size,
+            embeddings_initializer=kernel_initializer(config, "token_embedding/embeddings"),
+            dtype=policy,
+            name="token_embedding",
+        )
+        hidden = token_embedding(inputs["token_ids"])  # (batch, length, embedding_size)
+        positions = PositionEmbedding(config.max_length, initializer.clone(), dtype=policy, name="position_embedding")
+        position_rows = positions(hidden, position_ids=inputs.get("position_ids"))
+        segment_rows = SegmentEmbedding(
+            config.embedding_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
+        )(inputs["segment_ids"])
+        hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
+        hidden = keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
+        )(hidden)
+        hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
+        hidden = keras.layers.Dense(
+            config.hidden_size, kernel_initializer=initializer.clone(), dtype=policy, name="embeddings_projection"
+        )(hidden)  # (batch, length, hidden_size)
+        mask = AttentionMask(name="attention_mask")(inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))
+
+        # A block that is called several times has the same weights each time. Like Google's code, and unlike
+        # transformers', it has dropout after the feed-forward layer, too.
+        blocks = [
+            TransformerEncoderBlock(
+                num_heads=config.num_heads,
+                intermediate_size=config.intermediate_size,
+                activation=config.activation,
+                dropout_rate=config.hidden_dropout_rate,
+                attention_dropout_rate=config.attention_dropout_rate,
+                layer_norm_epsilon=config.layer_norm_epsilon,
+                initializer=initializer.clone(),
+                rematerialize=rematerialize,
+                dtype=policy,
+                name=f"block_{index}",
+            )
+            for index in range(config.num_blocks)
+        ]
+        hidden_states, attention = [hidden], []
+        for number in config.schedule:
+            hidden = blocks[number](
+                hidden,
+                attention_mask=mask,
+                sequence_ids=inputs.get("sequence_ids"),
+                return_probabilities=return_attention,
+            )
+            if return_attention:
+                hidden, probabilities = hidden
+                attention.append(probabilities)
+            hidden_states.append(hidden)
+
+        pooled = keras.layers.Dense(
+            config.hidden_size, activation="tanh", kernel_initializer=initializer.clone(), dtype=policy, name="pooler"
+        )(hidden[:, 0])
+        outputs = {"sequence_output": hidden, "pooled_output": pooled}
+        if return_hidden_states:
+            outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
+        if return_attention:
+            outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
+        super().__init__(
+            inputs,
+            outputs,
+            name,
+            trainable,
+            config=config,
+            packed=packed,
+            return_hidden_states=return_hidden_states,
+            return_attention=return_attention,
+            rematerialize=rematerialize,
+            dtype=policy,
+        )
+        # Not tracked by Keras, which would take tensors for a part of the model.
+        object.__setattr__(self, "_block_outputs", tuple(hidden_states[1:]))
+
+    def block_outputs(self):
+        return list(self._block_outputs)  # a layer that is called several times has no single output

@@ -1,0 +1,77 @@
+"""What the paper's ablations put between encoder and head: a second encoder, and an LSTM."""
+
+import keras
+from keras import ops
+
+from keras_bert_impl.encoders.encoder import Encoder
+from keras_bert_impl.layers import LastToken
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class StackedEncoder(Encoder):
+    """One encoder, or several whose vectors are concatenated, and on request a bidirectional LSTM on top (Devlin et
+    al. 2019, section 5.1).
+
+    With an encoder that reads from left to right and one that reads from right to left, the vectors are joined as
+    ELMo's (Peters et al. 2018), but trained together. With a BiLSTM, the text's vector is the last state of both of its
+    directions. Any head takes it in place of an encoder. There is no Hugging Face format for it: save with
+    `model.save("model.keras")`.
+
+    Args:
+        encoders: encoders of any family, with the same vocabulary. The configuration is that of the first. Weights of
+            the others have paths of their own if they were built within `keras.name_scope`.
+        bilstm_units: units of each direction of the LSTM; 0 for none.
+
+    Input:  as the first encoder.
+    Output: dict of `sequence_output` (batch, length, width) and `pooled_output` (batch, width), where width is the sum
+            of the encoders' widths, or 2 * bilstm_units.
+    Raises: ValueError for packed encoders, or vocabularies of different sizes.
+    """
+
+    def __init__(self, encoders, bilstm_units=0, name="stacked_encoder", trainable=True):
+        first, *others = encoders
+        if any(encoder.packed for encoder in encoders):
+            raise ValueError("A StackedEncoder takes no packed rows: build its encoders without packed.")
+        sizes = [encoder.config.vocabulary_size for encoder in encoders]
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"The encoders have vocabularies of {' and '.join(map(str, sizes))} words: join equal ones."
+            )
+        parts = [(first, first.output)]
+        parts += [(other, other({name: first.input[name] for name in other.input})) for other in others]
+        hidden = joined([outputs["sequence_output"] for _, outputs in parts])
+        if bilstm_units:
+            lstm = keras.layers.LSTM(bilstm_units, return_sequences=True, dtype="float32", name="lstm")
+            is_token = ops.cast(first.input["padding_mask"], "bool")
+            hidden = keras.layers.Bidirectional(lstm, dtype="float32", name="bilstm")(hidden, mask=is_token)
+            # At padding, Keras' Bidirectional gives zeros.
+            last = LastToken(dtype="float32", name="bilstm_last_token")(hidden, first.input["padding_mask"])
+            pooled = joined([last[:, :bilstm_units], hidden[:, 0, bilstm_units:]])
+        else:
+            pooled = joined([encoder.pooled(outputs) for encoder, outputs in parts])
+        super().__init__(
+            first.input,
+            {"sequence_output": hidden, "pooled_output": pooled},
+            name,
+            trainable,
+            config=first.config,
+            packed=False,
+            bilstm_units=bilstm_units,
+            dtype=first.dtype_policy,
+        )
+        self.encoders = list(encoders)
+
+    def get_config(self):
+        encoders = [keras.saving.serialize_keras_object(encoder) for encoder in self.encoders]
+        own = {"bilstm_units": self.bilstm_units, "name": self.name, "trainable": self.trainable}
+        return {"encoders": encoders, **own}
+
+    @classmethod
+    def from_config(cls, config):
+        encoders = [keras.saving.deserialize_keras_object(encoder) for encoder in config["encoders"]]
+        return cls(**{**config, "encoders": encoders})
+
+
+def joined(arrays):
+    """The arrays side by side along the last axis."""
+    return ops.concatenate(arrays, axis=-1) if len(arrays) > 1 else arrays[0]

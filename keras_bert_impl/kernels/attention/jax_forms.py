@@ -1,0 +1,167 @@
+"""Attention on JAX's accelerators: the Pallas kernel on a TPU, over the mesh of the distribution; cuDNN's on a GPU."""
+
+import concurrent.futures
+import functools
+import warnings
+
+import jax
+import jax.numpy as jnp
+import keras
+from jax.sharding import PartitionSpec
+
+from keras_bert_impl.kernels.attention import tpu
+from keras_bert_impl.kernels.attention.placement import placement
+from keras_bert_impl.kernels.attention.plain import by_heads, joined, plainly
+from keras_bert_impl.kernels.attention.trial import is_near, random_inputs
+
+
+def form_for(inputs):
+    """The form for the device in question; None on a CPU."""
+    place = placement()
+    if place.platform == "tpu":
+        return tpu_form(inputs, place)
+    if place.platform == "gpu" and not inputs.dropout_rate:
+        return by_cudnn
+    return None
+
+
+def by_cudnn(inputs):
+    """Keras' fused attention, with a mask that cuDNN takes."""
+    length, mask = inputs.query_key_value.shape[1], inputs.mask
+    if mask is not None:
+        # cuDNN refuses a mask with one row for all queries; Keras would log a traceback for each layer.
+        mask = jnp.broadcast_to(mask, (*mask.shape[:2], length, length))
+    # The gradient of odd lengths is refused with any mask.
+    flash = False if mask is not None and length % 2 else None
+    return joined(keras.ops.dot_product_attention(*by_heads(inputs), mask=mask, flash_attention=flash))
+
+
+def tpu_form(inputs, place):
+    """The kernel; the plain form, with a warning, where the kernel cannot compute the inputs or does so wrongly.
+
+    It is never Keras' fused attention, which on a TPU and called eagerly takes the mask of the first row for all rows.
+    """
+    refusal = why_not(inputs, place)
+    if not refusal and place.is_here and not place.interpret:
+        refusal = _what_is_wrong(sizes_of(inputs, place), inputs.query_key_value.shape[1], inputs.query_key_value.dtype)
+    if not refusal:
+        return functools.partial(by_kernel, place=place)
+    warnings.warn(f"Attention keeps its probabilities in memory, without the TPU kernel: {refusal}.", stacklevel=2)
+    return plainly
+
+
+def why_not(inputs, place):
+    """Why the kernel cannot compute these inputs there; None if it can."""
+    batch, length, _ = inputs.query_key_value.shape
+    dtype, mask = inputs.query_key_value.dtype, inputs.mask
+    for count, axis, what in ((batch, place.batch_axis, "rows"), (inputs.num_heads, place.heads_axis, "heads")):
+        if count % place.parts(axis):
+            return f"{count} {what} cannot be shared evenly by {place.parts(axis)} devices"
+    sizes = sizes_of(inputs, place)
+    if sizes.together is None:
+        return f"{sizes.num_heads} heads of width {sizes.head_width} have no multiple of {tpu.LANES} columns"
+    if length > (tpu.MOST_TOKENS if length % tpu.LANES == 0 else tpu.MOST_UNEVEN_TOKENS):
+        return (
+            f"rows of {length} tokens are longer than {tpu.MOST_TOKENS}, or than {tpu.MOST_UNEVEN_TOKENS} and no "
+            f"multiple of {tpu.LANES}"
+        )
+    if dtype not in (jnp.bfloat16, jnp.float32):
+        return f"it computes bfloat16 and float32, not {dtype}"
+    if mask is not None and inputs.sequence_ids is None and mask.shape[1:3] != (1, 1):
+        return f"a mask of shape {mask.shape} differs between heads or queries, and there are no sequence_ids"
+    return None
+
+
+def sizes_of(inputs, place):
+    """The `tpu.Sizes` of one device's part of the inputs."""
+    masking = "none" if inputs.mask is None else "keys" if inputs.sequence_ids is None else "sequences"
+    num_heads = inputs.num_heads // place.parts(place.heads_axis)
+    return tpu.Sizes(num_heads, inputs.head_width, masking, inputs.dropout_rate, place.interpret)
+
+
+def by_kernel(inputs, place):
+    """The kernel of `tpu.py`, on one device or on those of the mesh."""
+    query_key_value, sizes = inputs.query_key_value, sizes_of(inputs, place)
+    batch = query_key_value.shape[0]
+    ids = numbers_of_sequences(inputs)
+    seeds = tpu.seeds_of_rows(inputs.seed.next(), batch) if sizes.dropout_rate else jnp.zeros((batch, 2), "int32")
+    if place.mesh is None:
+        return tpu.attend(sizes, query_key_value, ids, seeds, jnp.zeros(1, "int32"))
+
+    def of_device(ids, seeds, *parts):
+        index = jax.lax.axis_index(place.heads_axis) if place.heads_axis else 0
+        first_head = jnp.full(1, index * sizes.num_heads, "int32")
+        return tpu.attend(sizes, jnp.concatenate(parts, axis=-1), ids, seeds, first_head)
+
+    # XLA does not divide a kernel over a mesh by itself. Where heads are divided, a device takes its heads' columns of
+    # queries, keys and values; no single slice of the fused array holds them.
+    parts = jnp.split(query_key_value, 3, axis=-1) if place.heads_axis else [query_key_value]
+    rows, columns = PartitionSpec(place.batch_axis), PartitionSpec(place.batch_axis, None, place.heads_axis)
+    return jax.shard_map(
+        of_device,
+        mesh=place.mesh,
+        in_specs=(rows, rows, *[columns] * len(parts)),
+        out_specs=columns,
+        check_vma=False,  # Pallas' results do not say over which axes they differ
+    )(ids, seeds, *parts)
+
+
+def numbers_of_sequences(inputs):
+    """int32 (batch, 1, length): 0 for keys that the mask hides; of the others, the number of their sequence."""
+    batch, length, _ = inputs.query_key_value.shape
+    if inputs.mask is None:
+        return jnp.ones((batch, 1, length), "int32")
+    seen = jnp.any(inputs.mask[:, 0], axis=1)  # (batch, length), by any query
+    # Plus 1, since tokens of the number 0 see each other where the mask says so.
+    numbers = 1 if inputs.sequence_ids is None else inputs.sequence_ids.astype("int32") + 1
+    return jnp.broadcast_to(jnp.where(seen, numbers, 0)[:, None, :], (batch, 1, length))
+
+
+@functools.cache
+def _what_is_wrong(sizes, length, dtype):
+    """Compares the kernel with the plain form on this device, once for each length; None if they agree.
+
+    Every process of a slice compares on a device of its own: its chips are of one kind and find the same.
+    """
+    # A step is being traced, by JAX and by Keras, but in this thread alone: another one computes.
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(difference, sizes, length, dtype).result()
+
+
+def difference(sizes, length, dtype, attend=tpu.attend):
+    """What differs between the kernel and the plain form on a small batch, or why the kernel does not compile; None if
+    they agree."""
+    try:
+        results = computed_both_ways(sizes, length, dtype, attend)
+    except jax.errors.JaxRuntimeError as error:  # v4 has 16 MiB of its own memory, v5e and v6e 128
+        return f"this device cannot compute it ({str(error).splitlines()[0][:200]})"
+    for what, (found, expected) in results.items():
+        if not is_near(found, expected):
+            return f"on this device, its {what} differ from those of the plain form"
+    return None
+
+
+def computed_both_ways(sizes, length, dtype, attend=tpu.attend):
+    """{"values": (by the kernel, by the plain form), "gradients": the same} of a small batch, with the same units
+    dropped."""
+    inputs, outer = random_inputs(2, length, sizes.num_heads, sizes.head_width, sizes.masking, dtype)
+    seed = jnp.array([7, 11], "uint32")
+    seeds = tpu.seeds_of_rows(seed, 2)
+
+    def kernel(query_key_value):
+        return attend(sizes, query_key_value, numbers_of_sequences(inputs), seeds, jnp.zeros(1, "int32"))
+
+    def dropped(probabilities, rate, _):
+        kept = tpu.kept_units(seed, 2, sizes.num_heads, length, rate)
+        return jnp.where(kept, probabilities / (1 - rate), jnp.zeros_like(probabilities))
+
+    def plain(query_key_value):
+        return plainly(inputs._replace(query_key_value=query_key_value, dropout_rate=sizes.dropout_rate), dropped)
+
+    def value_and_gradient(form, array, outer):
+        value, pull = jax.vjp(form, array)
+        return value, pull(outer)[0]
+
+    compiled = jax.jit(value_and_gradient, static_argnums=0)
+    results = (compiled(form, inputs.query_key_value, outer) for form in (kernel, plain))
+    return dict(zip(("values", "gradients"), zip(*results, strict=True), strict=True))

@@ -1,0 +1,39 @@
+"""A small batch with which a form is compared with the plain one on the device that will use it."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert_impl.kernels.attention.plain import AttentionInputs
+
+NEAR = 2e-2  # of the largest value; bfloat16 rounds by 4e-3
+
+
+def random_inputs(batch, length, num_heads, head_width, masking, dtype):
+    """(AttentionInputs without dropout, gradient of the mixed values) of rows with padding; `masking` is "none", "keys"
+    to hide the padding, or "sequences" for packed rows."""
+    random, width = np.random.default_rng(0), num_heads * head_width
+    query_key_value = random.normal(size=(batch, length, 3 * width))
+    outer = random.normal(size=(batch, length, width))
+    # Three sequences of unequal lengths, then padding; less of it in each further row.
+    places, row = np.arange(length), np.arange(batch)[:, None]
+    ids = 1 + (places >= length // 5) + (places >= length // 2) - 3 * (places >= length * (3 + row) // (4 + row))
+    ids = np.maximum(ids, 0).astype("int32")  # (batch, length)
+    mask = {
+        "none": None,
+        "keys": (ids > 0)[:, None, None, :],
+        "sequences": ((ids[:, :, None] == ids[:, None, :]) & (ids > 0)[:, None, :])[:, None],
+    }[masking]
+    inputs = AttentionInputs(
+        ops.cast(ops.convert_to_tensor(query_key_value, "float32"), keras.backend.standardize_dtype(dtype)),
+        num_heads,
+        None if mask is None else ops.convert_to_tensor(mask),
+        ops.convert_to_tensor(ids) if masking == "sequences" else None,
+    )
+    return inputs, ops.cast(ops.convert_to_tensor(outer, "float32"), inputs.query_key_value.dtype)
+
+
+def is_near(found, expected):
+    """Whether two arrays differ by at most NEAR of the largest value, and hold no NaN."""
+    found, expected = (ops.convert_to_numpy(ops.cast(array, "float32")) for array in (found, expected))
+    return bool(np.abs(found - expected).max() <= NEAR * np.abs(expected).max())

@@ -1,0 +1,39 @@
+"""The norm of all gradients together, and gradients scaled together."""
+
+import keras
+from keras import ops
+
+
+def global_norm(gradients):
+    """The root of the sum of the squares of all gradients, a float32 scalar, by the current backend's kernel."""
+    return NORMS.get(keras.backend.backend(), global_norm_by_ops)(gradients)
+
+
+def global_norm_by_ops(gradients):
+    """The plain form."""
+    return ops.sqrt(sum(ops.sum(ops.square(ops.cast(gradient, "float32"))) for gradient in gradients))
+
+
+def _global_norm_in_torch(gradients):
+    import torch
+
+    gradients = [gradient.detach() for gradient in gradients]
+    if gradients[0].device.type == "cpu":
+        # By rows, a thirtieth of the time of squares and sums, and as exact. The norm of 15 million numbers at once,
+        # which torch adds up one after the other on a CPU, is wrong by 3e-4.
+        norms = [torch.linalg.vector_norm(each, dim=-1, dtype=torch.float32).view(-1) for each in gradients]
+        return torch.linalg.vector_norm(torch.cat(norms))
+    norms = torch._foreach_norm(gradients, 2, dtype=torch.float32)
+    return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms]))
+
+
+def scaled(gradients, factor):
+    """The gradients times a scalar, each in its own type; on torch by one call for all."""
+    if keras.backend.backend() == "torch":
+        import torch
+
+        return list(torch._foreach_mul([gradient.detach() for gradient in gradients], factor))
+    return [gradient * ops.cast(factor, gradient.dtype) for gradient in gradients]
+
+
+NORMS = {"torch": _global_norm_in_torch}

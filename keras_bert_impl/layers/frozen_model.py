@@ -1,0 +1,35 @@
+"""A model that computes within another one, and does not change."""
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class FrozenModel(keras.layers.Layer):
+    """Computes what a model computes when it is not trained: no dropout, no gradients, whatever trains around it.
+
+    A functional model passes `training=True` on to each of its operations, also to one that was called with
+    `training=False`; but not to a model within the call of a layer.
+
+    Args:
+        model: a functional model. Its weights are frozen from then on.
+
+    Input and output: those of the model.
+    """
+
+    def __init__(self, model, **kwargs):
+        super().__init__(**kwargs)
+        self.model = model
+        self.trainable = False  # those of its model, too
+
+    def call(self, inputs):
+        return self.model(inputs, training=False)
+
+    def compute_output_spec(self, inputs):
+        return keras.tree.map_structure(lambda output: keras.KerasTensor(output.shape, output.dtype), self.model.output)
+
+    def get_config(self):
+        return {**super().get_config(), "model": keras.saving.serialize_keras_object(self.model)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "model": keras.saving.deserialize_keras_object(config["model"])})

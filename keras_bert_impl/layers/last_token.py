@@ -1,0 +1,22 @@
+"""The vector of the last token of a row."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class LastToken(keras.layers.Layer):
+    """The vector of the last token that is not padding: the one that sees the whole row in a model that reads from left
+    to right, as GPT takes it for classification (Radford et al. 2018, section 3.2).
+
+    Input:  hidden (batch, length, width), and padding_mask (batch, length), int, 1 for tokens and 0 for padding.
+    Output: (batch, width).
+    """
+
+    def call(self, hidden, padding_mask):
+        places = ops.arange(ops.shape(padding_mask)[1], dtype="int32")
+        last = ops.max(ops.cast(padding_mask, "int32") * places, axis=1)  # (batch,)
+        return ops.squeeze(ops.take_along_axis(hidden, ops.expand_dims(last, (1, 2)), axis=1), axis=1)
+
+    def compute_output_spec(self, hidden, padding_mask):
+        return keras.KerasTensor((hidden.shape[0], hidden.shape[2]), dtype=self.compute_dtype)

@@ -1,0 +1,57 @@
+"""Learned absolute positions that count tokens, not places."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class PaddingAwarePositions(keras.layers.Layer):
+    """Learned embedding of positions, counted over the tokens that are not padding (fairseq, "RoBERTa").
+
+    The first token of a row receives row pad_id + 1 of a trained table, the second the next one, whatever padding
+    stands between or before them; padding receives row pad_id, and the rows below are never used. The table is of
+    this shape in every published RoBERTa.
+
+    Args:
+        max_length: the longest row accepted; the table has pad_id + 1 more rows. RoBERTa: 512, and 514 rows.
+        width: of the vectors.
+        pad_id: the id of the padding token. RoBERTa: 1.
+        initializer: a truncated normal of standard deviation 0.02 in BERT.
+
+    Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding. Optionally `position_ids`
+            (batch, length), int, for packed rows: the place of a token in its own sequence, from 0.
+    Output: (batch, length, width).
+    Raises: ValueError if the length is known and exceeds max_length.
+    """
+
+    def __init__(self, max_length, width, pad_id, initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.max_length, self.width, self.pad_id = int(max_length), int(width), int(pad_id)
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, padding_mask_shape, position_ids_shape=None):
+        rows = self.max_length + self.pad_id + 1
+        self.table = self.add_weight(name="embeddings", shape=(rows, self.width), initializer=self.initializer)
+
+    def call(self, padding_mask, position_ids=None):
+        length = padding_mask.shape[1]
+        if length is not None and length > self.max_length:
+            raise ValueError(
+                f"A row of {length} tokens is longer than the model's max_length {self.max_length}: "
+                "truncate the rows, or build the model with a larger max_length."
+            )
+        counted = ops.cumsum(padding_mask, axis=1) if position_ids is None else position_ids + 1
+        rows = ops.cast(counted, "int32") * padding_mask + self.pad_id  # pad_id for padding
+        return ops.take(ops.convert_to_tensor(self.table), rows, axis=0)  # (batch, length, width)
+
+    def compute_output_shape(self, padding_mask_shape, position_ids_shape=None):
+        return (*padding_mask_shape, self.width)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_length": self.max_length,
+            "width": self.width,
+            "pad_id": self.pad_id,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }

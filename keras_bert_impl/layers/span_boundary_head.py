@@ -1,0 +1,138 @@
+"""SpanBERT's second objective: the words of a masked span from what stands beside it."""
+
+import keras
+from keras import ops
+
+from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.layers.gather_positions import GatherPositions
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class SpanBoundaryHead(keras.layers.Layer):
+    """Scores every word of the vocabulary at the masked positions, from the vectors of the two tokens beside the masked
+    span and the position within it (Joshi et al. 2020, "SpanBERT", section 3.2).
+
+    A span is a run of neighbouring masked positions: spans without a token between them are one, as in the published
+    code. Two dense layers with GELU and norm turn the two vectors and that of the position into one, whose product with
+    the token embedding's own table, and a bias, are the scores.
+
+    Args:
+        token_embedding: the encoder's `keras.layers.ReversibleEmbedding`; its table is shared, not copied.
+        position_size: width of the position vectors; 200 in the published code.
+        longest_span: rows of the position table. The head scores nothing for the tokens of a span behind these: see
+            `is_within`. 20 in the published code; single spans have at most 10 words.
+        activation: a name in `kernels.gelu.ACTIVATIONS`.
+        layer_norm_epsilon: 1e-12 in Google's code.
+        initializer: of kernels and position vectors.
+
+    Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int, ascending, filled up
+            with 0, which is [CLS] and never masked.
+    Output: dict of `logits` (batch, predictions, vocabulary), float32, and `is_within` (batch, predictions), float32, 1
+            for a position that is scored, 0 for padding and behind the longest span.
+    """
+
+    def __init__(
+        self, token_embedding, position_size=200, longest_span=20, activation="gelu", layer_norm_epsilon=1e-12,
+        initializer="glorot_uniform", **kwargs,
+    ):  # fmt: skip
+        super().__init__(**kwargs)
+        self.token_embedding = token_embedding
+        self.position_size, self.longest_span = int(position_size), int(longest_span)
+        self.activation = activation
+        self.layer_norm_epsilon = float(layer_norm_epsilon)
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, sequence_output_shape, mask_positions_shape=None):
+        policy, width = self.dtype_policy, sequence_output_shape[-1]
+        if not self.token_embedding.built:
+            self.token_embedding.build()
+        self.gather = GatherPositions(dtype=policy, name="gather")
+        self.gather.build(sequence_output_shape)
+        self.positions = self.add_weight(
+            name="positions",
+            shape=(self.longest_span, self.position_size),
+            initializer=self.initializer.clone(),
+        )
+        widths = (2 * width + self.position_size, width)
+        outputs = (width, self.token_embedding.output_dim)
+        self.transforms, self.norms = [], []
+        for number, (inner, outer) in enumerate(zip(widths, outputs, strict=True), start=1):
+            dense = keras.layers.Dense(
+                outer,
+                activation=activation_function(self.activation),
+                kernel_initializer=self.initializer.clone(),
+                dtype=policy,
+                name=f"transform_{number}",
+            )
+            dense.build((*sequence_output_shape[:-1], inner))
+            norm = keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name=f"norm_{number}")
+            norm.build((*sequence_output_shape[:-1], outer))
+            self.transforms.append(dense)
+            self.norms.append(norm)
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
+        )
+
+    def call(self, sequence_output, mask_positions):
+        left, right, offset = span_boundaries(mask_positions)
+        is_within = ops.logical_and(ops.greater(mask_positions, 0), ops.less(offset, self.longest_span))
+        offset = ops.minimum(offset, self.longest_span - 1)
+        beside = [self.gather(sequence_output, place) for place in (left, right)]  # (batch, predictions, width)
+        places = ops.cast(ops.take(self.positions, offset, axis=0), self.compute_dtype)
+        hidden = ops.concatenate([*beside, places], axis=-1)
+        for dense, norm in zip(self.transforms, self.norms, strict=True):
+            hidden = norm(dense(hidden))
+        rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
+        table = ops.cast(self.token_embedding.embeddings, self.compute_dtype)
+        logits = ops.cast(ops.einsum("rw,vw->rv", rows, table), "float32") + self.output_bias
+        logits = ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
+        return {"logits": logits, "is_within": ops.cast(is_within, "float32")}
+
+    def compute_output_spec(self, sequence_output, mask_positions):
+        shape = tuple(mask_positions.shape)
+        return {
+            "logits": keras.KerasTensor((*shape, self.token_embedding.input_dim), dtype="float32"),
+            "is_within": keras.KerasTensor(shape, dtype="float32"),
+        }
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "token_embedding": keras.saving.serialize_keras_object(self.token_embedding),
+            "position_size": self.position_size,
+            "longest_span": self.longest_span,
+            "activation": self.activation,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = {**config, "token_embedding": keras.saving.deserialize_keras_object(config["token_embedding"])}
+        return cls(**config)
+
+
+def span_boundaries(mask_positions):
+    """The positions beside the span of each masked position, and its number within the span, counted from 0.
+
+    Args:
+        mask_positions: (batch, predictions), int, ascending, filled up with 0.
+
+    Returns: left, right and offset, each (batch, predictions), int; 0 where mask_positions is 0.
+    """
+    positions = ops.cast(mask_positions, "int32")
+    count = ops.shape(positions)[1]
+    is_real = ops.greater(positions, 0)
+    number = ops.cumsum(ops.ones_like(positions), axis=1) - 1  # 0, 1, 2, ... of each row
+    # Positions are ascending, so that those of one span, and only they, have the same difference from their numbers.
+    span = positions - number
+    is_same = ops.equal(ops.expand_dims(span, 2), ops.expand_dims(span, 1))  # (batch, predictions, predictions)
+    both = ops.logical_and(ops.expand_dims(is_real, 2), ops.expand_dims(is_real, 1))
+    is_same = ops.logical_and(is_same, both)
+    columns = ops.broadcast_to(ops.expand_dims(number, 1), ops.shape(is_same))
+    first = ops.min(ops.where(is_same, columns, count), axis=2)
+    last = ops.max(ops.where(is_same, columns, -1), axis=2)
+    offset = ops.where(is_real, number - first, 0)
+    left = ops.where(is_real, positions - offset - 1, 0)
+    right = ops.where(is_real, positions + (last - number) + 1, 0)
+    return left, right, offset

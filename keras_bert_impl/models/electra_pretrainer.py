@@ -1,0 +1,134 @@
+"""ELECTRA's pre-training: a generator that replaces tokens, and a discriminator that finds them."""
+
+import pathlib
+
+import keras
+from keras import ops
+
+from keras_bert_impl import checkpoints, losses
+from keras_bert_impl.callbacks.flops import training_flops
+from keras_bert_impl.distribution import sum_over_replicas
+from keras_bert_impl.encoders.electra import ElectraEncoder
+from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.layers import ReplaceTokens, SampleTokens
+from keras_bert_impl.models.masked_lm import MaskedLM
+from keras_bert_impl.models.pretrainer import own_inputs
+from keras_bert_impl.models.replaced_token_detector import ReplacedTokenDetector
+
+GENERATOR = "generator"  # the folder of the generator's checkpoint, within the discriminator's
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ElectraPretrainer(KerasMethodsMixin, keras.Model):
+    """Replaced-token detection (Clark et al. 2020, section 3.1): a small masked language model guesses the masked
+    tokens, one guess for each is drawn, and the discriminator tells for every token whether it is the original one.
+
+    Generator and discriminator share their embeddings and are trained together; no gradient passes through the guesses.
+    All masked tokens are [MASK] for the generator, as in the paper, however the rows were masked. (Google's code leaves
+    15 % of them as they are.)
+
+    Args:
+        encoder: the ElectraEncoder of the discriminator.
+        tokenizer: a Tokenizer, for the id of [MASK] and for the checkpoints.
+        generator_size: the share of width and heads that the generator has, a quarter to a half in the paper.
+        detection_weight: of the discriminator's loss; 50 in the paper.
+        seed: of the draws; None draws one.
+
+    Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32.
+    Output: dict of `masked_lm_logits` (batch, predictions, vocabulary), `sampled_ids` (batch, predictions) and
+            `detection_logits` (batch, length).
+
+    `fit` and `evaluate` take (inputs, labels) as `Pretrainer`; of the labels `mask_ids` and `mask_weights` are used.
+    """
+
+    def __init__(
+        self, encoder, tokenizer, generator_size=0.25, detection_weight=50.0, seed=None, name="electra_pretrainer"
+    ):
+        config, policy = encoder.config, encoder.dtype_policy
+        generator = ElectraEncoder(
+            config.generator(generator_size),
+            packed=encoder.packed,
+            rematerialize=encoder.rematerialize,
+            dtype=policy,
+            name="electra_generator",
+            embeddings_of=encoder,
+        )
+        masked_lm = MaskedLM(generator, tokenizer, name="generator")
+        detector = ReplacedTokenDetector(encoder, tokenizer, name="discriminator")
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in masked_lm.input}
+        rows, positions = {name: inputs[name] for name in encoder.input}, inputs["mask_positions"]
+        replace = ReplaceTokens(name="replace_tokens")
+        masked = replace(rows["token_ids"], positions, ops.full_like(positions, tokenizer.mask_id))
+        logits = masked_lm({**inputs, "token_ids": masked})
+        sampled = SampleTokens(seed, name="sample_tokens")(logits)
+        detected = detector({**rows, "token_ids": replace(rows["token_ids"], positions, sampled)})
+        outputs = {"masked_lm_logits": logits, "sampled_ids": sampled, "detection_logits": detected}
+        super().__init__(inputs=inputs, outputs=outputs, name=name)
+        self.dtype_policy = policy
+        self.encoder, self.masked_lm, self.detector = encoder, masked_lm, detector
+        self.detection_weight = float(detection_weight)
+        names = ("masked_lm_loss", "masked_lm_accuracy", "detection_loss", "detection_accuracy")
+        self.means = {name: keras.metrics.Mean(name=name) for name in (*names, "replaced_precision", "replaced_recall")}
+
+    def call(self, inputs, training=None, mask=None):
+        return super().call(own_inputs(self, inputs), training=training, mask=mask)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The generator's loss plus the weighted one of the discriminator; also updates their metrics."""
+        logits, ids, weights = y_pred["masked_lm_logits"], y["mask_ids"], ops.cast(y["mask_weights"], "float32")
+        masked_lm = losses.masked_lm_loss(ids, weights, logits)
+        predictions = ops.sum(weights)
+        self._update("masked_lm_loss", masked_lm, predictions)
+        self._update("masked_lm_accuracy", losses.accuracy(ids, logits, weights), predictions)
+
+        detected, tokens = y_pred["detection_logits"], ops.cast(x["padding_mask"], "float32")
+        # A token that was drawn again is an original one (section 3.1).
+        is_other = ops.not_equal(ops.cast(ids, "int32"), y_pred["sampled_ids"])
+        is_replaced = replaced_tokens(x["mask_positions"], ops.cast(is_other, "float32") * weights, tokens)
+        detection = losses.replaced_token_loss(is_replaced, detected, tokens)
+        is_found = ops.cast(detected > 0, "float32")
+        is_right = ops.cast(ops.equal(is_found, is_replaced), "float32")
+        self._update("detection_loss", detection, ops.sum(tokens))
+        for name, values, counted in (
+            ("detection_accuracy", is_right, tokens),
+            ("replaced_precision", is_replaced, is_found * tokens),
+            ("replaced_recall", is_found, is_replaced),
+        ):
+            self._update(name, losses.weighted_mean(values, counted), ops.sum(counted))
+        return masked_lm + self.detection_weight * detection
+
+    def _update(self, name, share, count):
+        """Adds a batch's value, the sum of the replicas' shares, to a mean, weighted by what it is a mean over."""
+        self.means[name].update_state(sum_over_replicas(share), sample_weight=sum_over_replicas(count))
+
+    def training_flops(self, rows, length, predictions):
+        """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
+        width = self.encoder.config.hidden_size
+        generator = training_flops(self.masked_lm.encoder.config, rows, length, predictions)
+        head = 3 * rows * 2 * length * width**2
+        return generator + training_flops(self.encoder.config, rows, length, 0) + head
+
+    def get_config(self):
+        raise ValueError(
+            "A .keras file cannot hold an ElectraPretrainer, whose two models share their embeddings: save_pretrained "
+            "writes both as checkpoints, and callbacks.ExactResume keeps the state of a training."
+        )
+
+    def save_pretrained(self, directory):
+        """Writes the discriminator to `directory` as Hugging Face's ElectraForPreTraining, and the generator to its
+        folder `generator` as ElectraForMaskedLM, both with the vocabulary."""
+        self.detector.save_pretrained(directory)
+        self.masked_lm.save_pretrained(pathlib.Path(directory) / GENERATOR)
+
+    def load_pretrained(self, directory):
+        """Loads what `save_pretrained` wrote, into models of the same sizes. Raises ValueError if they differ."""
+        checkpoints.load(self.detector, checkpoints.open_checkpoint(directory))
+        # The shared embeddings are in both checkpoints, with the same values.
+        checkpoints.load(self.masked_lm, checkpoints.open_checkpoint(pathlib.Path(directory) / GENERATOR))
+
+
+def replaced_tokens(mask_positions, is_replaced, tokens):
+    """(batch, predictions) 1 for a token that was replaced, else 0, as (batch, length), float32."""
+    columns = ops.arange(ops.shape(tokens)[1], dtype=mask_positions.dtype)
+    is_here = ops.cast(ops.equal(ops.expand_dims(mask_positions, -1), columns), "float32")
+    return ops.sum(is_here * ops.expand_dims(is_replaced, -1), axis=1)

@@ -1,0 +1,160 @@
+"""One version of a model, loaded from an OpenVINO or ONNX export: on a CPU these answer faster than a SavedModel.
+
+Such an export takes rows of ids. Its tokenizer.json makes them from texts, outside the graph, and the outputs are named
+as the SavedModel of the same model names them, so that clients need not know which of the two answers.
+"""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import tokenizers
+
+from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
+from keras_bert_impl.export.opened import description_of, open_rows, rows_of
+from keras_bert_impl.serving.errors import invalid
+from keras_bert_impl.serving.servable import read_metadata
+from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, Array, Signature
+from keras_bert_impl.serving.tensorflow_runtime import tf
+
+RUNTIMES = {"openvino": "openvino", "onnx": "onnxruntime"}  # format to the package that runs it
+TEXT = {"text": Array(np.dtype(object), (None,))}
+PAIR = {**TEXT, "text_pair": Array(np.dtype(object), (None,))}
+# Of each kind of model that is served: its signatures with their inputs. Answers of the others are made of words and
+# characters, which only the graph of a SavedModel finds in the text.
+INPUTS = {
+    "TextClassifier": {DEFAULT_SIGNATURE: TEXT, "pairs": PAIR},
+    "TextRegressor": {DEFAULT_SIGNATURE: TEXT, "pairs": PAIR},
+    "TextEmbedder": {DEFAULT_SIGNATURE: TEXT},
+    "NextSentencePredictor": {DEFAULT_SIGNATURE: PAIR},
+}
+EXAMPLE = np.array([b"A text."], object)
+PREDICT = "tensorflow/serving/predict"
+
+
+class RowServable:
+    """A loaded export that takes rows of ids.
+
+    Args:
+        name, version: under which it is served; the version is a number.
+        directory: of the export.
+        options: SessionOptions.
+
+    Attributes: those of `servable.Servable`.
+    Raises: ValueError if the export is in another format or of a kind of model that is served as a SavedModel only;
+        ImportError that names the runtime to install; OSError or an error of the runtime if it is damaged.
+    """
+
+    def __init__(self, name, version, directory, options):
+        self.name, self.version, self.directory = name, version, pathlib.Path(directory)
+        self.metadata = read_metadata(self.directory)
+        export = description_of(self.directory)
+        check_served(self.directory, export)
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(self.directory / "tokenizer.json"))
+        precision = "bfloat16" if options.bfloat16 and export["precision"] == "float32" else export["precision"]
+        self._run_rows = open_rows(self.directory, export["format"], precision, options.threads)
+        self._name_outputs = multi_label if is_multi_label(self.metadata) else OUTPUTS[export["model"]]
+        self.signatures = {key: self._signature(key, inputs) for key, inputs in INPUTS[export["model"]].items()}
+        self.signature_defs = {key: definition_of(signature) for key, signature in self.signatures.items()}
+
+    def _signature(self, name, inputs):
+        outputs = self._answer(dict.fromkeys(inputs, EXAMPLE))
+        # A width that differs between texts is that of the names above 0.5.
+        shapes = {key: (None, None) if key == "labels" else (None, *array.shape[1:]) for key, array in outputs.items()}
+        arrays = {key: Array(outputs[key].dtype, shapes[key]) for key in sorted(outputs)}
+        return Signature(name, inputs, arrays, PREDICT)
+
+    def run(self, name, inputs):
+        """Outputs by name, as NumPy arrays, for the texts by name; called from a worker thread.
+
+        Raises: ServingError if a text is no UTF-8, or there are not equally many of both.
+        """
+        return self._answer(inputs)
+
+    def _answer(self, inputs):
+        columns = [texts_of(name, array) for name, array in sorted(inputs.items())]  # text, text_pair
+        if len({len(column) for column in columns}) > 1:
+            raise invalid("text and text_pair must have equally many strings.")
+        if not columns[0]:
+            raise invalid("The request has no texts.")
+        rows = rows_of(self._tokenizer, list(zip(*columns, strict=True)) if columns[1:] else columns[0])
+        return self._name_outputs(self._run_rows(rows), self.metadata)
+
+    def close(self):
+        """Frees the memory."""
+        self._run_rows = None
+
+
+def check_served(directory, export):
+    """Raises ValueError unless an export, as its config.json describes it, is in a format and of a kind for this;
+    ImportError if its runtime is missing."""
+    if export["format"] not in RUNTIMES:
+        raise ValueError(f"{directory} is in the format {export['format']}: served are saved_model, openvino and onnx.")
+    if export["model"] not in INPUTS:
+        raise ValueError(
+            f"{directory} holds a {export['model']} in the format {export['format']}, in which only "
+            f"{', '.join(INPUTS)} are served: export it with --format saved_model."
+        )
+    package = RUNTIMES[export["format"]]
+    if importlib.util.find_spec(package) is None:
+        raise ImportError(f"{directory} is run by {package}: pip install {package}.")
+
+
+def texts_of(name, array):
+    """The strings of an input; its name is for the error."""
+    try:
+        return [text.decode() if isinstance(text, bytes) else text for text in array.tolist()]
+    except UnicodeDecodeError:
+        raise invalid(f"Input {name} has a text that is not valid UTF-8.") from None
+
+
+def is_multi_label(metadata):
+    """Whether each class has a probability of its own."""
+    return metadata.get("problem_type") == MULTI_LABEL
+
+
+def one_class(outputs, metadata):
+    """As `export.text_graphs.classifier_signatures` names them."""
+    class_id = outputs["logits"].argmax(-1).astype("int32")
+    return {**outputs, "class_id": class_id, "label": class_names(outputs, metadata)[class_id]}
+
+
+def multi_label(outputs, metadata):
+    """As `export.text_graphs.classes_above_half`: the names of the classes above 0.5, the likeliest first."""
+    order = np.argsort(-outputs["logits"], axis=-1, kind="stable")  # (batch, classes)
+    counts = (outputs["logits"] > 0).sum(-1)
+    labels = class_names(outputs, metadata)[order][:, : counts.max(initial=0)]
+    labels[np.arange(labels.shape[1]) >= counts[:, None]] = b""
+    return {**outputs, "labels": labels}
+
+
+def class_names(outputs, metadata):
+    """The name of each class, as bytes, (classes,)."""
+    names = metadata.get("id2label", {})
+    count = outputs["logits"].shape[-1]
+    return np.array([names.get(str(number), f"LABEL_{number}").encode() for number in range(count)], object)
+
+
+def unchanged(outputs, metadata):
+    """The graph's own outputs."""
+    return outputs
+
+
+OUTPUTS = {
+    "TextClassifier": one_class,
+    "TextRegressor": unchanged,
+    "TextEmbedder": unchanged,
+    "NextSentencePredictor": unchanged,
+}
+
+
+def definition_of(signature):
+    """The SignatureDef message of a Signature."""
+    definition = tf.compat.v1.saved_model.signature_def_utils.build_signature_def(method_name=signature.method_name)
+    for name, arrays in (("inputs", signature.inputs), ("outputs", signature.outputs)):
+        for key, array in arrays.items():
+            info = getattr(definition, name)[key]
+            info.name = key
+            info.dtype = tf.dtypes.as_dtype(array.dtype).as_datatype_enum
+            info.tensor_shape.CopyFrom(tf.TensorShape(array.shape).as_proto())
+    return definition

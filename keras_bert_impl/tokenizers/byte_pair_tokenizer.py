@@ -1,0 +1,191 @@
+"""Turns text into ids of byte-level BPE and character offsets, without TensorFlow."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from tokenizers import AddedToken, Encoding, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer as Pipeline
+
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
+    SPACE,
+    SPECIAL_TOKENS,
+    Merges,
+    check_merges,
+    check_vocabulary,
+    read_merges,
+    read_tokenizer_file,
+    read_vocabulary,
+    write_files,
+)
+from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
+from keras_bert_impl.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.tokenizers.tokenizer_file import model_type_of, read_object
+from keras_bert_impl.tokenizers.words import word_numbers
+
+
+class BytePairTokenizer(Tokenizer):
+    """RoBERTa's tokenizer: byte-level BPE (Liu et al. 2019, section 4.4; Radford et al. 2019, section 2.2).
+
+    A text is split into words, numbers, punctuation and white space, where a word takes the space before it along; the
+    UTF-8 bytes of each are merged into the longest pieces that the merges give. Nothing is lower-cased, no character is
+    unknown. The same word has other ids at the beginning of a text, where no space stands before it, unless
+    `add_prefix_space`.
+
+    A row is `<s> text </s>`, of a pair `<s> text </s></s> pair </s>`, always with segment 0. "<s>" and the like within
+    a text are ordinary text and never become control tokens; only `encode_with_masks` recognizes "<mask>", and
+    "[MASK]", which means the same.
+
+    Args:
+        vocabulary: path of a vocab.json, or the tokens in order of their ids.
+        merges: path of a merges.txt, or pairs of pieces, the most important first.
+        add_prefix_space: whether a text that begins with a word gets a space before it. RoBERTa: False.
+
+    Raises: FileNotFoundError; ValueError if one of <s> <pad> </s> <unk> <mask> is missing, ids have gaps, or the merges
+        do not belong to the vocabulary.
+    """
+
+    kind = "byte_pair"
+    files = ("vocab.json", "merges.txt", "tokenizer_config.json")
+    template = ROBERTA_ROWS
+    mask_texts = ("<mask>", "[MASK]")
+    lowercase = False
+
+    def __init__(
+        self, vocabulary: str | Path | Sequence[str], merges: str | Path | Sequence, add_prefix_space: bool = False
+    ):
+        is_path = isinstance(vocabulary, str | Path)
+        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
+        check_vocabulary(self.vocabulary, source="vocabulary")
+        self.merges: Merges = read_merges(merges) if isinstance(merges, str | Path) else [tuple(p) for p in merges]
+        check_merges(self.vocabulary, self.merges, str(merges) if isinstance(merges, str | Path) else "merges")
+        self.add_prefix_space = add_prefix_space
+        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = map(self._ids.get, SPECIAL_TOKENS)
+        self._of_texts, self._masking = self.pipeline(), self.pipeline(masks=True)
+
+    def pipeline(self, masks: bool = False) -> Pipeline:
+        """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, "<mask>" in a text is the mask
+        token, which takes the space before it along."""
+        # A byte that is not in the vocabulary would otherwise be dropped without a word.
+        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token="<unk>"))
+        pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
+        pipeline.decoder = decoders.ByteLevel()
+        pipeline.post_processor = processors.RobertaProcessing(
+            ("</s>", self.sep_id), ("<s>", self.cls_id), trim_offsets=True, add_prefix_space=self.add_prefix_space
+        )
+        # The other control tokens are not "added" to the pipeline: the library would find added tokens in the text.
+        if masks:
+            pipeline.add_special_tokens([AddedToken("<mask>", special=True, normalized=False, lstrip=True)])
+        return pipeline
+
+    def get_config(self) -> dict:
+        return {
+            "vocabulary": self.vocabulary,
+            "merges": [list(pair) for pair in self.merges],
+            "add_prefix_space": self.add_prefix_space,
+        }
+
+    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
+        """`text`, or `text` and `pair`, as one sequence; see `Tokenizer`."""
+        return self._of_texts.encode(text, pair, add_special_tokens=add_special_tokens)
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
+        """Encodes each text as `encode` does, on all CPU cores, without padding or truncation."""
+        return self._of_texts.encode_batch(list(texts), add_special_tokens=add_special_tokens)
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without control tokens."""
+        encodings = self._of_texts.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def encode_with_masks(self, text: str) -> Encoding:
+        """<s> text </s>, where each "<mask>" or upper-case "[MASK]" in the text is the mask token. Offsets are those
+        of the text in which all are written "<mask>"."""
+        return self._masking.encode(text.replace("[MASK]", "<mask>"))
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
+        special = self.special_ids if skip_special_tokens else ()
+        return decoders.ByteLevel().decode([self.id_to_token(index) for index in map(int, ids) if index not in special])
+
+    def in_running_text(self, sentences: Sequence[str]) -> list[str]:
+        return [*sentences[:1], *(f" {sentence}" for sentence in sentences[1:])]
+
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece is in; see `Tokenizer`."""
+        return word_numbers(text, encoding.offsets)
+
+    @property
+    def is_continuation(self) -> list[bool]:
+        """Whether each token of the vocabulary goes on with the word before it, as all without a space before them do.
+
+        For masks of whole words; punctuation belongs to the word before it, as in fairseq's RoBERTa.
+        """
+        return [not token.startswith((SPACE, *SPECIAL_TOKENS)) for token in self.vocabulary]
+
+    def piece_text(self, index: int) -> str:
+        """The characters of a token, with the space before a word; of a control token its name."""
+        return self.decode([index], skip_special_tokens=False)
+
+    @classmethod
+    def is_in(cls, directory: str | Path) -> bool:
+        """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
+        directory = Path(directory)
+        path = directory / "tokenizer.json"
+        return (directory / "vocab.json").is_file() or (path.is_file() and model_type_of(path) == "BPE")
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path) -> "BytePairTokenizer":
+        """The tokenizer of a checkpoint directory, Hugging Face's or fairseq's converted to it.
+
+        Args:
+            directory: holds vocab.json and merges.txt, or a tokenizer.json, and often tokenizer_config.json.
+
+        Raises: FileNotFoundError; ValueError as in the constructor, if tokenizer.json has steps that give other ids
+            than RoBERTa's, or if the files disagree on add_prefix_space.
+        """
+        directory = Path(directory)
+        config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
+        config = read_object(config_path) if config_path.is_file() else {}
+        steps = read_tokenizer_file(steps_path) if steps_path.is_file() else {}
+        said = [found["add_prefix_space"] for found in (steps, config) if found.get("add_prefix_space") is not None]
+        if len(set(said)) > 1:
+            raise ValueError(
+                f"{directory}: tokenizer.json has add_prefix_space {said[0]}, but tokenizer_config.json has {said[1]}, "
+                "and programs differ in which they follow. Correct one of the files."
+            )
+        if (directory / "vocab.json").is_file():
+            arguments = {"vocabulary": directory / "vocab.json", "merges": directory / "merges.txt"}
+        elif steps:
+            arguments = steps
+        else:
+            raise FileNotFoundError(f"{directory} holds neither vocab.json with merges.txt nor a tokenizer.json.")
+        return cls(**{**arguments, "add_prefix_space": bool(said and said[0])})
+
+    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
+        """Writes vocab.json, merges.txt and tokenizer_config.json, which Hugging Face's RobertaTokenizerFast opens.
+
+        Args:
+            directory: created if it does not exist.
+            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
+        """
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        write_files(directory, self.vocabulary, self.merges)
+        # The mask token takes the space before it along, as in the published tokenizers.
+        mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True, "normalized": False, "rstrip": False}
+        config = {
+            "tokenizer_class": "RobertaTokenizer",
+            "add_prefix_space": self.add_prefix_space,
+            "trim_offsets": True,
+            **dict.fromkeys(("bos_token", "cls_token"), "<s>"),
+            **dict.fromkeys(("eos_token", "sep_token"), "</s>"),
+            "pad_token": "<pad>",
+            "unk_token": "<unk>",
+            "mask_token": {**mask, "single_word": False, "special": True},
+        }
+        if sequence_length is not None:
+            config["model_max_length"] = sequence_length
+        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,180 @@
+"""Reads, checks and writes the vocabularies of byte-level BPE, and learns them from text."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from keras_bert_impl.tokenizers.tokenizer_file import added_tokens, check_step, read_object, tokens_by_id
+
+# In the order of RoBERTa's vocabulary, where <mask> is the last of all tokens.
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+SPACE = "Ġ"  # as which the bytes of vocabularies show a space
+# The settings of each step of a tokenizer.json that give the ids of RoBERTa's tokenizer.
+MODEL = {
+    "type": "BPE",
+    "dropout": None,
+    "byte_fallback": False,
+    "fuse_unk": False,
+    "ignore_merges": False,
+}
+PRE_TOKENIZER = {"type": "ByteLevel", "use_regex": True}
+WHOSE = "RoBERTa's"
+
+Merges = list[tuple[str, str]]
+
+
+def read_vocabulary(path: str | Path) -> list[str]:
+    """The tokens of a vocab.json, a dict of token to id, in the order of their ids.
+
+    Raises: FileNotFoundError; ValueError if ids have gaps or are given twice, or a control token is missing.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist. The vocabulary of byte-level BPE is a JSON file of token: id.")
+    tokens = tokens_by_id(path, read_object(path), {})
+    check_vocabulary(tokens, source=str(path))
+    return tokens
+
+
+def read_merges(path: str | Path) -> Merges:
+    """The pairs of a merges.txt, the most important first.
+
+    Raises: FileNotFoundError; ValueError naming the line that is not two pieces.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist. Byte-level BPE needs its merges beside its vocab.json.")
+    # Split at line ends only: str.splitlines() would split at U+0085, which stands for a byte.
+    lines = path.read_text(encoding="utf-8").split("\n")
+    merges = []
+    for number, line in enumerate(lines, start=1):
+        line = line.removesuffix("\r")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        pair = tuple(line.split(" "))
+        if len(pair) != 2 or not all(pair):
+            raise ValueError(f"{path} line {number} is {line[:60]!r}, expected two pieces with a space between them.")
+        merges.append(pair)
+    return merges
+
+
+def read_tokenizer_file(path: str | Path) -> dict:
+    """The arguments of a BytePairTokenizer from a tokenizer.json: vocabulary, merges, add_prefix_space.
+
+    Raises: ValueError if the file has steps that would give other ids than RoBERTa's tokenizer.
+    """
+    content = read_object(path)
+    model, steps = content.get("model") or {}, content.get("pre_tokenizer") or {}
+    check_step(path, "model", model, MODEL, WHOSE)
+    check_step(path, "pre_tokenizer", steps, PRE_TOKENIZER, WHOSE)
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(name):
+            raise ValueError(f"{path}: {name} of the model is {model[name]!r}; byte-level BPE has none.")
+    if content.get("normalizer") is not None:
+        raise ValueError(
+            f"{path}: the normalizer changes texts before they are cut into pieces, which RoBERTa's algorithm does not."
+        )
+    words = sorted(set(added_tokens(content)) - set(SPECIAL_TOKENS))
+    if words:
+        raise ValueError(
+            f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "
+            "whole. RoBERTa's algorithm, which is used here, would cut them to pieces and give other ids."
+        )
+    tokens = tokens_by_id(path, model.get("vocab"), content)
+    check_vocabulary(tokens, source=str(path))
+    # Earlier versions of the library wrote a pair as one string.
+    pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model.get("merges") or []]
+    return {
+        "vocabulary": tokens,
+        "merges": [tuple(pair) for pair in pairs],
+        "add_prefix_space": bool(steps.get("add_prefix_space", False)),
+    }
+
+
+def check_vocabulary(tokens: Sequence[str], source: str) -> None:
+    """Raises: ValueError naming `source` and the token that is repeated, or the control token that is missing."""
+    seen = set()
+    for token in tokens:
+        if token in seen:
+            raise ValueError(f"{source}: {token!r} is in the vocabulary twice. A token has one id.")
+        seen.add(token)
+    for token in SPECIAL_TOKENS:
+        if token not in seen:
+            raise ValueError(
+                f"{source} has no {token}. RoBERTa needs {' '.join(SPECIAL_TOKENS)}: is this a RoBERTa vocabulary?"
+            )
+
+
+def check_merges(tokens: Sequence[str], merges: Merges, source: str) -> None:
+    """Raises: ValueError naming `source` and the pair whose pieces, or what they become, are not in the vocabulary."""
+    known = set(tokens)
+    for number, (left, right) in enumerate(merges):
+        missing = next((piece for piece in (left, right, left + right) if piece not in known), None)
+        if missing is not None:
+            raise ValueError(
+                f"{source}: merge {number} is {left} {right}, but the vocabulary has no {missing}. Vocabulary and "
+                "merges belong together: take both from the same checkpoint."
+            )
+
+
+def write_files(directory: str | Path, tokens: Sequence[str], merges: Merges) -> None:
+    """Writes vocab.json and merges.txt; each is replaced at once, so that no reader ever sees a part of it."""
+    check_vocabulary(tokens, source="vocabulary")
+    ids = {token: index for index, token in enumerate(tokens)}
+    pairs = "".join(f"{left} {right}\n" for left, right in merges)
+    for name, text in (
+        ("vocab.json", json.dumps(ids, ensure_ascii=False)),
+        ("merges.txt", f"#version: 0.2\n{pairs}"),
+    ):
+        partial = Path(directory, f"{name}.partial")
+        partial.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(partial, Path(directory, name))
+
+
+def learn_byte_pairs(texts: Iterable[str], vocabulary_size: int) -> tuple[list[str], Merges]:
+    """Learns byte-level BPE (Radford et al. 2019, section 2.2; Sennrich et al. 2016) by merging frequent pairs; the
+    same texts give the same tokens.
+
+    A space stands before each text, since in running text one stands before nearly every word.
+
+    Args:
+        texts: lines, paragraphs or documents; read once.
+        vocabulary_size: number of tokens wanted, including five control tokens and the 256 bytes. Little text gives
+            fewer.
+
+    Returns: (tokens in the order of their ids, merges): <s>, <pad>, </s>, <unk>, the bytes, the results of the merges
+        in their order, and <mask>, as in RoBERTa's vocabulary.
+    Raises: ValueError if `texts` is empty, or the size leaves no room for bytes.
+    """
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    least = len(SPECIAL_TOKENS) + len(alphabet)
+    if vocabulary_size < least:
+        raise ValueError(
+            f"vocabulary_size {vocabulary_size} leaves no room for {len(alphabet)} bytes and {len(SPECIAL_TOKENS)} "
+            f"control tokens: give at least {least}."
+        )
+    learner = Tokenizer(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary_size - 1,  # <mask> follows
+        special_tokens=list(SPECIAL_TOKENS[:-1]),
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    has_text = False
+
+    def counted():
+        nonlocal has_text
+        for text in texts:
+            has_text = has_text or bool(text)
+            yield text
+
+    learner.train_from_iterator(counted(), trainer)
+    if not has_text:
+        raise ValueError("texts has no text to learn from: is the file empty, or the iterator already exhausted?")
+    model = json.loads(learner.to_str())["model"]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)
+    return [*tokens, SPECIAL_TOKENS[-1]], [tuple(pair) for pair in model["merges"]]

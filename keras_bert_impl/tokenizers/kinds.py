@@ -1,0 +1,74 @@
+"""Which tokenizer a checkpoint directory or a `.keras` file has."""
+
+from pathlib import Path
+
+from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XlmRobertaTokenizer
+from keras_bert_impl.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
+
+ALL = (WordPieceTokenizer, BytePairTokenizer, AlbertTokenizer, XlmRobertaTokenizer)
+KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
+# Every file of any tokenizer's vocabulary that can lie in a directory.
+VOCABULARY_FILES = (
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.json",
+)
+
+
+def tokenizer_files(directory: str | Path) -> list[str]:
+    """The names of the files of a tokenizer that are in a directory."""
+    return [name for name in (*VOCABULARY_FILES, "tokenizer_config.json") if (Path(directory) / name).is_file()]
+
+
+def kind_in(directory: str | Path) -> type[Tokenizer] | None:
+    """The class of the tokenizer whose vocabulary a directory holds; None if it holds none.
+
+    Raises: ValueError naming the file whose algorithm is not known here, or the files if there are several
+        vocabularies.
+    """
+    directory = Path(directory)
+    found = [kind for kind in KINDS.values() if kind.is_in(directory)]
+    if len(found) > 1:
+        files = [name for name in VOCABULARY_FILES if (directory / name).is_file()]
+        raise ValueError(
+            f"{directory} holds the vocabularies of several tokenizers ({', '.join(files)}): remove those that do not "
+            "belong to the model."
+        )
+    if not found and (directory / "tokenizer.json").is_file():
+        raise ValueError(
+            f"{directory / 'tokenizer.json'} has an algorithm that is not known here; known are WordPiece and "
+            "byte-level BPE. Of SentencePiece the model file is read: put spiece.model or sentencepiece.bpe.model "
+            "beside it."
+        )
+    return found[0] if found else None
+
+
+def open_tokenizer(directory: str | Path) -> Tokenizer:
+    """The tokenizer of a directory, of whatever kind.
+
+    Raises: FileNotFoundError if there is none; ValueError as `kind_in` and as `from_pretrained` of the kind.
+    """
+    kind = kind_in(directory)
+    if kind is None:
+        names = "; ".join(" and ".join(kind.files[:-1]) for kind in KINDS.values())
+        raise FileNotFoundError(f"{directory} holds no vocabulary. The files of each tokenizer: {names}.")
+    return kind.from_pretrained(directory)
+
+
+def tokenizer_to_config(tokenizer: Tokenizer | None) -> dict | None:
+    """A tokenizer as plain values for a `.keras` file; None stays None."""
+    return tokenizer and {"kind": tokenizer.kind, **tokenizer.get_config()}
+
+
+def tokenizer_from_config(config: dict | None) -> Tokenizer | None:
+    """The tokenizer that `tokenizer_to_config` described. A description without a kind is of WordPiece, of which
+    earlier files are."""
+    if config is None:
+        return None
+    arguments = dict(config)
+    return KINDS[arguments.pop("kind", WordPieceTokenizer.kind)].from_config(arguments)

@@ -1,0 +1,119 @@
+"""Opens models of the `sentencepiece` library, which is installed only by those who use them, and learns them."""
+
+import importlib.util
+import io
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+SPACE = "▁"
+# In the order of ALBERT's vocabulary.
+CONTROL_TOKENS = ("[CLS]", "[SEP]", "[MASK]")
+# Characters that are tokens of their own, as in ALBERT's vocabulary.
+ALONE = ("(", ")", '"', "-", ".", "–", "£", "€")  # noqa: RUF001
+COVERAGE = 0.99995  # share of the text whose characters get tokens, as for ALBERT; the usual 0.9995 loses digits
+THREADS = 4  # a fixed number: the sums of the learner, and so its tokens, depend on it
+LONGEST_TEXT = 1 << 20  # bytes; the library leaves out longer ones, and by default those of 4 kB
+
+
+def library():
+    """The module `sentencepiece`. Raises: ImportError that says how to install it."""
+    if importlib.util.find_spec("sentencepiece") is None:
+        raise ImportError(
+            "A SentencePiece tokenizer needs sentencepiece to be installed: pip install "
+            "'keras_bert_impl[sentencepiece]'."
+        )
+    import sentencepiece
+
+    return sentencepiece
+
+
+def open_model(content: bytes, source: str):
+    """The SentencePieceProcessor of a model file's content. Raises: ValueError naming `source` if it is damaged."""
+    try:
+        return library().SentencePieceProcessor(model_proto=content)
+    except (RuntimeError, OSError) as error:
+        raise ValueError(f"{source} is not a model of sentencepiece, or is damaged: {error}") from error
+
+
+def read_model(path: str | Path) -> bytes:
+    """The content of a model file. Raises: FileNotFoundError."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist. SentencePiece's vocabulary is a file that ends in .model.")
+    return path.read_bytes()
+
+
+def character_map(content: bytes) -> bytes:
+    """The table of characters that a model normalizes, as the `tokenizers` library reads it; b"" without one."""
+    normalizer = library().SentencePieceNormalizer(model_proto=content)
+    specification, place = normalizer.serialized_normalizer_spec, 0
+    specification = specification() if callable(specification) else specification
+    # A message of Protocol Buffers: fields of a key (number and type) and a value. The table is field 2, of bytes.
+    while place < len(specification):
+        key, place = _number(specification, place)
+        value, place = _number(specification, place)
+        if key & 7 == 2:  # bytes, of which the value is the length
+            if key >> 3 == 2:
+                return specification[place : place + value]
+            place += value
+    return b""
+
+
+def _number(message, place):
+    """The number at a place of a message, in groups of seven bits, and the place behind it."""
+    number = shift = 0
+    while True:
+        byte = message[place]
+        number, shift, place = number | (byte & 127) << shift, shift + 7, place + 1
+        if byte < 128:
+            return number, place
+
+
+def learn_sentence_pieces(
+    texts: Iterable[str], vocabulary_size: int, prepare: Callable[[str], str] = lambda text: text
+) -> bytes:
+    """Learns a unigram model (Kudo 2018) with ALBERT's control tokens; the same texts give the same model.
+
+    Args:
+        texts: lines, paragraphs or documents of at most a megabyte; read once.
+        vocabulary_size: number of tokens wanted, with <pad>, <unk>, [CLS], [SEP] and [MASK]. Little text gives fewer.
+        prepare: what the tokenizer does to a text before the model reads it, such as lower-casing.
+
+    Returns: the content of a model file.
+    Raises: ValueError if `texts` is empty, or the size leaves no room for the characters of the texts.
+    """
+    model, counts = io.BytesIO(), {"texts": 0}
+
+    def prepared():
+        for text in texts:
+            text = prepare(text)
+            counts["texts"] += bool(text.strip())
+            yield text
+
+    try:
+        library().SentencePieceTrainer.train(
+            sentence_iterator=prepared(),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=vocabulary_size,
+            hard_vocab_limit=False,
+            pad_id=0,
+            unk_id=1,
+            bos_id=-1,
+            eos_id=-1,
+            pad_piece="<pad>",
+            unk_piece="<unk>",
+            control_symbols=list(CONTROL_TOKENS),
+            user_defined_symbols=list(ALONE),
+            character_coverage=COVERAGE,
+            max_sentence_length=LONGEST_TEXT,
+            num_threads=THREADS,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        if not counts["texts"]:
+            raise ValueError(
+                "texts has no words to learn from: is the file empty, or the iterator exhausted?"
+            ) from error
+        raise ValueError(f"sentencepiece cannot learn {vocabulary_size} tokens from these texts: {error}") from error
+    return model.getvalue()

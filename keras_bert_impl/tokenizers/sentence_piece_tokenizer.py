@@ -1,0 +1,361 @@
+"""Turns text into ids of SentencePiece models and character offsets, without TensorFlow: ALBERT's and XLM-RoBERTa's."""
+
+import base64
+import json
+import re
+import typing
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
+from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
+from keras_bert_impl.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.tokenizers.tokenizer_file import read_object
+from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
+
+
+class Encoding(typing.NamedTuple):
+    """The pieces of a text or a pair; see `Tokenizer`."""
+
+    ids: list[int]
+    tokens: list[str]
+    type_ids: list[int]
+    sequence_ids: list[int | None]
+    offsets: list[tuple[int, int]]
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """What the tokenizers over a SentencePiece model share (Kudo and Richardson 2018).
+
+    A text is normalized as the model says, a space is put before it, and the most probable division into pieces is
+    found. Control tokens in a text are ordinary text; only `encode_with_masks` recognizes the mask token.
+
+    Args:
+        model: path of a model file, or its content.
+
+    Raises: FileNotFoundError; ImportError without the package sentencepiece; ValueError if the file is damaged or has
+        other control tokens.
+    """
+
+    model_file: typing.ClassVar[str]
+    tokenizer_class: typing.ClassVar[str]
+    # Names of the control tokens for padding, unknown, beginning, separator and mask.
+    names: typing.ClassVar[tuple[str, ...]]
+    lowercase = False
+
+    def __init__(self, model: str | Path | bytes):
+        source = str(model) if isinstance(model, str | Path) else "model"
+        self.model = read_model(model) if isinstance(model, str | Path) else model
+        self._pieces = open_model(self.model, source)
+        self._normalizer = library().SentencePieceNormalizer(model_proto=self.model)
+        self.vocabulary = self._vocabulary()
+        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        missing = [name for name in self.names if name not in self._ids]
+        if missing:
+            raise ValueError(f"{source} has no {missing[0]}; {type(self).__name__} needs {' '.join(self.names)}.")
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(self._ids.get, self.names)
+
+    def _vocabulary(self) -> list[str]:
+        """The tokens in the order of our ids."""
+        return [self._pieces.id_to_piece(index) for index in range(self._pieces.get_piece_size())]
+
+    def scores(self) -> list[float]:
+        """The logarithm of the probability of each token of the vocabulary, 0 for control tokens."""
+        found = [0.0] * len(self.vocabulary)
+        pieces = range(self._pieces.get_piece_size())
+        for index, place in zip(pieces, self._our_ids(pieces), strict=True):
+            if self.vocabulary[place] not in self.names:
+                found[place] = self._pieces.get_score(index)
+        return found
+
+    def _our_ids(self, ids: Sequence[int]) -> list[int]:
+        """Our ids of the model's."""
+        return list(ids)
+
+    def _prepared(self, text: str) -> tuple[str, list[int] | None]:
+        """The text that the model reads, and for each of its characters the one of `text` that it stands for; None if
+        these are the same."""
+        return text, None
+
+    def is_cut_again(self, piece: str) -> bool:
+        """Whether a piece that the model finds is cut once more."""
+        return False
+
+    def get_config(self) -> dict:
+        return {"model": base64.b64encode(self.model).decode("ascii")}
+
+    @classmethod
+    def from_config(cls, config: dict) -> "SentencePieceTokenizer":
+        return cls(**{**config, "model": base64.b64decode(config["model"])})
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without control tokens."""
+        prepared = [self._prepared(text)[0] for text in texts]
+        return [self._our_ids(ids) for ids in self._pieces.encode(prepared, out_type=int)]
+
+    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
+        """`text`, or `text` and `pair`, as one sequence; see `Tokenizer`."""
+        parts = [self._cut(one) for one in (text, pair) if one is not None]
+        if not add_special_tokens:
+            return _joined([self._of_text(part, number) for number, part in enumerate(parts)])
+        sequence = [self._control(self.cls_id, 0)]
+        for number, part in enumerate(parts):
+            segment = self.template.second_segment if number else 0
+            parting = self.template.separators if number == 0 and len(parts) > 1 else 1
+            sequence += [self._of_text(part, number), *[self._control(self.sep_id, segment)] * parting]
+        return _joined(sequence)
+
+    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
+        """Encodes each text as `encode` does."""
+        return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
+
+    def encode_with_masks(self, text: str) -> Encoding:
+        """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
+        As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
+        found, begin = [self._control(self.cls_id, 0)], 0
+        for mask in [*self._masks_in(text), None]:
+            start = len(text) if mask is None else mask.start()
+            ids, tokens, offsets = self._cut(text[begin:start])
+            part = ids, tokens, [(begin + first, begin + last) for first, last in offsets]
+            found.append(self._of_text(part, 0))
+            if mask is not None:
+                found.append(Encoding([self.mask_id], [self.names[-1]], [0], [0], [mask.span()]))
+                begin = mask.end()
+        return _joined([*found, self._control(self.sep_id, 0)])
+
+    def _masks_in(self, text):
+        return re.finditer("|".join(map(re.escape, self.mask_texts)), text)
+
+    def _control(self, index, segment):
+        return Encoding([index], [self.vocabulary[index]], [segment], [None], [(0, 0)])
+
+    def _of_text(self, part, number):
+        ids, tokens, offsets = part
+        segment = self.template.second_segment if number else 0
+        return Encoding(ids, tokens, [segment] * len(ids), [number] * len(ids), offsets)
+
+    def _cut(self, text: str) -> tuple[list[int], list[str], list[tuple[int, int]]]:
+        """Ids, tokens and offsets of the pieces of a text."""
+        prepared, source = self._prepared(text)
+        ids, pieces = self._ids_and_pieces(prepared)
+        _, places = self._normalizer.normalize(prepared, with_offsets=True)
+        ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+        offsets, begin = [], 0
+        for end in ends:
+            first, last = places[begin], places[end]
+            if source is not None:
+                first, last = _source(source, first, len(text)), _source(source, last, len(text))
+            offsets.append(stripped_span(text, first, max(first, last)))
+            begin = end
+        return ids, [self.vocabulary[index] for index in ids], offsets
+
+    def _ids_and_pieces(self, prepared: str) -> tuple[list[int], list[str]]:
+        """Our ids of a prepared text, and the characters of the normalized text that each stands for."""
+        ids = self._pieces.encode(prepared, out_type=int)
+        return self._our_ids(ids), self._pieces.encode(prepared, out_type=str)
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of ids; what the model normalizes stays lost."""
+        special = self.special_ids if skip_special_tokens else ()
+        tokens = [self.id_to_token(index) for index in map(int, ids) if index not in special]
+        return "".join(tokens).replace(SPACE, " ").removeprefix(" ")
+
+    def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
+        """The number of the word that each piece is in; see `Tokenizer`."""
+        return word_numbers(text, encoding.offsets)
+
+    @property
+    def is_continuation(self) -> list[bool]:
+        """Whether each token of the vocabulary goes on with the word before it; punctuation does, too."""
+        return [not token.startswith((SPACE, *self.names)) for token in self.vocabulary]
+
+    def piece_text(self, index: int) -> str:
+        """The characters of a token, with the space before a word; of a control token its name."""
+        return self.id_to_token(index).replace(SPACE, " ")
+
+    @classmethod
+    def is_in(cls, directory: str | Path) -> bool:
+        """Whether a checkpoint directory holds the model of such a tokenizer."""
+        return (Path(directory) / cls.model_file).is_file()
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
+        """The tokenizer of a checkpoint directory of Hugging Face.
+
+        Args:
+            directory: holds the model file, and often tokenizer_config.json. A tokenizer.json beside them is not read.
+
+        Raises: FileNotFoundError; ValueError and ImportError as in the constructor.
+        """
+        directory = Path(directory)
+        path = directory / "tokenizer_config.json"
+        return cls(directory / cls.model_file, **cls._settings_in(read_object(path) if path.is_file() else {}))
+
+    @classmethod
+    def _settings_in(cls, config: dict) -> dict:
+        """The constructor's further arguments from a tokenizer_config.json."""
+        return {}
+
+    def _settings(self) -> dict:
+        """What tokenizer_config.json holds of this tokenizer alone."""
+        return {}
+
+    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
+        """Writes the model file and tokenizer_config.json, which Hugging Face's tokenizer of the family opens.
+
+        Args:
+            directory: created if it does not exist.
+            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
+        """
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / self.model_file).write_bytes(self.model)
+        pad, unknown, beginning, separator, mask = self.names
+        added = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
+        config = {
+            "tokenizer_class": self.tokenizer_class,
+            **self._settings(),
+            **dict.fromkeys(("bos_token", "cls_token"), beginning),
+            **dict.fromkeys(("eos_token", "sep_token"), separator),
+            "pad_token": pad,
+            "unk_token": unknown,
+            "mask_token": {**added, "single_word": False, "special": True},
+        }
+        if sequence_length is not None:
+            config["model_max_length"] = sequence_length
+        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+class AlbertTokenizer(SentencePieceTokenizer):
+    """ALBERT's tokenizer (Lan et al. 2020, section 3.2): its SentencePiece model, after lower-casing.
+
+    As in google-research/albert's tokenization.py, quotation marks in the form of `` and '' become ", accents are
+    dropped unless `keep_accents`, and a piece that ends in a digit and a comma is cut once more, so that "2018," and
+    "2018" begin alike. A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]` with segments 0 and 1.
+
+    Args:
+        model: path of a spiece.model, or its content.
+        lowercase: whether text is lower-cased. ALBERT: True.
+        keep_accents: whether accents stay. ALBERT: False.
+    """
+
+    kind = "sentence_piece"
+    model_file = "spiece.model"
+    files = (model_file, "tokenizer_config.json")
+    tokenizer_class = "AlbertTokenizer"
+    template = BERT_ROWS
+    names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+    mask_texts = ("[MASK]",)
+
+    def __init__(self, model: str | Path | bytes, lowercase: bool = True, keep_accents: bool = False):
+        super().__init__(model)
+        self.lowercase, self.keep_accents = lowercase, keep_accents
+        self._with_comma = {index for index, token in enumerate(self.vocabulary) if self.is_cut_again(token)}
+
+    def get_config(self) -> dict:
+        return {**super().get_config(), "lowercase": self.lowercase, "keep_accents": self.keep_accents}
+
+    def is_cut_again(self, piece: str) -> bool:
+        return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
+
+    def _prepared(self, text):
+        return prepare(text, self.lowercase, self.keep_accents)
+
+    def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text without control tokens."""
+        prepared = [self._prepared(text)[0] for text in texts]
+        found = self._pieces.encode(prepared, out_type=int)
+        return [
+            self._ids_and_pieces(text)[0] if self._with_comma & set(ids) else ids
+            for text, ids in zip(prepared, found, strict=True)
+        ]
+
+    def _ids_and_pieces(self, prepared):
+        ids, pieces = super()._ids_and_pieces(prepared)
+        if not self._with_comma & set(ids):
+            return ids, pieces
+        found = []
+        for index, piece in zip(ids, pieces, strict=True):
+            found += self._without_comma(piece) if index in self._with_comma else [(index, piece)]
+        return [index for index, _ in found], [piece for _, piece in found]
+
+    def _without_comma(self, piece):
+        """(id, piece) of each part of a piece that ends in a digit and a comma, as `encode_pieces` of ALBERT's code."""
+        cut = self._pieces.encode(piece[:-1].replace(SPACE, ""), out_type=str)
+        if not piece.startswith(SPACE) and cut[0].startswith(SPACE):
+            cut = cut[1:] if cut[0] == SPACE else [cut[0][1:], *cut[1:]]
+        return [(self._pieces.piece_to_id(part), part) for part in [*cut, ","]]
+
+    @classmethod
+    def _settings_in(cls, config):
+        return {
+            "lowercase": bool(config.get("do_lower_case", True)),
+            "keep_accents": bool(config.get("keep_accents", False)),
+        }
+
+    def _settings(self):
+        return {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents}
+
+
+class XlmRobertaTokenizer(SentencePieceTokenizer):
+    """XLM-RoBERTa's tokenizer (Conneau et al. 2020, section 3.1): its SentencePiece model with fairseq's ids.
+
+    fairseq puts <s>, <pad>, </s> and <unk> before the model's pieces and <mask> after them. Nothing is lower-cased. A
+    row is `<s> text </s>`, of a pair `<s> text </s></s> pair </s>`, always with segment 0.
+
+    Args:
+        model: path of a sentencepiece.bpe.model, or its content.
+    """
+
+    kind = "xlm_sentence_piece"
+    model_file = "sentencepiece.bpe.model"
+    files = (model_file, "tokenizer_config.json")
+    tokenizer_class = "XLMRobertaTokenizer"
+    template = ROBERTA_ROWS
+    names = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    mask_texts = ("<mask>", "[MASK]")
+
+    def _vocabulary(self):
+        pieces = super()._vocabulary()
+        if pieces[:3] != ["<unk>", "<s>", "</s>"]:
+            raise ValueError(f"The model begins with {' '.join(pieces[:3])}, expected <unk> <s> </s> as XLM-RoBERTa's.")
+        return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], "<mask>"]
+
+    def _our_ids(self, ids):
+        # <unk> is the only control token that a text gives.
+        return [index + 1 if index else self.unk_id for index in ids]
+
+
+def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:
+    """A text as ALBERT's model reads it, and for each character of it the one of `text` that it stands for.
+
+    As `preprocess_text` of google-research/albert's tokenization.py; several spaces are left to the model.
+    """
+    characters, source = [], []
+    whole = re.sub("``|''", lambda quotes: '"\0', text)  # as long as before, so that characters keep their places
+    if lowercase and "Σ" in whole:  # the only character whose small letter depends on its neighbours
+        small = whole.lower() if len(whole.lower()) == len(whole) else whole.replace("Σ", "\u03c3")
+        whole = "".join(new if old == "Σ" else old for old, new in zip(whole, small, strict=True))
+    for place, character in enumerate(whole):
+        if character == "\0" and text[place] != "\0":
+            continue
+        if character.isspace():
+            character = " "
+        elif not keep_accents:
+            character = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
+        character = character.lower() if lowercase else character
+        characters.append(character)
+        source += [place] * len(character)
+    return "".join(characters), source
+
+
+def _source(source, place, length):
+    return source[place] if place < len(source) else length
+
+
+def _joined(encodings):
+    """Encodings one after another."""
+    return Encoding(*([value for one in encodings for value in getattr(one, name)] for name in Encoding._fields))

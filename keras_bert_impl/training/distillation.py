@@ -1,0 +1,177 @@
+"""Trains a small student to imitate a pre-trained teacher, as DistilBERT or MiniLM.
+
+    keras-bert distill --teacher bert-base-uncased --data data --output runs/distilled
+    keras-bert distill --teacher DIR --objective minilm --num_layers 2 --data data --output runs/small
+
+`--data` is the directory that keras-bert prepare-data wrote, with the teacher's vocabulary and, as for DistilBERT and
+MiniLM, rows that are not pairs:
+
+    keras-bert prepare-data --vocab DIR/vocab.txt --pairs full_sentences ...
+
+The output directory is that of keras-bert pretrain. Its folder encoder/ holds the student: a DistilBertForMaskedLM or
+BertForMaskedLM, or, of MiniLM's objective, which trains no head, a DistilBertModel or BertModel. The teacher is not
+saved.
+
+A student of a fine-tuned model is trained by keras-bert finetune --teacher.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import pathlib
+import typing
+
+import keras
+
+from keras_bert_impl import checkpoints
+from keras_bert_impl.console import say
+from keras_bert_impl.encoders.families import build_encoder
+from keras_bert_impl.encoders.initialization import build_filled
+from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistiller
+from keras_bert_impl.models.student import copy_layers, student_config
+from keras_bert_impl.training import pretraining
+from keras_bert_impl.training.pretraining import PretrainConfig
+from keras_bert_impl.training.pretraining_data import PretrainingData
+
+OF_DISTILBERT = ("temperature", "soft_target_weight", "masked_lm_weight", "cosine_weight", "soft_targets")
+
+
+@dataclasses.dataclass(kw_only=True)
+class DistillConfig(PretrainConfig):
+    """Trains a small student to imitate a pre-trained teacher, as DistilBERT or MiniLM.
+
+    Args:
+        teacher: checkpoint directory of the teacher, or a published name.
+        objective: distilbert learns the teacher's distributions over the vocabulary, masked words and the directions of
+            its last hidden states (Sanh et al. 2019); minilm the attention and the relations of the values in its last
+            block (Wang et al. 2020), which needs no masked-LM head.
+        family: of the student: distilbert, or bert, which has segments and a pooler.
+        num_layers: of the student, evenly spaced blocks of the teacher; default is every second one.
+        hidden_size: of a student whose width is not the teacher's, for minilm with from_scratch.
+        num_heads: of a student with from_scratch.
+        intermediate_size: of a student with from_scratch.
+        from_scratch: begin with random weights instead of the teacher's.
+        temperature: for distilbert, what the logits are divided by before the softmax; default is 2.
+        soft_target_weight: for distilbert, weight of the loss of the soft targets; default is 5.
+        masked_lm_weight: for distilbert, weight of the loss of the masked words; default is 2.
+        cosine_weight: for distilbert, weight of the loss of the hidden states' directions; default is 1.
+        soft_targets: for distilbert, compare distributions at all tokens as its authors did, which is the default, or
+            only at the masked ones, which takes a seventh of the work and memory for the vocabulary.
+    """
+
+    REMOTE: typing.ClassVar = {**PretrainConfig.REMOTE, "teacher": ("hf://",)}
+    GROUPS: typing.ClassVar = {
+        "what is learnt from the teacher": ("objective", *OF_DISTILBERT),
+        "the student": (*PretrainConfig.GROUPS["the model"], "family", "from_scratch"),
+        **{title: names for title, names in PretrainConfig.GROUPS.items() if title != "the model"},
+    }
+
+    teacher: str
+    objective: typing.Literal["distilbert", "minilm"] = "distilbert"
+    family: typing.Literal["distilbert", "bert"] = "distilbert"
+    from_scratch: bool = False
+    temperature: float | None = None
+    soft_target_weight: float | None = None
+    masked_lm_weight: float | None = None
+    cosine_weight: float | None = None
+    soft_targets: typing.Literal["all", "masked"] | None = None
+    # Options of keras-bert pretrain that say what the teacher says here.
+    size: None = dataclasses.field(init=False, default=None)
+    generator_size: None = dataclasses.field(init=False, default=None)
+    init: None = dataclasses.field(init=False, default=None)
+    # Recorded in run.json, so that a run is resumed with the same teacher only.
+    teacher_sha256: str | None = dataclasses.field(init=False, default=None)
+
+
+def run(config):
+    """Checks the configuration, then trains; returns the figures on held-out text."""
+    checkpoint = checkpoints.open_checkpoint(config.teacher)
+    config.teacher_sha256 = fingerprint(checkpoint)
+    return pretraining.run_with(
+        config, functools.partial(open_data, checkpoint=checkpoint), functools.partial(build, checkpoint=checkpoint)
+    )
+
+
+def fingerprint(checkpoint):
+    """The SHA-256 of a checkpoint's weights, or of the index that lists their files."""
+    with open(pathlib.Path(checkpoint.source.path), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_data(config, checkpoint):
+    """The PretrainingData of a run. Raises ValueError if data, teacher and options do not fit each other."""
+    is_minilm = config.objective == "minilm"
+    given = [name for name in OF_DISTILBERT if getattr(config, name) is not None]
+    if is_minilm and given:
+        raise ValueError(f"The objective minilm has no {', '.join(given)}: leave it out.")
+    if is_minilm and config.masking_unit != "token":
+        raise ValueError(f"The objective minilm masks no words: leave masking_unit {config.masking_unit} out.")
+    if not is_minilm and not checkpoint.has("masked_lm_head/"):
+        raise ValueError(
+            f"{checkpoint.source.path} has no masked-LM head, so that it gives no distributions over the vocabulary: "
+            "use --objective minilm, or a teacher that was saved with its head."
+        )
+    data = PretrainingData(config, hides_words=not is_minilm)
+    if checkpoint.tokenizer is None or checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
+        raise ValueError(
+            f"{config.teacher} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
+            f"{config.teacher}/vocab.txt."
+        )
+    if data.sequence_length > checkpoint.config.max_length:
+        raise ValueError(
+            f"The rows have {data.sequence_length} tokens, but the teacher takes {checkpoint.config.max_length}: "
+            "prepare shorter rows."
+        )
+    check_student(config, checkpoint)
+    return data
+
+
+def check_student(config, checkpoint):
+    """Raises ValueError if there is no such student."""
+    sizes = ("hidden_size", "num_heads", "intermediate_size")
+    changed = [n for n in sizes if getattr(config, n) not in (None, getattr(checkpoint.config, n))]
+    if changed and not config.from_scratch:
+        raise ValueError(
+            f"A student with another {', '.join(changed)} than its teacher cannot begin with the teacher's weights: "
+            "leave the option out, or give --from_scratch."
+        )
+    shape_of_student(config, checkpoint)
+
+
+def shape_of_student(config, checkpoint):
+    """The configuration of the student."""
+    names = ("hidden_size", "num_heads", "intermediate_size", "initializer_range")
+    changes = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
+    if "hidden_size" in changes:
+        changes = {"intermediate_size": None, **changes}  # four times the width
+    rates = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
+    return student_config(checkpoint.config, config.family, config.num_layers, **rates, **changes)
+
+
+def build(config, data, jit_compile, schedule, checkpoint):
+    """A new student with its teacher, compiled with this learning rate schedule."""
+    policy = keras.dtype_policies.get(config.precision)
+    model_of = encoder_alone if config.objective == "minilm" else MaskedLM
+
+    def teacher():
+        return model_of(build_encoder(checkpoint.config, packed=data.packed, dtype=policy))
+
+    shape = shape_of_student(config, checkpoint)
+    student = model_of(
+        build_encoder(shape, packed=data.packed, rematerialize=config.gradient_checkpointing, dtype=policy)
+    )
+    teacher = build_filled(teacher, checkpoint)
+    if not config.from_scratch:
+        layers = copy_layers(student, teacher)
+        say(f"  the student begins with blocks {' '.join(map(str, layers))} of its teacher")
+    if config.objective == "minilm":
+        model = RelationDistiller(student, teacher)
+    else:
+        options = {name: getattr(config, name) for name in OF_DISTILBERT if getattr(config, name) is not None}
+        model = MaskedLMDistiller(student, teacher, **options)
+    return pretraining.compiled(model, config, jit_compile, schedule)
+
+
+def encoder_alone(encoder):
+    """The model that the objective without a head compares."""
+    return encoder

@@ -1,0 +1,110 @@
+"""The tokenizers of `keras-bert prepare-data`: a vocabulary that is given, or one learned from the corpus."""
+
+import pathlib
+
+from keras_bert_impl.tokenizers import (
+    AlbertTokenizer,
+    BytePairTokenizer,
+    WordPieceTokenizer,
+    learn_byte_pairs,
+    learn_sentence_pieces,
+    learn_vocabulary,
+    open_tokenizer,
+)
+from keras_bert_impl.tokenizers.kinds import KINDS
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
+
+# Whether text is lower-cased if --lowercase is not given: as in BERT-base-uncased, RoBERTa and ALBERT.
+USUAL_LOWERCASE = {"wordpiece": True, "byte_pair": False, "sentence_piece": True}
+
+
+def checked_lowercase(kind, lowercase):
+    """Whether text is lower-cased, where None means what is usual for the kind.
+
+    Raises: ValueError for byte-level BPE, which keeps the case.
+    """
+    if lowercase is None:
+        return USUAL_LOWERCASE[kind]
+    if lowercase and kind == "byte_pair":
+        raise ValueError("lowercase is true, but byte-level BPE keeps the case: leave --lowercase out.")
+    return lowercase
+
+
+def open_vocabulary(kind, path, lowercase):
+    """The tokenizer of a given vocabulary.
+
+    Args:
+        kind: a key of KINDS.
+        path: a directory that holds a tokenizer's files; or a vocab.txt; or a vocab.json, beside which the merges.txt
+            lies; or a tokenizer.json; or a spiece.model.
+        lowercase: whether text has to be lower-cased.
+
+    Raises: ValueError if the vocabulary is of another kind or case; errors of the tokenizers.
+    """
+    path = pathlib.Path(path)
+    if path.is_dir():
+        tokenizer = open_tokenizer(path)
+    else:
+        tokenizer = OPENERS[kind](path, lowercase)
+    if tokenizer.kind != kind:
+        raise ValueError(f"{path} holds a {tokenizer.kind} tokenizer, not {kind}: give --tokenizer {tokenizer.kind}.")
+    if tokenizer.lowercase != lowercase:
+        raise ValueError(
+            f"{path} holds a tokenizer with lowercase {tokenizer.lowercase}, but lowercase is {lowercase} here: give "
+            f"--lowercase {str(tokenizer.lowercase).lower()}."
+        )
+    return tokenizer
+
+
+def _byte_pairs_of(path, lowercase):
+    if path.name == "tokenizer.json":
+        return BytePairTokenizer.from_pretrained(path.parent)
+    if not path.name.endswith("vocab.json"):
+        raise ValueError(
+            f"{path}: expected a directory with vocab.json and merges.txt, one of these files' names that ends in "
+            "vocab.json, or a tokenizer.json."
+        )
+    return BytePairTokenizer(path, path.with_name(path.name.removesuffix("vocab.json") + "merges.txt"))
+
+
+def _sentence_pieces_of(path, lowercase):
+    return AlbertTokenizer(path, lowercase=lowercase, keep_accents=not lowercase)
+
+
+OPENERS = {"wordpiece": WordPieceTokenizer, "byte_pair": _byte_pairs_of, "sentence_piece": _sentence_pieces_of}
+
+
+def vocabulary_in(kind, directory):
+    """The tokenizer that an interrupted run has written to its directory; None if a file of it is missing."""
+    found = KINDS[kind]
+    if not all((pathlib.Path(directory) / name).is_file() for name in found.files):
+        return None
+    return found.from_pretrained(directory)
+
+
+def learn(kind, texts, vocabulary_size, lowercase):
+    """A tokenizer of a kind whose vocabulary is learned from texts."""
+    return LEARNERS[kind](texts, vocabulary_size, lowercase)
+
+
+def _learn_wordpiece(texts, vocabulary_size, lowercase):
+    return WordPieceTokenizer(learn_vocabulary(texts, vocabulary_size, lowercase=lowercase), lowercase=lowercase)
+
+
+def _learn_byte_pairs(texts, vocabulary_size, lowercase):
+    # The first word of a text gets the same ids as anywhere else: a small corpus would not teach others.
+    return BytePairTokenizer(*learn_byte_pairs(texts, vocabulary_size), add_prefix_space=True)
+
+
+def _learn_sentence_pieces(texts, vocabulary_size, lowercase):
+    # Accents are dropped where text is lower-cased, as for WordPiece.
+    arguments = {"lowercase": lowercase, "keep_accents": not lowercase}
+    model = learn_sentence_pieces(texts, vocabulary_size, lambda text: prepare(text, **arguments)[0])
+    return AlbertTokenizer(model, **arguments)
+
+
+LEARNERS = {
+    "wordpiece": _learn_wordpiece,
+    "byte_pair": _learn_byte_pairs,
+    "sentence_piece": _learn_sentence_pieces,
+}

@@ -1,0 +1,188 @@
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+from families import CONFIGS, SIZES, rows_for
+from reference_models import open_in_transformers, outputs_of, random_model
+
+import keras_bert_impl as kbi
+from keras_bert_impl import checkpoints
+from keras_bert_impl.checkpoints.hub import PUBLISHED
+from keras_bert_impl.commands.export import choose_task
+from keras_bert_impl.optimization import BertAdamW
+
+LABELS = {
+    "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),
+    "mask_weights": np.array([[1, 1, 1], [1, 1, 0]], "float32"),
+    "next_sentence_labels": np.array([0, 1], "int32"),
+}
+
+
+@pytest.fixture
+def config():
+    return CONFIGS["Albert"]
+
+
+@pytest.fixture
+def groups():
+    return CONFIGS["Albert, two groups of two"]
+
+
+def test_layers_share_the_weights_of_one_block(config):
+    encoder = kbi.AlbertEncoder(config)
+    blocks = {weight.path.split("/")[0] for weight in encoder.weights if weight.path.startswith("block_")}
+    assert (config.num_layers, config.depth, blocks) == (2, 2, {"block_0"})
+
+
+def test_layers_of_a_group_follow_each_other(groups):
+    # Three layers in two groups of two blocks each: 0 to 1.4 are group 0, then group 1.
+    assert groups.schedule == [0, 1, 0, 1, 2, 3]
+    assert groups.block_numbers == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    encoder = kbi.AlbertEncoder(groups, return_hidden_states=True)
+    blocks = {weight.path.split("/")[0] for weight in encoder.weights if weight.path.startswith("block_")}
+    assert blocks == {"block_0", "block_1", "block_2", "block_3"}
+    assert encoder.output["hidden_states"].shape[1] == 1 + 6
+
+
+@pytest.mark.parametrize("name", ["Albert", "Albert, two groups of two"])
+def test_both_heads_of_pretraining_are_those_of_transformers(name, small_batch, tmp_path):
+    config, positions = CONFIGS[name], small_batch["mask_positions"]
+    rows = rows_for(config, small_batch)
+    theirs = random_model("AlbertForPreTraining", config, tmp_path / "theirs")
+    model = kbi.Pretrainer.from_pretrained(tmp_path / "theirs")
+    found = model.predict_on_batch({**rows, "mask_positions": positions})
+    model.save_pretrained(tmp_path / "ours")
+    for other in (theirs, open_in_transformers("AlbertForPreTraining", tmp_path / "ours")):
+        outputs = outputs_of(other, rows)
+        expected = np.take_along_axis(outputs["prediction_logits"], positions[..., None], axis=1)
+        np.testing.assert_allclose(found["masked_lm_logits"], expected, atol=1e-5)
+        np.testing.assert_allclose(found["next_sentence_logits"], outputs["sop_logits"], atol=1e-5)
+
+
+def test_the_loss_of_pretraining_is_that_of_transformers(config, small_batch, tmp_path):
+    rows, positions = rows_for(config, small_batch), small_batch["mask_positions"]
+    theirs = random_model("AlbertForPreTraining", config, tmp_path)
+    labels = np.full(rows["token_ids"].shape, -100)
+    for row, column in zip(*np.nonzero(LABELS["mask_weights"]), strict=True):
+        labels[row, positions[row, column]] = LABELS["mask_ids"][row, column]
+    expected = outputs_of(theirs, rows, labels=labels, sentence_order_label=LABELS["next_sentence_labels"])["loss"]
+    model = kbi.Pretrainer.from_pretrained(tmp_path)
+    model.compile(optimizer=BertAdamW(1e-3), **QUICK_STEPS)
+    found = model.test_on_batch({**rows, "mask_positions": positions}, LABELS, return_dict=True)["loss"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_shared_weight_gets_the_sum_of_the_gradients_of_its_layers(config, small_batch):
+    """Two layers of one block, against two blocks of equal weights, each of which gets its own layer's gradient."""
+    config = dataclasses.replace(config, attention_dropout_rate=0.0, hidden_dropout_rate=0.0)
+    apart = dataclasses.replace(config, num_groups=2)
+    inputs = {**rows_for(config, small_batch), "mask_positions": small_batch["mask_positions"]}
+    shared, own = (kbi.Pretrainer(kbi.AlbertEncoder(one)) for one in (config, apart))
+    values = {weight.path: keras.ops.convert_to_numpy(weight) for weight in shared.weights}
+    for weight in own.weights:
+        weight.assign(values[weight.path.replace("block_1/", "block_0/")])
+    changes = []
+    for model in (shared, own):
+        before = {weight.path: keras.ops.convert_to_numpy(weight).copy() for weight in model.trainable_weights}
+        model.compile(optimizer=keras.optimizers.SGD(1.0), **QUICK_STEPS)
+        model.train_on_batch(inputs, LABELS)
+        changes.append(
+            {
+                w.path: keras.ops.convert_to_numpy(w) - before[w.path]
+                for w in model.trainable_weights
+                if "block" in w.path
+            }
+        )
+    for path, change in changes[0].items():
+        both = changes[1][path] + changes[1][path.replace("block_0/", "block_1/")]
+        np.testing.assert_allclose(change, both, atol=1e-5, err_msg=path)
+
+
+def test_classifiers_have_a_dropout_of_their_own(config, tmp_path):
+    model = kbi.TextClassifier(kbi.AlbertEncoder(config), 3)
+    assert (config.hidden_dropout_rate, model.dropout_rate) == (0.0, 0.1)
+    model.save_pretrained(tmp_path / "ours")
+    assert open_in_transformers("AlbertForSequenceClassification", tmp_path / "ours").dropout.p == 0.1
+    random_model(
+        "AlbertForSequenceClassification", config, tmp_path / "theirs", num_labels=3, classifier_dropout_prob=0.37
+    )
+    assert kbi.TextClassifier.from_pretrained(tmp_path / "theirs").dropout_rate == 0.37
+
+
+def test_the_last_four_layers_are_pooled_though_they_are_one_block(small_batch):
+    config = kbi.AlbertConfig(**{**SIZES, "num_layers": 5}, embedding_size=9)
+    rows, encoder = rows_for(config, small_batch), kbi.AlbertEncoder(config, return_hidden_states=True)
+    states = encoder.predict_on_batch(rows)["hidden_states"]  # (batch, 6, 7, 15)
+    found = kbi.TextEmbedder(encoder, pooling="last_four").predict_on_batch(rows)
+    expected = np.concatenate([states[:, layer, 0] for layer in (2, 3, 4, 5)], axis=-1)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_tagger_over_frozen_features_reads_every_layer(groups):
+    model = kbi.FeatureTagger(kbi.AlbertEncoder(groups), 3, features="weighted_sum_all", units=4)
+    assert model.get_layer("layer_weights").weights[0].shape == (6,)
+
+
+def test_a_checkpoint_of_other_groups_is_refused(config, groups, tmp_path):
+    kbi.AlbertEncoder(config).save_pretrained(tmp_path)
+    fields = {**config.to_huggingface(), "num_hidden_groups": 2}
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=r"has 1 layers, but config\.json asks for 2"):
+        kbi.AlbertEncoder.from_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="num_groups 3 is above num_layers 2"):
+        dataclasses.replace(config, num_groups=3)
+
+
+def test_fewer_layers_are_the_first_ones_or_refused(config, groups, small_batch, tmp_path):
+    rows = rows_for(config, small_batch)
+    encoder = kbi.AlbertEncoder(config, return_hidden_states=True)
+    encoder.save_pretrained(tmp_path / "one")
+    one = checkpoints.grow(checkpoints.open_checkpoint(tmp_path / "one"), num_layers=1)
+    np.testing.assert_allclose(
+        kbi.AlbertEncoder.from_pretrained(one).predict_on_batch(rows)["sequence_output"],
+        encoder.predict_on_batch(rows)["hidden_states"][:, 1],
+        atol=1e-5,
+    )
+    kbi.AlbertEncoder(groups).save_pretrained(tmp_path / "groups")
+    with pytest.raises(ValueError, match="share their weights in several groups"):
+        checkpoints.grow(checkpoints.open_checkpoint(tmp_path / "groups"), num_layers=2)
+
+
+def test_sentence_order_is_not_taken_for_next_sentences(config, tmp_path):
+    kbi.Pretrainer(kbi.AlbertEncoder(config)).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="is a ALBERT, whose head for pairs learnt sentence_order"):
+        kbi.NextSentencePredictor.from_pretrained(tmp_path)
+    assert choose_task(tmp_path) == "fill_mask"
+    with pytest.raises(ValueError, match="is for fill_mask or embed, not for next_sentence"):
+        choose_task(tmp_path, "next_sentence")
+
+
+def test_a_head_that_transformers_does_not_have_is_refused(config, tmp_path):
+    with pytest.raises(ValueError, match="has no AlbertForNextSentencePrediction"):
+        kbi.NextSentencePredictor(kbi.AlbertEncoder(config)).save_pretrained(tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "parameters"),
+    [("base", 11_683_584), ("large", 17_683_968), ("xlarge", 58_724_864), ("xxlarge", 222_595_584)],
+)
+def test_a_published_size_has_the_published_parameters(size, parameters):
+    for version in ("v1", "v2"):
+        assert kbi.AlbertConfig.from_name(f"albert_{size}_{version}").count_parameters() == parameters
+        name = f"albert-{size}-{version}"
+        assert [one.num_parameters for one in PUBLISHED if one.name == name] == [parameters]
+
+
+def test_the_versions_differ_in_activation_and_dropout():
+    def of(name):
+        config = kbi.AlbertConfig.from_name(name)
+        return config.activation, config.hidden_dropout_rate, config.attention_dropout_rate
+
+    assert of("albert_base_v1") == of("albert_xlarge_v1") == ("gelu", 0.1, 0.1)
+    assert of("albert_xxlarge_v1") == ("gelu", 0.0, 0.0)
+    assert of("albert_base_v2") == of("albert_base") == of("albert_xxlarge_v2") == ("gelu_tanh", 0.0, 0.0)
+    assert kbi.AlbertConfig.from_name("albert_base_v1", hidden_dropout_rate=0.3).hidden_dropout_rate == 0.3

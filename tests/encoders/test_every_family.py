@@ -1,0 +1,166 @@
+"""What the encoders of all families have in common, held against transformers."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+from families import encoder_of, every_config, every_family, rows_for
+from reference_models import open_in_transformers, outputs_of, random_model
+
+import keras_bert_impl as kbi
+from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
+
+
+@every_config
+def test_every_hidden_state_and_attention_is_that_of_transformers(config, small_batch, tmp_path):
+    rows = rows_for(config, small_batch)
+    theirs = random_model(
+        f"{config.class_prefix()}Model", config, tmp_path, output_hidden_states=True, output_attentions=True
+    )
+    theirs = outputs_of(theirs, rows)
+    encoder = encoder_of(config).from_pretrained(tmp_path, return_hidden_states=True, return_attention=True)
+    assert encoder.config == config
+    ours = encoder.predict_on_batch(rows)
+    np.testing.assert_allclose(ours["sequence_output"], theirs["last_hidden_state"], atol=1e-5)
+    np.testing.assert_allclose(ours["hidden_states"], np.stack(theirs["hidden_states"], axis=1), atol=1e-5)
+    np.testing.assert_allclose(ours["attention_probabilities"], np.stack(theirs["attentions"], axis=1), atol=1e-5)
+    assert ("pooled_output" in ours) == config.has_pooler
+    if config.has_pooler:
+        np.testing.assert_allclose(ours["pooled_output"], theirs["pooler_output"], atol=1e-5)
+
+
+@every_family
+def test_what_is_saved_opens_in_transformers(config, small_batch, tmp_path):
+    rows, encoder = rows_for(config, small_batch), encoder_of(config)(config)
+    encoder.save_pretrained(tmp_path)
+    theirs = outputs_of(open_in_transformers(f"{config.class_prefix()}Model", tmp_path), rows)
+    np.testing.assert_allclose(
+        encoder.predict_on_batch(rows)["sequence_output"], theirs["last_hidden_state"], atol=1e-5
+    )
+
+
+@every_config
+def test_masked_words_are_guessed_as_by_transformers(config, small_batch, tmp_path):
+    rows, positions = rows_for(config, small_batch), small_batch["mask_positions"]
+    name = f"{config.class_prefix()}ForMaskedLM"
+
+    def at_masks(model):
+        return np.take_along_axis(outputs_of(model, rows)["logits"], positions[..., None], axis=1)
+
+    theirs = random_model(name, config, tmp_path / "theirs")
+    model = kbi.MaskedLM.from_pretrained(tmp_path / "theirs")
+    found = model.predict_on_batch({**rows, "mask_positions": positions})
+    np.testing.assert_allclose(found, at_masks(theirs), atol=1e-5)
+    model.save_pretrained(tmp_path / "ours")
+    np.testing.assert_allclose(found, at_masks(open_in_transformers(name, tmp_path / "ours")), atol=1e-5)
+
+
+@every_config
+def test_a_packed_row_gives_what_its_sequences_give_alone(config, small_batch):
+    encoder, packed = encoder_of(config)(config), encoder_of(config)(config, packed=True)
+    packed.set_weights(encoder.get_weights())
+    ids = rows_for(config, small_batch)["token_ids"][:1]
+    inputs = {
+        "token_ids": ids,
+        "segment_ids": np.zeros_like(ids),
+        "padding_mask": np.array([[1, 1, 1, 1, 1, 1, 0]], "int32"),
+        "position_ids": np.array([[0, 1, 2, 0, 1, 2, 0]], "int32"),
+        "sequence_ids": np.array([[1, 1, 1, 2, 2, 2, 0]], "int32"),
+    }
+    found = packed.predict_on_batch(inputs)["sequence_output"]
+    for part in (slice(0, 3), slice(3, 6)):
+        alone = {name: inputs[name][:, part] for name in ("token_ids", "segment_ids", "padding_mask")}
+        np.testing.assert_allclose(found[:, part], encoder.predict_on_batch(alone)["sequence_output"], atol=1e-5)
+
+
+@every_config
+def test_a_keras_file_holds_encoder_and_head(config, small_batch, tmp_path):
+    rows, model = rows_for(config, small_batch), kbi.TextClassifier(encoder_of(config)(config), 3)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(reloaded.predict_on_batch(rows), model.predict_on_batch(rows), atol=1e-6)
+    assert type(reloaded.encoder) is encoder_of(config) and reloaded.encoder.config == config
+
+
+@every_config
+def test_a_built_encoder_has_the_parameters_that_its_configuration_counts(config):
+    assert encoder_of(config)(config).count_params() == config.count_parameters()
+
+
+@every_family
+def test_an_encoder_opens_by_its_config_and_not_as_one_of_another_family(config, tmp_path):
+    encoder_of(config)(config).save_pretrained(tmp_path)
+    assert type(kbi.encoder_from_pretrained(tmp_path)) is encoder_of(config)
+    other = kbi.DistilBertEncoder if config.model_type != "distilbert" else kbi.BertEncoder
+    message = f"is a {config.family}, not a {other.config_class.family}: read it with a {encoder_of(config).__name__}"
+    with pytest.raises(ValueError, match=message):
+        other.from_pretrained(tmp_path)
+
+
+@every_family
+def test_a_step_in_bfloat16_with_blocks_computed_twice_reaches_every_weight(config, small_batch):
+    encoder = encoder_of(config)(config, rematerialize=True, dtype="mixed_bfloat16")
+    model = kbi.TextClassifier(encoder, 3)
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, **QUICK_STEPS)
+    before = [keras.ops.convert_to_numpy(weight).copy() for weight in model.trainable_weights]
+    model.train_on_batch(rows_for(config, small_batch), np.array([0, 2]))
+    for weight, old in zip(model.trainable_weights, before, strict=True):
+        assert not np.array_equal(keras.ops.convert_to_numpy(weight), old), weight.path
+
+
+@every_family
+def test_blocks_computed_twice_give_the_gradients_of_those_computed_once(config, small_batch):
+    config = dataclasses.replace(config, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
+    rows, steps = rows_for(config, small_batch), []
+    for rematerialize in (False, True):
+        keras.utils.set_random_seed(3)
+        model = kbi.TextClassifier(encoder_of(config)(config, rematerialize=rematerialize), 3, dropout_rate=0.0)
+        model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, **QUICK_STEPS)
+        model.train_on_batch(rows, np.array([0, 2]))
+        steps.append(model.get_weights())
+    for one, other in zip(*steps, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@every_family
+def test_layers_are_frozen_and_get_low_rank_updates(config, small_batch):
+    frozen, updated = (kbi.TextClassifier(encoder_of(config)(config), 3) for _ in range(2))
+    freeze_layers(frozen, 1)
+    above = {f"block_{index}" for index in range(1, config.num_blocks)}
+    assert {weight.path.split("/")[0] for weight in frozen.trainable_weights} == {*above, "pooler", "classifier"}
+    enable_lora(updated, 2)
+    of_blocks = [weight.path for weight in updated.trainable_weights if weight.path.startswith("block_")]
+    assert of_blocks and all("lora" in path for path in of_blocks)
+    rest = {weight.path for weight in updated.trainable_weights} - set(of_blocks)
+    assert rest == {"pooler/kernel", "pooler/bias", "classifier/kernel", "classifier/bias"}
+    rows = rows_for(config, small_batch)
+    updated.compile(optimizer=keras.optimizers.SGD(1.0), loss=updated.loss, **QUICK_STEPS)
+    updated.train_on_batch(rows, np.array([0, 2]))
+    learnt = updated.predict_on_batch(rows)
+    merge_lora(updated)
+    np.testing.assert_allclose(updated.predict_on_batch(rows), learnt, atol=1e-5)
+
+
+@every_family
+@pytest.mark.parametrize("form", ["google", "keras_hub"])
+def test_formats_without_the_family_refuse_it(form, config, tmp_path):
+    if config.model_type == "bert":
+        pytest.skip("both formats are BERT's")
+    pytest.importorskip("tensorflow" if form == "google" else "h5py")
+    module = __import__(f"keras_bert_impl.checkpoints.{form}", fromlist=["save"])
+    with pytest.raises(ValueError, match=f"has no {config.family}: save it with save_pretrained"):
+        module.save(encoder_of(config)(config), tmp_path / "target")
+
+
+@every_family
+def test_vectors_of_texts_are_means_of_the_last_layer(config, small_batch, tmp_path):
+    rows, encoder = rows_for(config, small_batch), encoder_of(config)(config)
+    mask = rows["padding_mask"][..., None]
+    states = encoder.predict_on_batch(rows)["sequence_output"]
+    model = kbi.TextEmbedder(encoder)
+    found = model.predict_on_batch(rows)
+    np.testing.assert_allclose(found, (states * mask).sum(1) / mask.sum(1), atol=1e-5)
+    model.save_pretrained(tmp_path)
+    np.testing.assert_allclose(kbi.TextEmbedder.from_pretrained(tmp_path).predict_on_batch(rows), found, atol=1e-6)

@@ -1,0 +1,146 @@
+"""Encoders that read from left to right, as GPT, or from right to left."""
+
+import dataclasses
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from conftest import without
+from keras import ops
+from reference_models import outputs_of, random_model
+
+from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer, TextClassifier
+from keras_bert_impl.kernels import attention
+
+# (direction, where in a row of seven a token is changed, the places that must not see it)
+SIDES = [("left_to_right", 4, slice(0, 4)), ("right_to_left", 2, slice(3, 7))]
+
+
+def reading(direction, config):
+    return dataclasses.replace(config, direction=direction, initializer_range=0.2)
+
+
+def changed_at(inputs, place):
+    ids = inputs["token_ids"].copy()
+    ids[0, place] = 5 + (ids[0, place] - 4) % 48
+    return {**inputs, "token_ids": ids}
+
+
+def outputs(encoder, inputs, training=False):
+    keras.utils.set_random_seed(3)
+    return ops.convert_to_numpy(encoder(inputs, training=training)["sequence_output"])[0]
+
+
+def packed(inputs):
+    """The first row as two sequences of three and four tokens."""
+    ids = np.array([[1, 1, 1, 2, 2, 2, 2], [1, 1, 2, 2, 2, 0, 0]], "int32")
+    places = np.array([[0, 1, 2, 0, 1, 2, 3], [0, 1, 0, 1, 2, 0, 0]], "int32")
+    return {**inputs, "sequence_ids": ids, "position_ids": places}
+
+
+@pytest.mark.parametrize(("direction", "place", "unseeing"), SIDES)
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("asks_for_attention", [False, True], ids=["fused", "probabilities"])
+def test_a_token_does_not_change_the_outputs_that_do_not_see_it(
+    direction, place, unseeing, is_packed, asks_for_attention, small_config, small_batch
+):
+    inputs = without(small_batch, "mask_positions")
+    inputs = packed(inputs) if is_packed else inputs
+    config = reading(direction, small_config)
+    encoder = BertEncoder(config, packed=is_packed, return_attention=asks_for_attention)
+    before, after = outputs(encoder, inputs), outputs(encoder, changed_at(inputs, place))
+    np.testing.assert_array_equal(before[unseeing], after[unseeing])
+    assert np.abs(before[place] - after[place]).max() > 1e-3
+    assert np.isfinite(before).all()
+
+
+@pytest.mark.parametrize(("direction", "place", "unseeing"), SIDES)
+def test_a_direction_holds_in_training_with_dropout(direction, place, unseeing, small_config, small_batch):
+    inputs, encoder = without(small_batch, "mask_positions"), BertEncoder(reading(direction, small_config))
+    # Of equal seeds: before and after drop the same units.
+    for layer in encoder._flatten_layers():
+        if hasattr(layer, "seed_generator"):
+            layer.seed_generator.state.assign([7, 0])
+    states = [layer.seed_generator for layer in encoder._flatten_layers() if hasattr(layer, "seed_generator")]
+    before = outputs(encoder, inputs, training=True)
+    for state in states:
+        state.state.assign([7, 0])
+    after = outputs(encoder, changed_at(inputs, place), training=True)
+    np.testing.assert_allclose(before[unseeing], after[unseeing], atol=1e-6)
+    assert np.abs(before[place] - after[place]).max() > 1e-3
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="a kernel of JAX")
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_the_tpu_kernel_which_knows_no_direction_is_not_used(is_packed):
+    config = BertConfig(53, 128, 1, 2, 21, max_length=11, direction="left_to_right", initializer_range=0.2)
+    random = np.random.default_rng(0)
+    inputs = {
+        "token_ids": random.integers(5, 53, (2, 7)).astype("int32"),
+        "segment_ids": np.zeros((2, 7), "int32"),
+        "padding_mask": np.ones((2, 7), "int32"),
+    }
+    inputs = packed(inputs) if is_packed else inputs
+    encoder = BertEncoder(config, packed=is_packed)
+    expected = outputs(encoder, inputs)
+    with attention.placed(attention.Placement("tpu", is_here=False, interpret=True)), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = outputs(encoder, inputs)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_left_to_right_outputs_equal_those_of_transformers(small_config, small_batch, tmp_path):
+    inputs = without(small_batch, "mask_positions")
+    model = random_model("BertModel", reading("left_to_right", small_config), tmp_path, use_cache=False)
+    assert model.config.is_decoder
+    theirs = outputs_of(model, inputs)["last_hidden_state"]
+    encoder = BertEncoder.from_pretrained(tmp_path)
+    assert encoder.config.direction == "left_to_right"
+    ours = encoder.predict_on_batch(inputs)["sequence_output"]
+    tokens = inputs["padding_mask"] == 1
+    np.testing.assert_allclose(ours[tokens], np.asarray(theirs)[tokens], atol=1e-5)
+
+
+def test_next_token_logits_equal_those_of_transformers(small_config, small_batch, tmp_path):
+    inputs = without(small_batch, "mask_positions")
+    model = random_model("BertLMHeadModel", reading("left_to_right", small_config), tmp_path, use_cache=False)
+    theirs = np.asarray(outputs_of(model, inputs)["logits"])
+    ours = Pretrainer.from_pretrained(tmp_path, next_sentence=False)
+    places = np.tile(np.arange(7, dtype="int32"), (2, 1))
+    found = ours.predict_on_batch({**inputs, "mask_positions": places})["masked_lm_logits"]
+    tokens = inputs["padding_mask"] == 1
+    np.testing.assert_allclose(found[tokens], theirs[tokens], atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["left_to_right", "right_to_left"])
+def test_a_checkpoint_keeps_its_direction(direction, small_config, small_batch, tmp_path):
+    inputs, encoder = without(small_batch, "mask_positions"), BertEncoder(reading(direction, small_config))
+    encoder.save_pretrained(tmp_path)
+    again = BertEncoder.from_pretrained(tmp_path)
+    assert again.config.direction == direction
+    np.testing.assert_allclose(outputs(again, inputs), outputs(encoder, inputs), atol=1e-6)
+
+
+def test_the_text_vector_of_a_row_that_is_read_from_left_to_right_sees_the_whole_row(small_config, small_batch):
+    inputs = without(small_batch, "mask_positions")
+    model = TextClassifier(BertEncoder(reading("left_to_right", small_config)), 3)
+    before, after = (ops.convert_to_numpy(model(x)) for x in (inputs, changed_at(inputs, 5)))
+    assert np.abs(before[0] - after[0]).max() > 1e-4
+    np.testing.assert_array_equal(before[1], after[1])
+
+
+def test_a_model_that_reads_one_side_fills_no_masks(small_config):
+    with pytest.raises(ValueError, match="reads left to right and was trained to predict the next token"):
+        MaskedLM(BertEncoder(reading("left_to_right", small_config)))
+
+
+def test_an_unknown_direction_is_refused(small_config):
+    with pytest.raises(ValueError, match="direction 'down' is unknown"):
+        dataclasses.replace(small_config, direction="down")
+
+
+def test_google_s_format_has_no_direction(small_config):
+    config = dataclasses.replace(small_config, direction="left_to_right", activation="gelu_tanh")
+    with pytest.raises(ValueError, match="cannot compute direction 'left_to_right'"):
+        config.to_google()

@@ -1,0 +1,174 @@
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from conftest import QUICK_STEPS, without
+from families import CONFIGS, rows_for
+from reference_models import open_in_transformers, outputs_of, random_model
+
+import keras_bert_impl as kbi
+from keras_bert_impl import checkpoints
+from keras_bert_impl.checkpoints.hub import PUBLISHED
+
+
+@pytest.fixture
+def config():
+    return CONFIGS["Roberta"]
+
+
+@pytest.fixture
+def rows(config, small_batch):
+    return rows_for(config, small_batch)
+
+
+def test_positions_are_those_of_transformers_wherever_the_padding_stands(config, rows, tmp_path):
+    theirs = random_model("RobertaModel", config, tmp_path)
+    rows = {**rows, "padding_mask": np.array([[0, 0, 1, 1, 1, 1, 1], [1, 1, 0, 1, 1, 1, 0]], "int32")}
+    rows["token_ids"] = np.where(rows["padding_mask"] == 1, 5 + rows["token_ids"] % 48, config.pad_id).astype("int32")
+    found = kbi.RobertaEncoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    np.testing.assert_allclose(found, outputs_of(theirs, rows)["last_hidden_state"], atol=1e-5)
+
+
+def test_segments_have_no_influence_where_there_is_one(config, rows):
+    encoder = kbi.RobertaEncoder(config)
+    other = {**rows, "segment_ids": 1 - rows["segment_ids"]}
+    first, second = (encoder.predict_on_batch(inputs)["sequence_output"] for inputs in (rows, other))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_row_as_long_as_the_positions_is_taken_and_a_longer_one_refused(config):
+    encoder = kbi.RobertaEncoder(config)
+    for length in (11, 12):
+        ones = np.ones((1, length), "int32")
+        rows = {"token_ids": 7 * ones, "segment_ids": 0 * ones, "padding_mask": ones}
+        if length == 11:
+            assert encoder.predict_on_batch(rows)["sequence_output"].shape == (1, 11, 15)
+            continue
+        with pytest.raises(ValueError, match="A row of 12 tokens is longer than the model's max_length 11"):
+            encoder(rows)
+
+
+def test_config_json_counts_the_rows_of_padding_with_the_positions(config, tmp_path):
+    written = config.to_huggingface()
+    assert (written["max_position_embeddings"], written["type_vocab_size"]) == (13, 1)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(written))
+    assert kbi.RobertaConfig.from_huggingface(path) == config
+    path.write_text(json.dumps({**written, "max_position_embeddings": 2}))
+    with pytest.raises(ValueError, match=r"max_position_embeddings 2 leaves no position .*expected at least 3"):
+        kbi.RobertaConfig.from_huggingface(path)
+
+
+def test_another_activation_is_refused():
+    with pytest.raises(ValueError, match=r"activation 'relu' is not supported: .*RoBERTa.*Set activation='gelu'"):
+        kbi.RobertaConfig(activation="relu")
+
+
+def test_the_classifier_s_own_layer_is_read_before_a_pooler_that_it_does_not_use(config, rows, tmp_path):
+    theirs = random_model("RobertaForSequenceClassification", config, tmp_path, num_labels=3)
+    path = tmp_path / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    # Older versions of transformers saved an untrained pooler, too.
+    other = {"weight": np.ones((15, 15), "float32"), "bias": np.ones(15, "float32")}
+    for order in (0, 1):
+        both = [tensors, {f"roberta.pooler.dense.{name}": array for name, array in other.items()}]
+        safetensors.numpy.save_file({**both[order], **both[1 - order]}, path, metadata={"format": "pt"})
+        found = kbi.TextClassifier.from_pretrained(tmp_path).predict_on_batch(rows)
+        np.testing.assert_allclose(found, outputs_of(theirs, rows)["logits"], atol=1e-5)
+
+
+def test_a_masked_language_model_becomes_a_classifier(config, rows, tmp_path):
+    random_model("RobertaForMaskedLM", config, tmp_path)
+    with pytest.warns(UserWarning, match="no values for .*pooler/kernel"):
+        model = kbi.TextClassifier.from_pretrained(tmp_path, num_classes=3)
+    assert model.predict_on_batch(rows).shape == (2, 3)
+
+
+def test_more_positions_repeat_the_trained_ones_and_not_those_of_padding(config, tmp_path, capsys):
+    encoder = kbi.RobertaEncoder(config)
+    encoder.save_pretrained(tmp_path)
+    longer = checkpoints.grow(checkpoints.open_checkpoint(tmp_path), max_length=14)
+    table = longer.read("position_embedding/embeddings")
+    old = checkpoints.open_checkpoint(tmp_path).read("position_embedding/embeddings")
+    np.testing.assert_array_equal(table[:13], old)
+    np.testing.assert_array_equal(table[13:], old[2:5])
+    assert kbi.RobertaEncoder.from_pretrained(longer).config.max_length == 14
+    assert "positions 11 to 13 repeat those from 0 on" in capsys.readouterr().out
+
+
+def test_a_head_that_transformers_does_not_have_is_refused(config, tmp_path):
+    with pytest.raises(ValueError, match="has no RobertaForPreTraining"):
+        kbi.Pretrainer(kbi.RobertaEncoder(config)).save_pretrained(tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+
+
+def test_pretraining_without_pairs_is_saved_as_a_masked_language_model(config, small_batch, rows, tmp_path):
+    model = kbi.Pretrainer(kbi.RobertaEncoder(config), next_sentence=False)
+    model.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["RobertaForMaskedLM"]
+    found = kbi.MaskedLM.from_pretrained(tmp_path)
+    inputs = {**rows, "mask_positions": small_batch["mask_positions"]}
+    np.testing.assert_allclose(
+        found.predict_on_batch(inputs), model.predict_on_batch(inputs)["masked_lm_logits"], atol=1e-5
+    )
+
+
+def test_the_families_of_one_encoder_are_not_taken_for_each_other(config, tmp_path):
+    kbi.XLMRobertaEncoder(CONFIGS["XLMRoberta"]).save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == ["XLMRobertaModel"]
+    with pytest.raises(ValueError, match="is a XLM-RoBERTa, not a RoBERTa: read it with a XLMRobertaEncoder"):
+        kbi.RobertaEncoder.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "config_class", "parameters"),
+    [
+        ("roberta-base", kbi.RobertaConfig, 124_645_632),
+        ("roberta-large", kbi.RobertaConfig, 355_359_744),
+        ("distilroberta-base", kbi.RobertaConfig, 82_118_400),
+        ("xlm-roberta-base", kbi.XLMRobertaConfig, 278_043_648),
+        ("xlm-roberta-large", kbi.XLMRobertaConfig, 559_890_432),
+    ],
+)
+def test_a_published_size_has_the_published_parameters(name, config_class, parameters):
+    config = config_class.from_name(name.replace("-", "_"))
+    assert config.count_parameters() == parameters
+    assert (config.max_length, config.num_positions, config.layer_norm_epsilon) == (512, 514, 1e-5)
+    assert [one.num_parameters for one in PUBLISHED if one.name == name] == [parameters]
+
+
+def test_a_tokenizer_with_another_padding_token_is_refused(small_tokenizer):
+    """transformers counts positions from where the padding token's id stands, this library from the mask."""
+    with pytest.raises(ValueError, match=r"padding token has the id 0, .* pad_id is 1, .* with pad_id=0"):
+        kbi.TextClassifier(kbi.RobertaEncoder(CONFIGS["Roberta"]), 3, tokenizer=small_tokenizer)
+
+
+def test_a_classifier_learns_texts_and_opens_in_transformers(small_tokenizer, tmp_path):
+    config = kbi.RobertaConfig(
+        small_tokenizer.vocabulary_size, hidden_size=16, num_layers=1, num_heads=2, max_length=8, pad_id=0
+    )
+    model = kbi.TextClassifier(kbi.RobertaEncoder(config), 2, tokenizer=small_tokenizer)
+    model.compile(kbi.optimization.BertAdamW(1e-2), model.loss, metrics=["accuracy"], **QUICK_STEPS)
+    texts, labels = ["the cat is good", "the red dog is bad in rain"] * 8, np.array([1, 0] * 8)
+    model.fit(texts, labels, epochs=8, batch_size=8, verbose=0)
+    assert model.evaluate(texts, labels, verbose=0)[1] == 1.0
+    model.save_pretrained(tmp_path)
+    rows = model.rows(texts[:2])  # the first of them is padded
+    theirs = outputs_of(open_in_transformers("RobertaForSequenceClassification", tmp_path), rows)["logits"]
+    np.testing.assert_allclose(model.predict(texts[:2], verbose=0), theirs, atol=1e-5)
+
+
+def test_the_unused_rows_are_kept_in_the_checkpoint(config, tmp_path):
+    random_model("RobertaModel", config, tmp_path / "theirs")
+    kbi.RobertaEncoder.from_pretrained(tmp_path / "theirs").save_pretrained(tmp_path / "ours")
+    tables = [
+        safetensors.numpy.load_file(tmp_path / name / "model.safetensors")["embeddings.position_embeddings.weight"]
+        for name in ("theirs", "ours")
+    ]
+    assert tables[0].shape == (13, 15)
+    np.testing.assert_array_equal(*tables)
+
+
+def test_masks_are_no_input_of_an_encoder(small_batch):
+    assert set(kbi.RobertaEncoder(CONFIGS["Roberta"]).input) == set(without(small_batch, "mask_positions"))

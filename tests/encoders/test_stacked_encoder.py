@@ -1,0 +1,79 @@
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from conftest import without
+from keras import ops
+
+from keras_bert_impl import BertEncoder, TextClassifier, TokenClassifier
+from keras_bert_impl.encoders.stacked import StackedEncoder
+
+
+def two_encoders(config):
+    left = BertEncoder(dataclasses.replace(config, direction="left_to_right", initializer_range=0.2))
+    with keras.name_scope("joined"):
+        right = BertEncoder(
+            dataclasses.replace(config, direction="right_to_left", initializer_range=0.2), name="joined_encoder"
+        )
+    return left, right
+
+
+@pytest.fixture
+def inputs(small_batch):
+    return without(small_batch, "mask_positions")
+
+
+def numpy_of(outputs):
+    return {name: ops.convert_to_numpy(array) for name, array in outputs.items()}
+
+
+def test_joined_encoders_give_their_vectors_side_by_side(small_config, inputs):
+    left, right = two_encoders(small_config)
+    found = numpy_of(StackedEncoder([left, right])(inputs))
+    parts = [numpy_of(encoder(inputs)) for encoder in (left, right)]
+    for name in ("sequence_output", "pooled_output"):
+        expected = np.concatenate([part[name] for part in parts], axis=-1)
+        np.testing.assert_allclose(found[name], expected, atol=1e-6)
+
+
+def test_the_text_vector_of_a_bilstm_is_the_last_state_of_both_of_its_directions(small_config, inputs):
+    found = numpy_of(StackedEncoder([BertEncoder(small_config)], bilstm_units=2)(inputs))
+    sequence, pooled = found["sequence_output"], found["pooled_output"]
+    assert sequence.shape == (2, 7, 4)
+    # The second row has five tokens.
+    np.testing.assert_allclose(pooled[:, :2], [sequence[0, 6, :2], sequence[1, 4, :2]], atol=1e-6)
+    np.testing.assert_allclose(pooled[:, 2:], sequence[:, 0, 2:], atol=1e-6)
+
+
+def test_padding_does_not_change_what_a_bilstm_gives(small_config, inputs):
+    encoder = StackedEncoder([BertEncoder(small_config)], bilstm_units=2)
+    changed = {**inputs, "token_ids": inputs["token_ids"].copy()}
+    changed["token_ids"][1, 5:] = [41, 3]
+    one, other = numpy_of(encoder(inputs)), numpy_of(encoder(changed))
+    np.testing.assert_allclose(one["sequence_output"][1, :5], other["sequence_output"][1, :5], atol=1e-6)
+    np.testing.assert_allclose(one["pooled_output"], other["pooled_output"], atol=1e-6)
+
+
+@pytest.mark.parametrize("head", [TextClassifier, TokenClassifier])
+def test_a_head_over_a_stack_survives_a_keras_file(head, small_config, inputs, tmp_path):
+    model = head(StackedEncoder(two_encoders(small_config), bilstm_units=2), 3)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    np.testing.assert_allclose(ops.convert_to_numpy(again(inputs)), ops.convert_to_numpy(model(inputs)), atol=1e-6)
+
+
+def test_every_weight_of_a_stack_has_a_path_of_its_own(small_config):
+    paths = [weight.path for weight in StackedEncoder(two_encoders(small_config), bilstm_units=2).weights]
+    assert len(set(paths)) == len(paths)
+
+
+def test_vocabularies_of_different_sizes_are_not_joined(small_config):
+    other = BertEncoder(dataclasses.replace(small_config, vocabulary_size=59), name="other")
+    with pytest.raises(ValueError, match="vocabularies of 53 and 59 words"):
+        StackedEncoder([BertEncoder(small_config), other])
+
+
+def test_packed_encoders_are_not_stacked(small_config):
+    with pytest.raises(ValueError, match="takes no packed rows"):
+        StackedEncoder([BertEncoder(small_config, packed=True)], bilstm_units=2)

@@ -1,0 +1,45 @@
+"""The families of encoders, in small shapes, for the tests that every family passes."""
+
+import numpy as np
+import pytest
+from conftest import without
+
+import keras_bert_impl as kbi
+
+SIZES = {
+    "vocabulary_size": 53,
+    "hidden_size": 15,
+    "num_layers": 2,
+    "num_heads": 3,
+    "intermediate_size": 21,
+    "max_length": 11,
+}
+# Configurations by name: a family, or a form of it that has other weights or another order of layers.
+CONFIGS = {
+    "Bert": kbi.BertConfig(**SIZES),
+    "DistilBert": kbi.DistilBertConfig(**SIZES),
+    "Electra": kbi.ElectraConfig(**SIZES, embedding_size=9),
+    "Electra, embeddings as wide as the blocks": kbi.ElectraConfig(**SIZES, embedding_size=15),
+    "Roberta": kbi.RobertaConfig(**SIZES),
+    "Roberta, two segments, padding 0": kbi.RobertaConfig(**SIZES, num_segments=2, pad_id=0),
+    "XLMRoberta": kbi.XLMRobertaConfig(**SIZES),
+    "Albert": kbi.AlbertConfig(**SIZES, embedding_size=9),
+    "Albert, two groups of two": kbi.AlbertConfig(
+        **{**SIZES, "num_layers": 3}, embedding_size=15, num_groups=2, layers_per_group=2, activation="gelu"
+    ),
+}
+FAMILIES = [name for name in CONFIGS if "," not in name]
+every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+every_family = pytest.mark.parametrize("config", [CONFIGS[name] for name in FAMILIES], ids=FAMILIES)
+
+
+def rows_for(config, batch):
+    """The rows of the fixture `small_batch` without their masks, with the padding token of a configuration where they
+    are padded: RoBERTa's positions depend on it in transformers."""
+    rows = without(batch, "mask_positions")
+    return {**rows, "token_ids": np.where(rows["padding_mask"] == 1, rows["token_ids"], config.pad_id).astype("int32")}
+
+
+def encoder_of(config):
+    """The encoder class of a configuration."""
+    return getattr(kbi, f"{config.class_prefix()}Encoder")

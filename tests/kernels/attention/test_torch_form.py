@@ -1,0 +1,85 @@
+"""torch's scaled_dot_product_attention, on a CPU: what it computes, and when it would be used on a GPU."""
+
+import types
+
+import keras
+import numpy as np
+import pytest
+
+if keras.backend.backend() != "torch":
+    pytest.skip("torch's form", allow_module_level=True)
+
+import torch
+
+from keras_bert_impl.kernels import attention
+from keras_bert_impl.kernels.attention import plain, torch_form, trial
+
+
+def forgets_the_mask(inputs):
+    return torch_form.by_sdpa(inputs._replace(mask=None))
+
+
+def has_a_wrong_gradient(inputs):
+    array = inputs.query_key_value
+    return torch_form.by_sdpa(inputs._replace(query_key_value=array - 0.1 * (array - array.detach())))
+
+
+def drops_nothing(inputs):
+    return torch_form.by_sdpa(inputs._replace(dropout_rate=0.0))
+
+
+def does_not_rescale(inputs):
+    return torch_form.by_sdpa(inputs) * (1 - inputs.dropout_rate)
+
+
+@pytest.mark.parametrize(
+    ("form", "found"),
+    [
+        (torch_form.by_sdpa, None),
+        (forgets_the_mask, "values"),
+        (has_a_wrong_gradient, "gradients"),
+        (drops_nothing, "does not drop"),
+        (does_not_rescale, "does not drop"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_wrong_form_is_found_on_a_small_batch(form, found, dtype):
+    difference = torch_form.difference(3, 8, dtype, form)
+    assert difference is None if found is None else found in difference
+
+
+def test_a_row_of_padding_alone_gives_numbers():
+    inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", "bfloat16")
+    mixed = torch_form.by_sdpa(inputs._replace(mask=torch.zeros_like(inputs.mask)))
+    mean = inputs.query_key_value[..., 16:].float().mean(dim=1, keepdim=True)
+    np.testing.assert_allclose(mixed.float(), mean.expand(-1, 5, -1), atol=2e-2)
+
+
+def on(device, seed=None):
+    array = types.SimpleNamespace(device=torch.device(device), dtype=torch.bfloat16, shape=(2, 5, 24))
+    return plain.AttentionInputs(array, 2, dropout_rate=0.1, seed=types.SimpleNamespace(_initial_seed=seed))
+
+
+def test_a_gpu_gets_it_where_dropout_needs_it(monkeypatch):
+    monkeypatch.setattr(torch_form, "_what_is_wrong", lambda *sizes: None)
+    assert torch_form.form_for(on("cuda")) is torch_form.by_sdpa
+    assert torch_form.form_for(on("cuda")._replace(dropout_rate=0.0)) is None
+    assert torch_form.form_for(on("cuda", seed=3)) is None
+    assert torch_form.form_for(on("cpu")) is None
+
+
+def test_a_gpu_on_which_it_is_wrong_keeps_the_plain_form_with_a_warning(monkeypatch):
+    monkeypatch.setattr(torch_form, "_what_is_wrong", lambda *sizes: "its values differ")
+    with pytest.warns(UserWarning, match="in memory, since its values differ"):
+        assert torch_form.form_for(on("cuda")) is plain.plainly
+
+
+def test_attention_on_a_cpu_draws_what_it_always_drew():
+    """The plain form with the dropout of `kernels.dropout`: runs are resumed and repeated by it."""
+    inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", "float32")
+    inputs = inputs._replace(dropout_rate=0.5, seed=keras.random.SeedGenerator())
+    results = []
+    for form in (attention.attend, plain.plainly):
+        torch.manual_seed(5)
+        results.append(form(inputs))
+    np.testing.assert_array_equal(*results)

@@ -1,0 +1,133 @@
+"""The Pallas kernel, computed by an interpreter on a CPU and compiled for TPUs that are not here."""
+
+import importlib.util
+import os
+
+import keras
+import numpy as np
+import pytest
+
+if keras.backend.backend() != "jax":
+    pytest.skip("the kernel is JAX's", allow_module_level=True)
+
+import jax
+import jax.numpy as jnp
+
+from keras_bert_impl.kernels.attention import jax_forms, tpu
+
+
+def sizes(masking="keys", rate=0.25, num_heads=2, head_width=64, interpret=True):
+    return tpu.Sizes(num_heads, head_width, masking, rate, interpret)
+
+
+def assert_same(found, expected):
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("length", "case"),
+    [
+        (16, sizes("none", rate=0.0)),
+        (24, sizes("keys")),
+        (37, sizes("sequences")),  # odd
+        (19, sizes("sequences", num_heads=4, head_width=32)),  # four heads fill a register
+    ],
+)
+def test_the_kernel_computes_what_the_plain_form_does(length, case):
+    for found, expected in jax_forms.computed_both_ways(case, length, "float32").values():
+        assert_same(found, expected)
+
+
+def test_a_long_row_is_computed_in_blocks_of_queries(monkeypatch):
+    monkeypatch.setattr(tpu, "SCORES", 256 * tpu.LANES)
+    assert tpu.Blocks(sizes(), jnp.zeros((2, 256, 384))).query_count == tpu.LANES
+    for found, expected in jax_forms.computed_both_ways(sizes("sequences"), 256, "float32").values():
+        assert_same(found, expected)
+
+
+def test_a_row_of_padding_alone_gives_the_mean_of_its_values():
+    array = jnp.array(np.random.default_rng(0).normal(size=(2, 5, 3 * 128)), "float32")
+    hidden, seeds = jnp.zeros((2, 1, 5), "int32"), jnp.zeros((2, 2), "int32")
+
+    @jax.jit
+    def mixed(array):
+        return tpu.attend(sizes("sequences", rate=0.0), array, hidden, seeds, jnp.zeros(1, "int32"))
+
+    mean = array[:, :, 256:].mean(axis=1, keepdims=True)
+    assert_same(mixed(array), np.broadcast_to(mean, (2, 5, 128)))
+    gradient = jax.grad(lambda array: mixed(array).sum())(array)
+    assert_same(gradient[:, :, :256], np.zeros((2, 5, 256)))
+
+
+def test_rows_computed_together_are_computed_alike():
+    """A program takes three of six short rows; each alone gives the same, dropout included."""
+    array = jnp.array(np.random.default_rng(0).normal(size=(6, 130, 3 * 128)), "float32")
+    ids, seeds = jnp.ones((6, 1, 130), "int32"), tpu.seeds_of_rows(jnp.array([1, 2], "uint32"), 6)
+    assert tpu.Blocks(sizes(), array).rows == 3
+
+    @jax.jit
+    def mixed(array, ids, seeds):
+        return tpu.attend(sizes(), array, ids, seeds, jnp.zeros(1, "int32"))
+
+    assert_same(mixed(array, ids, seeds)[4:5], mixed(array[4:5], ids[4:5], seeds[4:5]))
+
+
+def kept_units(*seed_and_sizes):
+    seed, *others = seed_and_sizes
+    return np.array(jax.jit(tpu.kept_units, static_argnums=(1, 2, 3, 4))(jnp.array(seed, "uint32"), *others))
+
+
+def test_dropout_keeps_its_share_and_other_units_in_each_row_and_head():
+    kept = kept_units([3, 5], 3, 4, 128, 0.1)
+    assert kept.shape == (3, 4, 128, 128)
+    # 196,608 units: a standard deviation of 0.0007. Of each query and each key, as of all:
+    assert abs(kept.mean() - 0.9) < 0.003
+    assert abs(kept.mean(axis=(0, 1, 2)) - 0.9).max() < 0.04 and abs(kept.mean(axis=(0, 1, 3)) - 0.9).max() < 0.04
+    heads = kept.reshape(12, -1) - 0.9
+    agreement = np.corrcoef(heads) - np.eye(12)
+    assert abs(agreement).max() < 5 / 128  # of independent draws, 1 / 128 is the standard deviation
+    # Nor do neighbours go together.
+    for shifted in (np.roll(kept, 1, axis=2), np.roll(kept, 1, axis=3)):
+        assert abs(np.corrcoef(kept.ravel(), shifted.ravel())[0, 1]) < 0.012
+
+
+def test_another_seed_drops_other_units():
+    first, again, other = (kept_units(seed, 1, 1, 64, 0.5) for seed in ([1, 2], [1, 2], [1, 3]))
+    np.testing.assert_array_equal(first, again)
+    assert 0.4 < (first == other).mean() < 0.6
+
+
+@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu, the TPU compiler, is not installed")
+@pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2"])
+@pytest.mark.parametrize(
+    ("batch", "length", "num_heads"),
+    [(4, 37, 2), (64, 128, 12), (64, 512, 16), (4, 1024, 12), (4, tpu.MOST_TOKENS, 16)],
+)
+def test_the_tpu_compiler_takes_both_kernels(topology, batch, length, num_heads, monkeypatch):
+    monkeypatch.setitem(os.environ, "ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
+    compiled = compiled_for(topology, batch, length, sizes("sequences", num_heads=num_heads, interpret=False))
+    # Nothing of length x length leaves the chip.
+    assert compiled.memory_analysis().temp_size_in_bytes < batch * num_heads * length**2 / 2
+    array = 2 * batch * length * 64 * num_heads
+    if array > 2**26:  # of smaller arrays, the compiler adds copies into the chip's memory
+        # Forward 3 in and 1 out, backward 4 in and 3 out: the kernels' own estimate, on which the planner relies.
+        assert compiled.cost_analysis()["bytes accessed"] == pytest.approx(11 * array, rel=0.05)
+
+
+def compiled_for(topology, batch, length, case):
+    """Value and gradient of the kernel, compiled for a device that is not here."""
+    from jax.experimental import topologies
+    from jax.sharding import SingleDeviceSharding
+
+    device = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices[0]
+
+    def shape(*axes, dtype="int32"):
+        return jax.ShapeDtypeStruct(axes, dtype, sharding=SingleDeviceSharding(device))
+
+    def value_and_gradient(array, outer, *others):
+        value, pull = jax.vjp(lambda array: tpu.attend(case, array, *others), array)
+        return value, pull(outer)
+
+    arrays = (shape(batch, length, count * case.width, dtype="bfloat16") for count in (3, 1))
+    lowered = jax.jit(value_and_gradient).lower(*arrays, shape(batch, 1, length), shape(batch, 2), shape(1))
+    return lowered.compile()

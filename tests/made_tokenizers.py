@@ -1,0 +1,54 @@
+"""Small tokenizers of every kind but WordPiece, learned from a few sentences."""
+
+import functools
+import io
+
+from keras_bert_impl.tokenizers import (
+    AlbertTokenizer,
+    BytePairTokenizer,
+    XlmRobertaTokenizer,
+    learn_byte_pairs,
+    learn_sentence_pieces,
+)
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
+
+SENTENCES = [
+    "The cat sat on the mat in the rain.",
+    "Two dogs ran; the red dog is good, the blue cat is bad!",
+    "Café Zürich isn't closed: naïve visitors from Paris said so.",
+    "The capital of France is Paris, and that of Switzerland is Bern.",
+    "  In 2018,  Google released BERT.  ",
+    "From 2018, to 2019, 12,000 of them ran; in 2018, and in 2019, 5,000 sat.",
+]
+
+
+@functools.cache
+def learned_byte_pairs():
+    return learn_byte_pairs(SENTENCES * 3, 400)
+
+
+def byte_pair_tokenizer(add_prefix_space=False):
+    """A BytePairTokenizer of 400 tokens at most."""
+    return BytePairTokenizer(*learned_byte_pairs(), add_prefix_space=add_prefix_space)
+
+
+@functools.cache
+def learned_sentence_pieces():
+    return learn_sentence_pieces(SENTENCES * 3, 150, lambda text: prepare(text, True, False)[0])
+
+
+def albert_tokenizer(**options):
+    """An AlbertTokenizer of 150 tokens at most."""
+    return AlbertTokenizer(learned_sentence_pieces(), **options)
+
+
+@functools.cache
+def xlm_roberta_tokenizer():
+    """An XlmRobertaTokenizer over a model with the control tokens of the published one."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 3), model_writer=model, vocab_size=150, hard_vocab_limit=False, minloglevel=2
+    )
+    return XlmRobertaTokenizer(model.getvalue())

@@ -1,0 +1,32 @@
+"""Learning SentencePiece models."""
+
+import pytest
+import sentencepiece
+from made_tokenizers import SENTENCES
+
+from keras_bert_impl.tokenizers import learn_sentence_pieces
+from keras_bert_impl.tokenizers.sentence_piece_model import CONTROL_TOKENS
+
+
+def test_control_tokens_come_first_and_are_not_found_in_texts():
+    model = sentencepiece.SentencePieceProcessor(model_proto=learn_sentence_pieces(SENTENCES * 3, 120))
+    assert [model.id_to_piece(index) for index in range(5)] == ["<pad>", "<unk>", *CONTROL_TOKENS]
+    assert not set(model.encode("[CLS] [SEP] [MASK] <pad>", out_type=int)) & {0, 2, 3, 4}
+
+
+def test_the_same_texts_give_the_same_model():
+    assert len({learn_sentence_pieces(SENTENCES * 3, 120) for _ in range(3)}) == 1
+
+
+def test_a_text_longer_than_the_librarys_usual_limit_is_learned_from():
+    long = " ".join(["zebra"] * 1500)
+    model = sentencepiece.SentencePieceProcessor(model_proto=learn_sentence_pieces([*SENTENCES, long], 150))
+    assert "▁zebra" in [model.id_to_piece(index) for index in range(model.get_piece_size())]
+
+
+@pytest.mark.parametrize(
+    ("texts", "size", "message"), [([], 100, "texts has no words"), (SENTENCES, 7, "cannot learn 7")]
+)
+def test_learning_from_nothing_is_refused(texts, size, message):
+    with pytest.raises(ValueError, match=message):
+        learn_sentence_pieces(texts, size)

@@ -1,0 +1,214 @@
+"""Ablation studies: rows that differ in one thing, their table, and going on where they were interrupted."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import keras
+import pytest
+import yaml
+from made_tasks import write_ner
+
+from keras_bert_impl.training import ablation, ablation_report, ablation_study, finetuning, pretraining
+from keras_bert_impl.training.ablation_study import read_recipe, read_study
+
+pytestmark = pytest.mark.usefixtures("without_reports")
+COMPILED = "on" if keras.backend.backend() == "jax" else "off"
+RECIPE = {
+    "prepare": {"vocabulary_size": 500, "sequence_length": 32},
+    "pretrain": {
+        "size": "bert_tiny",
+        "num_layers": 1,
+        "hidden_size": 16,
+        "steps": 4,
+        "batch_size": 4,
+        "validation_batches": 1,
+        "jit_compile": COMPILED,
+    },
+    "finetune": {"epochs": 1, "batch_size": 8, "sequence_length": 32, "learning_rate": 1e-3, "jit_compile": COMPILED},
+    "task_rows": 16,
+}
+LEFT = {"direction": "left_to_right"}
+ROWS = [
+    {"name": "joined", "pretrain": LEFT, "join": {"direction": "right_to_left"}, "paper": {"SQuAD": 77.8}},
+    {"name": "left, BiLSTM", "pretrain": LEFT, "finetune": {"bilstm_units": 3}},
+    {"name": "left, features", "pretrain": LEFT, "features": {"features": "last", "units": 3}},
+]
+
+
+def write_yaml(path, content):
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return str(path)
+
+
+def study_of(folder, rows=ROWS, **fields):
+    return write_yaml(folder / "study.yaml", {"title": "A study", "paper": "table 5", **fields, "rows": rows})
+
+
+def config_of(folder, data, output="run", rows=ROWS, **options):
+    return ablation.AblateConfig(
+        str(folder / output),
+        study_of(folder, rows),
+        recipe=write_yaml(folder / "recipe.yaml", RECIPE),
+        data=str(data),
+        **{"seeds": 1, **options},
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, prepared_data, without_reports):
+    """The folder of a finished study, and what it returned."""
+    folder = tmp_path_factory.mktemp("ablation")
+    return folder, ablation.run(config_of(folder, prepared_data()))
+
+
+def test_the_table_has_every_row_beside_the_paper_s(finished):
+    folder, table = finished
+    tasks = {row["name"]: sorted(row["tasks"]) for row in table["rows"]}
+    # Frozen features are for tasks that label words.
+    assert tasks == {"joined": ["follows", "names"], "left, BiLSTM": ["follows", "names"], "left, features": ["names"]}
+    assert table["rows"][0]["paper"] == {"SQuAD": 77.8}
+    assert all(row["pretraining"]["steps"] == 4 and row["pretraining"]["perplexity"] > 1 for row in table["rows"])
+    text = (folder / "run" / "table.md").read_text()
+    assert "| joined | 4 |" in text and "paper: SQuAD |" in text and "77.8" in text
+    assert (folder / "run" / "table.png").stat().st_size > 5000
+
+
+def test_rows_with_equal_options_share_a_pretraining_run(finished):
+    folder, _ = finished
+    runs = sorted(path.name for path in (folder / "run" / "pretrain").iterdir() if path.is_dir())
+    assert runs == ["direction=left_to_right", "direction=right_to_left"]
+
+
+def test_a_finished_study_runs_nothing_again(finished, prepared_data, monkeypatch):
+    folder, table = finished
+    for module in (pretraining, finetuning):
+        monkeypatch.setattr(module, "run", lambda config: pytest.fail("ran again"))
+    assert ablation.run(config_of(folder, prepared_data())) == table
+
+
+def test_an_interrupted_study_goes_on_and_gives_the_same_table(tmp_path, prepared_data, monkeypatch):
+    write_ner(tmp_path / "ner")
+    rows = [{"name": "whole"}, {"name": "no next sentence", "pretrain": {"next_sentence": False}}]
+    options = {"rows": rows, "tasks": [f"ner={tmp_path / 'ner'}"], "seeds": 2}
+    whole = ablation.run(config_of(tmp_path, prepared_data(), "whole", **options))
+    run, calls = finetuning.run, []
+
+    def interrupted(config):
+        calls.append(config.output)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run(config)
+
+    monkeypatch.setattr(finetuning, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ablation.run(config_of(tmp_path, prepared_data(), "stopped", **options))
+    again = ablation.run(config_of(tmp_path, prepared_data(), "stopped", **options))
+    assert len(calls) == 5 and len(set(calls)) == 4  # only the interrupted one ran twice
+    for table in (whole, again):
+        for row in table["rows"]:
+            row["pretraining"].pop("minutes")
+    assert again == whole
+    for row in whole["rows"]:
+        paths = [tmp_path / "whole" / "finetune" / ablation.folder_name(row["name"]) / "ner" / f"seed_{seed}"
+                 for seed in range(2)]  # fmt: skip
+        values = [json.loads((path / "metrics.json").read_text())["history"][0]["value"] for path in paths]
+        found = row["tasks"]["ner"]
+        assert found["values"] == values
+        assert found["mean"] == pytest.approx(sum(values) / 2)
+        assert found["deviation"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+
+
+def test_encoders_of_several_steps_come_from_one_run(tmp_path, prepared_data):
+    write_ner(tmp_path / "ner")
+    rows = [{"name": "half", "share_of_steps": 0.5}, {"name": "all", "share_of_steps": 1.0}]
+    found = ablation.run(config_of(tmp_path, prepared_data(), rows=rows, tasks=[f"ner={tmp_path / 'ner'}"]))
+    assert [row["pretraining"]["steps"] for row in found["rows"]] == [2, 4]
+    assert [path.name for path in (tmp_path / "run" / "pretrain").iterdir() if path.is_dir()] == ["recipe"]
+    encoders = tmp_path / "run" / "pretrain" / "recipe" / "encoders"
+    states = [(encoders / step / "model.safetensors").read_bytes() for step in ("2", "4")]
+    assert states[0] != states[1]
+    assert (encoders / "4" / "model.safetensors").read_bytes() == (
+        encoders.parent / "encoder" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_equal_arithmetic_gives_a_model_with_half_of_the_blocks_more_steps(tmp_path, prepared_data):
+    rows = [{"name": "two", "pretrain": {"num_layers": 2}}, {"name": "one"}]
+    config = config_of(tmp_path, prepared_data(), rows=rows)
+    study, recipe = read_study(config.study)._replace(equal_arithmetic=True), read_recipe(config.recipe)
+    plan = ablation.Plan(config, study, recipe, prepared_data(), [], tmp_path)
+    first, second = (plan.pretrain_config(row.pretrain) for row in study.rows)
+    assert plan.equal_steps(first) == 4
+    assert plan.equal_steps(second) == round(4 * ablation.flops_of_step(first) / ablation.flops_of_step(second)) > 4
+
+
+def test_mean_and_deviation_of_three_seeds():
+    assert ablation_report.mean_and_deviation([0.5, 0.6, 0.7]) == (pytest.approx(0.6), pytest.approx(0.1))
+    assert ablation_report.mean_and_deviation([0.5]) == (0.5, None)
+    assert ablation_report.shown({"mean": 0.61234, "deviation": 0.0149}) == "61.2 ± 1.5"
+    assert ablation_report.shown({"mean": 0.61234, "deviation": None}) == "61.2"
+
+
+@pytest.mark.parametrize("name", ablation_study.study_names())
+def test_every_study_of_the_package_can_be_read(name):
+    study = read_study(name)
+    assert len(study.rows) >= 2 and study.title and study.paper
+
+
+@pytest.mark.parametrize("name", ["usual", "short"])
+def test_every_recipe_of_the_package_can_be_read(name):
+    assert read_recipe(name)["pretrain"]["steps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"pretrain": {"mask_rate": 1}},
+            "study.yaml, row 'one': there is no option 'mask_rate'; keras-bert pretrain has",
+        ),
+        ({"finetune": {"layers": 1}}, "study.yaml, row 'one': there is no option 'layers'; keras-bert finetune has"),
+        ({"pretain": {}}, "study.yaml, row 'one': there is no option 'pretain'; it can have name, pretrain, finetune"),
+        ({"pretrain": {"steps": 7}}, "study.yaml, row 'one': steps is set by keras-bert ablate itself"),
+        ({"join": {"up": 1}}, "study.yaml, row 'one': there is no option 'up'"),
+        ({"share_of_steps": 2}, "study.yaml, row 'one': share_of_steps 2 must be above 0 and at most 1"),
+    ],
+)
+def test_a_row_with_an_unknown_option_is_refused_by_file_and_row(row, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read_study(study_of(tmp_path, [{"name": "one", **row}]))
+
+
+def test_two_rows_of_one_name_and_an_unknown_study_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="two rows are named 'one'"):
+        read_study(study_of(tmp_path, [{"name": "one"}, {"name": "one", "pretrain": {"size": "bert_mini"}}]))
+    with pytest.raises(ValueError, match="nothing is neither a file nor a study of the package; its studies are"):
+        read_study("nothing")
+
+
+def test_a_claim_of_a_living_process_is_kept_and_that_of_a_dead_one_is_not(tmp_path):
+    place = tmp_path / "run"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / "run.claim").write_text(f"{socket.gethostname()} {ended.pid}")
+    with ablation.claimed(place) as is_ours:
+        assert is_ours
+        with ablation.claimed(place) as is_ours_too:
+            assert not is_ours_too
+        assert (tmp_path / "run.claim").read_text() == f"{socket.gethostname()} {os.getpid()}"
+    assert not (tmp_path / "run.claim").exists()
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path):
+    study = read_study("steps")
+    for options, message in (
+        ({"steps": 8, "minutes": 1.0}, "give only one of them"),
+        ({"minutes": 1.0}, "give --steps instead of --minutes"),
+        ({"seeds": 0}, "seeds 0 must be at least 1"),
+        ({"data": "a", "input": "b"}, "is prepared already"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ablation.check_config(ablation.AblateConfig(str(tmp_path), "steps", **options), study)

@@ -1,0 +1,127 @@
+"""Distillation from the command's configuration to the student's checkpoint."""
+
+import json
+
+import keras
+import pytest
+from conftest import revealing_config
+from interrupted_runs import assert_equal_states, interrupted, last_state, prepare
+from reference_models import open_in_transformers
+
+import keras_bert_impl as kbi
+from keras_bert_impl.training import distillation
+from keras_bert_impl.training.pretraining_data import PretrainingData
+
+pytestmark = pytest.mark.usefixtures("without_reports")
+LENGTH = 16
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory, without_reports):
+    """Pre-training data of a small corpus: rows that are not pairs."""
+    return prepare(tmp_path_factory.mktemp("prepared"), sequence_length=LENGTH, pairs="full_sentences")
+
+
+@pytest.fixture(scope="module")
+def teacher(prepared, tmp_path_factory):
+    """A checkpoint of three layers with its masked-LM head."""
+    directory = tmp_path_factory.mktemp("teacher")
+    write_teacher(directory, kbi.WordPieceTokenizer.from_pretrained(prepared), seed=1)
+    return directory
+
+
+def write_teacher(directory, tokenizer, seed, with_head=True):
+    keras.utils.set_random_seed(seed)
+    config = revealing_config(tokenizer, max_length=LENGTH)
+    encoder = kbi.BertEncoder(kbi.BertConfig(**{**config.to_dict(), "num_layers": 3, "initializer_range": 0.3}))
+    if with_head:
+        kbi.MaskedLM(encoder, tokenizer).save_pretrained(directory)
+    else:
+        encoder.save_pretrained(directory)
+        tokenizer.save_pretrained(directory)
+
+
+def config_of(prepared, teacher, output, **options):
+    jit_compile = "on" if keras.backend.backend() == "jax" else "off"
+    usual = {"num_layers": 2, "steps": 6, "steps_per_round": 3, "batch_size": 4, "validation_batches": 1}
+    usual |= {"jit_compile": jit_compile, "learning_rate": 1e-2}
+    return distillation.DistillConfig(
+        data=str(prepared), output=str(output), teacher=str(teacher), **{**usual, **options}
+    )
+
+
+@pytest.mark.parametrize("objective", ["distilbert", "minilm"])
+def test_an_interrupted_distillation_ends_as_an_uninterrupted_one(objective, prepared, teacher, tmp_path, monkeypatch):
+    """The student has dropout, whose random numbers continue too."""
+    distillation.run(config_of(prepared, teacher, tmp_path / "whole", objective=objective))
+    for at_step in (2, 5):
+        with monkeypatch.context() as patch:
+            interrupted(
+                distillation.run, config_of(prepared, teacher, tmp_path / "broken", objective=objective), patch, at_step
+            )
+    distillation.run(config_of(prepared, teacher, tmp_path / "broken", objective=objective))
+    assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+    files = [tmp_path / name / "encoder" / "model.safetensors" for name in ("broken", "whole")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_the_student_is_saved_with_its_vocabulary_and_fills_masks(prepared, teacher, tmp_path):
+    figures = distillation.run(config_of(prepared, teacher, tmp_path / "run", family="bert"))
+    assert {"masked_lm_accuracy", "soft_target_loss", "cosine_loss"} <= figures.keys()
+    open_in_transformers("BertForMaskedLM", tmp_path / "run" / "encoder")
+    model = kbi.MaskedLM.from_pretrained(tmp_path / "run" / "encoder")
+    assert model.encoder.config.num_layers == 2 and len(model.fill_mask("the [MASK] sat", k=3)[0]) == 3
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    assert [row["step"] for row in history] == [3, 6] and "val_soft_target_loss" in history[0]
+
+
+def test_packed_rows_are_distilled(teacher, tmp_path):
+    data = prepare(tmp_path, vocab=str(teacher / "vocab.txt"), sequence_length=LENGTH, packed=True)
+    figures = distillation.run(config_of(data, teacher, tmp_path / "run"))
+    assert 0 < figures["soft_target_loss"] < 100
+
+
+def test_minilm_reads_rows_without_masks_and_needs_no_head(prepared, tmp_path):
+    tokenizer = kbi.WordPieceTokenizer.from_pretrained(prepared)
+    write_teacher(tmp_path / "teacher", tokenizer, seed=2, with_head=False)
+    with pytest.raises(ValueError, match=r"has no masked-LM head.*use --objective minilm"):
+        distillation.run(config_of(prepared, tmp_path / "teacher", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+    config = config_of(prepared, tmp_path / "teacher", tmp_path / "run", objective="minilm")
+    distillation.run(config)
+    open_in_transformers("DistilBertModel", tmp_path / "run" / "encoder")
+    hidden, shown = (next(PretrainingData(config, hides_words=hides).arrays("train"))[0] for hides in (True, False))
+    assert tokenizer.mask_id in hidden["token_ids"] and tokenizer.mask_id not in shown["token_ids"]
+    batch = next(iter(PretrainingData(config, hides_words=False).batches("train", repeat=True)))[0]
+    assert tokenizer.mask_id not in keras.ops.convert_to_numpy(batch["token_ids"])
+
+
+def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
+    tokenizer = kbi.WordPieceTokenizer.from_pretrained(prepared)
+    write_teacher(tmp_path / "teacher", tokenizer, seed=1)
+    distillation.run(config_of(prepared, tmp_path / "teacher", tmp_path / "run", steps=3))
+    write_teacher(tmp_path / "teacher", tokenizer, seed=2)
+    with pytest.raises(ValueError, match=r"teacher_sha256 '.*' there, '.*' here"):
+        distillation.run(config_of(prepared, tmp_path / "teacher", tmp_path / "run", steps=3))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "minilm", "temperature": 2.0}, "The objective minilm has no temperature: leave it out"),
+        ({"objective": "minilm", "masking_unit": "span"}, "masks no words: leave masking_unit span out"),
+        ({"hidden_size": 9}, "another hidden_size than its teacher cannot begin with the teacher's weights"),
+        ({"num_layers": 4}, "num_layers 4 of the student is above the 3 of its teacher"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_before_anything_is_written(options, message, prepared, teacher, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        distillation.run(config_of(prepared, teacher, tmp_path / "run", **options))
+    assert not (tmp_path / "run").exists()
+
+
+def test_data_of_another_vocabulary_is_refused(prepared, teacher, tmp_path):
+    kbi.MaskedLM.from_pretrained(teacher).save_pretrained(tmp_path)
+    kbi.WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]).save_pretrained(tmp_path)
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=r"has another vocabulary than the data .* --vocab"):
+        distillation.run(config_of(prepared, tmp_path, tmp_path / "run"))

@@ -1,0 +1,80 @@
+"""Two processes that pre-train together: all callbacks of a run do in both what reads the weights."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import keras
+import pytest
+import stand_in_bucket
+from test_distribution import environments
+
+pytestmark = [
+    pytest.mark.skipif(keras.backend.backend() != "jax", reason="an array of all processes is JAX's"),
+    pytest.mark.slow,
+]
+PROGRAM = pathlib.Path(__file__).parents[1] / "distributed_pretraining.py"
+SIZES = {"size": "bert_tiny", "num_layers": 1, "hidden_size": 12, "num_heads": 2, "intermediate_size": 20}
+
+
+def run(prepared, directory, *more, processes=2, variables=None, **options):
+    """The output of all processes, and their records of what they read; they have four minutes."""
+    config = {"data": str(prepared), "output": str(directory / "run")}
+    config["distribution"] = "data_parallel" if processes > 1 else "single"
+    config |= {**SIZES, "steps": 4, "steps_per_round": 2, "batch_size": 4, "validation_batches": 1, **options}
+    records = [directory / f"record_{number}" for number in range(processes)]
+    running = [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAM), json.dumps(config), str(record), *more],
+            env={**environment, **(variables or {}), "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for environment, record in zip(environments(processes), records, strict=True)
+    ]
+    try:
+        printed = [process.communicate(timeout=240)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+    assert [process.returncode for process in running] == [0] * processes, printed
+    return printed, [record.read_text().split() for record in records]
+
+
+def test_no_callback_of_one_process_reads_a_variable(prepared_data, tmp_path):
+    printed, (one, other) = run(prepared_data(), tmp_path)
+    differing = next((place for place in range(min(len(one), len(other))) if one[place] != other[place]), None)
+    assert differing is None and len(one) == len(other) > 100, (differing, len(one), len(other))
+    assert "held-out text" in printed[0] and "held-out text" not in printed[1]
+    events = list((tmp_path / "run" / "tensorboard" / "train").iterdir())
+    assert len(events) == 1 and b"masked words" in events[0].read_bytes(), "also with the guesses of all processes"
+
+
+def test_a_callback_that_reads_in_one_process_is_seen_in_the_records(prepared_data, tmp_path):
+    _, (one, other) = run(prepared_data(), tmp_path, "alone")
+    assert len(one) > len(other)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_run_in_a_bucket_goes_on_from_it(prepared_data, tmp_path, processes):
+    (tmp_path / "buckets" / "bucket").mkdir(parents=True)
+    server = stand_in_bucket.Server(tmp_path / "buckets")
+    variables = stand_in_bucket.environment(server.folder, server.server_port)
+    started = {"processes": processes, "variables": variables, "output": "gs://bucket/runs/a"}
+    run(prepared_data(), tmp_path, **started)
+    folder = server.folder / "bucket" / "runs" / "a"
+    weights = (folder / "encoder" / "model.safetensors").read_bytes()
+    assert {"run.json", "plan.json", "history.json", "evaluation.json", "curves.png", "tensorboard"} < {
+        path.name for path in folder.iterdir()
+    }
+    # As if the run had been preempted in its second round.
+    (folder / "evaluation.json").unlink()
+    shutil.rmtree(folder / "training_state" / "step-00000004")
+    printed, _ = run(prepared_data(), tmp_path, **started)
+    server.shutdown()
+    assert "resuming after step 2" in printed[0]
+    assert (folder / "encoder" / "model.safetensors").read_bytes() == weights

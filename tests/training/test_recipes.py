@@ -1,0 +1,79 @@
+"""Every recipe of the package is read, builds its model, and names the batch for which its learning rate was chosen."""
+
+import re
+import types
+
+import pytest
+from conftest import WORDS
+
+from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.training import finetuning, pretraining
+from keras_bert_impl.training.runs import RECIPES, parse
+
+OF_PRETRAINING = sorted(path for path in RECIPES.rglob("*.yaml") if path.stem.startswith(("phase", "lamb", "pretrain")))
+SMALL = {"num_layers": 1, "hidden_size": 12, "num_heads": 3, "intermediate_size": 7}
+DATA = types.SimpleNamespace(
+    tokenizer=WordPieceTokenizer(WORDS[:11]), packed=False, has_pairs=True, pairs="next_sentence"
+)
+ORDERS = types.SimpleNamespace(**{**vars(DATA), "pairs": "sentence_order"})
+
+
+def name_of(path):
+    return f"{path.parent.name}-{path.stem}"
+
+
+def read(path):
+    return parse(pretraining.PretrainConfig, ["--config", str(path), "--data", "data", "--output", "runs"])
+
+
+def batch_of_the_rate(path):
+    """The rows for which the comments of a recipe say that its learning rate was chosen."""
+    comments = " ".join(line[1:] for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#"))
+    return int(re.search(r"belongs to\s+batches\s+of\s+([\d,]+)\s+rows", comments)[1].replace(",", ""))
+
+
+@pytest.mark.parametrize("path", OF_PRETRAINING, ids=name_of)
+def test_the_learning_rate_belongs_to_the_batch_of_the_recipe(path):
+    assert batch_of_the_rate(path) == read(path).batch_size
+
+
+def test_the_learning_rate_of_fine_tuning_belongs_to_its_batch():
+    path = RECIPES / "quickstart" / "finetune.yaml"
+    arguments = ["--config", str(path), "--data", "d", "--model", "m", "--output", "o", "--task", "t"]
+    assert batch_of_the_rate(path) == parse(finetuning.FinetuneConfig, arguments).batch_size
+
+
+@pytest.mark.parametrize("path", OF_PRETRAINING, ids=name_of)
+def test_a_recipe_builds_its_model_and_optimizer(path):
+    config = read(path)
+    for name, value in SMALL.items():
+        setattr(config, name, value)
+    steps = config.steps or 100
+    data = ORDERS if config.size.startswith("albert") else DATA
+    model = pretraining.build(config, data, False, pretraining.schedule_of(config, steps))
+    assert type(model.optimizer).__name__ == {"adamw": "BertAdamW", "lamb": "BertLamb"}[config.optimizer]
+    assert model.encoder.config.hidden_dropout_rate == config.dropout_rate
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*_*/*.yaml")), ids=name_of)
+def test_a_recipe_trains_on_the_rows_and_the_size_in_its_name(path):
+    config = read(path)
+    assert config.sequence_length == int(path.stem.split("_")[-1])
+    assert config.size == path.parent.name or config.sequence_length == 512
+
+
+@pytest.mark.parametrize(("batch", "rate"), [(4096, 0.001768), (8192, 0.0025), (16384, 0.003536), (32768, 0.005)])
+def test_lamb_has_the_rates_and_the_warm_up_of_its_paper(batch, rate):
+    """You et al. 2020: square-root scaling from 0.005 at 32,768 rows, and 3,125 steps of warm-up at every batch."""
+    config = read(RECIPES / "bert_large" / f"lamb_{batch}_phase_128.yaml")
+    assert config.learning_rate == rate and rate == pytest.approx(0.005 * (batch / 32768) ** 0.5, rel=1e-3)
+    assert config.warmup_share * config.steps == pytest.approx(3125, rel=2e-3)
+    assert config.batch_size * config.steps == pytest.approx(0.9 * 512e6, rel=1e-3)
+
+
+@pytest.mark.parametrize("batch", [4096, 8192, 16384, 32768])
+def test_the_second_phase_with_lamb_scales_that_of_nvidia(batch):
+    config = read(RECIPES / "bert_large" / f"lamb_{batch}_phase_512.yaml")
+    assert config.learning_rate == pytest.approx(0.004 * (batch / 32768) ** 0.5, rel=1e-3)
+    assert config.warmup_share * config.steps == pytest.approx(200, rel=2e-3)
+    assert config.batch_size * config.steps == 32768 * 1563

@@ -28,6 +28,7 @@ OTHER_VALUES = {
     "initializer_range": 0.03,
     "layer_norm_epsilon": 1e-3,
     "pad_id": 7,
+    "direction": "left_to_right",
 }
 
 

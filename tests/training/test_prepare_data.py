@@ -107,7 +107,7 @@ def test_without_tensorflow_the_same_files_are_written(tmp_path, small_jobs, mon
         prepare(tmp_path / name, **small_jobs, **options)
         with monkeypatch.context() as patch:
             without = functools.partial(functools.partial, sentence_ids.ids_without_tensorflow)
-            patch.setattr(shards, "sentence_ids", without)
+            patch.setattr(sentence_ids, "sentence_ids", without)
             prepare(tmp_path / f"{name}_without", **small_jobs, **options)
         assert examples(tmp_path / name) == examples(tmp_path / f"{name}_without")
 

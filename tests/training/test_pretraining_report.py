@@ -24,6 +24,9 @@ class Data:
             self.given += len(ROWS)
             yield np.array(ROWS, "int32")
 
+    def predicted_positions(self, inputs):
+        return inputs["mask_positions"]
+
     def arrays(self, split):
         """[CLS] cat [MASK] [SEP], and [CLS] [MASK] [MASK] [SEP]."""
         token_ids = np.array([[CLS, CAT, MASK, SEP, PAD], [CLS, MASK, MASK, SEP, PAD]])

@@ -14,6 +14,7 @@ from keras_bert_impl.training.runs import check_run, open_run, parse
 # The options of each command that take a URL, or a text in which it means nothing.
 TAKEN = {
     "pretrain": {"data", "output"},
+    "distill": {"data", "output"},
     "prepare-data": {"beam_storage", "beam_options"},
     "fill-mask": {"text"},
 }
@@ -37,7 +38,7 @@ def value_of(kind):
 def test_every_option_of_every_command_refuses_a_bucket_or_takes_it(command):
     kind = configuration_of(command)
     hints = typing.get_type_hints(kind)
-    fields = [field for field in dataclasses.fields(kind) if takes_words(hints[field.name])]
+    fields = [field for field in dataclasses.fields(kind) if field.init and takes_words(hints[field.name])]
     needed = {field.name for field in dataclasses.fields(kind) if field.default is field.default_factory}
     taken = set()
     for field in fields:

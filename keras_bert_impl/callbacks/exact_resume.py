@@ -231,5 +231,6 @@ def optimizer_config(model):
 
 
 def name_of(description):
+    """How a message names the data that (kind, number of batches) describes."""
     kind, size = description
     return kind if size is None else f"{kind} of {size:,} batches"

@@ -361,6 +361,7 @@ def estimate(figures, chip):
 
 
 def print_figures(figures, chip, phase):
+    """Prints what one compiled step needs of a chip, and the days that the phase takes."""
     say(f"{figures['topology']}, {figures['chips']} chips, {figures['phase']}, {figures['rows']:,} rows a step")
     if not figures["fits"]:
         say(f"  does not fit: {figures['needed']} of memory; compiling took {figures['compile_seconds']:.0f} s")

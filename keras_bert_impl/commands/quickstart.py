@@ -116,6 +116,7 @@ def corpus_name(corpus):
 
 
 def minutes_since(start):
+    """ "after N minutes", counted from a time of `time.monotonic`."""
     return f"after {(time.monotonic() - start) / 60:.1f} minutes"
 
 

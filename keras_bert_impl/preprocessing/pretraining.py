@@ -128,6 +128,7 @@ def shares(num_examples, most_rows):
 
 
 def check_fills(num_examples, batch_size):
+    """Raises ValueError if there are fewer examples than a batch has rows."""
     if num_examples < batch_size:
         raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: use smaller batches.")
 

@@ -88,6 +88,10 @@ def filled_lines(text):
 
 
 def masked_text(fields):
+    """The request for guesses: a signature's name and its inputs.
+
+    Raises: FieldError if there is no mask in the text.
+    """
     text = required(fields, "text", f"a sentence with {MASK} in it")
     if MASK not in text:
         raise FieldError("text", f"Put {MASK} where the model should guess a word.")
@@ -106,6 +110,7 @@ def guesses(fields, outputs, metadata):
 
 
 def text_or_pair(fields):
+    """The request for classes of a text, or of two texts if the second field is filled."""
     text = required(fields, "text", "a text")
     if not fields.get("text_pair", "").strip():
         return "serving_default", {"text": [text]}
@@ -129,19 +134,23 @@ def classes(fields, outputs, metadata):
 
 
 def number(fields, outputs, metadata):
+    """The value that a regression model gives the texts."""
     return {"value": float(outputs["value"][0])}
 
 
 def two_texts(fields):
+    """The request for a figure of two texts, both of which are needed."""
     first = required(fields, "text", "the first text")
     return "serving_default", {"text": [first], "text_pair": [required(fields, "text_pair", "the second text")]}
 
 
 def continuation(fields, outputs, metadata):
+    """The probability that the second text continues the first."""
     return {"probability": float(outputs["probability"][0])}
 
 
 def question_and_context(fields):
+    """The request for the answer to a question within a passage."""
     question = required(fields, "question", "a question")
     return "serving_default", {"question": [question], "context": [required(fields, "context", "a passage")]}
 
@@ -156,6 +165,7 @@ def answer_in_context(fields, outputs, metadata):
 
 
 def text_in_words(fields):
+    """The request for the entities of a text."""
     # Words as `TokenClassifier.tag` cuts them: the SavedModel itself parts them only at white space.
     words = words_of(required(fields, "text", "a text"))
     if not words:
@@ -174,6 +184,7 @@ def entities(fields, outputs, metadata):
 
 
 def sentences(fields):
+    """The request for the vectors of the lines of the field, of which there are two or more."""
     return "serving_default", {"text": lines_of(fields, "sentences", "two sentences or more, one on each line")}
 
 
@@ -189,12 +200,14 @@ def cosines(name):
 
 
 def text_and_endings(fields):
+    """The request for the likeliest of several endings of a text, one on each line."""
     text = required(fields, "text", "the beginning")
     endings = lines_of(fields, "endings", "two endings or more, one on each line")
     return "serving_default", {"text": [text], "endings": [endings]}
 
 
 def likely_endings(fields, outputs, metadata):
+    """Every ending with its probability, as they were written, and the number of the likeliest."""
     probabilities = outputs["probabilities"][0]
     endings = filled_lines(fields["endings"])
     shown = [
@@ -204,6 +217,7 @@ def likely_endings(fields, outputs, metadata):
 
 
 def short_text(fields):
+    """The request for the attention of a text, of which the page can show only a short one."""
     return "attention", {"text": [required(fields, "text", "a sentence", MOST_CHARACTERS_FOR_ATTENTION)]}
 
 

@@ -32,9 +32,10 @@ def code_cells(notebook):
 
 
 def printed(cell):
-    """The lines that a cell printed, except TensorFlow's log. Warnings, which depend on the text, are on stderr."""
+    """The lines that a cell printed, except TensorFlow's log and what a slow machine prints while it compiles.
+    Warnings, which depend on the text, are on stderr."""
     text = "".join(output.text for output in cell.outputs if output.get("name") == "stdout")
-    return [line for line in text.splitlines() if not line.startswith("INFO:tensorflow")]
+    return [line for line in text.splitlines() if not line.startswith(("INFO:tensorflow", "  compiling the "))]
 
 
 def settings_of(notebook):

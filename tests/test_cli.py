@@ -84,7 +84,8 @@ def test_plain_words_in_front_are_the_positional_options():
 def test_a_recipe_is_found_by_its_name_and_an_unknown_one_lists_them():
     assert runs.recipe_path("bert_base/phase_128").is_file()
     assert runs.recipe_path("bert_base/phase_128.yaml") == runs.recipe_path("bert_base/phase_128")
-    with pytest.raises(ValueError, match=r"bert_bsae is neither .* recipes are albert_base/phase_512, .*, bert_base/phase_128, "):
+    known = "recipes are albert_base/phase_512, .*, bert_base/phase_128, "
+    with pytest.raises(ValueError, match=f"bert_bsae is neither .* {known}"):
         runs.recipe_path("bert_bsae")
 
 

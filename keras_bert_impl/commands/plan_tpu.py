@@ -38,7 +38,7 @@ from keras_bert_impl.encoders.families import build_encoder, config_from_name
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.training.pretraining import pretrainer_of
+from keras_bert_impl.training.pretraining_model import pretrainer_of
 from keras_bert_impl.training.runs import RECIPES
 
 GIB = 2**30

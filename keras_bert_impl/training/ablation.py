@@ -30,7 +30,7 @@ import typing
 
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
-from keras_bert_impl.training import ablation_report, data_preparation, finetuning, pretraining
+from keras_bert_impl.training import ablation_report, data_preparation, finetuning, pretraining, pretraining_model
 from keras_bert_impl.training.ablation_study import read_recipe, read_study
 from keras_bert_impl.training.ablation_tasks import TaskData, make_tasks
 from keras_bert_impl.training.finetuning_task import find_task
@@ -298,7 +298,7 @@ class Plan:
 def flops_of_step(config):
     """The arithmetic of a pre-training step of a configuration."""
     data = PretrainingData(config)
-    model = pretraining.build(config, data, False, pretraining.schedule_of(config, config.steps))
+    model = pretraining_model.build(config, data, False, pretraining_model.schedule_of(config, config.steps))
     return model.training_flops(config.batch_size, data.sequence_length, data.predictions_per_sequence)
 
 

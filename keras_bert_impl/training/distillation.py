@@ -29,7 +29,7 @@ from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.initialization import build_filled
 from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistiller
 from keras_bert_impl.models.student import copy_layers, student_config
-from keras_bert_impl.training import pretraining
+from keras_bert_impl.training import pretraining, pretraining_model
 from keras_bert_impl.training.pretraining import PretrainConfig
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
@@ -169,7 +169,7 @@ def build(config, data, jit_compile, schedule, checkpoint):
     else:
         options = {name: getattr(config, name) for name in OF_DISTILBERT if getattr(config, name) is not None}
         model = MaskedLMDistiller(student, teacher, **options)
-    return pretraining.compiled(model, config, jit_compile, schedule)
+    return pretraining_model.compiled(model, config, jit_compile, schedule)
 
 
 def encoder_alone(encoder):

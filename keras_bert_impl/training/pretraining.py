@@ -19,25 +19,21 @@ import functools
 import importlib.util
 import json
 import math
-import time
 import typing
 
 import keras
 
-from keras_bert_impl import checkpoints, distribution
+from keras_bert_impl import distribution
 from keras_bert_impl.callbacks import ExactResume, ProfileSteps, SaveOnSignal, StopOnBadLoss
 from keras_bert_impl.callbacks.profile_steps import steps_to_profile
 from keras_bert_impl.callbacks.resumed_fit import ResumedFit
 from keras_bert_impl.callbacks.step_data import FunctionSteps
-from keras_bert_impl.configurations.electra import ElectraConfig
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.distribution import Kind, hardware
-from keras_bert_impl.encoders.families import build_encoder, config_from_name
-from keras_bert_impl.json_files import write_json
-from keras_bert_impl.models import ElectraPretrainer, Pretrainer
-from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
 from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.pretraining_data import PretrainingData
+from keras_bert_impl.training.pretraining_model import build, schedule_of
+from keras_bert_impl.training.pretraining_plan import make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
 from keras_bert_impl.training.runs import check_run, open_run
@@ -209,7 +205,7 @@ def run_with(config, open_data, build):
     Args:
         config: a PretrainConfig.
         open_data: function from the configuration to the PretrainingData; checks what can be checked before the run.
-        build: function from (config, data, jit_compile, schedule) to a compiled model, as `build` below.
+        build: function from (config, data, jit_compile, schedule) to a compiled model, as `pretraining_model.build`.
     """
     with distribution.distributed(config):
         return run_here(config, open_data, build)
@@ -260,15 +256,6 @@ def check_executions(config):
             f"steps {config.steps} must be at least steps_per_execution {config.steps_per_execution}: give more steps, "
             "or a smaller --steps_per_execution."
         )
-
-
-def usual_steps_per_execution(steps):
-    """The number for a run of so many steps, None if the time decides: on an accelerator, where Python would take a
-    noticeable part of a step, the first number from 20 to 50 that divides the steps, or 20; otherwise 1."""
-    if keras.backend.backend() == "torch" or not hardware.has_accelerator():
-        return 1
-    divisors = (number for number in range(20, 51) if steps is not None and steps % number == 0)
-    return min(next(divisors, 20), steps or 20)
 
 
 def train(config, data, output, build):
@@ -343,206 +330,3 @@ class KeptEncoders(keras.callbacks.Callback):
         self.model.save_pretrained(place)
         if distribution.is_chief():
             self.tokenizer.save_pretrained(place)
-
-
-def make_plan(config, data, directory, build):
-    """The plan of a run: whether steps are compiled, how many steps there are, in all and in a round, and how many
-    minutes training may take. The plan is made once for each run and kept in plan.json; with limited time, `Rounds`
-    revises it."""
-    path = directory / "plan.json"
-    if path.is_file():
-        return json.loads(path.read_text())
-    start, together = time.monotonic(), config.steps_per_execution or usual_steps_per_execution(config.steps)
-    choices = jit_choices(config.jit_compile)
-    measured = {}
-    if len(choices) > 1 or config.max_minutes is not None:
-        measured = {choice: measure_step(config, data, build, choice) for choice in choices}
-        for choice, seconds in measured.items():
-            say(f"  {seconds * 1000:.0f} ms a step {'with' if choice else 'without'} compilation")
-    jit_compile = min(choices, key=measured.get) if measured else choices[0]
-    steps, minutes = config.steps, config.max_minutes
-    if minutes is not None:
-        minutes -= (time.monotonic() - start) / 60
-        # A twentieth of the time for validation and saving.
-        room = max(together, int(0.95 * minutes * 60 / measured[jit_compile]))
-        say(f"  {config.max_minutes:g} minutes are enough for {room:,} steps")
-        steps = room if steps is None else min(steps, room)
-    steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
-    if steps % together:
-        say(
-            f"  {steps:,} steps are rounded down to {steps - steps % together:,}: {steps // together:,} executions of "
-            f"{together} steps"
-        )
-    plan = {
-        "jit_compile": jit_compile,
-        "seconds_per_step": measured.get(jit_compile),
-        "steps_per_round": -(-steps_per_round // together) * together,  # rounded up
-        "steps_per_execution": together,
-        "steps": steps - steps % together,
-        "minutes": minutes,
-    }
-    write_json(path, plan)
-    return plan
-
-
-def jit_choices(jit_compile):
-    """The values of `jit_compile` to choose from; with "auto", both are worth measuring on TensorFlow.
-
-    On two cores XLA made the steps of a small model twice as fast and those of a larger one slower. Keras' own "auto"
-    does not use XLA without a GPU.
-    """
-    if jit_compile == "on":
-        distribution.check_can_compile()
-    if jit_compile != "auto":
-        return [jit_compile == "on"]
-    if not distribution.can_compile():
-        return [False]
-    return {"tensorflow": [True, False], "jax": [True], "torch": [False]}[keras.backend.backend()]
-
-
-def measure_step(config, data, build, jit_compile, steps=40):
-    """Mean seconds of a training step within `fit`, measured with a model that is discarded afterwards."""
-    config = dataclasses.replace(config, steps_per_execution=1)
-    model = build(config, data, jit_compile, schedule_of(config, 1000))
-    clock = StepClock()
-    model.fit(data.for_fit("train", repeat=True), steps_per_epoch=steps, verbose=0, shuffle=False, callbacks=[clock])
-    # The first steps compile. Measured up to the end of training, when all results are computed: JAX starts the next
-    # step before the one before is finished.
-    return (clock.end - clock.times[4]) / (steps - 5)
-
-
-class StepClock(keras.callbacks.Callback):
-    """Records when each step and when training ended."""
-
-    def __init__(self):
-        super().__init__()
-        self.times = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.times.append(time.monotonic())
-
-    def on_train_end(self, logs=None):
-        self.end = time.monotonic()
-
-
-def schedule_of(config, steps):
-    """The learning rate schedule of a run that is planned to have this many steps."""
-    kind = WarmupLinearDecay if config.max_minutes is None else MovableDecay
-    return kind(config.learning_rate, int(config.warmup_share * steps), steps)
-
-
-def build(config, data, jit_compile, schedule):
-    """A new model, compiled with this learning rate schedule."""
-    encoder = build_encoder(
-        model_config(config, data),
-        packed=data.packed,
-        rematerialize=config.gradient_checkpointing,
-        dtype=keras.dtype_policies.get(config.precision),
-    )
-    return compiled(pretrainer_of(config, data, encoder), config, jit_compile, schedule)
-
-
-def compiled(model, config, jit_compile, schedule):
-    """The model, compiled with the optimizer that the configuration asks for."""
-    averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
-    optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](
-        schedule,
-        weight_decay=config.weight_decay,
-        beta_2=config.beta_2,
-        gradient_accumulation_steps=config.gradient_accumulation_steps,
-        **averaged,
-    )
-    model.compile(optimizer=optimizer, jit_compile=jit_compile, steps_per_execution=config.steps_per_execution)
-    return model
-
-
-def pretrainer_of(config, data, encoder):
-    """The model with the objective of the encoder's family."""
-    if isinstance(encoder.config, ElectraConfig):
-        if config.objective != "masked_lm":
-            raise ValueError(f"An ELECTRA learns to find replaced tokens: leave objective {config.objective} out.")
-        asked = [name for name, usual in OF_MASKED_LM if getattr(config, name) != usual]
-        if asked:
-            raise ValueError(f"An ELECTRA masks every chosen token and has no next sentences: leave {asked[0]} out.")
-        size = USUAL_GENERATOR_SIZE if config.generator_size is None else config.generator_size
-        return ElectraPretrainer(encoder, data.tokenizer, size)
-    if config.generator_size is not None:
-        raise ValueError(f"A {encoder.config.family} has no generator: leave generator_size out.")
-    if config.objective == "span_boundary":
-        check_spans(config, data)
-        return Pretrainer(encoder, next_sentence=False, span_boundary=True)
-    return Pretrainer(encoder, next_sentence=learns_pairs(config, encoder.config, data))
-
-
-def learns_pairs(config, family, data):
-    """Whether something is learned from the two segments of the rows.
-
-    Raises: ValueError if that is asked for where it is impossible, or the rows were made for something else.
-    """
-    if config.next_sentence:
-        if not data.has_pairs:
-            raise ValueError(f"{data.directory} holds no pairs: leave next_sentence out, or prepare it with pairs.")
-        if config.direction != "both":
-            raise ValueError(
-                f"A model that reads {config.direction.replace('_', ' ')} predicts the next token alone: leave "
-                "next_sentence out."
-            )
-        if not family.pair_tasks:
-            raise ValueError(f"{family.family} learns nothing from pairs: leave next_sentence out.")
-    is_left_out = config.next_sentence is False or config.direction != "both"
-    if is_left_out or not data.has_pairs or not family.pair_tasks:
-        return False
-    if data.pairs not in family.pair_tasks:
-        raise ValueError(
-            f"{family.family} learns {' or '.join(family.pair_tasks)} from pairs, but the rows in {data.directory} "
-            f"were made with --pairs {data.pairs}: prepare them with --pairs {family.pair_tasks[0]}, or with "
-            "full_sentences to learn masked words alone."
-        )
-    return True
-
-
-def check_spans(config, data):
-    """Raises ValueError unless the rows are single sequences with masked spans (Joshi et al. 2020, section 3)."""
-    if data.has_pairs:
-        raise ValueError(
-            f"{data.directory} holds pairs, but SpanBERT's rows are single sequences: prepare the data with --pairs "
-            "doc_sentences."
-        )
-    unit = data.static_unit if data.static_masks else config.masking_unit
-    if unit != "span":
-        raise ValueError(
-            f"The objective span_boundary needs masked spans, but masking_unit is {unit}: give --masking_unit span"
-            f"{' to keras-bert prepare-data, which masks these rows' if data.static_masks else ''}."
-        )
-
-
-USUAL_GENERATOR_SIZE = 0.25
-OF_MASKED_LM = (("next_sentence", None), ("mask_token_rate", 0.8), ("random_token_rate", 0.1))
-MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
-
-
-def model_config(config, data):
-    """The configuration of the encoder: that of `size` with the changes asked for, or that of the checkpoint `init`."""
-    dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
-    shape = {name: getattr(config, name) for name in MODEL_OPTIONS if getattr(config, name) is not None}
-    if config.init is None:
-        # RoBERTa counts positions from the id of its padding token.
-        of_data = {"vocabulary_size": data.tokenizer.vocabulary_size, "pad_id": data.tokenizer.pad_id}
-        found = config_from_name(config.size, **of_data, **dropout, **shape)
-        if config.direction == "both":
-            return found
-        if not found.may_be_causal:
-            raise ValueError(f"The {found.family} here reads both sides: leave direction out.")
-        return dataclasses.replace(found, direction=config.direction)
-    if shape:
-        raise ValueError(f"The checkpoint {config.init} determines these of the model: leave out {', '.join(shape)}.")
-    checkpoint = checkpoints.open_checkpoint(config.init)
-    if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
-        raise ValueError(
-            f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
-            f"{config.init} and --tokenizer {checkpoint.tokenizer.kind}."
-        )
-    found = getattr(checkpoint.config, "direction", "both")
-    if found != config.direction:
-        raise ValueError(f"The checkpoint {config.init} has the direction {found}, not {config.direction}.")
-    return dataclasses.replace(checkpoint.config, **dropout)

@@ -12,7 +12,13 @@ from transformers import AutoModelForMaskedLM
 from keras_bert_impl import MaskedLM, Pretrainer
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.preprocessing import shards
-from keras_bert_impl.training import data_preparation, pretraining, pretraining_data, pretraining_report
+from keras_bert_impl.training import (
+    data_preparation,
+    pretraining,
+    pretraining_data,
+    pretraining_plan,
+    pretraining_report,
+)
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 
@@ -165,7 +171,7 @@ def test_executions_that_cannot_be_are_refused(prepared_data, tmp_path):
 def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expected, monkeypatch):
     monkeypatch.setattr(hardware, "device_kind", lambda: kind)
     by_backend = 1 if keras.backend.backend() == "torch" else expected
-    assert pretraining.usual_steps_per_execution(steps) == by_backend
+    assert pretraining_plan.usual_steps_per_execution(steps) == by_backend
 
 
 def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_data, tmp_path):

@@ -6,7 +6,7 @@ from six_languages import SENTENCES
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.commands import quickstart
 from keras_bert_impl.tokenizers import learn_vocabulary
-from keras_bert_impl.training import pretraining
+from keras_bert_impl.training import pretraining, pretraining_plan
 from keras_bert_impl.training.runs import parse
 
 RECIPES = {
@@ -95,8 +95,8 @@ def pretrain_config(prepared, output, **options):
 
 def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeypatch):
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=1.0, steps_per_round=None)
-    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.5)
-    plan = pretraining.make_plan(config, None, pretraining.open_run(config.output, config), None)
+    monkeypatch.setattr(pretraining_plan, "measure_step", lambda *_: 0.5)
+    plan = pretraining_plan.make_plan(config, None, pretraining.open_run(config.output, config), None)
     minutes = plan.pop("minutes")  # less the time that planning took
     assert plan == {
         "jit_compile": False,
@@ -106,20 +106,21 @@ def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeyp
         "steps": 113,
     }
     assert 0.98 < minutes < 1.0
-    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.1)
-    assert pretraining.make_plan(config, None, tmp_path / "run", None) == {**plan, "minutes": minutes}
+    monkeypatch.setattr(pretraining_plan, "measure_step", lambda *_: 0.1)
+    assert pretraining_plan.make_plan(config, None, tmp_path / "run", None) == {**plan, "minutes": minutes}
 
 
 def test_of_steps_and_minutes_the_less_is_planned(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.5)
+    monkeypatch.setattr(pretraining_plan, "measure_step", lambda *_: 0.5)
     for steps, expected in (50, 50), (5000, 113):
         config = pretrain_config(prepared, tmp_path / str(steps), steps=steps, max_minutes=1.0)
         assert (
-            pretraining.make_plan(config, None, pretraining.open_run(config.output, config), None)["steps"] == expected
+            pretraining_plan.make_plan(config, None, pretraining.open_run(config.output, config), None)["steps"]
+            == expected
         )
 
 
 def test_few_minutes_are_one_execution(prepared, tmp_path, monkeypatch):
     config = pretrain_config(prepared, tmp_path / "run", steps=None, max_minutes=0.1, steps_per_execution=50)
-    monkeypatch.setattr(pretraining, "measure_step", lambda *_: 0.5)
-    assert pretraining.make_plan(config, None, pretraining.open_run(config.output, config), None)["steps"] == 50
+    monkeypatch.setattr(pretraining_plan, "measure_step", lambda *_: 0.5)
+    assert pretraining_plan.make_plan(config, None, pretraining.open_run(config.output, config), None)["steps"] == 50

@@ -7,7 +7,7 @@ import pytest
 from conftest import WORDS
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer
-from keras_bert_impl.training import finetuning, pretraining
+from keras_bert_impl.training import finetuning, pretraining, pretraining_model
 from keras_bert_impl.training.runs import RECIPES, parse
 
 OF_PRETRAINING = sorted(path for path in RECIPES.rglob("*.yaml") if path.stem.startswith(("phase", "lamb", "pretrain")))
@@ -50,7 +50,7 @@ def test_a_recipe_builds_its_model_and_optimizer(path):
         setattr(config, name, value)
     steps = config.steps or 100
     data = ORDERS if config.size.startswith("albert") else DATA
-    model = pretraining.build(config, data, False, pretraining.schedule_of(config, steps))
+    model = pretraining_model.build(config, data, False, pretraining_model.schedule_of(config, steps))
     assert type(model.optimizer).__name__ == {"adamw": "BertAdamW", "lamb": "BertLamb"}[config.optimizer]
     assert model.encoder.config.hidden_dropout_rate == config.dropout_rate
 

@@ -17,7 +17,7 @@ from test_distribution import environments
 
 from keras_bert_impl.callbacks import training_figures
 from keras_bert_impl.callbacks.training_state import TrainingState
-from keras_bert_impl.training import data_preparation, pretraining, pretraining_rounds
+from keras_bert_impl.training import data_preparation, pretraining, pretraining_plan, pretraining_rounds
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 PRETRAIN = [sys.executable, "-m", "keras_bert_impl", "pretrain"]
@@ -171,7 +171,7 @@ def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, 
     """It begins on an accelerator, which executes steps together, and is resumed without one, in the same rounds."""
     config = config_of(prepared, tmp_path / "broken")
     with monkeypatch.context() as patch:
-        patch.setattr(pretraining, "usual_steps_per_execution", lambda steps: 3)
+        patch.setattr(pretraining_plan, "usual_steps_per_execution", lambda steps: 3)
         interrupted(config, patch, 6)
     pretraining.run(config)
     assert json.loads((tmp_path / "broken" / "plan.json").read_text())["steps_per_execution"] == 3
@@ -315,10 +315,10 @@ class Clock:
     def __init__(self, patch, seconds):
         self.now = 0.0
         clock = types.SimpleNamespace(monotonic=lambda: self.now)
-        patch.setattr(pretraining, "time", clock)
+        patch.setattr(pretraining_plan, "time", clock)
         patch.setattr(pretraining_rounds, "time", clock)
         patch.setattr(training_figures, "time", clock)
-        patch.setattr(pretraining, "measure_step", lambda *_: 2.0)
+        patch.setattr(pretraining_plan, "measure_step", lambda *_: 2.0)
 
         class Timed(pretraining_rounds.Rounds):
             def on_train_batch_end(rounds, batch, logs=None):

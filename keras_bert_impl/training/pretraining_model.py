@@ -1,0 +1,133 @@
+"""The model that a pre-training run trains: its encoder, its objective, and its optimizer."""
+
+import dataclasses
+
+import keras
+
+from keras_bert_impl import checkpoints
+from keras_bert_impl.configurations.electra import ElectraConfig
+from keras_bert_impl.encoders.families import build_encoder, config_from_name
+from keras_bert_impl.models import ElectraPretrainer, Pretrainer
+from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
+
+USUAL_GENERATOR_SIZE = 0.25
+OF_MASKED_LM = (("next_sentence", None), ("mask_token_rate", 0.8), ("random_token_rate", 0.1))
+MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
+
+
+def schedule_of(config, steps):
+    """The learning rate schedule of a run that is planned to have this many steps."""
+    kind = WarmupLinearDecay if config.max_minutes is None else MovableDecay
+    return kind(config.learning_rate, int(config.warmup_share * steps), steps)
+
+
+def build(config, data, jit_compile, schedule):
+    """A new model, compiled with this learning rate schedule."""
+    encoder = build_encoder(
+        model_config(config, data),
+        packed=data.packed,
+        rematerialize=config.gradient_checkpointing,
+        dtype=keras.dtype_policies.get(config.precision),
+    )
+    return compiled(pretrainer_of(config, data, encoder), config, jit_compile, schedule)
+
+
+def compiled(model, config, jit_compile, schedule):
+    """The model, compiled with the optimizer that the configuration asks for."""
+    averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
+    optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](
+        schedule,
+        weight_decay=config.weight_decay,
+        beta_2=config.beta_2,
+        gradient_accumulation_steps=config.gradient_accumulation_steps,
+        **averaged,
+    )
+    model.compile(optimizer=optimizer, jit_compile=jit_compile, steps_per_execution=config.steps_per_execution)
+    return model
+
+
+def pretrainer_of(config, data, encoder):
+    """The model with the objective of the encoder's family."""
+    if isinstance(encoder.config, ElectraConfig):
+        if config.objective != "masked_lm":
+            raise ValueError(f"An ELECTRA learns to find replaced tokens: leave objective {config.objective} out.")
+        asked = [name for name, usual in OF_MASKED_LM if getattr(config, name) != usual]
+        if asked:
+            raise ValueError(f"An ELECTRA masks every chosen token and has no next sentences: leave {asked[0]} out.")
+        size = USUAL_GENERATOR_SIZE if config.generator_size is None else config.generator_size
+        return ElectraPretrainer(encoder, data.tokenizer, size)
+    if config.generator_size is not None:
+        raise ValueError(f"A {encoder.config.family} has no generator: leave generator_size out.")
+    if config.objective == "span_boundary":
+        check_spans(config, data)
+        return Pretrainer(encoder, next_sentence=False, span_boundary=True)
+    return Pretrainer(encoder, next_sentence=learns_pairs(config, encoder.config, data))
+
+
+def learns_pairs(config, family, data):
+    """Whether something is learned from the two segments of the rows.
+
+    Raises: ValueError if that is asked for where it is impossible, or the rows were made for something else.
+    """
+    if config.next_sentence:
+        if not data.has_pairs:
+            raise ValueError(f"{data.directory} holds no pairs: leave next_sentence out, or prepare it with pairs.")
+        if config.direction != "both":
+            raise ValueError(
+                f"A model that reads {config.direction.replace('_', ' ')} predicts the next token alone: leave "
+                "next_sentence out."
+            )
+        if not family.pair_tasks:
+            raise ValueError(f"{family.family} learns nothing from pairs: leave next_sentence out.")
+    is_left_out = config.next_sentence is False or config.direction != "both"
+    if is_left_out or not data.has_pairs or not family.pair_tasks:
+        return False
+    if data.pairs not in family.pair_tasks:
+        raise ValueError(
+            f"{family.family} learns {' or '.join(family.pair_tasks)} from pairs, but the rows in {data.directory} "
+            f"were made with --pairs {data.pairs}: prepare them with --pairs {family.pair_tasks[0]}, or with "
+            "full_sentences to learn masked words alone."
+        )
+    return True
+
+
+def check_spans(config, data):
+    """Raises ValueError unless the rows are single sequences with masked spans (Joshi et al. 2020, section 3)."""
+    if data.has_pairs:
+        raise ValueError(
+            f"{data.directory} holds pairs, but SpanBERT's rows are single sequences: prepare the data with --pairs "
+            "doc_sentences."
+        )
+    unit = data.static_unit if data.static_masks else config.masking_unit
+    if unit != "span":
+        raise ValueError(
+            f"The objective span_boundary needs masked spans, but masking_unit is {unit}: give --masking_unit span"
+            f"{' to keras-bert prepare-data, which masks these rows' if data.static_masks else ''}."
+        )
+
+
+def model_config(config, data):
+    """The configuration of the encoder: that of `size` with the changes asked for, or that of the checkpoint `init`."""
+    dropout = {"hidden_dropout_rate": config.dropout_rate, "attention_dropout_rate": config.dropout_rate}
+    shape = {name: getattr(config, name) for name in MODEL_OPTIONS if getattr(config, name) is not None}
+    if config.init is None:
+        # RoBERTa counts positions from the id of its padding token.
+        of_data = {"vocabulary_size": data.tokenizer.vocabulary_size, "pad_id": data.tokenizer.pad_id}
+        found = config_from_name(config.size, **of_data, **dropout, **shape)
+        if config.direction == "both":
+            return found
+        if not found.may_be_causal:
+            raise ValueError(f"The {found.family} here reads both sides: leave direction out.")
+        return dataclasses.replace(found, direction=config.direction)
+    if shape:
+        raise ValueError(f"The checkpoint {config.init} determines these of the model: leave out {', '.join(shape)}.")
+    checkpoint = checkpoints.open_checkpoint(config.init)
+    if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
+        raise ValueError(
+            f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
+            f"{config.init} and --tokenizer {checkpoint.tokenizer.kind}."
+        )
+    found = getattr(checkpoint.config, "direction", "both")
+    if found != config.direction:
+        raise ValueError(f"The checkpoint {config.init} has the direction {found}, not {config.direction}.")
+    return dataclasses.replace(checkpoint.config, **dropout)

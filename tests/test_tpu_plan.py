@@ -1,6 +1,5 @@
 """The planner, with the real TPU compiler and no TPU."""
 
-import dataclasses
 import importlib
 import importlib.util
 import json
@@ -11,8 +10,6 @@ import sys
 
 import keras
 import pytest
-
-from keras_bert_impl.encoders.families import config_from_name
 
 PLAN = pathlib.Path(__file__).parents[1] / "tpu" / "plan.py"
 pytestmark = [
@@ -56,17 +53,13 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
         ("electra_small", "electra_encoder", {"masked_lm_logits", "sampled_ids", "detection_logits"}),
     ],
 )
-def test_the_planned_model_is_the_one_that_the_family_trains(size, name, outputs, monkeypatch):
+def test_the_planned_model_is_the_one_that_the_recipe_trains(size, name, outputs):
     module = tpu_plan()
-    monkeypatch.setattr(
-        module,
-        "config_from_name",
-        lambda size, **fields: dataclasses.replace(
-            config_from_name(size, **fields), num_layers=1, hidden_size=12, num_heads=4, intermediate_size=7
-        ),
-    )
-    model = module.build({"size": size, "sequence_length": 16}, module.PlanConfig(vocabulary_size=29))
+    shape = {"num_layers": 1, "hidden_size": 12, "num_heads": 4, "intermediate_size": 7}
+    phase = {"name": "mine", "size": size, "sequence_length": 16, **shape}
+    model = module.build(phase, module.PlanConfig(vocabulary_size=29))
     assert model.encoder.name == name and set(model.output) == outputs
+    assert {option: getattr(model.encoder.config, option) for option in shape} == shape
 
 
 @pytest.mark.slow
@@ -106,7 +99,7 @@ def test_the_search_goes_on_where_more_rows_take_less():
     ("options", "message"),
     [
         (("--topology", "v9:2x2"), "the generation must be one of v4, v5e, v5p, v6e"),
-        (("--recipe", "bert_huge"), "There is no recipe 'bert_huge': give a file, or one of bert_base"),
+        (("--recipe", "bert_huge"), "There is no recipe 'bert_huge': give a file, or one of albert_base"),
         (("--recipe", "bert_tiny/phase_128", "--global_batch", "7"), "cannot be shared evenly by 16"),
     ],
 )

@@ -21,7 +21,6 @@ import pathlib
 import re
 import time
 import types
-import typing
 
 import jax
 import keras
@@ -38,7 +37,8 @@ from keras_bert_impl.encoders.families import build_encoder, config_from_name
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.training.pretraining_model import pretrainer_of
+from keras_bert_impl.training.pretraining import PretrainConfig
+from keras_bert_impl.training.pretraining_model import MODEL_OPTIONS, pretrainer_of
 from keras_bert_impl.training.runs import RECIPES
 
 GIB = 2**30
@@ -210,12 +210,6 @@ def _step(rows):
     return max(1, (1 << rows.bit_length()) // 16)
 
 
-class Recipe(typing.NamedTuple):
-    """What `pretrainer_of` reads of a recipe."""
-
-    generator_size: float | None
-
-
 class Rows:
     """What `pretrainer_of` reads of prepared data: rows of pairs for a family that learns from them, and a vocabulary
     as large as the configuration's."""
@@ -229,16 +223,18 @@ class Rows:
 
 def build(phase, config):
     """The compiled Keras model of a phase."""
-    rate = phase.get("dropout_rate", 0.1)
+    options = {name: value for name, value in phase.items() if name != "name"}
+    recipe = PretrainConfig(data="", output="", **options)
     shape = config_from_name(
-        phase["size"],
+        recipe.size,
         vocabulary_size=config.vocabulary_size,
-        hidden_dropout_rate=rate,
-        attention_dropout_rate=rate,
+        hidden_dropout_rate=recipe.dropout_rate,
+        attention_dropout_rate=recipe.dropout_rate,
+        **{name: getattr(recipe, name) for name in MODEL_OPTIONS if getattr(recipe, name) is not None},
     )
-    policy = keras.dtype_policies.get(phase.get("precision", "float32"))
+    policy = keras.dtype_policies.get(recipe.precision)
     encoder = build_encoder(shape, rematerialize=config.gradient_checkpointing, dtype=policy)
-    model = pretrainer_of(Recipe(phase.get("generator_size")), Rows(shape), encoder)
+    model = pretrainer_of(recipe, Rows(shape), encoder)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
     model.optimizer.build(model.trainable_variables)
     model._symbolic_build(data_batch=batch_of(2, phase["sequence_length"], jax.numpy.zeros))  # makes the metrics

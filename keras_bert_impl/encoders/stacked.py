@@ -44,7 +44,9 @@ class StackedEncoder(Encoder):
             lstm = keras.layers.LSTM(bilstm_units, return_sequences=True, dtype="float32", name="lstm")
             is_token = ops.cast(first.input["padding_mask"], "bool")
             hidden = keras.layers.Bidirectional(lstm, dtype="float32", name="bilstm")(hidden, mask=is_token)
-            # At padding, Keras' Bidirectional gives zeros.
+            # 0 at padding, as Keras' Bidirectional gives it, but without the mask that Keras attaches to it: that would
+            # reach losses and metrics.
+            hidden = hidden * ops.cast(ops.expand_dims(is_token, -1), "float32")
             last = LastToken(dtype="float32", name="bilstm_last_token")(hidden, first.input["padding_mask"])
             pooled = joined([last[:, :bilstm_units], hidden[:, 0, bilstm_units:]])
         else:

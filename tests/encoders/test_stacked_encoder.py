@@ -55,6 +55,11 @@ def test_padding_does_not_change_what_a_bilstm_gives(small_config, inputs):
     np.testing.assert_allclose(one["pooled_output"], other["pooled_output"], atol=1e-6)
 
 
+def test_no_mask_of_keras_reaches_losses_and_metrics(small_config, inputs):
+    logits = TokenClassifier(StackedEncoder([BertEncoder(small_config)], bilstm_units=2), 3)(inputs)
+    assert getattr(logits, "_keras_mask", None) is None
+
+
 @pytest.mark.parametrize("head", [TextClassifier, TokenClassifier])
 def test_a_head_over_a_stack_survives_a_keras_file(head, small_config, inputs, tmp_path):
     model = head(StackedEncoder(two_encoders(small_config), bilstm_units=2), 3)

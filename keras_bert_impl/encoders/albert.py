@@ -3,9 +3,10 @@
 import keras
 
 from keras_bert_impl.configurations.albert import AlbertConfig
+from keras_bert_impl.encoders.blocks import encoder_outputs, normalized, tanh_pooler, through_blocks
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
-from keras_bert_impl.layers import AttentionMask, Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -54,10 +55,7 @@ class AlbertEncoder(Encoder):
             config.embedding_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
         )(inputs["segment_ids"])
         hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
-        hidden = keras.layers.LayerNormalization(
-            epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
-        )(hidden)
-        hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
+        hidden = normalized(hidden, config, policy)
         hidden = keras.layers.Dense(
             config.hidden_size, kernel_initializer=initializer.clone(), dtype=policy, name="embeddings_projection"
         )(hidden)  # (batch, length, hidden_size)
@@ -65,42 +63,20 @@ class AlbertEncoder(Encoder):
 
         # A block that is called several times has the same weights each time. Like Google's code, and unlike
         # transformers', it has dropout after the feed-forward layer, too.
-        blocks = [
-            TransformerEncoderBlock(
-                num_heads=config.num_heads,
-                intermediate_size=config.intermediate_size,
-                activation=config.activation,
-                dropout_rate=config.hidden_dropout_rate,
-                attention_dropout_rate=config.attention_dropout_rate,
-                layer_norm_epsilon=config.layer_norm_epsilon,
-                initializer=initializer.clone(),
-                rematerialize=rematerialize,
-                dtype=policy,
-                name=f"block_{index}",
-            )
-            for index in range(config.num_blocks)
-        ]
-        hidden_states, attention = [hidden], []
-        for number in config.schedule:
-            hidden = blocks[number](
-                hidden,
-                attention_mask=mask,
-                sequence_ids=inputs.get("sequence_ids"),
-                return_probabilities=return_attention,
-            )
-            if return_attention:
-                hidden, probabilities = hidden
-                attention.append(probabilities)
-            hidden_states.append(hidden)
+        hidden_states, attention = through_blocks(
+            hidden,
+            mask,
+            inputs.get("sequence_ids"),
+            config,
+            initializer,
+            policy,
+            rematerialize,
+            return_attention,
+            config.schedule,
+        )
 
-        pooled = keras.layers.Dense(
-            config.hidden_size, activation="tanh", kernel_initializer=initializer.clone(), dtype=policy, name="pooler"
-        )(hidden[:, 0])
-        outputs = {"sequence_output": hidden, "pooled_output": pooled}
-        if return_hidden_states:
-            outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
-        if return_attention:
-            outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
+        pooled = tanh_pooler(hidden_states[-1][:, 0], config, initializer, policy)
+        outputs = encoder_outputs(hidden_states, attention, return_hidden_states, pooled_output=pooled)
         super().__init__(
             inputs,
             outputs,

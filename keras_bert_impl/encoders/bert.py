@@ -3,15 +3,14 @@
 import keras
 
 from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.encoders.blocks import encoder_outputs, normalized, tanh_pooler, through_blocks
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.layers import (
     AttentionMask,
-    Dropout,
     LastToken,
     PositionEmbedding,
     SegmentEmbedding,
-    TransformerEncoderBlock,
 )
 
 
@@ -68,53 +67,23 @@ class BertEncoder(Encoder):
             config.hidden_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
         )(inputs["segment_ids"])
         hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
-        hidden = keras.layers.LayerNormalization(
-            epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
-        )(hidden)
-        hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
+        hidden = normalized(hidden, config, policy)
         sequence_ids = inputs.get("sequence_ids")
         mask = AttentionMask(config.direction, name="attention_mask")(inputs["padding_mask"], sequence_ids=sequence_ids)
         # Kernels that read the numbers instead of the mask know no direction.
         sequence_ids = sequence_ids if config.direction == "both" else None
 
-        hidden_states, attention = [hidden], []
-        for index in range(config.num_layers):
-            block = TransformerEncoderBlock(
-                num_heads=config.num_heads,
-                intermediate_size=config.intermediate_size,
-                activation=config.activation,
-                dropout_rate=config.hidden_dropout_rate,
-                attention_dropout_rate=config.attention_dropout_rate,
-                layer_norm_epsilon=config.layer_norm_epsilon,
-                initializer=initializer.clone(),
-                rematerialize=rematerialize,
-                dtype=policy,
-                name=f"block_{index}",
-            )
-            hidden = block(
-                hidden,
-                attention_mask=mask,
-                sequence_ids=sequence_ids,
-                return_probabilities=return_attention,
-            )
-            if return_attention:
-                hidden, probabilities = hidden
-                attention.append(probabilities)
-            hidden_states.append(hidden)
+        hidden_states, attention = through_blocks(
+            hidden, mask, sequence_ids, config, initializer, policy, rematerialize, return_attention
+        )
 
         # Of a row that is read from left to right, only the last token sees all others.
-        is_causal = config.direction == "left_to_right"
+        hidden, is_causal = hidden_states[-1], config.direction == "left_to_right"
         whole = (
             LastToken(dtype=policy, name="last_token")(hidden, inputs["padding_mask"]) if is_causal else hidden[:, 0]
         )
-        pooled = keras.layers.Dense(
-            config.hidden_size, activation="tanh", kernel_initializer=initializer.clone(), dtype=policy, name="pooler"
-        )(whole)
-        outputs = {"sequence_output": hidden, "pooled_output": pooled}
-        if return_hidden_states:
-            outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
-        if return_attention:
-            outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
+        pooled = tanh_pooler(whole, config, initializer, policy)
+        outputs = encoder_outputs(hidden_states, attention, return_hidden_states, pooled_output=pooled)
         super().__init__(
             inputs,
             outputs,

@@ -54,7 +54,8 @@ class PretrainConfig:
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large; electra_small, electra_base or
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
-            albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order.
+            albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
+            ernie_base.
         objective: masked_lm; or span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
             beside them, for rows without pairs and with masking_unit span.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.

@@ -79,8 +79,8 @@ class PhraseFinder:
         is_start[sentences.offsets] = True
         marked, found = sentences.values.astype(np.int32), collections.Counter()
         tokens, ends, starts = ids.tolist(), ends.tolist(), is_start.tolist()
-        pairs = ids[:-1] << MARK_BITS | ids[1:]
-        places, free = np.flatnonzero(is_start[:-2] & np.isin(pairs, self.pairs)).tolist(), 0
+        pairs = ids[:-1] << MARK_BITS | ids[1:]  # a phrase begins with a piece that begins a word
+        places, free = np.flatnonzero(np.isin(pairs, self.pairs)).tolist(), 0
         for place in places:
             if place < free:
                 continue
@@ -93,7 +93,7 @@ class PhraseFinder:
                     free = end
                     break
         # A phrase of one token needs no mark: it is only counted.
-        single = ids[is_start[:-1] & is_start[1:] & np.isin(ids, self.words)]
+        single = ids[is_start[1:] & np.isin(ids, self.words)]
         found.update({self.numbers[(word,)]: count for word, count in collections.Counter(single.tolist()).items()})
         return Ragged(Ragged(marked, sentences.lengths), documents.lengths), found
 

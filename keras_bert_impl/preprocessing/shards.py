@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import heapq
+import itertools
 import json
 import os
 import pathlib
@@ -25,6 +26,7 @@ from keras_bert_impl.corpora import split_of
 from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing import phrases
+from keras_bert_impl.preprocessing.language_sampling import copies_of
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.remote_files import open_file, size_of
@@ -62,6 +64,8 @@ class Settings:
         block_bytes: text of one token file.
         phrases: whether the directory holds a file of phrases, see `phrases`.
         segmented: whether spaces separate the words of a segmenter.
+        language_factors: pairs of a language and how often its training text is used, see `language_sampling`; empty
+            if all text is used once.
     """
 
     directory: str
@@ -78,6 +82,7 @@ class Settings:
     block_bytes: int
     phrases: bool = False
     segmented: bool = False
+    language_factors: tuple[tuple[str, float], ...] = ()
 
     @property
     def work(self):
@@ -124,8 +129,9 @@ def tokenize_piece(settings, piece):
 
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
     what could not be read, `formats`, the number of files read in each format, `sources`, the number of sentences of
-    each source in each split, `files`, a dict of name to SHA-256, and if there are phrases, `phrases`, pairs of the
-    number of a phrase and of the places where it was found.
+    each source in each split, and `files`, a dict of name to SHA-256. With phrases, also `phrases`, pairs of the number
+    of a phrase and of the places where it was found. If languages are sampled, also `languages`, a dict of language to
+    documents and bytes of its training text, before and after: [[documents, bytes], [documents, bytes]].
     """
     path = piece.record_path(settings)
     record = read_record(path)
@@ -144,28 +150,49 @@ def _write_token_files(settings, piece, directory):
     files = {name: file_sha256(file) for name, file in piece.files}
     ids_of = _document_ids(settings.directory, settings.segmented)
     finder = _phrase_finder(settings.directory) if settings.phrases else None
-    found = collections.Counter()
+    found, languages = collections.Counter(), {}
     kept, blocks = KeptSentences(settings), []
-    for number, documents in enumerate(blocks_of_documents(piece.documents, settings.block_bytes)):
-        file = f"tokens-{piece.number:05d}-{number:05d}.npz"
+    numbers = itertools.count()
+    for documents in blocks_of_documents(piece.documents, settings.block_bytes):
         by_split = {split: [] for split in SPLITS}
         for document in documents:
             by_split[split_of(document.name, settings.seed)].append(document)
-        tokens = {split: _tokenize(ids_of, documents) for split, documents in by_split.items()}
-        if finder:
-            for split in SPLITS:
-                tokens[split], counts = finder.mark(tokens[split])
-                found += counts
-        write_token_file(directory / file, tokens)
-        counts = {split: _counts(by_split[split], tokens[split]) for split in SPLITS}
-        blocks.append({"file": file, **counts})
         for split in SPLITS:
             kept.add(split, by_split[split])
+        for used in _rounds(by_split, settings, languages):
+            file = f"tokens-{piece.number:05d}-{next(numbers):05d}.npz"
+            tokens = {split: _tokenize(ids_of, documents) for split, documents in used.items()}
+            if finder:
+                for split in SPLITS:
+                    tokens[split], counts = finder.mark(tokens[split])
+                    found += counts
+            write_token_file(directory / file, tokens)
+            blocks.append({"file": file, **{split: _counts(used[split], tokens[split]) for split in SPLITS}})
     kept.write(directory / f"sentences-{piece.number:05d}.json")
     problems = [list(problem) for problem in getattr(piece.documents, "problems", ())]
     formats = dict(getattr(piece.documents, "formats", {}))
     record = {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
+    record |= {"languages": languages} if settings.language_factors else {}
     return {**record, "phrases": sorted(found.items())} if finder else record
+
+
+def _rounds(by_split, settings, languages):
+    """Yields the documents of a block by split. If languages are sampled, some training documents are left out, and
+    those that are used a second time, a third time and so on come in rounds of their own; `languages` counts them."""
+    if not settings.language_factors:
+        yield by_split
+        return
+    factors, copies = dict(settings.language_factors), []
+    for document in by_split["train"]:
+        copies.append(copies_of(document, factors, settings.seed))
+        size = len("\n".join(document.sentences).encode()) + 1
+        before, after = languages.setdefault(document.source, [[0, 0], [0, 0]])
+        before[:] = before[0] + 1, before[1] + size
+        after[:] = after[0] + copies[-1], after[1] + copies[-1] * size
+    # In rounds, so that a document seldom stands beside its copy: a random next sentence may still be from a copy.
+    for turn in range(max(copies, default=1) or 1):
+        again = [document for document, count in zip(by_split["train"], copies, strict=True) if count > turn]
+        yield {**(by_split if turn == 0 else {split: [] for split in SPLITS}), "train": again}
 
 
 def plan_shards(settings, pieces):

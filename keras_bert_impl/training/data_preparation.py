@@ -40,6 +40,7 @@ from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing.beam_jobs import run_jobs_on_beam
 from keras_bert_impl.preprocessing.beam_storage import open_storage, remove_storage
+from keras_bert_impl.preprocessing.language_sampling import copies_of, language_sizes, sampling_factors
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.shards import (
@@ -106,6 +107,9 @@ class PrepareConfig:
         packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
         labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
             validation and test; every label gets equally many.
+        language_exponent: samples the languages of a corpus in proportion to their share to this power, for the
+            vocabulary and for the training rows; 0.7 in multilingual BERT. The folders directly in the input are the
+            languages.
         skip_unreadable: skip and report files that cannot be read, instead of stopping.
         seed: random seed for every random choice.
         workers: number of processes; default is one for each core, or a single one for a small corpus.
@@ -120,7 +124,7 @@ class PrepareConfig:
 
     REMOTE: typing.ClassVar = {"beam_storage": ("",), "beam_options": ("",)}
     GROUPS: typing.ClassVar = {
-        "the text": ("text_format", "text_field", "language", "skip_unreadable"),
+        "the text": ("text_format", "text_field", "language", "language_exponent", "skip_unreadable"),
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
         "the rows": (
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
@@ -135,6 +139,7 @@ class PrepareConfig:
     text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
     text_field: str = "text"
     language: str = "en"
+    language_exponent: float | None = None
     tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece"] = "wordpiece"
     vocab: str | None = None
     vocabulary_size: int = 8000
@@ -191,10 +196,11 @@ def run(config):
             (directory / file["path"]).unlink(missing_ok=True)
     check_same_phrases(config, phrases, directory)
     tokenizer = read_tokenizer(config, directory)
+    languages = factors_of(config, pieces)
     if size <= SMALL_BYTES and not config.runner:  # jobs for other machines name their text, and do not hold it
         pieces = read_pieces(config, pieces)
     if tokenizer is None:
-        tokenizer = learn_tokenizer(config, pieces)
+        tokenizer = learn_tokenizer(config, pieces, languages)
     finder = PhraseFinder(tokenizer, phrases) if phrases else None
     if finder and finder.empty:
         raise ValueError(f"{config.phrases} line {finder.empty[0] + 1} holds no character that the tokenizer keeps.")
@@ -204,7 +210,7 @@ def run(config):
     if phrases:
         (directory / FILE).write_text("".join(f"{phrase}\n" for phrase in phrases), encoding="utf-8")
 
-    settings = settings_of(config)
+    settings = dataclasses.replace(settings_of(config), language_factors=tuple(languages.items()))
     restore_records(directory, settings)
     with jobs_runner(config, settings, pieces, size) as do:
         records = do(tokenize_piece, pieces, "tokenizing")
@@ -221,6 +227,8 @@ def run(config):
         "labels": write_sentences(config, settings, records, directory),
         "held_out_unknown_words": report_losses(directory, tokenizer),
     }
+    if languages:
+        summary["languages"] = report_languages(records)
     if phrases:
         summary["phrases"] = report_phrases(config.phrases, phrases, finder, records)
     write_input(directory, input_files, records)
@@ -229,6 +237,45 @@ def run(config):
     # A worker that a cluster took for dead may still write there.
     shutil.rmtree(settings.work, ignore_errors=True)
     return summary
+
+
+def factors_of(config, pieces):
+    """How often the training text of each language is used, see `language_sampling`; empty without that option."""
+    if config.language_exponent is None:
+        return {}
+    if not 0 <= config.language_exponent <= 1:
+        raise ValueError(
+            f"language_exponent {config.language_exponent} must be from 0, equal shares, to 1, as they are."
+        )
+    if config.input is None:
+        raise ValueError("language_exponent is for text of your own: name a folder of folders with --input.")
+    return sampling_factors(
+        language_sizes([file for piece in pieces for file in piece.files]), config.language_exponent
+    )
+
+
+def report_languages(records):
+    """Prints the training text of each language before and after sampling; returns it."""
+    names, counts = ("documents", "bytes", "share"), {}
+    for record in records:
+        for language, found in record["languages"].items():
+            counts[language] = np.add(counts.get(language, 0), found)
+    totals = sum(counts.values())
+    say(f"  {'language':<12}{'documents':>10}{'bytes':>15}{'share':>8}{'sampled':>12}{'bytes':>15}{'share':>8}")
+    report = {}
+    for language, found in sorted(counts.items()):
+        before, after = (
+            (*map(int, part), part[1] / max(1, total[1])) for part, total in zip(found, totals, strict=True)
+        )
+        report[language] = {
+            "before": dict(zip(names, before, strict=True)),
+            "after": dict(zip(names, after, strict=True)),
+        }
+        say(
+            f"  {language:<12}{before[0]:>10,}{before[1]:>15,}{before[2]:>8.1%}"
+            f"{after[0]:>12,}{after[1]:>15,}{after[2]:>8.1%}"
+        )
+    return report
 
 
 def check_phrase_options(config):
@@ -367,9 +414,9 @@ def read_tokenizer(config, directory):
     return tokenizer
 
 
-def learn_tokenizer(config, pieces):
-    """A tokenizer whose vocabulary is learned from the training split."""
-    sample = VocabularySample(config, pieces)
+def learn_tokenizer(config, pieces, languages):
+    """A tokenizer whose vocabulary is learned from the training split, in which `languages` are sampled."""
+    sample = VocabularySample(config, pieces, languages)
     tokenizer = learn(config.tokenizer, sample, config.vocabulary_size, config.lowercase)
     found, asked = tokenizer.vocabulary_size, config.vocabulary_size
     say(
@@ -380,21 +427,41 @@ def learn_tokenizer(config, pieces):
 
 
 class VocabularySample:
-    """Sentences of the training split, with the pieces in random order, up to `vocabulary_megabytes`."""
+    """Sentences of the training split, with the pieces in random order, up to `vocabulary_megabytes`.
 
-    def __init__(self, config, pieces):
+    If languages are sampled, each takes part with its new share of these megabytes.
+    """
+
+    def __init__(self, config, pieces, languages):
         self.config, self.pieces, self.bytes = config, pieces, 0
+        self.languages = languages
 
     def __iter__(self):
-        limit = self.config.vocabulary_megabytes * 1_000_000
-        for place in np.random.default_rng(self.config.seed).permutation(len(self.pieces)):
+        rooms, seed = self._rooms(), self.config.seed
+        for place in np.random.default_rng(seed).permutation(len(self.pieces)):
             for document in self.pieces[place].documents:
-                if corpora.split_of(document.name, self.config.seed) != "train":
+                if corpora.split_of(document.name, seed) != "train":
                     continue
-                if self.bytes >= limit:
+                language = document.source if self.languages else None
+                for _ in range(copies_of(document, self.languages, seed)):
+                    if rooms[language] <= 0:
+                        break
+                    size = sum(map(len, document.sentences))
+                    self.bytes += size
+                    # Shares are shares of bytes, as those of the rows: a Chinese character has three.
+                    rooms[language] -= len("".join(document.sentences).encode()) if self.languages else size
+                    yield from document.sentences
+                if all(room <= 0 for room in rooms.values()):
                     return
-                self.bytes += sum(map(len, document.sentences))
-                yield from document.sentences
+
+    def _rooms(self):
+        """The text to take of each language; without languages, of None."""
+        limit = self.config.vocabulary_megabytes * 1_000_000
+        if not self.languages:
+            return {None: limit}
+        sizes = language_sizes([file for piece in self.pieces for file in piece.files])
+        total = sum(sizes.values())
+        return {language: limit * size / total * self.languages[language] for language, size in sizes.items()}
 
 
 @contextlib.contextmanager

@@ -27,6 +27,8 @@ CONFIGS = {
     "Albert, two groups of two": kbi.AlbertConfig(
         **{**SIZES, "num_layers": 3}, embedding_size=15, num_groups=2, layers_per_group=2, activation="gelu"
     ),
+    "Ernie": kbi.ErnieConfig(**SIZES),
+    "Ernie, with tasks and gelu": kbi.ErnieConfig(**SIZES, activation="gelu", has_task_embedding=True, num_tasks=5),
 }
 FAMILIES = [name for name in CONFIGS if "," not in name]
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

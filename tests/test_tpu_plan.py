@@ -50,6 +50,7 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
     [
         ("roberta_small", "roberta_encoder", {"masked_lm_logits"}),
         ("albert_base", "albert_encoder", {"masked_lm_logits", "next_sentence_logits"}),
+        ("ernie_base", "ernie_encoder", {"masked_lm_logits", "next_sentence_logits"}),
         ("electra_small", "electra_encoder", {"masked_lm_logits", "sampled_ids", "detection_logits"}),
     ],
 )

@@ -9,6 +9,7 @@ from keras_bert_impl.configurations.albert import AlbertConfig
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
 from keras_bert_impl.configurations.electra import ElectraConfig
+from keras_bert_impl.configurations.ernie import ErnieConfig
 from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
 
 SCHEME = "hf://"
@@ -94,6 +95,8 @@ PUBLISHED = (
         for version in ("v1", "v2")
         for size, shape in (("base", BASE), ("large", LARGE), ("xlarge", (24, 2048, 16)), ("xxlarge", (12, 4096, 64)))
     ),
+    # Sun et al. 2019, converted from Baidu's format by another; sizes and name from memory.
+    Published("ernie-1.0-base-zh", "nghuyong/ernie-1.0-base-zh", *BASE, 18000, False, ErnieConfig),
 )
 
 

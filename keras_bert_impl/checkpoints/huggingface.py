@@ -17,6 +17,7 @@ from keras_bert_impl.checkpoints import (
     huggingface_bert,
     huggingface_distilbert,
     huggingface_electra,
+    huggingface_ernie,
     huggingface_roberta,
     sentence_transformers,
     tensor_tables,
@@ -38,6 +39,7 @@ FAMILIES = {
         huggingface_roberta.FAMILY,
         huggingface_roberta.XLM_FAMILY,
         huggingface_albert.FAMILY,
+        huggingface_ernie.FAMILY,
     )
 }
 FAMILIES |= {other: family for family in FAMILIES.values() for other in family.config_class.other_model_types}

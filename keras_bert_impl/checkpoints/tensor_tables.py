@@ -252,9 +252,10 @@ def check_agreement(source, config, rows, blocks, config_name):
     Raises: ValueError naming file and tensor with both shapes, or both numbers of layers.
     """
     for path, names, _ in rows:
-        if not path.endswith("_embedding/embeddings"):
+        shape = encoder_shape(config, path)
+        if not path.endswith("_embedding/embeddings") or shape is None:
             continue
-        (name,), shape = names, encoder_shape(config, path)
+        (name,) = names
         if name not in source.shapes:
             raise ValueError(f"{source.path} has no tensor {name}: it is not a BERT.")
         if source.shapes[name] != shape:
@@ -280,6 +281,8 @@ def encoder_shape(config, path):
             "intermediate/bias": (inner,),
             "output/kernel": (inner, width),
         }.get(path.split("/", 1)[1], (width,))
+    if path == "task_embedding/embeddings":
+        return (config.num_tasks, width) if config.has_task_embedding else None
     if path == "segment_embedding/embeddings":
         return (config.num_segments, embedding)  # only families with segments have this weight
     return {

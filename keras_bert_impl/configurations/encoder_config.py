@@ -19,7 +19,7 @@ HUGGINGFACE_ACTIVATIONS = {
 ACTIVATION_NAMES = ("gelu", "gelu_tanh", "relu")
 SIZES = (
     *("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size", "max_length"),
-    *("num_segments", "num_groups", "layers_per_group"),
+    *("num_segments", "num_groups", "layers_per_group", "num_tasks"),
 )
 # No encoder is larger in any dimension: a damaged or hostile file is refused before memory of its size is allocated.
 LARGEST_SIZE = 2**24

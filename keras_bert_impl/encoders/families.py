@@ -5,11 +5,13 @@ from keras_bert_impl.configurations.albert import AlbertConfig
 from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.configurations.distilbert import DistilBertConfig
 from keras_bert_impl.configurations.electra import ElectraConfig
+from keras_bert_impl.configurations.ernie import ErnieConfig
 from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
 from keras_bert_impl.encoders.albert import AlbertEncoder
 from keras_bert_impl.encoders.bert import BertEncoder
 from keras_bert_impl.encoders.distilbert import DistilBertEncoder
 from keras_bert_impl.encoders.electra import ElectraEncoder
+from keras_bert_impl.encoders.ernie import ErnieEncoder
 from keras_bert_impl.encoders.roberta import RobertaEncoder, XLMRobertaEncoder
 
 ENCODERS = {
@@ -19,6 +21,7 @@ ENCODERS = {
     RobertaConfig: RobertaEncoder,
     XLMRobertaConfig: XLMRobertaEncoder,
     AlbertConfig: AlbertEncoder,
+    ErnieConfig: ErnieEncoder,
 }
 
 

@@ -15,8 +15,7 @@ import pathlib
 import posixpath
 import tempfile
 
-from keras_bert_impl.preprocessing.shards import Piece, file_identity
-from keras_bert_impl.tokenizers.kinds import tokenizer_files
+from keras_bert_impl.preprocessing.shards import Piece, file_identity, run_files
 
 FOLDER = "prepare-data"  # of the storage; removed when the output is complete
 COPIES_AT_ONCE = 16  # a bucket answers slowly, but to many at the same time
@@ -30,7 +29,7 @@ def gfile():
 
 
 def open_storage(storage, settings, pieces):
-    """Uploads the tokenizer and the text files of a run; returns the path of the run's folder in the storage.
+    """Uploads the files of a run that its jobs read; returns the path of the run's folder in the storage.
 
     Raises: ValueError if the folder holds another run, or the corpus has no files.
     """
@@ -39,7 +38,7 @@ def open_storage(storage, settings, pieces):
         raise ValueError("beam_storage has no text files to pass to the workers: name them with --input.")
     # Workers may have another working directory.
     folder = posixpath.join(storage if "://" in storage else os.path.abspath(storage), FOLDER)
-    names = tokenizer_files(settings.directory)
+    names = run_files(settings.directory)
     tokenizer = {name: file_identity(f"{settings.directory}/{name}") for name in names}
     text = {name: pathlib.Path(path).stat() for name, path in files.items()}
     run = {

@@ -1,26 +1,43 @@
 """Parses examples of the files that `examples` writes in a tf.data graph; `numpy_parsing` does the same in NumPy."""
 
 from keras_bert_impl.preprocessing.examples import GOOGLE_NAMES, PACKED_NAMES
+from keras_bert_impl.preprocessing.numpy_masking import NO_PHRASES
 from keras_bert_impl.preprocessing.packing import pad_rows
+from keras_bert_impl.preprocessing.phrases import MARKS
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.row_packing import most_sequences
 
 
-def parse_packed_examples(records, sequence_length, pad_id=0):
+def parse_packed_examples(records, sequence_length, pad_id=0, phrases=False):
     """Parses rows of `write_packed_examples`.
 
     Args:
         records: strings (batch,).
         sequence_length: the value that they were written with.
         pad_id: id of [PAD].
+        phrases: whether to read where phrases go on, too.
 
-    Returns: dict of arrays, see `unpack_features`, and `example_index`, int64 (batch,).
+    Returns: dict of arrays, see `unpack_features`, `example_index`, int64 (batch,), and with `phrases` also
+        `phrase_continuations`, int32 (batch, length).
     """
-    features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in PACKED_NAMES}
+    names = (*PACKED_NAMES, MARKS) if phrases else PACKED_NAMES
+    features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in names}
     features["example_index"] = tf.io.FixedLenFeature([], tf.int64)
     parsed = tf.io.parse_example(records, features)
     arrays = unpack_features(*(parsed[name] for name in PACKED_NAMES), sequence_length, pad_id)
-    return {**arrays, "example_index": parsed["example_index"]}
+    return {**arrays, "example_index": parsed["example_index"], **_marks(parsed, sequence_length)}
+
+
+def _marks(parsed, sequence_length):
+    """Where phrases go on, padded with 0, in a dict; nothing if that was not read."""
+    if MARKS not in parsed:
+        return {}
+    tf.debugging.assert_equal(
+        parsed[MARKS].row_lengths(),
+        parsed["input_ids"].row_lengths(),
+        message=NO_PHRASES,
+    )
+    return {MARKS: tf.cast(parsed[MARKS].to_tensor(0, shape=(None, sequence_length)), tf.int32)}
 
 
 def parse_masked_examples(records, sequence_length, predictions_per_sequence):
@@ -48,19 +65,22 @@ def parse_masked_examples(records, sequence_length, predictions_per_sequence):
     return {name: value if name == "mask_weights" else tf.cast(value, tf.int32) for name, value in rows.items()}
 
 
-def parse_unmasked_examples(records, sequence_length, pad_id=0):
+def parse_unmasked_examples(records, sequence_length, pad_id=0, phrases=False):
     """Parses examples for `masking.mask_tokens`.
 
     Args:
         records: strings (batch,).
         sequence_length: length that rows are padded to; at least the value that they were written with.
         pad_id: id of [PAD].
+        phrases: whether to read where phrases go on, too.
 
     Returns: dict of `token_ids`, `padding_mask`, `segment_ids`, int32 (batch, length); `next_sentence_labels`, int32
-        (batch,); `example_index`, int64 (batch,).
+        (batch,); `example_index`, int64 (batch,); with `phrases` also `phrase_continuations`, int32 (batch, length).
     """
     scalar = tf.io.FixedLenFeature([], tf.int64)
     features = {"input_ids": tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)}
+    if phrases:
+        features[MARKS] = features["input_ids"]
     features |= {"first_segment_length": scalar, "next_sentence_labels": scalar, "example_index": scalar}
     parsed = tf.io.parse_example(records, features)
     num_tokens = parsed["input_ids"].row_lengths()
@@ -70,7 +90,8 @@ def parse_unmasked_examples(records, sequence_length, pad_id=0):
         message=f"An example has more tokens than sequence_length {sequence_length}. Read it with the "
         "sequence_length it was written with.",
     )
-    rows = pad_rows({"token_ids": parsed.pop("input_ids"), **parsed}, sequence_length, pad_id)
+    marks = _marks(parsed, sequence_length)
+    rows = pad_rows({"token_ids": parsed.pop("input_ids"), **parsed, **marks}, sequence_length, pad_id)
     return {**rows, "next_sentence_labels": tf.cast(rows["next_sentence_labels"], tf.int32)}
 
 

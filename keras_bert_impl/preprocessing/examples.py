@@ -7,6 +7,7 @@ determines how each epoch masks them. They have about a third of the size, and e
 
 import numpy as np
 
+from keras_bert_impl.preprocessing.phrases import MARKS
 from keras_bert_impl.preprocessing.ragged import Ragged, concatenated, take
 from keras_bert_impl.preprocessing.record_files import write_records
 from keras_bert_impl.preprocessing.serialized_rows import serialize_rows
@@ -46,7 +47,8 @@ def write_unmasked_examples(path, batches):
     Args:
         path: the file; an existing one is replaced.
         batches: iterable of dicts: `token_ids`, `Ragged` (batch, tokens); `first_segment_length`, the length of
-            [CLS] a [SEP], `next_sentence_labels`, `example_index`, arrays (batch,).
+            [CLS] a [SEP], `next_sentence_labels`, `example_index`, arrays (batch,); if the text has phrases,
+            `phrase_continuations`, `Ragged` (batch, tokens).
 
     Returns: the number of examples written.
     """
@@ -77,8 +79,11 @@ def write_packed_examples(path, batches, share_out, first_index):
             pairs, counts = np.concatenate(part), np.array(list(map(len, part)))
             tokens = take(columns["input_ids"], pairs)
             first_pairs = np.cumsum(counts) - counts
+            lengths = np.add.reduceat(tokens.lengths, first_pairs)
+            marks = {MARKS: Ragged(take(columns[MARKS], pairs).values, lengths)} if MARKS in columns else {}
             yield {
-                "input_ids": Ragged(tokens.values, np.add.reduceat(tokens.lengths, first_pairs)),
+                "input_ids": Ragged(tokens.values, lengths),
+                **marks,
                 "lengths": Ragged(tokens.lengths, counts),
                 "first_segment_lengths": Ragged(columns["first_segment_length"][pairs], counts),
                 "next_sentence_labels": Ragged(columns["next_sentence_labels"][pairs], counts),

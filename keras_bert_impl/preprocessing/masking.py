@@ -5,7 +5,13 @@ create_pretraining_data.py. Google masked each example ten times and wrote the c
 the tf.data graph, so no two epochs show the same masks (Liu et al. 2019, "RoBERTa", section 4.1).
 """
 
-from keras_bert_impl.preprocessing.numpy_masking import NGRAM_LENGTHS, SPAN_LENGTHS, check_predictions
+from keras_bert_impl.preprocessing.numpy_masking import (
+    NGRAM_LENGTHS,
+    SPAN_LENGTHS,
+    check_phrases,
+    check_predictions,
+)
+from keras_bert_impl.preprocessing.phrases import MARKS
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
@@ -45,13 +51,17 @@ def mask_tokens(
             Google's `do_whole_word_mask`; "span": several whole words, their number drawn from a geometric
             distribution, as in SpanBERT (Joshi et al. 2020, section 3.1), where all tokens of a span also get the same
             kind of replacement; "ngram": one to three whole words, n of them in proportion to 1 / n, as in ALBERT (Lan
-            et al. 2020, section 4.1), where each token is replaced independently.
+            et al. 2020, section 4.1), where each token is replaced independently; "phrase": all tokens of a phrase, as
+            in ERNIE (Sun et al. 2019, section 3.2), or of a word outside phrases.
         is_continuation: bool (vocabulary,), whether an id goes on with a word, like a "##piece"; needed for words,
-            spans and n-grams.
+            spans, n-grams and phrases.
+
+    With the unit "phrase", `rows` also has `phrase_continuations`, int32 (batch, length): 1 for a token that goes on
+    with the phrase of the token before it.
 
     Returns: `rows` with new `token_ids` and, all (batch, predictions): `mask_positions`, int32, ascending;
         `mask_ids`, int32, the original ids; `mask_weights`, float32, 1 for a prediction. Unused columns are 0.
-    Raises: ValueError if `predictions_per_sequence` exceeds the length.
+    Raises: ValueError if `predictions_per_sequence` exceeds the length, or there are no phrases to mask.
     """
     token_ids = rows["token_ids"]
     check_predictions(predictions_per_sequence, token_ids.shape[1], masking_rate)
@@ -62,9 +72,13 @@ def mask_tokens(
         position, is_real = _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters)
         treated_as = position
     else:
-        choose = {"whole_word": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}[unit]
-        words = _words(token_ids, is_candidate, is_continuation)
-        is_chosen, treated_as = choose(words, is_candidate, num_predictions, counters)  # both (batch, length)
+        check_phrases(rows, unit)
+        choose = {"whole_word": _choose_words, "phrase": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}
+        goes_on = tf.gather(tf.constant(is_continuation), token_ids)
+        if unit == "phrase":
+            goes_on |= rows[MARKS] == 1
+        words = _words(is_candidate, goes_on)
+        is_chosen, treated_as = choose[unit](words, is_candidate, num_predictions, counters)  # both (batch, length)
         position, is_real = _positions_of(is_chosen, predictions_per_sequence)
         treated_as = tf.gather(treated_as, position, batch_dims=1)
     original = tf.gather(token_ids, position, batch_dims=1)  # (batch, predictions)
@@ -130,10 +144,14 @@ def _zeros_for_unused(position, length):
     return tf.where(is_real, position, 0), is_real
 
 
-def _words(token_ids, is_candidate, is_continuation):
-    """The number of the word that a token is in, counted from 1; 0 for what is not text: int32 (batch, length)."""
+def _words(is_candidate, goes_on):
+    """The number of the word or phrase that a token is in, counted from 1; 0 for what is not text.
+
+    Args: is_candidate, goes_on: bool (batch, length), what is text, and what goes on with the token before it.
+    Returns: int32 (batch, length).
+    """
     follows_text = tf.pad(is_candidate[:, :-1], [[0, 0], [1, 0]])
-    goes_on = tf.gather(tf.constant(is_continuation), token_ids) & follows_text
+    goes_on &= follows_text
     return tf.where(is_candidate, tf.cumsum(tf.cast(is_candidate & ~goes_on, tf.int32), axis=1), 0)
 
 

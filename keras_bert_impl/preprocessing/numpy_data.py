@@ -117,7 +117,7 @@ class TrainingBatches(keras.utils.PyDataset):
             rows = numpy_parsing.masked_rows(columns, self.sequence_length, self.predictions_per_sequence)
         else:
             parse = numpy_parsing.packed_rows if self.packed else numpy_parsing.unmasked_rows
-            rows = parse(columns, self.sequence_length, self.pad_id)
+            rows = parse(columns, self.sequence_length, self.pad_id, self.masking["unit"] == "phrase")
             if self.direction == "both":
                 rows = mask_tokens(rows, epoch=epochs, **self.masking)
             else:

@@ -12,11 +12,13 @@ from keras_bert_impl.preprocessing.numpy_randomness import (
     uniform_integers,
     uniforms,
 )
+from keras_bert_impl.preprocessing.phrases import MARKS
 
 # SpanBERT's span lengths in words: geometric with p = 0.2, at most 10, 3.8 on average.
 SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
 # ALBERT's n-grams of words: n of 1 to 3, in proportion to 1 / n, 1.6 on average.
 NGRAM_LENGTHS = np.cumsum((1 / np.arange(1, 4)) / np.sum(1 / np.arange(1, 4))).astype("float32")
+NO_PHRASES = "The rows have no phrases to mask: prepare the data with --phrases or --segmented, or use another unit."
 
 
 def mask_tokens(
@@ -38,7 +40,7 @@ def mask_tokens(
 
     Args: as `masking.mask_tokens`, with NumPy arrays; `epoch` is an integer, or one for each row, (batch,).
     Returns: as there.
-    Raises: ValueError if `predictions_per_sequence` exceeds the length.
+    Raises: ValueError as there.
     """
     token_ids = rows["token_ids"]
     check_predictions(predictions_per_sequence, token_ids.shape[1], masking_rate)
@@ -51,9 +53,13 @@ def mask_tokens(
         position, is_real = _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters)
         treated_as = position
     else:
-        choose = {"whole_word": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}[unit]
-        words = _words(token_ids, is_candidate, np.asarray(is_continuation))
-        is_chosen, treated_as = choose(words, is_candidate, num_predictions, counters)  # both (batch, length)
+        check_phrases(rows, unit)
+        choose = {"whole_word": _choose_words, "phrase": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}
+        goes_on = np.asarray(is_continuation)[token_ids]
+        if unit == "phrase":
+            goes_on |= rows[MARKS] == 1
+        words = _words(is_candidate, goes_on)
+        is_chosen, treated_as = choose[unit](words, is_candidate, num_predictions, counters)  # both (batch, length)
         position, is_real = _positions_of(is_chosen, predictions_per_sequence)
         treated_as = np.take_along_axis(treated_as, position, axis=1)
     original = np.take_along_axis(token_ids, position, axis=1)  # (batch, predictions)
@@ -79,6 +85,12 @@ def check_predictions(predictions_per_sequence, length, masking_rate):
             f"predictions_per_sequence {predictions_per_sequence} exceeds the {length} tokens of a row. "
             f"BERT predicts {masking_rate:.0%} of them: use {max(1, round(masking_rate * length))}."
         )
+
+
+def check_phrases(rows, unit):
+    """Raises ValueError if phrases are to be masked, but the rows have none."""
+    if unit == "phrase" and MARKS not in rows:
+        raise ValueError(NO_PHRASES)
 
 
 def _keys(stream, counters):
@@ -112,10 +124,10 @@ def _zeros_for_unused(position, length):
     return np.where(is_real, position, np.int32(0)), is_real
 
 
-def _words(token_ids, is_candidate, is_continuation):
-    """The number of the word that a token is in, counted from 1; 0 for what is not text: (batch, length)."""
+def _words(is_candidate, goes_on):
+    """The number of the word or phrase that a token is in, counted from 1; 0 for what is not text: (batch, length)."""
     follows_text = np.pad(is_candidate[:, :-1], [(0, 0), (1, 0)])
-    goes_on = is_continuation[token_ids] & follows_text
+    goes_on = goes_on & follows_text
     return np.where(is_candidate, np.cumsum(is_candidate & ~goes_on, axis=1), 0)
 
 

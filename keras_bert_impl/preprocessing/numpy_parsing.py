@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_bert_impl.preprocessing.examples import GOOGLE_NAMES, PACKED_NAMES
+from keras_bert_impl.preprocessing.phrases import MARKS
 from keras_bert_impl.preprocessing.ragged import Ragged, padded
 from keras_bert_impl.preprocessing.row_packing import most_sequences
 
@@ -22,10 +23,11 @@ def masked_rows(columns, sequence_length, predictions_per_sequence):
     return {**rows, "next_sentence_labels": rows["next_sentence_labels"][:, 0]}
 
 
-def unmasked_rows(columns, sequence_length, pad_id=0):
+def unmasked_rows(columns, sequence_length, pad_id=0, phrases=False):
     """As `example_parsing.parse_unmasked_examples`, from the features that `serialized_rows.parse_rows` returns."""
     _check_names(columns, ("input_ids", "first_segment_length", "next_sentence_labels", "example_index"))
     rows = {"token_ids": columns["input_ids"], "first_segment_length": columns["first_segment_length"].values}
+    rows |= {MARKS: columns[MARKS]} if phrases and MARKS in columns else {}
     return {
         **pad_rows(rows, sequence_length, pad_id),
         "next_sentence_labels": columns["next_sentence_labels"].values.astype(np.int32),
@@ -33,11 +35,19 @@ def unmasked_rows(columns, sequence_length, pad_id=0):
     }
 
 
-def packed_rows(columns, sequence_length, pad_id=0):
+def packed_rows(columns, sequence_length, pad_id=0, phrases=False):
     """As `example_parsing.parse_packed_examples`, from the features that `serialized_rows.parse_rows` returns."""
     _check_names(columns, (*PACKED_NAMES, "example_index"))
     arrays = unpack_features(*(columns[name] for name in PACKED_NAMES), sequence_length, pad_id)
-    return {**arrays, "example_index": columns["example_index"].values}
+    marks = _marks(columns, sequence_length) if phrases else {}
+    return {**arrays, "example_index": columns["example_index"].values, **marks}
+
+
+def _marks(rows, sequence_length):
+    """Where phrases go on, padded with 0, in a dict; nothing if the rows have none."""
+    if MARKS not in rows:
+        return {}
+    return {MARKS: padded(rows[MARKS], sequence_length, 0, "marks").astype(np.int32)}
 
 
 def _check_names(columns, names):
@@ -54,7 +64,7 @@ def pad_rows(rows, sequence_length, pad_id):
 
     Args:
         rows: dict of `token_ids`, `Ragged` (rows, tokens), `first_segment_length` (rows,), and further entries that are
-            passed through.
+            passed through, `phrase_continuations`, `Ragged` (rows, tokens), padded with 0.
         sequence_length: length of the padded rows.
         pad_id: id of [PAD].
 
@@ -71,6 +81,7 @@ def pad_rows(rows, sequence_length, pad_id):
         "padding_mask": is_token.astype(np.int32),
         "segment_ids": is_second.astype(np.int32),
         **rows,
+        **_marks(rows, sequence_length),
     }
 
 

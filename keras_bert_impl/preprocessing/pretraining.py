@@ -16,6 +16,7 @@ from keras_bert_impl.preprocessing.next_sentence import chunk_documents
 from keras_bert_impl.preprocessing.numpy_masking import mask_tokens
 from keras_bert_impl.preprocessing.numpy_parsing import pad_rows
 from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_keys, uniforms
+from keras_bert_impl.preprocessing.phrases import with_marks_apart
 from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
 from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
@@ -38,6 +39,7 @@ def write_rows(
     static_masks=False,
     packed=False,
     masking_unit="token",
+    phrases=False,
     short_sequence_probability=0.1,
     seed=0,
     number=0,
@@ -55,7 +57,9 @@ def write_rows(
             "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
         static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
         packed: puts several pairs in a row, so that hardly any position is padding; see `row_packing`.
-        masking_unit: unit of static masks: "token", "whole_word", "span" or "ngram", see `masking.mask_tokens`.
+        masking_unit: unit of static masks: "token", "whole_word", "span", "ngram" or "phrase", see
+            `masking.mask_tokens`.
+        phrases: whether ids are marked as `phrases` describes.
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
         seed: seed of every random choice.
         number: number of the file in the dataset. The same documents give different rows with another number.
@@ -80,6 +84,7 @@ def write_rows(
     def batches():
         for start in range(0, count, ROWS_AT_ONCE):
             rows = rows_at(order[start : start + ROWS_AT_ONCE])
+            rows = with_marks_apart(rows) if phrases else rows
             tokens.append(len(rows["token_ids"].values))
             index = first_index + start
             yield {**rows, "example_index": np.arange(index, index + len(rows["first_segment_length"]))}

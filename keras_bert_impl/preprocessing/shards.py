@@ -6,11 +6,13 @@ A job depends only on its arguments and the run's settings, so any process or ma
 records its results, so that no job is done twice. `local_jobs` runs jobs on this machine, `beam_jobs` on a cluster.
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
 import hashlib
 import heapq
+import itertools
 import json
 import os
 import pathlib
@@ -23,6 +25,8 @@ import numpy as np
 from keras_bert_impl.corpora import split_of
 from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.preprocessing import phrases
+from keras_bert_impl.preprocessing.language_sampling import copies_of
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.remote_files import open_file, size_of
@@ -51,13 +55,17 @@ class Settings:
         pairs: next_sentence, sentence_order, full_sentences or doc_sentences.
         duplicates: how often the training text is cut into rows.
         static_masks: mask now, in google-research/bert's format.
-        masking_unit: unit of static masks: token, whole_word, span or ngram.
+        masking_unit: unit of static masks: token, whole_word, span, ngram or phrase.
         packed: put several pairs in a row.
         predictions_per_sequence: by sequence length; used for static masks.
         short_sequence_probability: share of documents cut into shorter pairs.
         labelled_sentences: the most sentences of one source to keep for each split; 0 keeps none.
         seed: seed of every random choice.
         block_bytes: text of one token file.
+        phrases: whether the directory holds a file of phrases, see `phrases`.
+        segmented: whether spaces separate the words of a segmenter.
+        language_factors: pairs of a language and how often its training text is used, see `language_sampling`; empty
+            if all text is used once.
     """
 
     directory: str
@@ -72,6 +80,9 @@ class Settings:
     labelled_sentences: int
     seed: int
     block_bytes: int
+    phrases: bool = False
+    segmented: bool = False
+    language_factors: tuple[tuple[str, float], ...] = ()
 
     @property
     def work(self):
@@ -118,7 +129,9 @@ def tokenize_piece(settings, piece):
 
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
     what could not be read, `formats`, the number of files read in each format, `sources`, the number of sentences of
-    each source in each split, and `files`, a dict of name to SHA-256.
+    each source in each split, and `files`, a dict of name to SHA-256. With phrases, also `phrases`, pairs of the number
+    of a phrase and of the places where it was found. If languages are sampled, also `languages`, a dict of language to
+    documents and bytes of its training text, before and after: [[documents, bytes], [documents, bytes]].
     """
     path = piece.record_path(settings)
     record = read_record(path)
@@ -135,23 +148,51 @@ def tokenize_piece(settings, piece):
 
 def _write_token_files(settings, piece, directory):
     files = {name: file_sha256(file) for name, file in piece.files}
-    ids_of = _document_ids(settings.directory)
+    ids_of = _document_ids(settings.directory, settings.segmented)
+    finder = _phrase_finder(settings.directory) if settings.phrases else None
+    found, languages = collections.Counter(), {}
     kept, blocks = KeptSentences(settings), []
-    for number, documents in enumerate(blocks_of_documents(piece.documents, settings.block_bytes)):
-        file = f"tokens-{piece.number:05d}-{number:05d}.npz"
+    numbers = itertools.count()
+    for documents in blocks_of_documents(piece.documents, settings.block_bytes):
         by_split = {split: [] for split in SPLITS}
         for document in documents:
             by_split[split_of(document.name, settings.seed)].append(document)
-        tokens = {split: _tokenize(ids_of, documents) for split, documents in by_split.items()}
-        write_token_file(directory / file, tokens)
-        counts = {split: _counts(by_split[split], tokens[split]) for split in SPLITS}
-        blocks.append({"file": file, **counts})
         for split in SPLITS:
             kept.add(split, by_split[split])
+        for used in _rounds(by_split, settings, languages):
+            file = f"tokens-{piece.number:05d}-{next(numbers):05d}.npz"
+            tokens = {split: _tokenize(ids_of, documents) for split, documents in used.items()}
+            if finder:
+                for split in SPLITS:
+                    tokens[split], counts = finder.mark(tokens[split])
+                    found += counts
+            write_token_file(directory / file, tokens)
+            blocks.append({"file": file, **{split: _counts(used[split], tokens[split]) for split in SPLITS}})
     kept.write(directory / f"sentences-{piece.number:05d}.json")
     problems = [list(problem) for problem in getattr(piece.documents, "problems", ())]
     formats = dict(getattr(piece.documents, "formats", {}))
-    return {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
+    record = {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
+    record |= {"languages": languages} if settings.language_factors else {}
+    return {**record, "phrases": sorted(found.items())} if finder else record
+
+
+def _rounds(by_split, settings, languages):
+    """Yields the documents of a block by split. If languages are sampled, some training documents are left out, and
+    those that are used a second time, a third time and so on come in rounds of their own; `languages` counts them."""
+    if not settings.language_factors:
+        yield by_split
+        return
+    factors, copies = dict(settings.language_factors), []
+    for document in by_split["train"]:
+        copies.append(copies_of(document, factors, settings.seed))
+        size = len("\n".join(document.sentences).encode()) + 1
+        before, after = languages.setdefault(document.source, [[0, 0], [0, 0]])
+        before[:] = before[0] + 1, before[1] + size
+        after[:] = after[0] + copies[-1], after[1] + copies[-1] * size
+    # In rounds, so that a document seldom stands beside its copy: a random next sentence may still be from a copy.
+    for turn in range(max(copies, default=1) or 1):
+        again = [document for document, count in zip(by_split["train"], copies, strict=True) if count > turn]
+        yield {**(by_split if turn == 0 else {split: [] for split in SPLITS}), "train": again}
 
 
 def plan_shards(settings, pieces):
@@ -193,6 +234,7 @@ def _write_examples(settings, shard, path):
         pairs=settings.pairs,
         static_masks=settings.static_masks,
         masking_unit=settings.masking_unit,
+        phrases=settings.phrases or settings.segmented,
         packed=settings.packed,
         short_sequence_probability=settings.short_sequence_probability,
         seed=settings.seed,
@@ -369,20 +411,41 @@ def _counts(documents, tokens):
     }
 
 
-def _document_ids(directory):
+def _document_ids(directory, segmented):
+    return _document_ids_of(directory, _written(directory), segmented)
+
+
+def _phrase_finder(directory):
+    """The `phrases.PhraseFinder` of a run's directory."""
+    return _phrase_finder_of(directory, _written(directory))
+
+
+def _written(directory):
+    """The times of writing of the files that decide the ids."""
     files = tokenizer_files(directory)
     if not set(files) & set(VOCABULARY_FILES):
         raise FileNotFoundError(
             f"{directory} holds no vocabulary on {platform.node()}: every machine that runs jobs must see the output "
             "directory under the same path, for instance on NFS; machines that share none need --beam_storage."
         )
-    return _document_ids_of(directory, tuple((pathlib.Path(directory) / name).stat().st_mtime_ns for name in files))
+    return tuple((pathlib.Path(directory) / name).stat().st_mtime_ns for name in run_files(directory))
+
+
+def run_files(directory):
+    """The names of the files in a run's directory that its jobs read: those of the tokenizer, and the phrases."""
+    has_phrases = (pathlib.Path(directory) / phrases.FILE).is_file()
+    return [*tokenizer_files(directory), *([phrases.FILE] if has_phrases else [])]
 
 
 @functools.lru_cache(maxsize=1)
-def _document_ids_of(directory, written):
+def _document_ids_of(directory, written, segmented):
     # `written`, the times of writing, distinguish a vocabulary from a later one at the same path.
-    return document_ids(open_tokenizer(directory))
+    return document_ids(open_tokenizer(directory), segmented)
+
+
+@functools.lru_cache(maxsize=1)
+def _phrase_finder_of(directory, written):
+    return phrases.PhraseFinder(open_tokenizer(directory), phrases.read_phrases(f"{directory}/{phrases.FILE}"))
 
 
 def read_record(path):

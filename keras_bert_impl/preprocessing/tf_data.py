@@ -61,7 +61,7 @@ def read_training_data(
         start_step: number of batches to skip, those that a resumed run has already seen.
         static_masks: whether the files were written with static masks.
         packed: whether their rows hold several pairs.
-        masking_unit: "token", "whole_word", "span" or "ngram", see `masking.mask_tokens`.
+        masking_unit: "token", "whole_word", "span", "ngram" or "phrase", see `masking.mask_tokens`.
         mask_token_rate: share of the chosen tokens that become [MASK], see there.
         random_token_rate: share of them that become a random token, see there.
         direction: "both" masks tokens; "left_to_right" and "right_to_left" mask none, and every token predicts the next
@@ -95,11 +95,12 @@ def read_training_data(
     check_direction(direction, static_masks)
 
     def parse(batch):
+        phrases = masking_unit == "phrase"
         if packed:
-            return parse_packed_examples(batch, sequence_length, tokenizer.pad_id)
+            return parse_packed_examples(batch, sequence_length, tokenizer.pad_id, phrases)
         if static_masks:
             return parse_masked_examples(batch, sequence_length, predictions_per_sequence)
-        return parse_unmasked_examples(batch, sequence_length, tokenizer.pad_id)
+        return parse_unmasked_examples(batch, sequence_length, tokenizer.pad_id, phrases)
 
     def rows_of(records, epoch):
         rows = parse(records)

@@ -9,6 +9,7 @@ seeds. The output directory holds:
     table.md, table.json, table.png   means and deviations beside the paper's figures, as far as rows are finished
     run.json                          options and versions
     data/, tasks/                     the prepared corpus, and the tasks made from it
+    data,OPTIONS/                     the corpus prepared with the options of some rows; random_phrases.txt
     pretrain/OPTIONS/                 the pre-training runs; rows with the same options share one
     finetune/ROW/TASK/seed_N/         figures and predictions of the fine-tuning runs, without their models
 
@@ -27,6 +28,8 @@ import shutil
 import socket
 import time
 import typing
+
+import numpy as np
 
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
@@ -105,6 +108,8 @@ def run(config):
     with claimed(directory / "preparing", wait=True):
         data = prepare(config, recipe, directory)
         tasks = tasks_of(config, recipe, data, directory)
+        for row in study.rows:
+            prepare_for(row, data, directory, config.seed)
     plan = Plan(config, study, recipe, data, tasks, directory)
     do_jobs(plan)
     plan.write_table()
@@ -132,6 +137,38 @@ def prepare(config, recipe, directory):
     options = {**recipe["prepare"], "input": config.input, "output": str(directory / "data")}
     data_preparation.run(data_preparation.PrepareConfig(**options))
     return directory / "data"
+
+
+def data_for(row, data, directory):
+    """The directory with the data of a row: `data`, unless it is prepared with options of its own."""
+    return directory / f"data,{name_of_options(row.prepare)}" if row.prepare else data
+
+
+def prepare_for(row, data, directory, seed):
+    """Prepares the data of a row with options of its own: the corpus of `data`, with the same vocabulary."""
+    if not row.prepare:
+        return
+    usual = json.loads((data / "run.json").read_text())["configuration"]
+    own = {"vocab": str(data), "labelled_sentences": 0, "output": str(data_for(row, data, directory))}
+    options = {**usual, **row.prepare, **own}
+    if row.prepare.get("phrases") == "random":
+        options["phrases"] = str(write_random_phrases(directory / "random_phrases.txt", data, seed))
+    data_preparation.run(data_preparation.PrepareConfig(**options))
+
+
+def write_random_phrases(path, data, seed):
+    """Writes runs of two to four words from random places of held-out sentences, unless the file is there; returns its
+    path. They are masked whole as ERNIE's phrases are, and mean nothing: what real ones are worth is the difference."""
+    if not path.is_file():
+        random, found = np.random.default_rng(seed), set()
+        for sentence in (data / "held_out.txt").read_text(encoding="utf-8").splitlines():
+            words = sentence.split()
+            start, length = random.integers(max(1, len(words) - 1)), random.integers(2, 5)
+            run = words[start : start + length]
+            if len(run) > 1 and all(word.isalpha() for word in run):
+                found.add(" ".join(run))
+        path.write_text("".join(f"{phrase}\n" for phrase in sorted(found)), encoding="utf-8")
+    return path
 
 
 def tasks_of(config, recipe, data, directory):
@@ -176,7 +213,7 @@ class Plan:
         for number, row in enumerate(self.study.rows, start=1):
             of_row = f"row {number} of {len(self.study.rows)}, {row.name}"
             for options in (row.pretrain, *([row.join] if row.join is not None else [])):
-                job = self._pretraining(options, of_row)
+                job = self._pretraining(row, options, of_row)
                 jobs.setdefault(job.directory, job)
             for task in self.tasks_of_row(row):
                 for seed in range(self.config.seeds):
@@ -190,11 +227,12 @@ class Plan:
             return self.tasks
         return [task for task in self.tasks if hasattr(self.found_tasks[task.name], "features")]
 
-    def pretraining_directory(self, options):
-        """Where the run with these differences from the recipe is."""
-        return self.directory / "pretrain" / name_of_options(options)
+    def pretraining_directory(self, row, options):
+        """Where a row's run with these differences from the recipe is."""
+        of_data = {f"prepare.{name}": value for name, value in row.prepare.items()}
+        return self.directory / "pretrain" / name_of_options({**options, **of_data})
 
-    def pretrain_config(self, options):
+    def pretrain_config(self, row, options):
         """The PretrainConfig of a row's pre-training options."""
         length = {"steps": None, "max_minutes": self.config.minutes}
         if self.config.minutes is None:
@@ -204,28 +242,28 @@ class Plan:
             rounds = {"steps_per_round": round(self.shares[0] * self.steps), "encoder_rounds": 1}
         return pretraining.PretrainConfig(
             **{**rounds, **self.recipe["pretrain"], **length, **options},
-            data=str(self.data),
-            output=str(self.pretraining_directory(options)),
+            data=str(data_for(row, self.data, self.directory)),
+            output=str(self.pretraining_directory(row, options)),
             seed=self.config.seed,
         )
 
-    def _pretraining(self, options, of_row):
+    def _pretraining(self, row, options, of_row):
         def run():
-            config = self.pretrain_config(options)
+            config = self.pretrain_config(row, options)
             if self.study.equal_arithmetic:
                 config = dataclasses.replace(config, steps=self.equal_steps(config))
             pretraining.run(config)
 
-        return Job("pretrain", f"{of_row}: pre-training", self.pretraining_directory(options), (), run)
+        return Job("pretrain", f"{of_row}: pre-training", self.pretraining_directory(row, options), (), run)
 
     def equal_steps(self, config):
         """The steps of a row that do as much arithmetic as those of the first row."""
-        first = self.pretrain_config(self.study.rows[0].pretrain)
+        first = self.pretrain_config(self.study.rows[0], self.study.rows[0].pretrain)
         return max(1, round(self.steps * flops_of_step(first) / flops_of_step(config)))
 
     def encoder(self, row, options):
         """The checkpoint from which a row is fine-tuned."""
-        directory = self.pretraining_directory(options)
+        directory = self.pretraining_directory(row, options)
         if row.share_of_steps is None:
             return directory / "encoder"
         return directory / "encoders" / str(round(row.share_of_steps * self.steps))
@@ -252,7 +290,7 @@ class Plan:
             # A study of large models would keep a hundred of them.
             shutil.rmtree(directory / "model", ignore_errors=True)
 
-        needed = tuple(self.pretraining_directory(options) for options in needs)
+        needed = tuple(self.pretraining_directory(row, options) for options in needs)
         return Job("finetune", f"{of_row}: {task.name}, seed {seed}", directory, needed, run)
 
     def results(self):
@@ -261,7 +299,7 @@ class Plan:
                 for row in self.study.rows}  # fmt: skip
 
     def _pretrained(self, row):
-        directory = self.pretraining_directory(row.pretrain)
+        directory = self.pretraining_directory(row, row.pretrain)
         if not (directory / "evaluation.json").is_file():
             return {}
         history = json.loads((directory / "history.json").read_text())

@@ -6,6 +6,7 @@ import typing
 
 import yaml
 
+from keras_bert_impl.training.data_preparation import PrepareConfig
 from keras_bert_impl.training.finetuning import FinetuneConfig
 from keras_bert_impl.training.pretraining import PretrainConfig
 
@@ -15,6 +16,11 @@ OF_STUDY = ("title", "paper", "pretrain", "finetune", "equal_arithmetic", "rows"
 OF_RECIPE = ("prepare", "pretrain", "finetune", "task_rows")
 # What the command itself sets.
 SET_HERE = {"data", "output", "model", "task", "join", "seed", "seeds", "steps", "max_minutes"}
+# Text, splits and vocabulary are those of the other rows.
+SET_OF_DATA = {
+    *("output", "input", "seed", "tokenizer", "vocab", "vocabulary_size", "vocabulary_megabytes", "lowercase"),
+    *("labelled_sentences", "workers", "runner", "beam_options", "beam_storage", "verify"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +36,8 @@ class Row:
         share_of_steps: the encoder after this share of the run's steps; None for the end.
         series: rows of one series are a curve over the steps.
         paper: the paper's figures by their names.
+        prepare: options of data preparation that differ from those of the other rows; their vocabulary is the same.
+            `phrases: random` stands for runs of words that mean nothing, see `ablation.write_random_phrases`.
     """
 
     name: str
@@ -40,6 +48,7 @@ class Row:
     share_of_steps: float | None = None
     series: str | None = None
     paper: dict = dataclasses.field(default_factory=dict)
+    prepare: dict = dataclasses.field(default_factory=dict)
 
 
 class Study(typing.NamedTuple):
@@ -120,6 +129,7 @@ def _row_of(fields, study, path, number):
     for options in (pretrain, join or {}):
         check_options(options, PretrainConfig, path, place, SET_HERE)
     check_options(finetune, FinetuneConfig, path, place, SET_HERE)
+    check_options(fields.get("prepare") or {}, PrepareConfig, path, place, SET_OF_DATA)
     row = Row(**{**fields, "name": str(fields["name"]), "pretrain": pretrain, "finetune": finetune, "join": join})
     if row.share_of_steps is not None and not 0 < row.share_of_steps <= 1:
         raise ValueError(f"{path}, {place}: share_of_steps {row.share_of_steps} must be above 0 and at most 1.")
@@ -132,8 +142,8 @@ def check_options(options, config_class, path, place, set_here):
     for option in options:
         if option in set_here:
             raise ValueError(f"{path}, {place}: {option} is set by keras-bert ablate itself: leave it out.")
-    command = {PretrainConfig: "keras-bert pretrain", FinetuneConfig: "keras-bert finetune"}[config_class]
-    _refuse_unknown(options, known, path, place, f"{command} has")
+    command = {PretrainConfig: "pretrain", FinetuneConfig: "finetune", PrepareConfig: "prepare-data"}[config_class]
+    _refuse_unknown(options, known, path, place, f"keras-bert {command} has")
 
 
 def _refuse_unknown(found, known, path, place, has="it can have"):

@@ -11,6 +11,7 @@ The splits are train, validation and test (90, 5 and 5 % of the documents). The 
     pretraining/LENGTH/SPLIT/*.tfrecord     rows of LENGTH tokens, masked when they are read
     sentences/SPLIT.jsonl                   with --labelled_sentences: {"text": ..., "label": ...}, the label being the
                                             package, top folder or file that the text is from
+    phrases.txt                             with --phrases, the phrases
     held_out.txt                            a thousand sentences of the test split, in random order
     summary.json, manifest.json             counts of all these; size and SHA-256 of every other file
     run.json, input.json                    options and versions; the input files with size and SHA-256
@@ -39,7 +40,9 @@ from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing.beam_jobs import run_jobs_on_beam
 from keras_bert_impl.preprocessing.beam_storage import open_storage, remove_storage
+from keras_bert_impl.preprocessing.language_sampling import copies_of, language_sizes, sampling_factors
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
+from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -51,12 +54,12 @@ from keras_bert_impl.preprocessing.shards import (
     is_whole,
     plan_shards,
     read_manifest,
+    run_files,
     shard_record,
     tokenize_piece,
     write_record,
     write_shard,
 )
-from keras_bert_impl.tokenizers.kinds import tokenizer_files
 from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
 from keras_bert_impl.training.runs import check_run, open_run, versions
@@ -96,10 +99,17 @@ class PrepareConfig:
         short_sequence_probability: share of documents cut into pairs of a random, shorter length.
         duplicates: how many times the training text is cut into pairs, differently each time.
         static_masks: mask only once, while preparing, in google-research/bert's format, and not again in every epoch.
-        masking_unit: what static_masks masks: token, whole_word, span or ngram.
+        masking_unit: what static_masks masks: token, whole_word, span, ngram or phrase.
+        phrases: file of phrases and entities, one a line, which masking_unit phrase then masks whole, as ERNIE does.
+            They are found at whole words, the longest first; for tokenizer wordpiece.
+        segmented: spaces in the text separate the words of a segmenter, as for Chinese: masking_unit phrase then masks
+            what stands between two spaces whole; for tokenizer wordpiece.
         packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
         labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
             validation and test; every label gets equally many.
+        language_exponent: samples the languages of a corpus in proportion to their share to this power, for the
+            vocabulary and for the training rows; 0.7 in multilingual BERT. The folders directly in the input are the
+            languages.
         skip_unreadable: skip and report files that cannot be read, instead of stopping.
         seed: random seed for every random choice.
         workers: number of processes; default is one for each core, or a single one for a small corpus.
@@ -114,10 +124,11 @@ class PrepareConfig:
 
     REMOTE: typing.ClassVar = {"beam_storage": ("",), "beam_options": ("",)}
     GROUPS: typing.ClassVar = {
-        "the text": ("text_format", "text_field", "language", "skip_unreadable"),
+        "the text": ("text_format", "text_field", "language", "language_exponent", "skip_unreadable"),
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
         "the rows": (
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
+            *("phrases", "segmented"),
             *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
         ),
         "how it is done": ("workers", "runner", "beam_options", "beam_storage", "verify"),
@@ -128,6 +139,7 @@ class PrepareConfig:
     text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
     text_field: str = "text"
     language: str = "en"
+    language_exponent: float | None = None
     tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece"] = "wordpiece"
     vocab: str | None = None
     vocabulary_size: int = 8000
@@ -140,7 +152,9 @@ class PrepareConfig:
     short_sequence_probability: float = 0.1
     duplicates: int = 1
     static_masks: bool = False
-    masking_unit: typing.Literal["token", "whole_word", "span", "ngram"] = "token"
+    masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
+    phrases: str | None = None
+    segmented: bool = False
     packed: bool = False
     labelled_sentences: int = 0
     skip_unreadable: bool = False
@@ -164,6 +178,8 @@ def run(config):
         raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
     if (config.beam_options or config.beam_storage) and not config.runner:
         raise ValueError("beam_options and beam_storage are for Apache Beam: name a runner with --runner.")
+    check_phrase_options(config)
+    phrases = read_phrases(config.phrases) if config.phrases else None
     config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
     what = dataclasses.replace(config, **HOW)
     directory = check_run(config.output, what)
@@ -173,20 +189,28 @@ def run(config):
         shards, others = read_manifest(directory)
         damaged = damaged_files(directory, shards + others)
         if not damaged:
+            check_same_phrases(config, phrases, directory)
             say(f"{directory} is ready from an earlier run.")
             return json.loads((directory / "summary.json").read_text())
         for file in damaged:  # above all a damaged vocabulary, which would be used for the files made again
             (directory / file["path"]).unlink(missing_ok=True)
+    check_same_phrases(config, phrases, directory)
     tokenizer = read_tokenizer(config, directory)
+    languages = factors_of(config, pieces)
     if size <= SMALL_BYTES and not config.runner:  # jobs for other machines name their text, and do not hold it
         pieces = read_pieces(config, pieces)
     if tokenizer is None:
-        tokenizer = learn_tokenizer(config, pieces)
+        tokenizer = learn_tokenizer(config, pieces, languages)
+    finder = PhraseFinder(tokenizer, phrases) if phrases else None
+    if finder and finder.empty:
+        raise ValueError(f"{config.phrases} line {finder.empty[0] + 1} holds no character that the tokenizer keeps.")
     open_run(directory, what)
     write_input(directory, input_files)
     tokenizer.save_pretrained(directory)
+    if phrases:
+        (directory / FILE).write_text("".join(f"{phrase}\n" for phrase in phrases), encoding="utf-8")
 
-    settings = settings_of(config)
+    settings = dataclasses.replace(settings_of(config), language_factors=tuple(languages.items()))
     restore_records(directory, settings)
     with jobs_runner(config, settings, pieces, size) as do:
         records = do(tokenize_piece, pieces, "tokenizing")
@@ -203,6 +227,10 @@ def run(config):
         "labels": write_sentences(config, settings, records, directory),
         "held_out_unknown_words": report_losses(directory, tokenizer),
     }
+    if languages:
+        summary["languages"] = report_languages(records)
+    if phrases:
+        summary["phrases"] = report_phrases(config.phrases, phrases, finder, records)
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
     write_json(directory / "summary.json", summary)
@@ -211,9 +239,97 @@ def run(config):
     return summary
 
 
+def factors_of(config, pieces):
+    """How often the training text of each language is used, see `language_sampling`; empty without that option."""
+    if config.language_exponent is None:
+        return {}
+    if not 0 <= config.language_exponent <= 1:
+        raise ValueError(
+            f"language_exponent {config.language_exponent} must be from 0, equal shares, to 1, as they are."
+        )
+    if config.input is None:
+        raise ValueError("language_exponent is for text of your own: name a folder of folders with --input.")
+    return sampling_factors(
+        language_sizes([file for piece in pieces for file in piece.files]), config.language_exponent
+    )
+
+
+def report_languages(records):
+    """Prints the training text of each language before and after sampling; returns it."""
+    names, counts = ("documents", "bytes", "share"), {}
+    for record in records:
+        for language, found in record["languages"].items():
+            counts[language] = np.add(counts.get(language, 0), found)
+    totals = sum(counts.values())
+    say(f"  {'language':<12}{'documents':>10}{'bytes':>15}{'share':>8}{'sampled':>12}{'bytes':>15}{'share':>8}")
+    report = {}
+    for language, found in sorted(counts.items()):
+        before, after = (
+            (*map(int, part), part[1] / max(1, total[1])) for part, total in zip(found, totals, strict=True)
+        )
+        report[language] = {
+            "before": dict(zip(names, before, strict=True)),
+            "after": dict(zip(names, after, strict=True)),
+        }
+        say(
+            f"  {language:<12}{before[0]:>10,}{before[1]:>15,}{before[2]:>8.1%}"
+            f"{after[0]:>12,}{after[1]:>15,}{after[2]:>8.1%}"
+        )
+    return report
+
+
+def check_phrase_options(config):
+    """Raises ValueError for options about phrases that do not go together."""
+    if config.phrases and config.segmented:
+        raise ValueError("The units of segmented text are its words: leave phrases or segmented out.")
+    asked = "phrases" if config.phrases else "segmented" if config.segmented else None
+    if config.masking_unit == "phrase" and not asked:
+        raise ValueError("masking_unit phrase needs phrases to mask: give --phrases or --segmented.")
+    if asked and config.tokenizer != "wordpiece":
+        raise ValueError(f"{asked} is for tokenizer wordpiece, not {config.tokenizer}: leave one of them out.")
+    if config.segmented and config.input is None:
+        raise ValueError("segmented is for text of your own that a segmenter has cut into words: name it with --input.")
+
+
+def check_same_phrases(config, phrases, directory):
+    """Raises ValueError if an earlier run in this directory was given other phrases."""
+    if phrases and (directory / FILE).is_file() and read_phrases(directory / FILE) != phrases:
+        raise ValueError(
+            f"{config.phrases} does not hold the phrases that {directory} was made with: name another output, or "
+            "restore the earlier file."
+        )
+
+
+NAMED_PHRASES = 5  # listed at most
+
+
+def report_phrases(path, phrases, finder, records):
+    """Prints how many phrases the text has, and which it does not have; returns these figures."""
+    found = collections.Counter()
+    for record in records:
+        found.update(dict(record["phrases"]))
+    missing = [number for number, same in enumerate(finder.same) if same is None or not found[same]]
+    held, places = len(phrases) - len(missing), sum(found.values())
+    say(f"  {places:,} places in the text hold {held:,} of {len(phrases):,} phrases")
+    unknown = set(finder.unknown)
+    for what, numbers in (
+        ("have a word that is not in the vocabulary", finder.unknown),
+        ("are not in the text", [number for number in missing if number not in unknown]),
+    ):
+        if numbers:
+            named = ", ".join(f"line {number + 1}: {phrases[number]}" for number in numbers[:NAMED_PHRASES])
+            say(f"  {len(numbers):,} phrases of {path} {what} ({named}{', ...' * (len(numbers) > NAMED_PHRASES)})")
+    return {
+        "given": len(phrases),
+        "places": places,
+        "lines_with_unknown_words": [number + 1 for number in finder.unknown],
+        "lines_not_in_text": [number + 1 for number in missing],
+    }
+
+
 def write_manifest(directory, shards):
     """Writes manifest.json: size and SHA-256 of the files that a run has written."""
-    others = [directory / name for name in (*tokenizer_files(directory), "held_out.txt")]
+    others = [directory / name for name in (*run_files(directory), "held_out.txt")]
     others += sorted((directory / "sentences").glob("*.jsonl"))
     files = [{"path": path.relative_to(directory).as_posix(), **file_identity(path)} for path in others]
     write_json(directory / "manifest.json", {"versions": versions(), "shards": shards, "files": files})
@@ -234,9 +350,10 @@ def settings_of(config):
             name: getattr(config, name)
             for name in (
                 "pairs", "duplicates", "static_masks", "masking_unit", "packed", "short_sequence_probability",
-                "labelled_sentences", "seed",
+                "labelled_sentences", "seed", "segmented",
             )
         },
+        phrases=config.phrases is not None,
     )  # fmt: skip
 
 
@@ -297,9 +414,9 @@ def read_tokenizer(config, directory):
     return tokenizer
 
 
-def learn_tokenizer(config, pieces):
-    """A tokenizer whose vocabulary is learned from the training split."""
-    sample = VocabularySample(config, pieces)
+def learn_tokenizer(config, pieces, languages):
+    """A tokenizer whose vocabulary is learned from the training split, in which `languages` are sampled."""
+    sample = VocabularySample(config, pieces, languages)
     tokenizer = learn(config.tokenizer, sample, config.vocabulary_size, config.lowercase)
     found, asked = tokenizer.vocabulary_size, config.vocabulary_size
     say(
@@ -310,21 +427,41 @@ def learn_tokenizer(config, pieces):
 
 
 class VocabularySample:
-    """Sentences of the training split, with the pieces in random order, up to `vocabulary_megabytes`."""
+    """Sentences of the training split, with the pieces in random order, up to `vocabulary_megabytes`.
 
-    def __init__(self, config, pieces):
+    If languages are sampled, each takes part with its new share of these megabytes.
+    """
+
+    def __init__(self, config, pieces, languages):
         self.config, self.pieces, self.bytes = config, pieces, 0
+        self.languages = languages
 
     def __iter__(self):
-        limit = self.config.vocabulary_megabytes * 1_000_000
-        for place in np.random.default_rng(self.config.seed).permutation(len(self.pieces)):
+        rooms, seed = self._rooms(), self.config.seed
+        for place in np.random.default_rng(seed).permutation(len(self.pieces)):
             for document in self.pieces[place].documents:
-                if corpora.split_of(document.name, self.config.seed) != "train":
+                if corpora.split_of(document.name, seed) != "train":
                     continue
-                if self.bytes >= limit:
+                language = document.source if self.languages else None
+                for _ in range(copies_of(document, self.languages, seed)):
+                    if rooms[language] <= 0:
+                        break
+                    size = sum(map(len, document.sentences))
+                    self.bytes += size
+                    # Shares are shares of bytes, as those of the rows: a Chinese character has three.
+                    rooms[language] -= len("".join(document.sentences).encode()) if self.languages else size
+                    yield from document.sentences
+                if all(room <= 0 for room in rooms.values()):
                     return
-                self.bytes += sum(map(len, document.sentences))
-                yield from document.sentences
+
+    def _rooms(self):
+        """The text to take of each language; without languages, of None."""
+        limit = self.config.vocabulary_megabytes * 1_000_000
+        if not self.languages:
+            return {None: limit}
+        sizes = language_sizes([file for piece in self.pieces for file in piece.files])
+        total = sum(sizes.values())
+        return {language: limit * size / total * self.languages[language] for language, size in sizes.items()}
 
 
 @contextlib.contextmanager

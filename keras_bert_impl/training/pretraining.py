@@ -50,14 +50,16 @@ class PretrainConfig:
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large; electra_small, electra_base or
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
-            albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order.
+            albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
+            ernie_base.
         objective: masked_lm; or span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
             beside them, for rows without pairs and with masking_unit span.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
             is 0.25, the paper tries 0.25 to 0.5.
-        masking_unit: what is masked: token as in the paper, whole_word, span as in SpanBERT, or ngram as in ALBERT;
-            only for data that is masked while it is read.
+        masking_unit: what is masked: token as in the paper, whole_word, span as in SpanBERT, ngram as in ALBERT, or
+            phrase as in ERNIE, for data prepared with --phrases or --segmented; only for data that is masked while it
+            is read.
         mask_token_rate: share of the chosen tokens that become [MASK]; 0.8 in the paper, which tries others in table 8.
         random_token_rate: share of them that become a random token; 0.1 in the paper. The rest stays as it is.
         direction: both predicts masked tokens from the text on both sides, as in the paper; left_to_right and
@@ -156,7 +158,7 @@ class PretrainConfig:
     num_heads: int | None = None
     intermediate_size: int | None = None
     generator_size: float | None = None
-    masking_unit: typing.Literal["token", "whole_word", "span", "ngram"] = "token"
+    masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
     mask_token_rate: float = 0.8
     random_token_rate: float = 0.1
     direction: typing.Literal["both", "left_to_right", "right_to_left"] = "both"

@@ -63,6 +63,13 @@ class PretrainingData:
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.pairs = prepared["pairs"]
         self.static_unit = prepared["masking_unit"]
+        # Data of an earlier version has no such options.
+        has_phrases = prepared.get("phrases") is not None or prepared.get("segmented", False)
+        if config.masking_unit == "phrase" and not has_phrases:
+            raise ValueError(
+                f"{self.directory} holds no phrases to mask: prepare the data with --phrases or --segmented, or leave "
+                "masking_unit phrase out."
+            )
         self.has_pairs = self.pairs in PAIRS
         if self.static_masks and not hides_words:
             raise ValueError(

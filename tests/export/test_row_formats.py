@@ -82,7 +82,7 @@ def test_litert_gives_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
     run_example(tmp_path / "litert")
 
 
-@pytest.mark.parametrize("family", ["distilbert", "electra", "roberta", "albert", "bfloat16"])
+@pytest.mark.parametrize("family", ["distilbert", "electra", "roberta", "albert", "ernie", "bfloat16"])
 @pytest.mark.skipif(BACKEND == "jax", reason="written by the others")
 def test_other_encoders_are_exported_in_float32(family, tmp_path):
     export = export_onnx if BACKEND == "torch" else export_litert
@@ -96,6 +96,8 @@ def test_other_encoders_are_exported_in_float32(family, tmp_path):
         encoder = kbi.RobertaEncoder(kbi.RobertaConfig(len(WORDS), pad_id=tokenizer.pad_id, **sizes))
     elif family == "albert":
         encoder = kbi.AlbertEncoder(kbi.AlbertConfig(len(WORDS), embedding_size=9, **{**sizes, "num_layers": 3}))
+    elif family == "ernie":
+        encoder = kbi.ErnieEncoder(kbi.ErnieConfig(len(WORDS), has_task_embedding=True, **sizes))
     else:
         encoder = kbi.BertEncoder(kbi.BertConfig(len(WORDS), **sizes), dtype="bfloat16")
     model = with_large_weights(kbi.TextClassifier(encoder, 3, tokenizer))

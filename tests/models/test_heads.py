@@ -30,9 +30,9 @@ HEADS = {
     "multiple_choice": ("ForMultipleChoice", kbi.MultipleChoice, {}, np.array([1, 0])),
 }
 head = pytest.mark.parametrize("kind", HEADS)
-# transformers has a next-sentence head only for BERT.
+# transformers has a next-sentence head only for BERT and ERNIE.
 HEADS_OF_FAMILIES = [
-    (family, kind) for family in FAMILIES for kind in HEADS if family == "Bert" or kind != "next_sentence"
+    (family, kind) for family in FAMILIES for kind in HEADS if family in ("Bert", "Ernie") or kind != "next_sentence"
 ]
 head_of_family = pytest.mark.parametrize(("family", "kind"), HEADS_OF_FAMILIES)
 

@@ -181,16 +181,18 @@ def test_more_predictions_than_tokens_are_refused(length, advised):
 
 # In the made-up vocabulary, every third id continues a word.
 IS_CONTINUATION = [index > MASK and index % 3 == 0 for index in range(VOCABULARY_SIZE)]
-UNITS = {unit: {"unit": unit, "is_continuation": IS_CONTINUATION} for unit in ("whole_word", "span", "ngram")}
+UNITS = {unit: {"unit": unit, "is_continuation": IS_CONTINUATION} for unit in ("whole_word", "span", "ngram", "phrase")}
 
 
-def words_of(row):
-    """Lists of the positions of each word of a row of ids, special tokens left out."""
+def words_of(row, marks=()):
+    """Lists of the positions of each word of a row of ids, special tokens left out; of each phrase, with `marks` of
+    where one goes on."""
     words = []
     for position, token in enumerate(row):
         if token in SPECIAL_IDS:
             continue
-        if IS_CONTINUATION[token] and words and words[-1][-1] == position - 1:
+        goes_on = IS_CONTINUATION[token] or any(marks[position : position + 1])
+        if goes_on and words and words[-1][-1] == position - 1:
             words[-1].append(position)
         else:
             words.append([position])
@@ -289,6 +291,7 @@ def rows_of_text(rows):
         "token_ids": tf.ragged.constant(rows, tf.int32, ragged_rank=1).to_tensor(PAD),
         "padding_mask": tf.sequence_mask(lengths, dtype=tf.int32),
         "example_index": tf.range(len(rows), dtype=tf.int64),
+        "phrase_continuations": tf.constant(np.random.default_rng(6).random((len(rows), max(lengths))) < 0.4, tf.int32),
     }
 
 
@@ -345,7 +348,7 @@ def ngrams_by_loop(words, room, row):
     return chosen
 
 
-LOOPS = [("whole_word", words_by_loop), ("span", spans_by_loop), ("ngram", ngrams_by_loop)]
+LOOPS = [("whole_word", words_by_loop), ("span", spans_by_loop), ("ngram", ngrams_by_loop), ("phrase", words_by_loop)]
 
 
 @pytest.mark.parametrize(("unit", "by_loop"), LOOPS)
@@ -356,10 +359,11 @@ def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, 
     num_tokens = rows["padding_mask"].numpy().sum(axis=1)
     for row, (ids, chosen) in enumerate(zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True)):
         room = max(1, round(num_tokens[row] * masking_rate))
-        assert chosen == by_loop(words_of(ids), room, row), row
+        marks = rows["phrase_continuations"].numpy()[row] if unit == "phrase" else ()
+        assert chosen == by_loop(words_of(ids, marks), room, row), row
 
 
-@pytest.mark.parametrize("unit", ["token", "whole_word", "span", "ngram"])
+@pytest.mark.parametrize("unit", ["token", "whole_word", "span", "ngram", "phrase"])
 @pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
 def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
     """Also with an epoch of its own for each row, as streams have it."""

@@ -8,6 +8,7 @@ from made_text import TOKENIZER, tokens
 
 from keras_bert_impl.preprocessing import numpy_data, tf_data
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
+from keras_bert_impl.preprocessing.phrases import PhraseFinder
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.tf_data import read_training_data
@@ -18,6 +19,8 @@ FORMATS = {
     "whole_word": {"masking_unit": "whole_word"},
     "span": {"masking_unit": "span"},
     "ngram": {"masking_unit": "ngram"},
+    "phrase": {"masking_unit": "phrase"},
+    "phrase_packed": {"masking_unit": "phrase", "packed": True},
     "static": {"static_masks": True},
     "packed": {"packed": True},
     "masking_mix": {"mask_token_rate": 0.2, "random_token_rate": 0.5},
@@ -34,7 +37,10 @@ def written(request, tmp_path_factory):
     paths = [directory / str(number) for number in range(3)]
     of_writing = {name: value for name, value in options.items() if name not in OF_READING}
     for number, (path, count) in enumerate(zip(paths, (3, 40, 17), strict=True)):
-        write_rows(path, tokens(count), TOKENIZER, number=number, **SHAPE, **of_writing)
+        documents, phrases = tokens(count), options.get("masking_unit") == "phrase"
+        if phrases:
+            documents, _ = PhraseFinder(TOKENIZER, ["the cat", "dog ran", "rain in"]).mark(documents)
+        write_rows(path, documents, TOKENIZER, number=number, phrases=phrases, **SHAPE, **of_writing)
     return paths, options
 
 

@@ -11,8 +11,10 @@ import pytest
 import yaml
 from made_tasks import write_ner
 
+from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.training import ablation, ablation_report, ablation_study, finetuning, pretraining
 from keras_bert_impl.training.ablation_study import read_recipe, read_study
+from keras_bert_impl.training.pretraining_data import PretrainingData
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 COMPILED = "on" if keras.backend.backend() == "jax" else "off"
@@ -48,13 +50,9 @@ def study_of(folder, rows=ROWS, **fields):
 
 
 def config_of(folder, data, output="run", rows=ROWS, **options):
-    return ablation.AblateConfig(
-        str(folder / output),
-        study_of(folder, rows),
-        recipe=write_yaml(folder / "recipe.yaml", RECIPE),
-        data=str(data),
-        **{"seeds": 1, **options},
-    )
+    usual = {"study": study_of(folder, rows), "seeds": 1}
+    recipe = write_yaml(folder / "recipe.yaml", RECIPE)
+    return ablation.AblateConfig(str(folder / output), recipe=recipe, data=str(data), **{**usual, **options})
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +138,7 @@ def test_equal_arithmetic_gives_a_model_with_half_of_the_blocks_more_steps(tmp_p
     config = config_of(tmp_path, prepared_data(), rows=rows)
     study, recipe = read_study(config.study)._replace(equal_arithmetic=True), read_recipe(config.recipe)
     plan = ablation.Plan(config, study, recipe, prepared_data(), [], tmp_path)
-    first, second = (plan.pretrain_config(row.pretrain) for row in study.rows)
+    first, second = (plan.pretrain_config(row, row.pretrain) for row in study.rows)
     assert plan.equal_steps(first) == 4
     assert plan.equal_steps(second) == round(4 * ablation.flops_of_step(first) / ablation.flops_of_step(second)) > 4
 
@@ -173,6 +171,9 @@ def test_every_recipe_of_the_package_can_be_read(name):
         ({"finetune": {"layers": 1}}, "study.yaml, row 'one': there is no option 'layers'; keras-bert finetune has"),
         ({"pretain": {}}, "study.yaml, row 'one': there is no option 'pretain'; it can have name, pretrain, finetune"),
         ({"pretrain": {"steps": 7}}, "study.yaml, row 'one': steps is set by keras-bert ablate itself"),
+        ({"prepare": {"pair": 1}}, "study.yaml, row 'one': there is no option 'pair'; keras-bert prepare-data has"),
+        ({"prepare": {"seed": 1}}, "study.yaml, row 'one': seed is set by keras-bert ablate itself"),
+        ({"prepare": {"input": "a"}}, "study.yaml, row 'one': input is set by keras-bert ablate itself"),
         ({"join": {"up": 1}}, "study.yaml, row 'one': there is no option 'up'"),
         ({"share_of_steps": 2}, "study.yaml, row 'one': share_of_steps 2 must be above 0 and at most 1"),
     ],
@@ -212,3 +213,46 @@ def test_options_that_contradict_each_other_are_refused(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             ablation.check_config(ablation.AblateConfig(str(tmp_path), "steps", **options), study)
+
+
+def test_every_family_of_the_study_is_built_with_its_objective_on_data_of_its_own(tmp_path, prepared_data):
+    """One step each, of the shapes of the study made smaller."""
+    data = prepared_data()
+    config = config_of(tmp_path, data, study="families")
+    study, recipe = read_study("families"), read_recipe(config.recipe)
+    plan = ablation.Plan(config, study, recipe, data, [], tmp_path)
+    found = {}
+    for row in study.rows:
+        ablation.prepare_for(row, data, tmp_path, 0)
+        smaller = {"hidden_size": 16, "num_layers": 1, "steps_per_execution": 1}
+        options = plan.pretrain_config(row, {**row.pretrain, **smaller})
+        rows = PretrainingData(options)
+        assert rows.tokenizer.vocabulary == open_tokenizer(data).vocabulary
+        model = pretraining.build(options, rows, COMPILED == "on", pretraining.schedule_of(options, 4))
+        figures = model.fit(rows.for_fit("train", repeat=True), steps_per_epoch=1, verbose=0, shuffle=False).history
+        assert figures["loss"][0] > 0
+        found[row.name] = (type(model.encoder).__name__, rows.pairs, "next_sentence_loss" in figures)
+    assert found == {
+        "BERT": ("BertEncoder", "next_sentence", True),
+        "ELECTRA": ("ElectraEncoder", "next_sentence", False),
+        "RoBERTa": ("RobertaEncoder", "full_sentences", False),
+        "ALBERT": ("AlbertEncoder", "sentence_order", True),
+        "SpanBERT": ("BertEncoder", "doc_sentences", False),
+        "ERNIE, random phrases": ("ErnieEncoder", "next_sentence", True),
+    }
+    phrases = (tmp_path / "random_phrases.txt").read_text(encoding="utf-8").splitlines()
+    assert len(phrases) > 20 and {len(phrase.split()) for phrase in phrases} == {2, 3, 4}
+    figures = json.loads((tmp_path / "data,phrases=random" / "summary.json").read_text())["phrases"]
+    assert figures["places"] >= len(phrases) - len(figures["lines_not_in_text"]) > 20
+
+
+def test_a_row_with_data_of_its_own_has_a_run_of_its_own_and_finishes(tmp_path, prepared_data):
+    write_ner(tmp_path / "ner")
+    rows = [{"name": "pairs"}, {"name": "sentences", "prepare": {"pairs": "doc_sentences"}}]
+    for _ in range(2):  # the second time, everything is there
+        table = ablation.run(config_of(tmp_path, prepared_data(), rows=rows, tasks=[f"ner={tmp_path / 'ner'}"]))
+    assert [sorted(row["tasks"]) for row in table["rows"]] == [["ner"], ["ner"]]
+    runs = sorted(path.name for path in (tmp_path / "run" / "pretrain").iterdir() if path.is_dir())
+    assert runs == ["prepare.pairs=doc_sentences", "recipe"]
+    evaluations = [json.loads((tmp_path / "run" / "pretrain" / run / "evaluation.json").read_text()) for run in runs]
+    assert evaluations[0]["next_sentence_accuracy"] is None and evaluations[1]["next_sentence_accuracy"] is not None

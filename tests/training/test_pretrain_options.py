@@ -74,6 +74,16 @@ def test_an_albert_learns_sentence_order_from_packed_rows_with_ngrams_masked(pre
     assert written["architectures"] == ["AlbertForPreTraining"] and written["num_hidden_groups"] == 1
 
 
+def test_an_ernie_learns_phrases_and_next_sentences_from_packed_rows(prepared_data, tmp_path):
+    (tmp_path / "phrases.txt").write_text("the values\nof the\nif the\n")
+    data = prepared_data(packed=True, phrases=str(tmp_path / "phrases.txt"))
+    options = {"size": "ernie_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4, "masking_unit": "phrase"}
+    figures = train(data, tmp_path / "run", **options)
+    assert figures["masked_lm_perplexity"] > 1 and 0 <= figures["next_sentence_accuracy"] <= 1
+    found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
+    assert (type(found).__name__, found.config.hidden_act) == ("ErnieForMaskedLM", "relu")
+
+
 def test_an_albert_refuses_rows_that_were_made_for_next_sentences(prepared_data, tmp_path):
     data = prepared_data(packed=True, long_sequence_length=64)
     with pytest.raises(ValueError, match=r"ALBERT learns sentence_order .* made with --pairs next_sentence: prepare"):

@@ -1,0 +1,79 @@
+"""The configuration of an ERNIE."""
+
+import dataclasses
+import typing
+
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.json_files import read_json
+
+
+@dataclasses.dataclass(frozen=True)
+class ErnieConfig(EncoderConfig):
+    """The shape of an ERNIE encoder; the defaults are ERNIE 1.0 (Sun et al. 2019, section 4.1).
+
+    Arguments and errors are those of BertConfig, and:
+
+    Args:
+        vocabulary_size, activation, max_length, layer_norm_epsilon: 18000, "relu", 513 and 1e-5 in
+            nghuyong/ernie-1.0-base-zh, the published checkpoint.
+        has_task_embedding: whether a learned vector of the pre-training task is added to the embeddings, as in ERNIE
+            2.0 and 3.0 (`use_task_id` in config.json).
+        num_tasks: rows of its table. The row of task 0 is added, as transformers does unless it is told another.
+    """
+
+    # From memory of the checkpoint's config.json; the paper gives layers, width and heads alone.
+    vocabulary_size: int = 18000
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    activation: str = "relu"
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    max_length: int = 513
+    num_segments: int = 2
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-5
+    pad_id: int = 0
+    has_task_embedding: bool = False
+    num_tasks: int = 3
+
+    model_type: typing.ClassVar = "ernie"
+    family: typing.ClassVar = "ERNIE"
+    # (layers, width, heads). Published is base; the small one has the shape of BERT-small (Turc et al. 2019).
+    named_sizes: typing.ClassVar = {"ernie_small": (4, 512, 8), "ernie_base": (12, 768, 12)}
+    huggingface_keys: typing.ClassVar = (
+        ("vocabulary_size", "vocab_size"),
+        ("hidden_size", "hidden_size"),
+        ("num_layers", "num_hidden_layers"),
+        ("num_heads", "num_attention_heads"),
+        ("intermediate_size", "intermediate_size"),
+        ("hidden_dropout_rate", "hidden_dropout_prob"),
+        ("attention_dropout_rate", "attention_probs_dropout_prob"),
+        ("max_length", "max_position_embeddings"),
+        ("num_segments", "type_vocab_size"),
+        ("initializer_range", "initializer_range"),
+        ("has_task_embedding", "use_task_id"),
+        ("num_tasks", "task_type_vocab_size"),
+    )
+    activation_key: typing.ClassVar = "hidden_act"
+    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    has_pooler: typing.ClassVar = True
+    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.has_task_embedding, bool):
+            raise ValueError(f"has_task_embedding must be True or False, not {self.has_task_embedding!r}.")
+
+    @classmethod
+    def from_huggingface(cls, path):
+        # What a config.json leaves out has the value of transformers, not that of ERNIE 1.0.
+        content, found = read_json(path), super().from_huggingface(path)
+        usual = {"max_length": ("max_position_embeddings", 512), "layer_norm_epsilon": ("layer_norm_eps", 1e-12)}
+        return dataclasses.replace(
+            found, **{ours: value for ours, (theirs, value) in usual.items() if content.get(theirs) is None}
+        )
+
+    def count_parameters(self):
+        return super().count_parameters() + self.has_task_embedding * self.num_tasks * self.hidden_size

@@ -6,12 +6,7 @@ from keras_bert_impl.configurations.bert import BertConfig
 from keras_bert_impl.encoders.blocks import encoder_outputs, normalized, tanh_pooler, through_blocks
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
-from keras_bert_impl.layers import (
-    AttentionMask,
-    LastToken,
-    PositionEmbedding,
-    SegmentEmbedding,
-)
+from keras_bert_impl.layers import AttentionMask, LastToken, PositionEmbedding, SegmentEmbedding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -3,15 +3,10 @@
 import keras
 
 from keras_bert_impl.configurations.ernie import ErnieConfig
+from keras_bert_impl.encoders.blocks import encoder_outputs, normalized, tanh_pooler, through_blocks
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
-from keras_bert_impl.layers import (
-    AttentionMask,
-    Dropout,
-    PositionEmbedding,
-    SegmentEmbedding,
-    TransformerEncoderBlock,
-)
+from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -64,45 +59,15 @@ class ErnieEncoder(Encoder):
                 config.hidden_size, config.num_tasks, initializer.clone(), dtype=policy, name="task_embedding"
             )
             hidden = hidden + tasks(keras.ops.zeros_like(inputs["segment_ids"]))
-        hidden = keras.layers.LayerNormalization(
-            epsilon=config.layer_norm_epsilon, dtype=policy, name="embeddings_norm"
-        )(hidden)
-        hidden = Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(hidden)
+        hidden = normalized(hidden, config, policy)
         mask = AttentionMask(name="attention_mask")(inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))
 
-        hidden_states, attention = [hidden], []
-        for index in range(config.num_layers):
-            block = TransformerEncoderBlock(
-                num_heads=config.num_heads,
-                intermediate_size=config.intermediate_size,
-                activation=config.activation,
-                dropout_rate=config.hidden_dropout_rate,
-                attention_dropout_rate=config.attention_dropout_rate,
-                layer_norm_epsilon=config.layer_norm_epsilon,
-                initializer=initializer.clone(),
-                rematerialize=rematerialize,
-                dtype=policy,
-                name=f"block_{index}",
-            )
-            hidden = block(
-                hidden,
-                attention_mask=mask,
-                sequence_ids=inputs.get("sequence_ids"),
-                return_probabilities=return_attention,
-            )
-            if return_attention:
-                hidden, probabilities = hidden
-                attention.append(probabilities)
-            hidden_states.append(hidden)
+        hidden_states, attention = through_blocks(
+            hidden, mask, inputs.get("sequence_ids"), config, initializer, policy, rematerialize, return_attention
+        )
 
-        pooled = keras.layers.Dense(
-            config.hidden_size, activation="tanh", kernel_initializer=initializer.clone(), dtype=policy, name="pooler"
-        )(hidden[:, 0])
-        outputs = {"sequence_output": hidden, "pooled_output": pooled}
-        if return_hidden_states:
-            outputs["hidden_states"] = keras.ops.stack(hidden_states, axis=1)  # (batch, layers + 1, length, width)
-        if return_attention:
-            outputs["attention_probabilities"] = keras.ops.stack(attention, axis=1)
+        pooled = tanh_pooler(hidden_states[-1][:, 0], config, initializer, policy)
+        outputs = encoder_outputs(hidden_states, attention, return_hidden_states, pooled_output=pooled)
         super().__init__(
             inputs,
             outputs,

@@ -6,11 +6,7 @@ from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConf
 from keras_bert_impl.encoders.blocks import encoder_outputs, normalized, tanh_pooler, through_blocks
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
-from keras_bert_impl.layers import (
-    AttentionMask,
-    PaddingAwarePositions,
-    SegmentEmbedding,
-)
+from keras_bert_impl.layers import AttentionMask, PaddingAwarePositions, SegmentEmbedding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

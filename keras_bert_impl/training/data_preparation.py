@@ -21,7 +21,6 @@ corpus. The same command resumes an interrupted preparation, and refuses if the 
 The output does not depend on the number of workers.
 """
 
-import collections
 import contextlib
 import dataclasses
 import itertools
@@ -62,6 +61,13 @@ from keras_bert_impl.preprocessing.shards import (
 )
 from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
+from keras_bert_impl.training.preparation_report import (
+    print_examples,
+    print_statistics,
+    report_languages,
+    report_phrases,
+    report_reading,
+)
 from keras_bert_impl.training.runs import check_run, open_run, versions
 from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open_vocabulary, vocabulary_in
 
@@ -254,30 +260,6 @@ def factors_of(config, pieces):
     )
 
 
-def report_languages(records):
-    """Prints the training text of each language before and after sampling; returns it."""
-    names, counts = ("documents", "bytes", "share"), {}
-    for record in records:
-        for language, found in record["languages"].items():
-            counts[language] = np.add(counts.get(language, 0), found)
-    totals = sum(counts.values())
-    say(f"  {'language':<12}{'documents':>10}{'bytes':>15}{'share':>8}{'sampled':>12}{'bytes':>15}{'share':>8}")
-    report = {}
-    for language, found in sorted(counts.items()):
-        before, after = (
-            (*map(int, part), part[1] / max(1, total[1])) for part, total in zip(found, totals, strict=True)
-        )
-        report[language] = {
-            "before": dict(zip(names, before, strict=True)),
-            "after": dict(zip(names, after, strict=True)),
-        }
-        say(
-            f"  {language:<12}{before[0]:>10,}{before[1]:>15,}{before[2]:>8.1%}"
-            f"{after[0]:>12,}{after[1]:>15,}{after[2]:>8.1%}"
-        )
-    return report
-
-
 def check_phrase_options(config):
     """Raises ValueError for options about phrases that do not go together."""
     if config.phrases and config.segmented:
@@ -298,33 +280,6 @@ def check_same_phrases(config, phrases, directory):
             f"{config.phrases} does not hold the phrases that {directory} was made with: name another output, or "
             "restore the earlier file."
         )
-
-
-NAMED_PHRASES = 5  # listed at most
-
-
-def report_phrases(path, phrases, finder, records):
-    """Prints how many phrases the text has, and which it does not have; returns these figures."""
-    found = collections.Counter()
-    for record in records:
-        found.update(dict(record["phrases"]))
-    missing = [number for number, same in enumerate(finder.same) if same is None or not found[same]]
-    held, places = len(phrases) - len(missing), sum(found.values())
-    say(f"  {places:,} places in the text hold {held:,} of {len(phrases):,} phrases")
-    unknown = set(finder.unknown)
-    for what, numbers in (
-        ("have a word that is not in the vocabulary", finder.unknown),
-        ("are not in the text", [number for number in missing if number not in unknown]),
-    ):
-        if numbers:
-            named = ", ".join(f"line {number + 1}: {phrases[number]}" for number in numbers[:NAMED_PHRASES])
-            say(f"  {len(numbers):,} phrases of {path} {what} ({named}{', ...' * (len(numbers) > NAMED_PHRASES)})")
-    return {
-        "given": len(phrases),
-        "places": places,
-        "lines_with_unknown_words": [number + 1 for number in finder.unknown],
-        "lines_not_in_text": [number + 1 for number in missing],
-    }
 
 
 def write_manifest(directory, shards):
@@ -484,49 +439,6 @@ def jobs_runner(config, settings, pieces, size):
         return
     with worker_pool(config.workers or (1 if size <= SMALL_BYTES else os.cpu_count())) as pool:
         yield do
-
-
-def report_reading(config, records):
-    """Prints the formats that text files were read as, and the files that could not be read."""
-    formats = collections.Counter()
-    for record in records:
-        formats.update(record["formats"])
-        for place, reason in record["problems"]:
-            say(f"  left out: {place}: {reason}")
-    if formats:
-        say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
-    if config.language not in corpora.LANGUAGES_WITH_RULES:
-        say(f"  no abbreviations are known for language {config.language}: sentences end at the marks of all scripts")
-
-
-def print_statistics(records):
-    """Prints documents, sentences, words and bytes of each split; returns them."""
-    names = ("documents", "sentences", "words", "bytes", "tokens")
-    blocks = [block for record in records for block in record["blocks"]]
-    statistics = {split: {name: sum(block[split][name] for block in blocks) for name in names} for split in SPLITS}
-    say(f"  {'split':<12}{'documents':>10}{'sentences':>11}{'words':>14}{'bytes':>15}")
-    for split, counts in statistics.items():
-        documents, sentences, words, size, _ = counts.values()
-        say(f"  {split:<12}{documents:>10,}{sentences:>11,}{words:>14,}{size:>15,}")
-    return statistics
-
-
-def print_examples(settings, shards):
-    """Prints how many rows there are and how full they are; returns their numbers by length and split."""
-    examples = {}
-    for length in settings.sequence_lengths:
-        parts = {
-            split: [s for s in shards if s["path"].startswith(f"pretraining/{length}/{split}/")] for split in SPLITS
-        }
-        examples[str(length)] = {split: sum(shard["examples"] for shard in parts[split]) for split in SPLITS}
-        tokens = sum(shard["tokens"] for part in parts.values() for shard in part)
-        counts = examples[str(length)]
-        say(
-            f"  rows of {length} tokens: "
-            + ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
-            + f"; {tokens / max(1, length * sum(counts.values())):.1%} of the positions hold tokens"
-        )
-    return examples
 
 
 def restore_records(directory, settings):

@@ -42,7 +42,7 @@ from keras_bert_impl.models import (
     TextRegressor,
     TokenClassifier,
 )
-from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XlmRobertaTokenizer
+from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XLMRobertaTokenizer
 
 __all__ = [
     "AlbertConfig",
@@ -74,7 +74,7 @@ __all__ = [
     "WordPieceTokenizer",
     "XLMRobertaConfig",
     "XLMRobertaEncoder",
-    "XlmRobertaTokenizer",
+    "XLMRobertaTokenizer",
     "callbacks",
     "checkpoints",
     "corpora",

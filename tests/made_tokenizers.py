@@ -6,7 +6,7 @@ import io
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
-    XlmRobertaTokenizer,
+    XLMRobertaTokenizer,
     learn_byte_pairs,
     learn_sentence_pieces,
 )
@@ -44,11 +44,11 @@ def albert_tokenizer(**options):
 
 @functools.cache
 def xlm_roberta_tokenizer():
-    """An XlmRobertaTokenizer over a model with the control tokens of the published one."""
+    """An XLMRobertaTokenizer over a model with the control tokens of the published one."""
     import sentencepiece
 
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES * 3), model_writer=model, vocab_size=150, hard_vocab_limit=False, minloglevel=2
     )
-    return XlmRobertaTokenizer(model.getvalue())
+    return XLMRobertaTokenizer(model.getvalue())

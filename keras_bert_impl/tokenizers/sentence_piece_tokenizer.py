@@ -300,7 +300,7 @@ class AlbertTokenizer(SentencePieceTokenizer):
         return {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents}
 
 
-class XlmRobertaTokenizer(SentencePieceTokenizer):
+class XLMRobertaTokenizer(SentencePieceTokenizer):
     """XLM-RoBERTa's tokenizer (Conneau et al. 2020, section 3.1): its SentencePiece model with fairseq's ids.
 
     fairseq puts <s>, <pad>, </s> and <unk> before the model's pieces and <mask> after them. Nothing is lower-cased. A

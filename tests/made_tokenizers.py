@@ -52,3 +52,19 @@ def xlm_roberta_tokenizer():
         sentence_iterator=iter(SENTENCES * 3), model_writer=model, vocab_size=150, hard_vocab_limit=False, minloglevel=2
     )
     return XLMRobertaTokenizer(model.getvalue())
+
+
+def tokenizer_of_transformers(tokenizer):
+    """The tokenizer of transformers over the pieces of an AlbertTokenizer or XLMRobertaTokenizer, as its converters
+    build it."""
+    import transformers
+
+    from keras_bert_impl.tokenizers.sentence_piece_model import character_map
+
+    scores = [
+        score - 100 * tokenizer.is_cut_again(token)
+        for token, score in zip(tokenizer.vocabulary, tokenizer.scores(), strict=True)
+    ]
+    vocabulary = list(zip(tokenizer.vocabulary, scores, strict=True))
+    kind = getattr(transformers, tokenizer.tokenizer_class)
+    return kind(vocab=vocabulary, _spm_precompiled_charsmap=character_map(tokenizer.model))

@@ -79,6 +79,14 @@ class SentencePieceTokenizer(Tokenizer):
         """Our ids of the model's."""
         return list(ids)
 
+    @property
+    def num_model_pieces(self) -> int:
+        return self._pieces.get_piece_size()
+
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        """Our id and the characters of each piece that one of the model stands for, by the model's id."""
+        return [(self._our_ids([index])[0], self._pieces.id_to_piece(index))]
+
     def _prepared(self, text: str) -> tuple[str, list[int] | None]:
         """The text that the model reads, and for each of its characters the one of `text` that it stands for; None if
         these are the same."""
@@ -341,6 +349,10 @@ class AlbertTokenizer(SentencePieceTokenizer):
             found += self._without_comma(piece) if index in self._with_comma else [(index, piece)]
         return [index for index, _ in found], [piece for _, piece in found]
 
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        piece = self._pieces.id_to_piece(index)
+        return self._without_comma(piece) if index in self._with_comma else [(index, piece)]
+
     def _without_comma(self, piece):
         """(id, piece) of each part of a piece that ends in a digit and a comma, as `encode_pieces` of ALBERT's code."""
         cut = self._pieces.encode(piece[:-1].replace(SPACE, ""), out_type=str)
@@ -409,14 +421,19 @@ def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[i
     for place, character in enumerate(whole):
         if character == "\0" and text[place] != "\0":
             continue
-        if character.isspace():
-            character = " "
-        elif not keep_accents:
-            character = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
-        character = character.lower() if lowercase else character
+        character = prepared_character(character, lowercase, keep_accents)
         characters.append(character)
         source += [place] * len(character)
     return "".join(characters), source
+
+
+def prepared_character(character: str, lowercase: bool, keep_accents: bool) -> str:
+    """What `prepare` makes of a character, whatever its neighbours are."""
+    if character.isspace():
+        return " "
+    if not keep_accents:
+        character = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
+    return character.lower() if lowercase else character
 
 
 def _source(source, place, length):

@@ -53,9 +53,9 @@ def check_text_graph(tokenizer):
     """Raises ValueError if TensorFlow has no operations for the tokenizer, as a graph that takes texts needs them."""
     if tokenizer.kind not in KINDS_IN_GRAPHS:
         raise ValueError(
-            f"A SavedModel cuts texts into tokens in its graph, for which TensorFlow has no operations that give the "
-            f"ids of a {type(tokenizer).__name__}: export to the formats onnx, openvino or litert, which take rows of "
-            "ids; the tokenizer.json beside them makes these from texts."
+            f"A SavedModel cuts texts into tokens in its graph, and no TensorFlow operations give the ids of a "
+            f"{type(tokenizer).__name__} for every text (docs/serving.md, Text): export to the formats onnx, openvino "
+            "or litert, which take rows of ids; the tokenizer.json beside them makes these from texts."
         )
 
 

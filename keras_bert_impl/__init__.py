@@ -44,7 +44,7 @@ from keras_bert_impl.models import (
     TextRegressor,
     TokenClassifier,
 )
-from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XlmRobertaTokenizer
+from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XLMRobertaTokenizer
 
 __all__ = [
     "AlbertConfig",
@@ -78,7 +78,7 @@ __all__ = [
     "WordPieceTokenizer",
     "XLMRobertaConfig",
     "XLMRobertaEncoder",
-    "XlmRobertaTokenizer",
+    "XLMRobertaTokenizer",
     "callbacks",
     "checkpoints",
     "corpora",

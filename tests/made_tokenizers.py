@@ -6,7 +6,7 @@ import io
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
-    XlmRobertaTokenizer,
+    XLMRobertaTokenizer,
     learn_byte_pairs,
     learn_sentence_pieces,
 )
@@ -44,11 +44,27 @@ def albert_tokenizer(**options):
 
 @functools.cache
 def xlm_roberta_tokenizer():
-    """An XlmRobertaTokenizer over a model with the control tokens of the published one."""
+    """An XLMRobertaTokenizer over a model with the control tokens of the published one."""
     import sentencepiece
 
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES * 3), model_writer=model, vocab_size=150, hard_vocab_limit=False, minloglevel=2
     )
-    return XlmRobertaTokenizer(model.getvalue())
+    return XLMRobertaTokenizer(model.getvalue())
+
+
+def tokenizer_of_transformers(tokenizer):
+    """The tokenizer of transformers over the pieces of an AlbertTokenizer or XLMRobertaTokenizer, as its converters
+    build it."""
+    import transformers
+
+    from keras_bert_impl.tokenizers.sentence_piece_model import character_map
+
+    scores = [
+        score - 100 * tokenizer.is_cut_again(token)
+        for token, score in zip(tokenizer.vocabulary, tokenizer.scores(), strict=True)
+    ]
+    vocabulary = list(zip(tokenizer.vocabulary, scores, strict=True))
+    kind = getattr(transformers, tokenizer.tokenizer_class)
+    return kind(vocab=vocabulary, _spm_precompiled_charsmap=character_map(tokenizer.model))

@@ -41,6 +41,7 @@ MAY_IMPORT_TENSORFLOW = ("startup", "export", "serving", "commands")
 OF_BACKENDS = [
     PACKAGE / "preprocessing" / "beam_storage.py",
     PACKAGE / "preprocessing" / "quiet_tensorflow.py",
+    PACKAGE / "preprocessing" / "sentence_pieces.py",
     PACKAGE / "preprocessing" / "wordpiece.py",
     *(PACKAGE / "kernels").rglob("*.py"),
     *(PACKAGE / "distribution").glob("*.py"),

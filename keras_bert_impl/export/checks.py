@@ -5,7 +5,7 @@ import importlib.util
 from keras_bert_impl.export.served_models import MODELS
 from keras_bert_impl.models.pretrained import check_vocabulary
 
-KINDS_IN_GRAPHS = ("wordpiece",)
+KINDS_IN_GRAPHS = ("wordpiece", "sentence_piece", "xlm_sentence_piece")
 
 
 def check_model(model):
@@ -53,9 +53,9 @@ def check_text_graph(tokenizer):
     """Raises ValueError if TensorFlow has no operations for the tokenizer, as a graph that takes texts needs them."""
     if tokenizer.kind not in KINDS_IN_GRAPHS:
         raise ValueError(
-            f"A SavedModel cuts texts into tokens in its graph, for which TensorFlow has no operations of a "
-            f"{type(tokenizer).__name__}: export to the formats onnx, openvino or litert, which take rows of ids; the "
-            "tokenizer.json beside them makes these from texts."
+            f"A SavedModel cuts texts into tokens in its graph, and no TensorFlow operations give the ids of a "
+            f"{type(tokenizer).__name__} for every text (docs/serving.md, Text): export to the formats onnx, openvino "
+            "or litert, which take rows of ids; the tokenizer.json beside them makes these from texts."
         )
 
 

@@ -9,6 +9,8 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_bert_impl.preprocessing.packing import pack
+from keras_bert_impl.preprocessing.sentence_pieces import readable
+from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import google_characters
 
 QUESTION = tf.TensorSpec((None,), tf.string, name="question")
@@ -16,27 +18,32 @@ CONTEXT = tf.TensorSpec((None,), tf.string, name="context")
 NO_SCORE = float("-inf")
 
 
-def question_answerer_signatures(model, wordpiece, sequence_length, stride=128, question_length=64, longest=30, top=20):
+def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, question_length=64, longest=30, top=20):
     """From questions and their contexts to the best answers; the options are those of the task."""
     question_length, stride = min(question_length, sequence_length // 4), min(stride, sequence_length // 2)
-    cut, tokenizer = PiecesWithOffsets(wordpiece), wordpiece.tokenizer
+    tokenizer = pieces_of.tokenizer
+    template, is_wordpiece = tokenizer.template, isinstance(pieces_of, WordPiece)
+    cut = PiecesWithOffsets(pieces_of) if is_wordpiece else pieces_of.with_offsets
 
     def answer_one(question_and_context):
         question, context = question_and_context
-        asked = wordpiece(question[tf.newaxis])[0, :question_length]
+        context = context if is_wordpiece else readable(context)
+        asked = pieces_of(question[tf.newaxis])[0, :question_length]
         pieces, begins, ends = cut(context)
-        room = sequence_length - 3 - tf.size(asked)
+        ends = ends_of_texts(begins, ends)
+        room = sequence_length - template.num_control(is_pair=True) - tf.size(asked)
         windows, is_best = windows_of(tf.size(pieces), room, tf.minimum(stride, room))  # ragged (windows, tokens)
         segments = windows.with_flat_values(tf.gather(pieces, windows.flat_values))
         asked_again = tf.RaggedTensor.from_tensor(tf.tile(asked[tf.newaxis], [segments.nrows(out_type=tf.int32), 1]))
-        rows = pack(
-            asked_again, segments, sequence_length, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, "only_second"
-        )
+        control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
+        rows = pack(asked_again, segments, sequence_length, *control, "only_second", template)
         length = tf.reduce_max(tf.reduce_sum(rows["padding_mask"], axis=1))
         logits = tf.cast(model({name: row[:, :length] for name, row in rows.items()}, training=False), tf.float32)
         null_score = tf.reduce_min(logits[:, 0, 0] + logits[:, 0, 1])
-        of_context = logits[:, 2 + tf.size(asked) : -1]  # (windows, tokens of the longest, 2)
-        row, first, last, score = best_span(of_context, windows, is_best, longest, top)
+        before = template.first_length(tf.size(asked), is_pair=True)
+        of_context = logits[:, before:-1]  # (windows, tokens of the longest, 2)
+        places = (windows.with_flat_values(tf.gather(array, windows.flat_values)) for array in (begins, ends))
+        row, first, last, score = best_span(of_context, windows, is_best, *places, longest, top)
         found = tf.math.is_finite(score)
         token = tf.cond(found, lambda: tf.gather(windows[row], [first, last]), lambda: tf.zeros([2], tf.int32))
         # A context without any token has no offsets.
@@ -80,26 +87,38 @@ def windows_of(count, room, stride):
     return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
 
 
-def best_span(logits, windows, is_best, longest, top):
-    """The window of the best span, the first and last position in it, and the score, which is -inf without any span.
+def ends_of_texts(begins, ends):
+    """The ends of pieces, where one without characters, such as the lone sign for a space, ends with the one before."""
+    has_text = ends > begins
+    return tf.gather(tf.concat([[0], ends[has_text]], axis=0), tf.cumsum(tf.cast(has_text, tf.int32)))
+
+
+def best_span(logits, windows, is_best, begins, ends, longest, top):
+    """The window of the best span with characters, the first and last position in it, and the score, which is -inf
+    without any span.
 
     Args:
         logits: (windows, tokens, 2), for start and end.
         windows: as `windows_of` returns it.
         is_best: likewise.
+        begins: RaggedTensor (windows, tokens) of int32, the first byte of each token.
+        ends: likewise, the byte after the last.
         longest: largest number of tokens in a span.
         top: number of starts and ends considered in a window.
     """
     shape = tf.shape(logits)[:2]
     starts = tf.where(is_best.to_tensor(False, shape=[None, None])[:, : shape[1]], logits[:, : shape[1], 0], NO_SCORE)
     is_token = tf.sequence_mask(windows.row_lengths(), shape[1])
-    ends = tf.where(is_token, logits[..., 1], NO_SCORE)
+    begins, ends = (places.to_tensor(0, shape=[None, None])[:, : shape[1]] for places in (begins, ends))
+    stops = tf.where(is_token, logits[..., 1], NO_SCORE)
     count = tf.minimum(top, shape[1])
     start_scores, first = tf.math.top_k(starts, count)  # (windows, top)
-    end_scores, last = tf.math.top_k(ends, count)
+    end_scores, last = tf.math.top_k(stops, count)
     scores = start_scores[:, :, tf.newaxis] + end_scores[:, tf.newaxis]  # (windows, top, top)
     distance = last[:, tf.newaxis] - first[:, :, tf.newaxis]
-    scores = tf.where((distance >= 0) & (distance < longest), scores, NO_SCORE)
+    first_byte, last_byte = tf.gather(begins, first, batch_dims=1), tf.gather(ends, last, batch_dims=1)
+    has_text = last_byte[:, tf.newaxis] > first_byte[:, :, tf.newaxis]
+    scores = tf.where((distance >= 0) & (distance < longest) & has_text, scores, NO_SCORE)
     flat = tf.concat([tf.reshape(scores, [-1]), [NO_SCORE]], axis=0)
     place = tf.argmax(flat, output_type=tf.int32)
     # Without any span, `place` is behind all others and `count` may be 0, by which nothing can be divided.

@@ -13,7 +13,9 @@ from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.preprocessing.packing import pack
+from keras_bert_impl.preprocessing.sentence_pieces import SentencePieces
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 GUESSES = 5  # for each [MASK]
 TEXT = tf.TensorSpec((None,), tf.string, name="text")
@@ -24,23 +26,33 @@ def write(model, tokenizer, sequence_length, target):
     """Writes `model` as a SavedModel to the new directory `target`; see `saved_model.export_saved_model`."""
     # Without `archive.track(model)`: the variables that the functions use are saved anyhow, and would be saved twice.
     archive = keras.export.ExportArchive()
-    for name, (function, inputs) in signatures(model, tokenizer, sequence_length).items():
+    # One for all signatures: each of its own would hold the vocabulary again, 3.6 MB for BERT's.
+    if isinstance(tokenizer, WordPieceTokenizer):
+        pieces_of = WordPiece(tokenizer)
+    else:
+        pieces_of = SentencePieces(tokenizer, offsets=kind_of(model) is models.QuestionAnswerer)
+    archive.track(pieces_of)  # its model of SentencePiece is a resource, which is not saved with the functions
+    for name, (function, inputs) in signatures(model, pieces_of, sequence_length).items():
         archive.add_endpoint(name, function, input_signature=inputs)
     archive.write_out(str(target), verbose=False)
     warm_up_requests.write(model, target)
 
 
-def signatures(model, tokenizer, sequence_length):
-    """The functions to serve, by signature name, each with the specification of its inputs."""
-    # One for all signatures: each of its own would hold the vocabulary again, 3.6 MB for BERT's.
-    wordpiece = WordPiece(tokenizer)
-    found = SIGNATURES[kind_of(model)](model, wordpiece, sequence_length)
+def signatures(model, pieces_of, sequence_length):
+    """The functions to serve, by signature name, each with the specification of its inputs.
+
+    Args:
+        model: a model of one of the kinds in SIGNATURES.
+        pieces_of: a WordPiece or SentencePieces.
+        sequence_length: tokens of the longest row.
+    """
+    found = SIGNATURES[kind_of(model)](model, pieces_of, sequence_length)
     if found["serving_default"][1] == [TEXT]:
-        found["attention"] = (attention_function(model, wordpiece, sequence_length), [TEXT])
+        found["attention"] = (attention_function(model, pieces_of, sequence_length), [TEXT])
     return found
 
 
-def classifier_signatures(model, wordpiece, sequence_length):
+def classifier_signatures(model, pieces_of, sequence_length):
     """From texts, or pairs of texts, to logits, probabilities, and number and name of the likeliest class."""
 
     def classify(rows):
@@ -49,44 +61,44 @@ def classifier_signatures(model, wordpiece, sequence_length):
             return classes_above_half(logits, model.class_names)
         return {**choice_of(logits), "label": tf.gather(tf.constant(model.class_names), tf.argmax(logits, axis=-1))}
 
-    return texts_or_pairs(classify, wordpiece, sequence_length)
+    return texts_or_pairs(classify, pieces_of, sequence_length)
 
 
-def regressor_signatures(model, wordpiece, sequence_length):
+def regressor_signatures(model, pieces_of, sequence_length):
     """From texts, or pairs of texts, to numbers."""
-    return texts_or_pairs(lambda rows: {"value": model(rows, training=False)[:, 0]}, wordpiece, sequence_length)
+    return texts_or_pairs(lambda rows: {"value": model(rows, training=False)[:, 0]}, pieces_of, sequence_length)
 
 
-def embedder_signatures(model, wordpiece, sequence_length):
+def embedder_signatures(model, pieces_of, sequence_length):
     """From texts to vectors."""
     return {
         "serving_default": texts_or_pairs(
-            lambda rows: {"vector": model(rows, training=False)}, wordpiece, sequence_length
+            lambda rows: {"vector": model(rows, training=False)}, pieces_of, sequence_length
         )["serving_default"]
     }
 
 
-def next_sentence_signatures(model, wordpiece, sequence_length):
+def next_sentence_signatures(model, pieces_of, sequence_length):
     """From pairs of texts to the probability that the second follows the first."""
 
     def predict(rows):
         logits = model(rows, training=False)  # (batch, 2)
         return {"logits": logits, "probability": tf.nn.softmax(logits)[:, 0]}
 
-    return {"serving_default": texts_or_pairs(predict, wordpiece, sequence_length)["pairs"]}
+    return {"serving_default": texts_or_pairs(predict, pieces_of, sequence_length)["pairs"]}
 
 
-def texts_or_pairs(function, wordpiece, sequence_length):
+def texts_or_pairs(function, pieces_of, sequence_length):
     """The signatures of a function from rows to named outputs: `serving_default` takes texts, `pairs` takes pairs."""
 
     def of_texts(text):
-        return function(pack_to_longest(wordpiece(text), None, wordpiece.tokenizer, sequence_length))
+        return function(pack_to_longest(pieces_of(text), None, pieces_of.tokenizer, sequence_length))
 
     def of_pairs(text, text_pair):
         message = "text and text_pair must have equally many strings."
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.size(text_pair), message)]):
-            first, second = wordpiece(text), wordpiece(text_pair)
-        return function(pack_to_longest(first, second, wordpiece.tokenizer, sequence_length))
+            first, second = pieces_of(text), pieces_of(text_pair)
+        return function(pack_to_longest(first, second, pieces_of.tokenizer, sequence_length))
 
     return {"serving_default": (of_texts, [TEXT]), "pairs": (of_pairs, [TEXT, TEXT_PAIR])}
 
@@ -105,33 +117,33 @@ def classes_above_half(logits, class_names):
     return {"logits": logits, "probabilities": tf.sigmoid(logits), "labels": labels.to_tensor()}
 
 
-def multiple_choice_signatures(model, wordpiece, sequence_length):
+def multiple_choice_signatures(model, pieces_of, sequence_length):
     """From texts, with equally many endings for each, to a score for each ending."""
 
     def choose(text, endings):
         message = "endings must be (batch, choices) strings, with one row for each string of text."
         choices = tf.shape(endings)[1]
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.shape(endings)[0], message)]):
-            first, second = wordpiece(tf.repeat(text, choices)), wordpiece(tf.reshape(endings, [-1]))
-        rows = pack_to_longest(first, second, wordpiece.tokenizer, sequence_length)
+            first, second = pieces_of(tf.repeat(text, choices)), pieces_of(tf.reshape(endings, [-1]))
+        rows = pack_to_longest(first, second, pieces_of.tokenizer, sequence_length)
         shape = [tf.size(text), choices, tf.shape(rows["token_ids"])[1]]
         return choice_of(model({name: tf.reshape(array, shape) for name, array in rows.items()}, training=False))
 
     return {"serving_default": (choose, [TEXT, tf.TensorSpec((None, None), tf.string, name="endings")])}
 
 
-def token_classifier_signatures(model, wordpiece, sequence_length):
+def token_classifier_signatures(model, pieces_of, sequence_length):
     """From texts to their words, separated by white space, and a label for each word, taken from its first piece."""
 
     def label_words(text):
         words = tf.strings.split(text)  # (batch, words)
-        pieces = wordpiece(words.flat_values)  # (all words, pieces)
+        pieces = pieces_of(words.flat_values)  # (all words, pieces)
         # A word that the tokenizer removes completely becomes [UNK], as in `tasks.conll.pieces_of`.
-        spare = tf.fill([tf.shape(words.flat_values)[0], 1], wordpiece.tokenizer.unk_id)
+        spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)
         spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
         pieces = tf.concat([pieces, spare], axis=1)
         of_words = words.with_flat_values(pieces)  # (batch, words, pieces)
-        rows = pack_to_longest(of_words.merge_dims(1, 2), None, wordpiece.tokenizer, sequence_length)
+        rows = pack_to_longest(of_words.merge_dims(1, 2), None, pieces_of.tokenizer, sequence_length)
         logits = model(rows, training=False)  # (batch, length, classes)
         ends = words.with_flat_values(pieces.row_lengths())
         ends = ends.with_flat_values(sums_within_rows(ends))
@@ -149,12 +161,13 @@ def token_classifier_signatures(model, wordpiece, sequence_length):
     return {"serving_default": (label_words, [TEXT])}
 
 
-def masked_lm_signatures(model, wordpiece, sequence_length):
+def masked_lm_signatures(model, pieces_of, sequence_length):
     """From texts with [MASK] in them to the likeliest words for each mask."""
-    tokenizer = wordpiece.tokenizer
+    tokenizer = pieces_of.tokenizer
+    words = list(map(tokenizer.piece_text, range(tokenizer.vocabulary_size)))
 
     def fill_masks(text):
-        rows = pack_to_longest(wordpiece.with_masks(text), None, tokenizer, sequence_length)
+        rows = pack_to_longest(pieces_of.with_masks(text), None, tokenizer, sequence_length)
         positions = mask_positions(rows["token_ids"], tokenizer.mask_id)
         is_mask = tf.sequence_mask(positions.row_lengths())[..., tf.newaxis]  # (batch, masks, 1)
         logits = model({**rows, "mask_positions": positions.to_tensor()}, training=False)  # (batch, masks, vocabulary)
@@ -162,7 +175,7 @@ def masked_lm_signatures(model, wordpiece, sequence_length):
         logits = logits[..., : tokenizer.vocabulary_size]
         probabilities, token_ids = tf.math.top_k(tf.nn.softmax(logits), min(GUESSES, tokenizer.vocabulary_size))
         return {
-            "tokens": tf.where(is_mask, tf.gather(tf.constant(tokenizer.vocabulary), token_ids), ""),
+            "tokens": tf.where(is_mask, tf.gather(tf.constant(words), token_ids), ""),
             "token_ids": tf.where(is_mask, token_ids, tokenizer.pad_id),
             "probabilities": tf.where(is_mask, probabilities, 0.0),
         }
@@ -170,11 +183,11 @@ def masked_lm_signatures(model, wordpiece, sequence_length):
     return {"serving_default": (fill_masks, [TEXT])}
 
 
-def encoder_signatures(model, wordpiece, sequence_length):
+def encoder_signatures(model, pieces_of, sequence_length):
     """From texts to vectors: that of the pooler, if there is one, the mean over tokens, and one for each token."""
 
     def embed(text):
-        rows = pack_to_longest(wordpiece(text), None, wordpiece.tokenizer, sequence_length)
+        rows = pack_to_longest(pieces_of(text), None, pieces_of.tokenizer, sequence_length)
         outputs = model(rows, training=False)
         # Also for a bfloat16 model the mean is computed and returned in float32: NumPy has no bfloat16.
         vectors = tf.cast(outputs["sequence_output"], tf.float32)  # (batch, length, hidden_size)
@@ -191,15 +204,15 @@ def encoder_signatures(model, wordpiece, sequence_length):
     return {"serving_default": (embed, [TEXT])}
 
 
-def attention_function(model, wordpiece, sequence_length):
+def attention_function(model, pieces_of, sequence_length):
     """From texts to their tokens, and for each token the share of its attention that each token receives."""
     attend = with_attention(getattr(model, "encoder", model))
-    pieces_of = wordpiece.with_masks if isinstance(model, models.MaskedLM) else wordpiece
+    cut = pieces_of.with_masks if isinstance(model, models.MaskedLM) else pieces_of
 
     def attention(text):
-        rows = pack_to_longest(pieces_of(text), None, wordpiece.tokenizer, sequence_length)
+        rows = pack_to_longest(cut(text), None, pieces_of.tokenizer, sequence_length)
         is_token = rows["padding_mask"] == 1  # (batch, length)
-        tokens = tf.gather(tf.constant(wordpiece.tokenizer.vocabulary), rows["token_ids"])
+        tokens = tf.gather(tf.constant(pieces_of.tokenizer.vocabulary), rows["token_ids"])
         # The model also computes what the padding attends to, which means nothing.
         is_asked = is_token[:, tf.newaxis, tf.newaxis, :, tf.newaxis]
         return {
@@ -212,7 +225,8 @@ def attention_function(model, wordpiece, sequence_length):
 
 def pack_to_longest(first, second, tokenizer, sequence_length):
     """`preprocessing.packing.pack` for ragged pieces, padded only to the longest row of the batch."""
-    rows = pack(first, second, sequence_length, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+    control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
+    rows = pack(first, second, sequence_length, *control, template=tokenizer.template)
     # A batch without rows keeps one column: otherwise reshaping it would divide by a length of 0.
     longest = tf.maximum(tf.reduce_max(tf.reduce_sum(rows["padding_mask"], axis=1)), 1)
     return {name: row[:, :longest] for name, row in rows.items()}  # each (batch, longest)

@@ -4,6 +4,8 @@ import typing
 
 import numpy as np
 
+from keras_bert_impl.tokenizers.words import stripped_span
+
 
 class Answer(typing.NamedTuple):
     """A candidate for the answer to a question.
@@ -69,9 +71,11 @@ def _spans(context, windows, row, starts, ends, n_best, longest):
     scores = starts[first] + ends[last]
     order = np.argsort(-scores, kind="stable")[:n_best]
     begins, stops = offsets[first[order], 0].tolist(), offsets[last[order], 1].tolist()
+    # Of SentencePiece, the last piece may be the lone sign for a space.
+    spans = [stripped_span(context, begin, stop) for begin, stop in zip(begins, stops, strict=True)]
     return [
         Answer(context[begin:stop], score, start=begin, end=stop)
-        for begin, stop, score in zip(begins, stops, scores[order].tolist(), strict=True)
+        for (begin, stop), score in zip(spans, scores[order].tolist(), strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""From one or two segments of token ids to a row of fixed length: [CLS] a [SEP] b [SEP] padding.
+"""From one or two segments of token ids to a row of fixed length: [CLS] a [SEP] b [SEP] padding, for BERT.
 
 Devlin et al. 2019, section 3 and figure 2. All functions work on a batch at once and run eagerly, inside
 `Dataset.map` and in a SavedModel. The number of tokens that survive truncation is computed in closed form
@@ -6,6 +6,7 @@ from the two lengths; the tests compare it with Google's loop.
 """
 
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 
 def truncate_pairs(a, b, max_tokens, rule):
@@ -44,8 +45,8 @@ def longest_first_lengths(a_length, b_length, max_tokens):
     return a_kept, b_kept
 
 
-def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first"):
-    """Lays segments out as BERT reads them, [CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut and padded to one length.
+def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", template=BERT_ROWS):
+    """Lays segments out as a family reads them, [CLS] a [SEP] or [CLS] a [SEP] b [SEP], cut and padded to one length.
 
     Args:
         a: int32 RaggedTensor (batch, tokens).
@@ -55,18 +56,20 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first"):
         sep_id: id of [SEP].
         pad_id: id of [PAD].
         rule: how a pair that is too long is cut, see `truncate_pairs`. A single segment loses its end.
+        template: of the rows; BERT's, unless the tokenizer has another.
 
     Returns: dict of int32 (batch, sequence_length): `token_ids`; `segment_ids`, 0 for [CLS] a [SEP] and padding,
-        1 for b [SEP]; `padding_mask`, 1 for tokens and 0 for padding.
+        1, or what the template says, for b [SEP]; `padding_mask`, 1 for tokens and 0 for padding.
     Raises: ValueError if `sequence_length` does not hold the special tokens.
     """
+    max_tokens = _room(sequence_length, template, b is not None)
     if b is None:
-        max_tokens = _room(sequence_length, 2, "[CLS] a [SEP]")
         a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
-        return _lay_out([cls_id, a, sep_id], a.row_lengths() + 2, sequence_length, pad_id)
-    max_tokens = _room(sequence_length, 3, "[CLS] a [SEP] b [SEP]")
+        return _lay_out([cls_id, a, sep_id], template.first_length(a.row_lengths(), False), sequence_length, pad_id)
     a, b = truncate_pairs(a, b, max_tokens, rule)
-    return _lay_out([cls_id, a, sep_id, b, sep_id], a.row_lengths() + 2, sequence_length, pad_id)
+    parting, first_length = [sep_id] * template.separators, template.first_length(a.row_lengths(), True)
+    rows = _lay_out([cls_id, a, *parting, b, sep_id], first_length, sequence_length, pad_id)
+    return {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
 
 
 def _lay_out(pieces, first_length, sequence_length, pad_id):
@@ -101,8 +104,10 @@ def pad_rows(rows, sequence_length, pad_id):
     }
 
 
-def _room(sequence_length, num_special, layout):
+def _room(sequence_length, template, is_pair):
+    num_special = template.num_control(is_pair)
     if sequence_length < num_special:
+        layout = f"[CLS] a {'[SEP] ' * template.separators}b [SEP]" if is_pair else "[CLS] a [SEP]"
         raise ValueError(
             f"sequence_length {sequence_length} does not hold the special tokens of {layout}. "
             f"Use at least {num_special}."

@@ -1,12 +1,11 @@
 """Turns text into WordPiece ids inside a TensorFlow graph, for tf.data and SavedModel."""
 
-import numpy as np
-
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
+from keras_bert_impl.preprocessing.character_table import ITSELF, CharacterTable
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
 # Characters on which FastBertTokenizer agrees with Google's original, cased and uncased: blocks of living scripts,
@@ -19,10 +18,6 @@ _WORD_ENDS = google_characters.parse_ranges(
     "9-a d 20-2f 3a-40 5b-60 7b-7e a1 a7 bf 2010 2012-2016 2018-2023 2027 2030-2032 3001-3003 3008-3011 3400-4db5 "
     "4e00-9fcc"
 )
-
-# A replacement is a row of three code points, with these special values:
-_ITSELF = -1  # the character that is replaced
-_NOTHING = -2
 
 
 class WordPiece(tf.Module):
@@ -56,7 +51,7 @@ class WordPiece(tf.Module):
             max_bytes_per_word=4 * google_characters.MAX_CHARACTERS_PER_WORD,
             no_pretokenization=True,
         )
-        self._replace_characters = _CharacterTable(tokenizer.lowercase)
+        self._replace_characters = CharacterTable(_replacements(tokenizer.lowercase))
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = tf.convert_to_tensor(texts, tf.string)
@@ -83,8 +78,8 @@ class WordPiece(tf.Module):
     def _exact_pieces(self, texts):
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
         if self._lowercase:
-            texts = _lower_final_sigma(texts)
-        characters = self._replace_characters(tf.strings.unicode_decode(texts, "UTF-8"))
+            texts = lower_final_sigma(texts)
+        characters = self._replace_characters(tf.strings.unicode_decode(texts, "UTF-8")).merge_dims(1, 2)
         words = tf.strings.split(tf.strings.unicode_encode(characters, "UTF-8"))  # (batch, words)
         lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
         # Stands for any word that is too long: it exceeds the kernel's limit in bytes, and so becomes [UNK].
@@ -92,34 +87,6 @@ class WordPiece(tf.Module):
         is_long = lengths > google_characters.MAX_CHARACTERS_PER_WORD
         words = words.with_flat_values(tf.where(is_long, too_long, words.flat_values))
         return self._cut_words.tokenize(words).merge_dims(1, 2)
-
-
-class _CharacterTable(tf.Module):
-    """Google's cleaning, lower-casing and spacing, character by character.
-
-    Most of the 1,114,112 code points stay unchanged or are treated as their neighbours are. So a code point's upper
-    bits select one of a few distinct pages of 256 entries, and its lower bits select the replacement in that page.
-
-    Input:  (batch, characters) RaggedTensor of code points.
-    Output: (batch, other characters) RaggedTensor of code points.
-    """
-
-    def __init__(self, lowercase: bool):
-        super().__init__(name="character_table")
-        choices, replacements = _character_treatment(lowercase)
-        pages, page_of_block = np.unique(choices.reshape(-1, 256), axis=0, return_inverse=True)
-        self._page_of_block = tf.constant(page_of_block.reshape(-1), tf.int32)
-        self._pages = tf.constant(pages.reshape(-1), tf.int32)
-        self._replacements = tf.constant(replacements)
-
-    def __call__(self, characters: tf.RaggedTensor) -> tf.RaggedTensor:
-        codes = characters.flat_values
-        page = tf.gather(self._page_of_block, codes // 256)
-        replaced = tf.gather(self._replacements, tf.gather(self._pages, page * 256 + codes % 256))
-        replaced = tf.where(replaced == _ITSELF, codes[:, tf.newaxis], replaced)  # (all characters, 3)
-        lengths = tf.reduce_sum(tf.cast(replaced != _NOTHING, tf.int64), axis=1)
-        replaced = tf.RaggedTensor.from_row_lengths(replaced[replaced != _NOTHING], lengths, validate=False)
-        return characters.with_flat_values(replaced).merge_dims(1, 2)
 
 
 def _fast_row():
@@ -132,25 +99,21 @@ def _fast_row():
     return rf"[\t\n\r -~]*|(?:[{letters}]{{0,22}}[{ends}])*[{letters}]{{0,22}}"
 
 
-def _character_treatment(lowercase):
-    """Each code point's replacement, int32 (1114112,), as a row of the replacements, int32 (rows, 3)."""
+def _replacements(lowercase):
+    """Google's cleaning, lower-casing and spacing: code points by the character that they replace."""
     alone = set(google_characters.characters(google_characters.isolated()))
-    treatment = dict.fromkeys(alone, (32, _ITSELF, 32))
+    found = {ord(character): (32, ITSELF, 32) for character in alone}
     replacements = google_characters.replacements(lowercase)
     if lowercase:
         hangul = google_characters.characters(google_characters.HANGUL_SYLLABLES)
         replacements |= {syllable: google_characters.decompose_hangul(syllable) for syllable in hangul}
     for character, text in replacements.items():
         is_alone = character in alone or text in alone
-        treatment[character] = tuple(map(ord, f" {text} " if is_alone else text))
-    rows = {(_ITSELF,): 0}
-    choices = np.zeros(0x110000, np.int32)
-    for character, replacement in treatment.items():
-        choices[ord(character)] = rows.setdefault(replacement, len(rows))
-    padded = [[*row, *[_NOTHING] * (3 - len(row))] for row in rows]
-    return choices, np.array(padded, np.int32)
+        found[ord(character)] = tuple(map(ord, f" {text} " if is_alone else text))
+    return found
 
 
-def _lower_final_sigma(texts):
+def lower_final_sigma(texts: tf.Tensor) -> tf.Tensor:
+    """Strings in which each capital sigma that str.lower() would take for a final one is a small final sigma."""
     pattern = f"({google_characters.BEFORE_FINAL_SIGMA})Σ({google_characters.AFTER_FINAL_SIGMA})"
     return tf.strings.regex_replace(texts, pattern, r"\1ς\2")

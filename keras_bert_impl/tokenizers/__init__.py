@@ -5,7 +5,7 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import learn_byte_pairs
 from keras_bert_impl.tokenizers.kinds import kind_in, open_tokenizer, tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.tokenizers.row_template import RowTemplate
 from keras_bert_impl.tokenizers.sentence_piece_model import learn_sentence_pieces
-from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XlmRobertaTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.vocabulary import learn_vocabulary, read_vocabulary, write_vocabulary
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
@@ -16,7 +16,7 @@ __all__ = [
     "RowTemplate",
     "Tokenizer",
     "WordPieceTokenizer",
-    "XlmRobertaTokenizer",
+    "XLMRobertaTokenizer",
     "kind_in",
     "learn_byte_pairs",
     "learn_sentence_pieces",

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
-from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XlmRobertaTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
 
-ALL = (WordPieceTokenizer, BytePairTokenizer, AlbertTokenizer, XlmRobertaTokenizer)
+ALL = (WordPieceTokenizer, BytePairTokenizer, AlbertTokenizer, XLMRobertaTokenizer)
 KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
 # Every file of any tokenizer's vocabulary that can lie in a directory.
 VOCABULARY_FILES = (
@@ -41,9 +41,9 @@ def kind_in(directory: str | Path) -> type[Tokenizer] | None:
         )
     if not found and (directory / "tokenizer.json").is_file():
         raise ValueError(
-            f"{directory / 'tokenizer.json'} has an algorithm that is not known here; known are WordPiece and "
-            "byte-level BPE. Of SentencePiece the model file is read: put spiece.model or sentencepiece.bpe.model "
-            "beside it."
+            f"{directory / 'tokenizer.json'} has an algorithm that is not known here; known are WordPiece, "
+            "byte-level BPE, and the SentencePiece models of ALBERT, whose first token is <pad>, and of XLM-RoBERTa, "
+            "whose first is <s>."
         )
     return found[0] if found else None
 
@@ -55,7 +55,7 @@ def open_tokenizer(directory: str | Path) -> Tokenizer:
     """
     kind = kind_in(directory)
     if kind is None:
-        names = "; ".join(" and ".join(kind.files[:-1]) for kind in KINDS.values())
+        names = "; ".join(" and ".join(kind.files[: 1 + (kind is BytePairTokenizer)]) for kind in KINDS.values())
         raise FileNotFoundError(f"{directory} holds no vocabulary. The files of each tokenizer: {names}.")
     return kind.from_pretrained(directory)
 

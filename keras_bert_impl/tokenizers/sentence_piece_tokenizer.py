@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
+from keras_bert_impl.tokenizers.sentence_piece_file import is_sentence_pieces, model_of, read_file, write_file
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import read_object
@@ -41,9 +42,12 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     model_file: typing.ClassVar[str]
+    first: typing.ClassVar[str]  # the token of id 0
     tokenizer_class: typing.ClassVar[str]
     # Names of the control tokens for padding, unknown, beginning, separator and mask.
     names: typing.ClassVar[tuple[str, ...]]
+    # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
+    variants: typing.ClassVar[tuple[dict, ...]] = ({},)
     lowercase = False
 
     def __init__(self, model: str | Path | bytes):
@@ -75,14 +79,32 @@ class SentencePieceTokenizer(Tokenizer):
         """Our ids of the model's."""
         return list(ids)
 
+    @property
+    def num_model_pieces(self) -> int:
+        return self._pieces.get_piece_size()
+
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        """Our id and the characters of each piece that one of the model stands for, by the model's id."""
+        return [(self._our_ids([index])[0], self._pieces.id_to_piece(index))]
+
     def _prepared(self, text: str) -> tuple[str, list[int] | None]:
         """The text that the model reads, and for each of its characters the one of `text` that it stands for; None if
         these are the same."""
         return text, None
 
-    def is_cut_again(self, piece: str) -> bool:
+    @classmethod
+    def is_cut_again(cls, piece: str) -> bool:
         """Whether a piece that the model finds is cut once more."""
         return False
+
+    @staticmethod
+    def steps() -> list[dict]:
+        """What `_prepared` does, as the steps of the normalizer in a tokenizer.json."""
+        return []
+
+    def settings(self) -> dict:
+        """The constructor's further arguments."""
+        return {}
 
     def get_config(self) -> dict:
         return {"model": base64.b64encode(self.model).decode("ascii")}
@@ -179,24 +201,50 @@ class SentencePieceTokenizer(Tokenizer):
     @classmethod
     def is_in(cls, directory: str | Path) -> bool:
         """Whether a checkpoint directory holds the model of such a tokenizer."""
-        return (Path(directory) / cls.model_file).is_file()
+        directory = Path(directory)
+        return (directory / cls.model_file).is_file() or is_sentence_pieces(directory / "tokenizer.json", cls.first)
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
         """The tokenizer of a checkpoint directory of Hugging Face.
 
         Args:
-            directory: holds the model file, and often tokenizer_config.json. A tokenizer.json beside them is not read.
+            directory: holds the model file or a tokenizer.json, and often tokenizer_config.json.
 
-        Raises: FileNotFoundError; ValueError and ImportError as in the constructor.
+        Raises: FileNotFoundError; ValueError and ImportError as in the constructor; ValueError if tokenizer.json has
+            steps that give other ids than the family's tokenizer, or the files contradict each other.
         """
         directory = Path(directory)
-        path = directory / "tokenizer_config.json"
-        return cls(directory / cls.model_file, **cls._settings_in(read_object(path) if path.is_file() else {}))
+        config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
+        said = cls._settings_in(read_object(config_path) if config_path.is_file() else {})
+        if not steps_path.is_file():
+            return cls(directory / cls.model_file, **said)
+        settings, pieces, table = read_file(steps_path, cls)
+        for name, value in said.items():
+            if settings[name] != value:
+                raise ValueError(
+                    f"{directory}: by its steps, tokenizer.json has {name} {settings[name]}, but tokenizer_config.json "
+                    f"has {value}, and programs differ in which they follow. Correct one of the files."
+                )
+        if not (directory / cls.model_file).is_file():
+            model = model_of(cls._in_model_order(pieces, steps_path), cls.names, cls.is_cut_again, table)
+            return cls(model, **settings)
+        found = cls(directory / cls.model_file, **settings)
+        if found.vocabulary != [token for token, _ in pieces]:
+            raise ValueError(
+                f"{directory}: {cls.model_file} and tokenizer.json have different tokens, and programs differ in which "
+                "they follow. Remove the one that does not belong to the model."
+            )
+        return found
+
+    @classmethod
+    def _in_model_order(cls, pieces, path):
+        """Pieces in the order of our ids in that of the model's."""
+        return pieces
 
     @classmethod
     def _settings_in(cls, config: dict) -> dict:
-        """The constructor's further arguments from a tokenizer_config.json."""
+        """The constructor's further arguments that a tokenizer_config.json gives."""
         return {}
 
     def _settings(self) -> dict:
@@ -204,7 +252,8 @@ class SentencePieceTokenizer(Tokenizer):
         return {}
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes the model file and tokenizer_config.json, which Hugging Face's tokenizer of the family opens.
+        """Writes the model file, tokenizer.json and tokenizer_config.json, which Hugging Face's tokenizer of the family
+        opens.
 
         Args:
             directory: created if it does not exist.
@@ -213,6 +262,8 @@ class SentencePieceTokenizer(Tokenizer):
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / self.model_file).write_bytes(self.model)
+        # transformers prefers it: to read the model file it needs a version of protobuf that TensorFlow refuses.
+        write_file(self, directory / "tokenizer.json")
         pad, unknown, beginning, separator, mask = self.names
         added = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
         config = {
@@ -244,11 +295,17 @@ class AlbertTokenizer(SentencePieceTokenizer):
 
     kind = "sentence_piece"
     model_file = "spiece.model"
-    files = (model_file, "tokenizer_config.json")
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
     tokenizer_class = "AlbertTokenizer"
     template = BERT_ROWS
     names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     mask_texts = ("[MASK]",)
+    first = "<pad>"
+    variants = tuple(
+        {"lowercase": lowercase, "keep_accents": keep_accents}
+        for lowercase in (True, False)
+        for keep_accents in (False, True)
+    )
 
     def __init__(self, model: str | Path | bytes, lowercase: bool = True, keep_accents: bool = False):
         super().__init__(model)
@@ -256,13 +313,23 @@ class AlbertTokenizer(SentencePieceTokenizer):
         self._with_comma = {index for index, token in enumerate(self.vocabulary) if self.is_cut_again(token)}
 
     def get_config(self) -> dict:
-        return {**super().get_config(), "lowercase": self.lowercase, "keep_accents": self.keep_accents}
+        return {**super().get_config(), **self.settings()}
 
-    def is_cut_again(self, piece: str) -> bool:
+    @classmethod
+    def is_cut_again(cls, piece: str) -> bool:
         return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
 
     def _prepared(self, text):
         return prepare(text, self.lowercase, self.keep_accents)
+
+    @staticmethod
+    def steps(lowercase, keep_accents) -> list[dict]:
+        quotes = [{"type": "Replace", "pattern": {"String": marks}, "content": '"'} for marks in ("``", "''")]
+        accents = [] if keep_accents else [{"type": "NFKD"}, {"type": "StripAccents"}]
+        return [*quotes, *accents, *([{"type": "Lowercase"}] if lowercase else [])]
+
+    def settings(self) -> dict:
+        return {"lowercase": self.lowercase, "keep_accents": self.keep_accents}
 
     def ids_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text without control tokens."""
@@ -282,6 +349,10 @@ class AlbertTokenizer(SentencePieceTokenizer):
             found += self._without_comma(piece) if index in self._with_comma else [(index, piece)]
         return [index for index, _ in found], [piece for _, piece in found]
 
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        piece = self._pieces.id_to_piece(index)
+        return self._without_comma(piece) if index in self._with_comma else [(index, piece)]
+
     def _without_comma(self, piece):
         """(id, piece) of each part of a piece that ends in a digit and a comma, as `encode_pieces` of ALBERT's code."""
         cut = self._pieces.encode(piece[:-1].replace(SPACE, ""), out_type=str)
@@ -291,16 +362,16 @@ class AlbertTokenizer(SentencePieceTokenizer):
 
     @classmethod
     def _settings_in(cls, config):
-        return {
-            "lowercase": bool(config.get("do_lower_case", True)),
-            "keep_accents": bool(config.get("keep_accents", False)),
-        }
+        theirs = {"lowercase": config.get("do_lower_case"), "keep_accents": config.get("keep_accents")}
+        return {name: bool(value) for name, value in theirs.items() if value is not None}
 
     def _settings(self):
-        return {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents}
+        # transformers 5 would otherwise give no segments, and so compute pairs as single texts.
+        inputs = ["input_ids", "token_type_ids", "attention_mask"]
+        return {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents, "model_input_names": inputs}
 
 
-class XlmRobertaTokenizer(SentencePieceTokenizer):
+class XLMRobertaTokenizer(SentencePieceTokenizer):
     """XLM-RoBERTa's tokenizer (Conneau et al. 2020, section 3.1): its SentencePiece model with fairseq's ids.
 
     fairseq puts <s>, <pad>, </s> and <unk> before the model's pieces and <mask> after them. Nothing is lower-cased. A
@@ -312,17 +383,25 @@ class XlmRobertaTokenizer(SentencePieceTokenizer):
 
     kind = "xlm_sentence_piece"
     model_file = "sentencepiece.bpe.model"
-    files = (model_file, "tokenizer_config.json")
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
     tokenizer_class = "XLMRobertaTokenizer"
     template = ROBERTA_ROWS
     names = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
     mask_texts = ("<mask>", "[MASK]")
+    first = "<s>"
 
     def _vocabulary(self):
         pieces = super()._vocabulary()
         if pieces[:3] != ["<unk>", "<s>", "</s>"]:
             raise ValueError(f"The model begins with {' '.join(pieces[:3])}, expected <unk> <s> </s> as XLM-RoBERTa's.")
         return ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:], "<mask>"]
+
+    @classmethod
+    def _in_model_order(cls, pieces, path):
+        tokens = [token for token, _ in pieces]
+        if tokens[:4] != ["<s>", "<pad>", "</s>", "<unk>"] or tokens[-1] != "<mask>":
+            raise ValueError(f"{path} does not begin with <s> <pad> </s> <unk> and end with <mask>, as XLM-RoBERTa's.")
+        return [pieces[3], pieces[0], pieces[2], *pieces[4:-1]]
 
     def _our_ids(self, ids):
         # <unk> is the only control token that a text gives.
@@ -342,14 +421,19 @@ def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[i
     for place, character in enumerate(whole):
         if character == "\0" and text[place] != "\0":
             continue
-        if character.isspace():
-            character = " "
-        elif not keep_accents:
-            character = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
-        character = character.lower() if lowercase else character
+        character = prepared_character(character, lowercase, keep_accents)
         characters.append(character)
         source += [place] * len(character)
     return "".join(characters), source
+
+
+def prepared_character(character: str, lowercase: bool, keep_accents: bool) -> str:
+    """What `prepare` makes of a character, whatever its neighbours are."""
+    if character.isspace():
+        return " "
+    if not keep_accents:
+        character = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
+    return character.lower() if lowercase else character
 
 
 def _source(source, place, length):

@@ -90,8 +90,8 @@ class PrepareConfig:
         language: language of the text, two letters (ISO 639-1): decides which abbreviations and the like are known when
             text is split into sentences. The marks that end a sentence are known in every script, whatever the
             language.
-        tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE, or
-            sentence_piece as ALBERT's.
+        tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
+            sentence_piece as ALBERT's, or xlm_sentence_piece as XLM-RoBERTa's, for which vocab has to be given.
         vocab: an existing vocab.txt to use, or a directory with the files of a tokenizer; default is to learn one.
         vocabulary_size: number of words in the vocabulary to learn.
         vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
@@ -146,7 +146,7 @@ class PrepareConfig:
     text_field: str = "text"
     language: str = "en"
     language_exponent: float | None = None
-    tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece"] = "wordpiece"
+    tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece", "xlm_sentence_piece"] = "wordpiece"
     vocab: str | None = None
     vocabulary_size: int = 8000
     vocabulary_megabytes: int = 100

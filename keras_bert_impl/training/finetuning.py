@@ -91,7 +91,8 @@ class FinetuneConfig:
         patience: stop after this many epochs without a better dev figure.
         export: write a SavedModel that takes strings.
         trim_vocabulary: train only with the words that occur in the task's texts. The embeddings of all others would
-            only be subject to weight decay, which is applied at the end: the result is the same, in less time.
+            only be subject to weight decay, which is applied at the end: the result is the same, in less time. Of a
+            tokenizer other than WordPiece all pieces are kept.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, and
             for TensorFlow if the model is small.

@@ -18,6 +18,7 @@ from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
+from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
@@ -85,8 +86,10 @@ def fit(config, model, batches, callbacks, directory):
 
 def trim(config, task, examples, class_names, checkpoint):
     """(the checkpoint reduced to the words in the task's texts, their ids); (the checkpoint, None) if not reduced."""
-    if not config.trim_vocabulary or config.from_scratch or config.join or checkpoint.tokenizer is None:
+    if not config.trim_vocabulary or config.from_scratch or config.join:
         return checkpoint, None
+    if not isinstance(checkpoint.tokenizer, WordPieceTokenizer):
+        return checkpoint, None  # none, or pieces of other algorithms, which are made of each other
     length = min(config.sequence_length, checkpoint.config.max_length)
     parts = [task.featurize(checkpoint.tokenizer, part, class_names, length) for part in examples.values()]
     texts = [ids for part in parts for texts in (part.first, part.second or ()) for ids in texts]

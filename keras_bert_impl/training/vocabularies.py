@@ -6,6 +6,7 @@ from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
     WordPieceTokenizer,
+    XLMRobertaTokenizer,
     learn_byte_pairs,
     learn_sentence_pieces,
     learn_vocabulary,
@@ -14,19 +15,21 @@ from keras_bert_impl.tokenizers import (
 from keras_bert_impl.tokenizers.kinds import KINDS
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
-# Whether text is lower-cased if --lowercase is not given: as in BERT-base-uncased, RoBERTa and ALBERT.
-USUAL_LOWERCASE = {"wordpiece": True, "byte_pair": False, "sentence_piece": True}
+# Whether text is lower-cased if --lowercase is not given: as in BERT-base-uncased, RoBERTa, ALBERT and
+# XLM-RoBERTa.
+USUAL_LOWERCASE = {"wordpiece": True, "byte_pair": False, "sentence_piece": True, "xlm_sentence_piece": False}
+KEEP_CASE = {"byte_pair": "byte-level BPE", "xlm_sentence_piece": "XLM-RoBERTa's tokenizer"}
 
 
 def checked_lowercase(kind, lowercase):
     """Whether text is lower-cased, where None means what is usual for the kind.
 
-    Raises: ValueError for byte-level BPE, which keeps the case.
+    Raises: ValueError for a tokenizer that keeps the case.
     """
     if lowercase is None:
         return USUAL_LOWERCASE[kind]
-    if lowercase and kind == "byte_pair":
-        raise ValueError("lowercase is true, but byte-level BPE keeps the case: leave --lowercase out.")
+    if lowercase and kind in KEEP_CASE:
+        raise ValueError(f"lowercase is true, but {KEEP_CASE[kind]} keeps the case: leave --lowercase out.")
     return lowercase
 
 
@@ -71,7 +74,12 @@ def _sentence_pieces_of(path, lowercase):
     return AlbertTokenizer(path, lowercase=lowercase, keep_accents=not lowercase)
 
 
-OPENERS = {"wordpiece": WordPieceTokenizer, "byte_pair": _byte_pairs_of, "sentence_piece": _sentence_pieces_of}
+OPENERS = {
+    "wordpiece": WordPieceTokenizer,
+    "byte_pair": _byte_pairs_of,
+    "sentence_piece": _sentence_pieces_of,
+    "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
+}
 
 
 def vocabulary_in(kind, directory):
@@ -83,7 +91,12 @@ def vocabulary_in(kind, directory):
 
 
 def learn(kind, texts, vocabulary_size, lowercase):
-    """A tokenizer of a kind whose vocabulary is learned from texts."""
+    """A tokenizer of a kind whose vocabulary is learned from texts. Raises: ValueError for one that is not learned."""
+    if kind not in LEARNERS:
+        raise ValueError(
+            f"--tokenizer {kind} needs --vocab, a directory with XLM-RoBERTa's files: its vocabulary is not learned "
+            "here. --tokenizer sentence_piece learns one of ALBERT's form."
+        )
     return LEARNERS[kind](texts, vocabulary_size, lowercase)
 
 

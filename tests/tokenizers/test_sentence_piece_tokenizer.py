@@ -8,13 +8,17 @@ import re
 import pytest
 import sentencepiece
 from hostile_texts import HOSTILE_TEXTS
-from made_tokenizers import SENTENCES, albert_tokenizer, learned_sentence_pieces, xlm_roberta_tokenizer
+from made_tokenizers import (
+    SENTENCES,
+    albert_tokenizer,
+    learned_sentence_pieces,
+    tokenizer_of_transformers,
+    xlm_roberta_tokenizer,
+)
 from tokenizers import Tokenizer
-from transformers import AlbertTokenizer, XLMRobertaTokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tokenizers.portable_file import write_portable_file
-from keras_bert_impl.tokenizers.sentence_piece_model import character_map
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
 CONTROL = re.compile(r"\[(CLS|SEP|MASK|PAD|UNK)\]|<(s|/s|pad|unk|mask)>")
@@ -33,25 +37,14 @@ def tokenizer(request):
     return MADE[request.param]()
 
 
-def of_transformers(tokenizer):
-    """The tokenizer of transformers over the same pieces, as its converters build it."""
-    scores = [
-        score - 100 * tokenizer.is_cut_again(t)
-        for t, score in zip(tokenizer.vocabulary, tokenizer.scores(), strict=True)
-    ]
-    vocabulary = list(zip(tokenizer.vocabulary, scores, strict=True))
-    kind = AlbertTokenizer if tokenizer.kind == "sentence_piece" else XLMRobertaTokenizer
-    return kind(vocab=vocabulary, _spm_precompiled_charsmap=character_map(tokenizer.model))
-
-
 def comparable(text):
     """Whether transformers gives the originals' ids: it lower-cases sigma otherwise, finds control tokens in texts, and
     takes U+0085 for a space, which XLM-RoBERTa's model does not."""
     return not CONTROL.search(text) and "Σ" not in text and "\x85" not in text
 
 
-def test_texts_give_the_ids_of_transformers(tokenizer):
-    theirs, count = of_transformers(tokenizer), 0
+def test_texts_give_the_ids_tokenizer_of_transformers(tokenizer):
+    theirs, count = tokenizer_of_transformers(tokenizer), 0
     for text in filter(comparable, TEXTS):
         assert tokenizer.encode(text).ids == theirs(text)["input_ids"], text
         count += 1
@@ -59,8 +52,8 @@ def test_texts_give_the_ids_of_transformers(tokenizer):
     assert tokenizer.encode("The cat", "Paris").ids == theirs("The cat", "Paris")["input_ids"]
 
 
-def test_masks_give_the_ids_of_transformers(tokenizer):
-    theirs, mask = of_transformers(tokenizer), tokenizer.mask_texts[0]
+def test_masks_give_the_ids_tokenizer_of_transformers(tokenizer):
+    theirs, mask = tokenizer_of_transformers(tokenizer), tokenizer.mask_texts[0]
     for text in (f"The capital is {mask}.", f"{mask} of {mask} is"):
         found = tokenizer.encode_with_masks(text)
         assert [index for index in found.ids if index == tokenizer.mask_id] == [tokenizer.mask_id] * text.count(mask)
@@ -159,7 +152,7 @@ def test_xlm_robertas_ids_are_fairseqs():
     assert (tokenizer.cls_id, tokenizer.pad_id, tokenizer.sep_id, tokenizer.unk_id) == (0, 1, 2, 3)
     assert tokenizer.encode("漢", add_special_tokens=False).ids[-1] == tokenizer.unk_id
     with pytest.raises(ValueError, match="The model begins with <pad> <unk> "):
-        kbi.tokenizers.XlmRobertaTokenizer(learned_sentence_pieces())
+        kbi.tokenizers.XLMRobertaTokenizer(learned_sentence_pieces())
     with pytest.raises(ValueError, match=r"has no <pad>; AlbertTokenizer needs"):
         kbi.tokenizers.AlbertTokenizer(tokenizer.model)
 

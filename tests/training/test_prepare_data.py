@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from made_tokenizers import byte_pair_tokenizer
+from made_tokenizers import byte_pair_tokenizer, xlm_roberta_tokenizer
 
 from keras_bert_impl.preprocessing import sentence_ids, shards
 from keras_bert_impl.training import data_preparation, pretraining
@@ -241,6 +241,16 @@ def test_other_tokenizers_are_learned_written_and_read(tmp_path, text_folder, ki
     assert examples(tmp_path / "again") == before
 
 
+def test_text_is_prepared_with_xlm_robertas_vocabulary(tmp_path, text_folder):
+    tokenizer = xlm_roberta_tokenizer()
+    tokenizer.save_pretrained(tmp_path / "vocab")
+    options = {"input": str(text_folder), "sequence_length": 32, "workers": 1, "pairs": "full_sentences"}
+    prepare(tmp_path / "data", tokenizer="xlm_sentence_piece", vocab=str(tmp_path / "vocab"), **options)
+    data = PretrainingData(pretraining.PretrainConfig(str(tmp_path / "data"), str(tmp_path / "run"), batch_size=4))
+    assert data.tokenizer == tokenizer
+    assert all((rows[:, 0] == tokenizer.cls_id).all() for rows in data.unmasked_rows("validation"))
+
+
 def test_damaged_merges_are_learned_again(tmp_path, text_folder):
     options = {"input": str(text_folder), "sequence_length": 32, "vocabulary_size": 400, "workers": 1}
     prepare(tmp_path / "data", tokenizer="byte_pair", **options)
@@ -256,6 +266,7 @@ def test_damaged_merges_are_learned_again(tmp_path, text_folder):
     [
         ({"tokenizer": "byte_pair", "lowercase": True}, "lowercase is true, but byte-level BPE keeps the case"),
         ({"vocab": "."}, "holds a byte_pair tokenizer, not wordpiece: give --tokenizer byte_pair"),
+        ({"tokenizer": "xlm_sentence_piece"}, "--tokenizer xlm_sentence_piece needs --vocab, a directory with"),
         ({"tokenizer": "byte_pair", "vocab": "merges.txt"}, "expected a directory with vocab.json and merges.txt"),
     ],
 )

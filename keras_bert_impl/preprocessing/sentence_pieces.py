@@ -1,0 +1,175 @@
+"""Turns text into ids of ALBERT's and XLM-RoBERTa's SentencePiece models inside a TensorFlow graph, for SavedModel."""
+
+import functools
+import re
+import sys
+
+from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+
+# isort: split
+import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
+
+from keras_bert_impl.preprocessing.character_table import CharacterTable
+from keras_bert_impl.preprocessing.wordpiece import lower_final_sigma
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
+    AlbertTokenizer,
+    SentencePieceTokenizer,
+    prepared_character,
+)
+
+_SPACES = [code for code in range(sys.maxunicode + 1) if chr(code).isspace()]
+_QUOTE = ord('"')
+
+
+class SentencePieces(tf.Module):
+    """The ids of an AlbertTokenizer or XLMRobertaTokenizer, computed by TensorFlow kernels.
+
+    Bytes that are not UTF-8 are ignored. The model becomes a part of the graph; a SavedModel needs no file beside it.
+
+    Args:
+        tokenizer: provides the model and what is done to texts before it and to ids after it.
+        offsets: whether `with_offsets` will be called.
+
+    Input:  (batch,) strings.
+    Output: (batch, pieces) RaggedTensor of int32, without control tokens.
+    """
+
+    def __init__(self, tokenizer: SentencePieceTokenizer, offsets: bool = False):
+        super().__init__(name="sentence_pieces")
+        self.tokenizer = tokenizer
+        # Of divisions that are equally probable, such as 00 0 and 0 00, it finds the one that today's sentencepiece
+        # does; SentencepieceTokenizer, which holds an older version, often the other. Only that one knows offsets.
+        self._cut = tf_text.FastSentencepieceTokenizer(tokenizer.model)
+        if offsets:
+            self._align = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
+        self._is_albert = isinstance(tokenizer, AlbertTokenizer)
+        if self._is_albert:
+            self._replace_characters = CharacterTable(_replacements(tokenizer.lowercase, tokenizer.keep_accents))
+        # Of each id of the model: our ids, which are several where the tokenizer cuts a piece once more, and the
+        # characters of the piece behind the end of each. What is unknown counts as one character.
+        cut = [tokenizer.pieces_of_model(index) for index in range(tokenizer.num_model_pieces)]
+        self._lengths = tf.constant([len(parts) for parts in cut], tf.int64)
+        self._our_ids = tf.constant([index for parts in cut for index, _ in parts], tf.int32)
+        behind = [[sum(len(piece) for _, piece in parts[place + 1 :]) for place in range(len(parts))] for parts in cut]
+        self._behind = tf.constant([count for counts in behind for count in counts], tf.int32)
+        whole = [
+            1 if [index for index, _ in parts] == [tokenizer.unk_id] else sum(len(piece) for _, piece in parts)
+            for parts in cut
+        ]
+        self._characters = tf.constant(whole, tf.int32)
+
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        texts = readable(tf.convert_to_tensor(texts, tf.string))
+        if self._is_albert:
+            characters = tf.strings.unicode_decode(texts, "UTF-8")
+            texts = tf.strings.unicode_encode(self._prepared(texts, characters).merge_dims(1, 2), "UTF-8")
+        pieces = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)  # (batch, pieces of the model)
+        return pieces.with_flat_values(self._of_model(self._our_ids, pieces.flat_values)).merge_dims(1, 2)
+
+    def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token."""
+        first, *others = self.tokenizer.mask_texts
+        for other in others:
+            texts = tf.strings.regex_replace(texts, re.escape(other), first)
+        parts = tf.strings.split(texts, first)  # (batch, masks + 1)
+        pieces = self(parts.flat_values)  # (all parts, pieces)
+        mask = tf.fill([pieces.nrows(), 1], self.tokenizer.mask_id)
+        pieces = parts.with_flat_values(tf.concat([mask, pieces], axis=1)).merge_dims(1, 2)
+        return pieces[:, 1:]  # each part but a row's first follows a mask
+
+    def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the
+        tokenizer's `offsets` are; int32 (pieces,)."""
+        characters = tf.strings.unicode_decode(text[tf.newaxis], "UTF-8")
+        if self._is_albert:
+            prepared = self._prepared(text[tf.newaxis], characters)[0]  # (characters, code points)
+            source, codes = prepared.value_rowids(), prepared.flat_values
+        else:
+            codes = characters.flat_values
+            source = tf.range(tf.size(codes, tf.int64))
+        whole = tf.strings.unicode_encode(codes, "UTF-8")[tf.newaxis]
+        found = self._cut.tokenize(whole)[0]
+        parts = self._of_model(self._our_ids, found)
+        # Ends of the parts in characters of the pieces, then begins and ends in characters of the prepared text.
+        ends = tf.gather(tf.cumsum(tf.gather(self._characters, found)), parts.value_rowids())
+        ends -= self._of_model(self._behind, found).flat_values
+        first, last = self._places(whole, codes, ends)
+        # In characters of the text.
+        source = tf.concat([source, tf.size(characters.flat_values, tf.int64)[tf.newaxis]], axis=0)
+        first, last = (tf.cast(tf.gather(source, places), tf.int32) for places in (first, last))
+        first, last = _without_spaces(characters.flat_values, first, tf.maximum(first, last))
+        starts = _starts(characters.flat_values)
+        return parts.flat_values, tf.gather(starts, first), tf.gather(starts, last)
+
+    def _places(self, whole, codes, ends):
+        """The characters of a prepared text at which pieces begin and end, by their ends in characters of the pieces.
+
+        Known are the places of the pieces that `_align` finds. These are the same ones, or other divisions of a few
+        characters, each of which stands for itself.
+        """
+        found, begins, last = (array[0] for array in self._align.tokenize_with_offsets(whole))
+        begins, last = _character_at(codes, begins), _character_at(codes, last)
+        known = tf.cumsum(tf.gather(self._characters, found))  # ends of the pieces found, as `ends`
+        inside = tf.minimum(tf.searchsorted(known, ends), tf.maximum(tf.size(known) - 1, 0))
+        found_last = tf.maximum(tf.gather(last, inside) - (tf.gather(known, inside) - ends), tf.gather(begins, inside))
+        # A piece begins where one that is known does, or where the one before it ends.
+        starts = tf.concat([[0], ends], axis=0)[:-1]
+        inside = tf.searchsorted(tf.concat([[0], known], axis=0)[:-1], starts, side="right") - 1
+        is_known = tf.gather(known, inside) - tf.gather(tf.gather(self._characters, found), inside) == starts
+        return tf.where(is_known, tf.gather(begins, inside), tf.roll(found_last, 1, axis=0)), found_last
+
+    def _of_model(self, values, ids):
+        """For each id of the model its row of values: RaggedTensor (ids, parts)."""
+        return tf.gather(tf.RaggedTensor.from_row_lengths(values, self._lengths, validate=False), ids)
+
+    def _prepared(self, texts, characters):
+        """`sentence_piece_tokenizer.prepare`: for each character of each text the code points that the model reads."""
+        quoted = tf.strings.regex_replace(texts, "``|''", '""')
+        if self.tokenizer.lowercase:
+            # As str.lower() does, which `prepare` asks about sigma only where no letter becomes two.
+            lowered = lower_final_sigma(quoted)
+            quoted = tf.where(tf.strings.regex_full_match(quoted, r"(?s).*İ.*"), quoted, lowered)
+        changed = tf.strings.unicode_decode(quoted, "UTF-8")
+        is_quote = (changed.flat_values == _QUOTE) & (characters.flat_values != _QUOTE)
+        is_second = is_quote & (tf.cumsum(tf.cast(is_quote, tf.int32)) % 2 == 0)
+        replaced = self._replace_characters(changed)
+        is_kept = tf.gather(~is_second, replaced.values.value_rowids())  # for each code point
+        return tf.ragged.boolean_mask(replaced, replaced.with_flat_values(is_kept))
+
+
+def readable(texts: tf.Tensor) -> tf.Tensor:
+    """Strings without the bytes that are not UTF-8."""
+    return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+
+
+@functools.cache
+def _replacements(lowercase, keep_accents):
+    """The code points that ALBERT's model reads for each character, where these are others."""
+    found = {}
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        prepared = prepared_character(character, lowercase, keep_accents)
+        if prepared != character:
+            found[code] = tuple(map(ord, prepared))
+    return found
+
+
+def _starts(codes):
+    """The byte at which each character begins in UTF-8, and the number of all bytes: int32 (characters + 1,)."""
+    sizes = 1 + sum(tf.cast(codes >= least, tf.int32) for least in (0x80, 0x800, 0x10000))
+    return tf.concat([[0], tf.cumsum(sizes)], axis=0)
+
+
+def _character_at(codes, places):
+    """The numbers of the characters that begin at bytes."""
+    return tf.searchsorted(_starts(codes), tf.cast(places, tf.int32))
+
+
+def _without_spaces(codes, first, last):
+    """Spans of characters without white space at their ends; see `words.stripped_span`."""
+    is_space = tf.reduce_any(codes[:, tf.newaxis] == tf.constant(_SPACES), axis=1)
+    kept = tf.cast(tf.where(~is_space)[:, 0], tf.int32)  # ascending
+    after = tf.gather(tf.concat([kept, [tf.size(codes)]], axis=0), tf.searchsorted(kept, first))
+    before = tf.gather(tf.concat([[-1], kept], axis=0), tf.searchsorted(kept, last))
+    is_empty = after >= last
+    return tf.where(is_empty, last, after), tf.where(is_empty, last, before + 1)

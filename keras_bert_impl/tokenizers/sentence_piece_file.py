@@ -1,0 +1,200 @@
+"""SentencePiece models as tokenizer.json of the `tokenizers` library: read into a model file, and written from one.
+
+transformers 5 writes tokenizer.json alone. It holds pieces, scores and the table of characters, which is all that a
+model file holds; so the model is built again from it, and the `sentencepiece` library gives the original's ids.
+"""
+
+import base64
+import json
+import struct
+from pathlib import Path
+
+from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
+from keras_bert_impl.tokenizers.tokenizer_file import added_tokens, check_step, read_object, tokens_by_id
+
+MODEL = {"type": "Unigram", "byte_fallback": False}
+METASPACE = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "add_prefix_space": True}
+# What the library does in the place of the model's own handling of several spaces; each has been written at some time.
+SEVERAL_SPACES = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": space} for space in (" ", SPACE)]
+LAST_SPACES = {"type": "Strip", "strip_left": False, "strip_right": True}
+# Hugging Face's converters take this from the score of a piece that the tokenizer cuts once more. Pieces that models
+# learn have scores above -50.
+PENALTY = 100
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4  # types of pieces in a model file
+
+
+def is_sentence_pieces(path: Path, first: str) -> bool:
+    """Whether a tokenizer.json exists and holds a unigram model whose vocabulary begins with a token."""
+    model = read_object(path).get("model") if path.is_file() else None
+    if not isinstance(model, dict) or model.get("type") != "Unigram":
+        return False
+    vocabulary = model.get("vocab")
+    return isinstance(vocabulary, list) and vocabulary[:1] != [] and vocabulary[0][:1] == [first]
+
+
+def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes]:
+    """The settings, the pieces with their scores in the order of their ids, and the table of characters of a
+    tokenizer.json.
+
+    Args:
+        path: the file.
+        kind: the class of the tokenizer, whose `variants` are the settings that the steps of the file can mean.
+
+    Raises: ValueError if the file has steps that give other ids than the original tokenizer of the family.
+    """
+    content, whose = read_object(path), kind.__name__.removesuffix("Tokenizer")
+    model, whose = content.get("model") or {}, f"{whose}'s"
+    check_step(path, "model", model, MODEL, whose)
+    words = sorted(set(added_tokens(content)) - set(kind.names))
+    if words:
+        raise ValueError(
+            f"{path}: {len(words)} of added_tokens, such as {' '.join(words[:4])}, are cut out of a text before all "
+            f"else. {whose} algorithm, which is used here, would give other ids. transformers 5 writes them for an "
+            "ALBERT whose spiece.model it has read: put that file in the place of tokenizer.json."
+        )
+    scores = _scores(path, model.get("vocab"))
+    tokens = tokens_by_id(path, {token: index for index, token in enumerate(scores)}, content)
+    if model.get("unk_id") != tokens.index(kind.names[1]):
+        raise ValueError(f"{path}: unk_id of the model is {model.get('unk_id')}, which is not that of {kind.names[1]}.")
+    settings, table = _settings_and_table(path, content, kind, whose)
+    return settings, [(token, scores.get(token, 0.0)) for token in tokens], table
+
+
+def _scores(path, vocabulary):
+    """The scores by token of `model.vocab`, a list of both."""
+    try:
+        scores = {token: float(score) for token, score in vocabulary}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: expected model.vocab to be a list of tokens and their scores.") from error
+    if len(scores) != len(vocabulary):
+        raise ValueError(f"{path}: a token is in model.vocab twice.")
+    return scores
+
+
+def _settings_and_table(path, content, kind, whose):
+    """The settings that the steps before the model mean, and the table of characters."""
+    steps, before = _steps(content, "normalizer"), _steps(content, "pre_tokenizer")
+    table = b"".join(base64.b64decode(step["precompiled_charsmap"]) for step in steps if _is_table(step))
+    ends = [step for step in steps if step in SEVERAL_SPACES or step == LAST_SPACES]
+    own = [step for step in steps if step not in ends and not _is_table(step)]
+    settings = next((settings for settings in kind.variants if kind.steps(**settings) == own), None)
+    in_order = own + [step for step in steps if _is_table(step)] + ends
+    # Several spaces are one: either they are replaced by one, or the text is split at them.
+    joins_spaces = any(step in SEVERAL_SPACES for step in ends) or before[:1] == [{"type": "WhitespaceSplit"}]
+    if settings is None or in_order != steps or not joins_spaces:
+        raise ValueError(
+            f"{path}: the steps of normalizer and pre_tokenizer are not those of {whose} algorithm, which is used "
+            "here and would give other ids."
+        )
+    spaces = before[1:] if before[:1] == [{"type": "WhitespaceSplit"}] else before
+    check_step(path, "pre_tokenizer", spaces[0] if len(spaces) == 1 else None, METASPACE, whose)
+    return settings, table
+
+
+def _steps(content, name):
+    """The steps of normalizer or pre_tokenizer, one after another."""
+    step = content.get(name)
+    if isinstance(step, dict) and step.get("type") == "Sequence":
+        return step.get("normalizers") or step.get("pretokenizers") or []
+    return [] if step is None else [step]
+
+
+def _is_table(step):
+    return step.get("type") == "Precompiled"
+
+
+def model_of(pieces: list[tuple[str, float]], names: tuple[str, ...], is_cut_again, table: bytes) -> bytes:
+    """The content of a model file.
+
+    Args:
+        pieces: with their scores, in the order of the model's ids.
+        names: of control tokens; the second is the unknown token.
+        is_cut_again: function of a piece, whether the tokenizer cuts it once more.
+        table: of characters, as `character_map` returns it.
+    """
+    encoded = []
+    for piece, score in pieces:
+        score += PENALTY * (is_cut_again(piece) and score <= -PENALTY)
+        # Only pieces that were given to the learner, such as ALBERT's "(", have the score 0.
+        kind = UNKNOWN if piece == names[1] else CONTROL if piece in names else NORMAL if score else USER_DEFINED
+        inner = _field(1, piece.encode()) + _field(2, score) + _field(3, kind)
+        encoded.append(_field(1, inner))
+    order = {piece: index for index, (piece, _) in enumerate(pieces)}
+    # Fields 40 to 43 of the learner's options: the ids of unknown, beginning, end and padding; -1 if there is none.
+    special = (names[1], "<s>", "</s>", names[0])
+    options = b"".join(_field(40 + place, order.get(name, -1)) for place, name in enumerate(special))
+    return b"".join(encoded) + _field(2, options) + (_field(3, _field(2, table)) if table else b"")
+
+
+def _field(number, value):
+    """A field of a message of Protocol Buffers: of bytes, a float or an integer."""
+    if isinstance(value, bytes):
+        return _varint(number << 3 | 2) + _varint(len(value)) + value
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    return _varint(number << 3) + _varint(value % 2**64)
+
+
+def _varint(value):
+    """An integer in groups of seven bits, the lowest first."""
+    groups = []
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+def write_file(tokenizer, path: Path) -> None:
+    """Writes a tokenizer.json as Hugging Face's tokenizer of the family has it, which finds control tokens in texts."""
+    table = character_map(tokenizer.model)
+    steps = [*tokenizer.steps(**tokenizer.settings()), *([_table_step(table)] if table else [])]
+    scores = [
+        score - PENALTY * tokenizer.is_cut_again(token)
+        for token, score in zip(tokenizer.vocabulary, tokenizer.scores(), strict=True)
+    ]
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added_token(tokenizer, index) for index in sorted(tokenizer.special_ids)],
+        "normalizer": {"type": "Sequence", "normalizers": steps},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, METASPACE]},
+        "post_processor": _template(tokenizer),
+        "decoder": METASPACE,
+        "model": {
+            **MODEL,
+            "unk_id": tokenizer.unk_id,
+            "vocab": list(map(list, zip(tokenizer.vocabulary, scores, strict=True))),
+        },
+    }
+    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _table_step(table):
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode("ascii")}
+
+
+def _added_token(tokenizer, index):
+    """A control token; that of masks takes the space before it along."""
+    flags = dict.fromkeys(("single_word", "rstrip", "normalized"), False)
+    token = {"id": index, "content": tokenizer.vocabulary[index], "lstrip": index == tokenizer.mask_id}
+    return {**token, **flags, "special": True}
+
+
+def _template(tokenizer):
+    """How texts stand between control tokens, as the library's TemplateProcessing."""
+    beginning, end = (tokenizer.vocabulary[index] for index in (tokenizer.cls_id, tokenizer.sep_id))
+    segment = tokenizer.template.second_segment
+
+    def control(token, segment=0):
+        return {"SpecialToken": {"id": token, "type_id": segment}}
+
+    first = [control(beginning), {"Sequence": {"id": "A", "type_id": 0}}]
+    second = [{"Sequence": {"id": "B", "type_id": segment}}, control(end, segment)]
+    ids = {beginning: tokenizer.cls_id, end: tokenizer.sep_id}
+    return {
+        "type": "TemplateProcessing",
+        "single": [*first, control(end)],
+        "pair": [*first, *[control(end)] * tokenizer.template.separators, *second],
+        "special_tokens": {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in ids},
+    }

@@ -1,0 +1,116 @@
+"""SavedModels of ALBERT and XLM-RoBERTa take strings and answer as the models do."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from families import CONFIGS, encoder_of
+from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+
+import keras_bert_impl as kbi
+from keras_bert_impl.export import export_saved_model
+
+TEXTS = [*SENTENCES, "", "[CLS] ''Café'' 日本 <s>"]
+PAIRS = [*SENTENCES[3:], "Who?", "", "the dog ran " * 9, "a", "</s>"]
+MADE = {"Albert": albert_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
+
+
+@pytest.fixture(params=MADE, scope="module")
+def family(request):
+    """The name of a family, and its tokenizer."""
+    return request.param, MADE[request.param]()
+
+
+def model_of(family, kind, sequence_length=24, **arguments):
+    """A model with weights so large that every token influences the outputs."""
+    name, tokenizer = family
+    fields = {"vocabulary_size": tokenizer.vocabulary_size, "max_length": 48, "pad_id": tokenizer.pad_id}
+    config = CONFIGS[name].__class__(**{**vars(CONFIGS[name]), **fields})
+    model = kind(encoder_of(config)(config), tokenizer=tokenizer, sequence_length=sequence_length, **arguments)
+    random = np.random.default_rng(5)
+    for weight in model.weights:
+        weight.assign(random.normal(size=weight.shape, scale=0.4))
+    return model
+
+
+def served(model, directory, signature="serving_default", **texts):
+    export_saved_model(model, directory, overwrite=True)
+    function = tf.saved_model.load(str(directory)).signatures[signature]
+    outputs = function(**{name: tf.constant(values, tf.string) for name, values in texts.items()})
+    return {name: array.numpy() for name, array in outputs.items()}
+
+
+ALONE = """
+import json, sys
+import tensorflow as tf, tensorflow_text
+texts = json.loads(sys.argv[2])
+outputs = tf.saved_model.load(sys.argv[1]).signatures["serving_default"](text=tf.constant(texts))
+assert not {"keras_bert_impl", "sentencepiece"} & set(sys.modules)
+print(json.dumps(outputs["logits"].numpy().tolist()))
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+def test_texts_and_pairs_are_cut_and_classified_as_by_the_model_with_tensorflow_alone(family, tmp_path):
+    model = model_of(family, kbi.TextClassifier, num_classes=3)
+    found = served(model, tmp_path / "served", "pairs", text=TEXTS, text_pair=PAIRS)
+    np.testing.assert_allclose(found["logits"], model.predict((TEXTS, PAIRS), verbose=0), atol=1e-5)
+    command = [sys.executable, "-I", "-c", ALONE, tmp_path / "served", json.dumps(TEXTS)]
+    printed = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    np.testing.assert_allclose(json.loads(printed), model.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+def test_masks_are_filled_as_by_the_model(family, tmp_path):
+    model, mask = model_of(family, kbi.MaskedLM, sequence_length=48), family[1].mask_texts[0]
+    texts = [f"The capital is {mask}.", "[MASK] of [MASK]"]
+    found = served(model, tmp_path / "served", text=texts)
+    for row, text in enumerate(texts):
+        for place, guesses in enumerate(model.fill_mask(text, k=5)):
+            assert [token.decode() for token in found["tokens"][row, place]] == [guess.token for guess in guesses]
+            np.testing.assert_allclose(
+                found["probabilities"][row, place], [guess.probability for guess in guesses], atol=1e-5
+            )
+
+
+def test_words_are_labelled_as_by_the_model(family, tmp_path):
+    model = model_of(family, kbi.TokenClassifier, sequence_length=48, num_classes=3, class_names=["O", "B-X", "I-X"])
+    texts = [SENTENCES[1], "日本 Café \u200d 2018,"]
+    found = served(model, tmp_path / "served", text=texts)
+    for row, text in enumerate(texts):
+        labels = [word.label for word in model.tag([text.split()])[0]]
+        assert [label.decode() for label in found["labels"][row] if label] == labels
+
+
+@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+def test_answers_are_those_of_the_model_with_their_bytes(family, tmp_path):
+    model = model_of(family, kbi.QuestionAnswerer)
+    contexts = [SENTENCES[2], "Naïve ''Café''  日本 in 2018, and " * 4, SENTENCES[3] * 3]
+    questions = ["Who said so?", "What?", "Where is the capital of Switzerland in the rain and on the mat?"]
+    found = served(model, tmp_path / "served", question=questions, context=contexts)
+    for row, (question, context) in enumerate(zip(questions, contexts, strict=True)):
+        expected = model.answer(question, context)[0]
+        assert found["answer"][row].decode() == expected.text
+        begin, end = (len(context[:place].encode()) for place in (expected.start, expected.end))
+        assert (found["begin"][row], found["end"][row]) == (begin, end)
+        np.testing.assert_allclose(found["score"][row], expected.score, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.* were cut to that length")
+def test_endings_are_chosen_and_vectors_made_as_by_the_model(family, tmp_path):
+    chooser = model_of(family, kbi.MultipleChoice, sequence_length=48)
+    endings = [PAIRS[:2], PAIRS[2:4]]
+    found = served(chooser, tmp_path / "chooser", text=TEXTS[:2], endings=endings)
+    np.testing.assert_allclose(found["logits"], chooser.predict((TEXTS[:2], endings), verbose=0), atol=1e-5)
+    embedder = model_of(family, kbi.TextEmbedder, sequence_length=48)
+    found = served(embedder, tmp_path / "embedder", text=TEXTS)
+    np.testing.assert_allclose(found["vector"], embedder.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+def test_byte_level_bpe_is_refused(tmp_path):
+    model = model_of(("Roberta", byte_pair_tokenizer()), kbi.TextClassifier, num_classes=2)
+    with pytest.raises(ValueError, match=r"A SavedModel cuts texts into tokens in its graph.*onnx, openvino or litert"):
+        export_saved_model(model, tmp_path / "served")
+    assert not (tmp_path / "served").exists()

@@ -1,0 +1,88 @@
+# ruff: noqa: RUF001
+"""In a TensorFlow graph, texts give the ids and offsets of AlbertTokenizer and XLMRobertaTokenizer."""
+
+import io
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts
+from made_tokenizers import SENTENCES, albert_tokenizer, xlm_roberta_tokenizer
+
+from keras_bert_impl.preprocessing.sentence_pieces import SentencePieces
+from keras_bert_impl.tokenizers import AlbertTokenizer
+
+QUOTES = ["'''a''''b` ``` `''`", "''Σ''Α ΑΣ''Α", "İ ΑΣ", "a\"''\"b", "\0a''\0b ``x''", "  The ''Café''  Zürich. "]
+# Of such characters there are divisions that are equally probable.
+REPEATED = ["In 12,000 and 5,000", "0000 000000 aaaaa ooo", "ssssss tt nnnnn 00000 in 1000000"]
+
+
+def tokenizer_that_cuts_pieces():
+    """An AlbertTokenizer whose model has pieces that end in a digit and a comma."""
+    text, model = "from 2018, to 2019, 12,000 ran; in 2018, and in 2019, 5,000 sat.", io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text, "2018 2019"] * 9),
+        model_writer=model,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        user_defined_symbols=["2018,", "▁2019,"],
+        minloglevel=2,
+    )
+    return AlbertTokenizer(model.getvalue())
+
+
+MADE = {
+    "albert": albert_tokenizer(),
+    "albert with case and accents": albert_tokenizer(lowercase=False, keep_accents=True),
+    "albert with accents": albert_tokenizer(keep_accents=True),
+    "albert that cuts pieces": tokenizer_that_cuts_pieces(),
+    "xlm_roberta": xlm_roberta_tokenizer(),
+}
+
+
+@pytest.fixture(params=MADE, scope="module")
+def tokenizer(request):
+    return MADE[request.param]
+
+
+@pytest.fixture
+def pieces_of(tokenizer, seeded):
+    # For each test anew: setting TensorFlow's seed removes the resource of tensorflow_text.
+    return SentencePieces(tokenizer, offsets=True)
+
+
+def test_hostile_texts_and_every_97th_character_give_the_tokenizers_ids(tokenizer, pieces_of):
+    texts = [*HOSTILE_TEXTS, *QUOTES, *REPEATED, *SENTENCES, *mixed_texts(500), *letters_between(97)]
+    cut = tf.function(pieces_of, input_signature=[tf.TensorSpec((None,), tf.string)])
+    for text, found, expected in zip(texts, cut(texts).to_list(), tokenizer.ids_batch(texts), strict=True):
+        assert found == expected, ascii(text[:60])
+
+
+def test_every_piece_has_the_bytes_of_the_tokenizers_characters(tokenizer, pieces_of):
+    cut = tf.function(pieces_of.with_offsets, input_signature=[tf.TensorSpec((), tf.string)])
+    for text in [
+        *(text for text in HOSTILE_TEXTS if len(text) < 1000),
+        *QUOTES,
+        *REPEATED,
+        *SENTENCES,
+        *mixed_texts(50),
+    ]:
+        expected = tokenizer.encode(text, add_special_tokens=False)
+        ids, begins, ends = (array.numpy().tolist() for array in cut(text))
+        assert ids == expected.ids, ascii(text)
+        places = [tuple(len(text[:place].encode()) for place in span) for span in expected.offsets]
+        assert list(zip(begins, ends, strict=True)) == places, ascii(text)
+
+
+def test_masks_are_cut_out_as_by_the_tokenizer(tokenizer, pieces_of):
+    texts = ["The capital is [MASK].", "[MASK] of <mask>[MASK] is", "", "no mask"]
+    assert pieces_of.with_masks(texts).to_list() == [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
+
+
+def test_bytes_that_are_not_utf_8_are_ignored(pieces_of):
+    assert pieces_of([b"The \xffcat\xc3"]).to_list() == pieces_of([b"The cat"]).to_list()

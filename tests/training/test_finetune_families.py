@@ -1,0 +1,48 @@
+"""`finetune` trains families whose tokenizer is not WordPiece, on every family of tasks."""
+
+import pytest
+import tensorflow as tf
+from families import CONFIGS, encoder_of
+from made_runs import config_of
+from made_tasks import write_codah, write_mrpc, write_ner, write_squad
+from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+
+import keras_bert_impl as kbi
+from keras_bert_impl.training import finetuning
+
+TOKENIZERS = {"Roberta": byte_pair_tokenizer, "Albert": albert_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
+TASKS = {
+    "mrpc": (write_mrpc, kbi.TextClassifier),
+    "ner": (write_ner, kbi.TokenClassifier),
+    "squad2.0": (lambda folder: write_squad(folder, "v2.0"), kbi.QuestionAnswerer),
+    "codah": (write_codah, kbi.MultipleChoice),
+}
+
+
+@pytest.fixture(autouse=True)
+def quick_steps():
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(params=TOKENIZERS, scope="module")
+def checkpoint(request, tmp_path_factory):
+    """A directory with a model of a family and its tokenizer."""
+    name, tokenizer = request.param, TOKENIZERS[request.param]()
+    fields = {"vocabulary_size": tokenizer.vocabulary_size, "max_length": 64, "pad_id": tokenizer.pad_id}
+    config = CONFIGS[name].__class__(**{**vars(CONFIGS[name]), **fields})
+    directory = tmp_path_factory.mktemp("checkpoint")
+    kbi.MaskedLM(encoder_of(config)(config), tokenizer).save_pretrained(directory)
+    return directory
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_is_trained_with_the_whole_vocabulary(checkpoint, task, tmp_path):
+    write, kind = TASKS[task]
+    write(tmp_path / "data")
+    finetuning.run(config_of(checkpoint, tmp_path, task, epochs=1))
+    trained = kbi.MaskedLM.from_pretrained(checkpoint).tokenizer
+    model = kind.from_pretrained(next(tmp_path.glob("*/model")))
+    assert model.tokenizer == trained
+    assert model.encoder.config.vocabulary_size == trained.vocabulary_size

@@ -3,10 +3,16 @@
 import keras
 
 from keras_bert_impl.configurations.albert import AlbertConfig
-from keras_bert_impl.encoders.blocks import encoder_outputs, normalized, tanh_pooler, through_blocks
+from keras_bert_impl.encoders.blocks import (
+    encoder_outputs,
+    normalized,
+    summed_embeddings,
+    tanh_pooler,
+    through_blocks,
+)
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
-from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding
+from keras_bert_impl.layers import AttentionMask
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -41,20 +47,7 @@ class AlbertEncoder(Encoder):
         inputs = encoder_inputs(packed)
         initializer = kernel_initializer(config)
 
-        token_embedding = keras.layers.ReversibleEmbedding(
-            config.vocabulary_size,
-            config.embedding_size,
-            embeddings_initializer=kernel_initializer(config, "token_embedding/embeddings"),
-            dtype=policy,
-            name="token_embedding",
-        )
-        hidden = token_embedding(inputs["token_ids"])  # (batch, length, embedding_size)
-        positions = PositionEmbedding(config.max_length, initializer.clone(), dtype=policy, name="position_embedding")
-        position_rows = positions(hidden, position_ids=inputs.get("position_ids"))
-        segment_rows = SegmentEmbedding(
-            config.embedding_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
-        )(inputs["segment_ids"])
-        hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
+        hidden = summed_embeddings(inputs, config, config.embedding_size, initializer, policy)
         hidden = normalized(hidden, config, policy)
         hidden = keras.layers.Dense(
             config.hidden_size, kernel_initializer=initializer.clone(), dtype=policy, name="embeddings_projection"
@@ -64,15 +57,7 @@ class AlbertEncoder(Encoder):
         # A block that is called several times has the same weights each time. Like Google's code, and unlike
         # transformers', it has dropout after the feed-forward layer, too.
         hidden_states, attention = through_blocks(
-            hidden,
-            mask,
-            inputs.get("sequence_ids"),
-            config,
-            initializer,
-            policy,
-            rematerialize,
-            return_attention,
-            config.schedule,
+            hidden, mask, inputs.get("sequence_ids"), config, initializer, policy, rematerialize, return_attention
         )
 
         pooled = tanh_pooler(hidden_states[-1][:, 0], config, initializer, policy)

@@ -1,8 +1,27 @@
-"""What encoders of all families end with: the norm of the embeddings, the blocks, and their outputs by name."""
+"""What encoders of several families have in common: embeddings and their norm, the blocks, and outputs by name."""
 
 import keras
 
-from keras_bert_impl.layers import Dropout, TransformerEncoderBlock
+from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl.layers import Dropout, PositionEmbedding, SegmentEmbedding, TransformerEncoderBlock
+
+
+def summed_embeddings(inputs, config, width, initializer, policy):
+    """BERT's sum of the embeddings of tokens, segments and positions, (batch, length, width)."""
+    token_embedding = keras.layers.ReversibleEmbedding(
+        config.vocabulary_size,
+        width,
+        embeddings_initializer=kernel_initializer(config, "token_embedding/embeddings"),
+        dtype=policy,
+        name="token_embedding",
+    )
+    hidden = token_embedding(inputs["token_ids"])
+    positions = PositionEmbedding(config.max_length, initializer.clone(), dtype=policy, name="position_embedding")
+    position_rows = positions(hidden, position_ids=inputs.get("position_ids"))
+    segment_rows = SegmentEmbedding(
+        width, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
+    )(inputs["segment_ids"])
+    return keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
 
 
 def normalized(embeddings, config, policy):
@@ -11,9 +30,7 @@ def normalized(embeddings, config, policy):
     return Dropout(config.hidden_dropout_rate, dtype=policy, name="embeddings_dropout")(norm(embeddings))
 
 
-def through_blocks(
-    hidden, mask, sequence_ids, config, initializer, policy, rematerialize, return_attention, schedule=None
-):
+def through_blocks(hidden, mask, sequence_ids, config, initializer, policy, rematerialize, return_attention):
     """The embeddings (batch, length, hidden_size) and the output of every layer, as a list, and the attention
     probabilities of every layer, (batch, heads, length, length), as a list that is empty unless `return_attention`.
 
@@ -26,10 +43,9 @@ def through_blocks(
         policy: the dtype policy.
         rematerialize: as that of BertEncoder.
         return_attention: as that of BertEncoder.
-        schedule: the number of the block for each layer; default is a block for each layer.
     """
     blocks, hidden_states, attention = {}, [hidden], []
-    for number in range(config.num_layers) if schedule is None else schedule:
+    for number in config.schedule:
         if number not in blocks:
             blocks[number] = TransformerEncoderBlock(
                 num_heads=config.num_heads,

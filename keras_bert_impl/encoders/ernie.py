@@ -3,10 +3,16 @@
 import keras
 
 from keras_bert_impl.configurations.ernie import ErnieConfig
-from keras_bert_impl.encoders.blocks import encoder_outputs, normalized, tanh_pooler, through_blocks
+from keras_bert_impl.encoders.blocks import (
+    encoder_outputs,
+    normalized,
+    summed_embeddings,
+    tanh_pooler,
+    through_blocks,
+)
 from keras_bert_impl.encoders.encoder import Encoder, check_options, encoder_inputs
 from keras_bert_impl.encoders.initialization import kernel_initializer
-from keras_bert_impl.layers import AttentionMask, PositionEmbedding, SegmentEmbedding
+from keras_bert_impl.layers import AttentionMask, SegmentEmbedding
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -39,20 +45,7 @@ class ErnieEncoder(Encoder):
         inputs = encoder_inputs(packed)
         initializer = kernel_initializer(config)
 
-        token_embedding = keras.layers.ReversibleEmbedding(
-            config.vocabulary_size,
-            config.hidden_size,
-            embeddings_initializer=kernel_initializer(config, "token_embedding/embeddings"),
-            dtype=policy,
-            name="token_embedding",
-        )
-        hidden = token_embedding(inputs["token_ids"])  # (batch, length, hidden_size)
-        positions = PositionEmbedding(config.max_length, initializer.clone(), dtype=policy, name="position_embedding")
-        position_rows = positions(hidden, position_ids=inputs.get("position_ids"))
-        segment_rows = SegmentEmbedding(
-            config.hidden_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
-        )(inputs["segment_ids"])
-        hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
+        hidden = summed_embeddings(inputs, config, config.hidden_size, initializer, policy)
         if config.has_task_embedding:
             # A table of a few rows, as that of the segments.
             tasks = SegmentEmbedding(

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,17 +46,9 @@ class ElectraConfig(EncoderConfig):
     }
     embedding_sizes: typing.ClassVar = {"small": 128, "base": 768, "large": 1024}
     huggingface_keys: typing.ClassVar = (
-        ("vocabulary_size", "vocab_size"),
-        ("hidden_size", "hidden_size"),
-        ("num_layers", "num_hidden_layers"),
-        ("num_heads", "num_attention_heads"),
-        ("intermediate_size", "intermediate_size"),
+        *BERT_KEYS[:5],
         ("embedding_size", "embedding_size"),
-        ("hidden_dropout_rate", "hidden_dropout_prob"),
-        ("attention_dropout_rate", "attention_probs_dropout_prob"),
-        ("max_length", "max_position_embeddings"),
-        ("num_segments", "type_vocab_size"),
-        ("initializer_range", "initializer_range"),
+        *BERT_KEYS[5:],
     )
     activation_key: typing.ClassVar = "hidden_act"
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))

@@ -21,6 +21,20 @@ SIZES = (
     *("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size", "max_length"),
     *("num_segments", "num_groups", "layers_per_group", "num_tasks"),
 )
+# Pairs of a field and its key in config.json; the first five are required. BERT's, which Google's bert_config.json has,
+# too, and which other families extend.
+BERT_KEYS = (
+    ("vocabulary_size", "vocab_size"),
+    ("hidden_size", "hidden_size"),
+    ("num_layers", "num_hidden_layers"),
+    ("num_heads", "num_attention_heads"),
+    ("intermediate_size", "intermediate_size"),
+    ("hidden_dropout_rate", "hidden_dropout_prob"),
+    ("attention_dropout_rate", "attention_probs_dropout_prob"),
+    ("max_length", "max_position_embeddings"),
+    ("num_segments", "type_vocab_size"),
+    ("initializer_range", "initializer_range"),
+)
 # No encoder is larger in any dimension: a damaged or hostile file is refused before memory of its size is allocated.
 LARGEST_SIZE = 2**24
 

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
 from keras_bert_impl.json_files import read_json
 
 
@@ -43,16 +43,7 @@ class ErnieConfig(EncoderConfig):
     # (layers, width, heads). Published is base; the small one has the shape of BERT-small (Turc et al. 2019).
     named_sizes: typing.ClassVar = {"ernie_small": (4, 512, 8), "ernie_base": (12, 768, 12)}
     huggingface_keys: typing.ClassVar = (
-        ("vocabulary_size", "vocab_size"),
-        ("hidden_size", "hidden_size"),
-        ("num_layers", "num_hidden_layers"),
-        ("num_heads", "num_attention_heads"),
-        ("intermediate_size", "intermediate_size"),
-        ("hidden_dropout_rate", "hidden_dropout_prob"),
-        ("attention_dropout_rate", "attention_probs_dropout_prob"),
-        ("max_length", "max_position_embeddings"),
-        ("num_segments", "type_vocab_size"),
-        ("initializer_range", "initializer_range"),
+        *BERT_KEYS,
         ("has_task_embedding", "use_task_id"),
         ("num_tasks", "task_type_vocab_size"),
     )

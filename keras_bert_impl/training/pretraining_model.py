@@ -9,9 +9,10 @@ from keras_bert_impl.configurations.electra import ElectraConfig
 from keras_bert_impl.encoders.families import build_encoder, config_from_name
 from keras_bert_impl.models import ElectraPretrainer, Pretrainer
 from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
+from keras_bert_impl.training.pretraining_data import RATES
 
 USUAL_GENERATOR_SIZE = 0.25
-OF_MASKED_LM = (("next_sentence", None), ("mask_token_rate", 0.8), ("random_token_rate", 0.1))
+OF_MASKED_LM = {"next_sentence": None, **RATES}
 MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
 
 
@@ -51,7 +52,7 @@ def pretrainer_of(config, data, encoder):
     if isinstance(encoder.config, ElectraConfig):
         if config.objective != "masked_lm":
             raise ValueError(f"An ELECTRA learns to find replaced tokens: leave objective {config.objective} out.")
-        asked = [name for name, usual in OF_MASKED_LM if getattr(config, name) != usual]
+        asked = [name for name, usual in OF_MASKED_LM.items() if getattr(config, name) != usual]
         if asked:
             raise ValueError(f"An ELECTRA masks every chosen token and has no next sentences: leave {asked[0]} out.")
         size = USUAL_GENERATOR_SIZE if config.generator_size is None else config.generator_size

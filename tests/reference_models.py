@@ -3,10 +3,11 @@
 import pytest
 
 
-def random_model(class_name, config, directory, **their_fields):
+def random_model(class_name, config, directory, deviation=0.2, **their_fields):
     """A transformers model in the shape of a configuration of its family, saved to `directory`.
 
-    Every weight is random: initial biases of 0 and norms of 1 would hide that one is mistaken for another.
+    Every weight is random: initial biases of 0 and norms of 1 would hide that one is mistaken for another. Their
+    standard deviation is large, as the widths of the tests are small.
     """
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     torch.manual_seed(5)
@@ -17,7 +18,7 @@ def random_model(class_name, config, directory, **their_fields):
     with torch.no_grad():
         for name, weight in model.named_parameters():
             is_norm = "layernorm.weight" in name.lower().replace("_", "")
-            weight.normal_(1.0 if is_norm else 0.0, 0.2)
+            weight.normal_(1.0 if is_norm else 0.0, deviation)
     model.save_pretrained(directory)
     return model
 

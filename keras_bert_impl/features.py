@@ -36,6 +36,9 @@ PACKED_PRETRAINING_INPUTS = (*PRETRAINING_INPUTS, *PACKED_INPUTS, "cls_positions
 PACKED_PRETRAINING_LABELS = (*PRETRAINING_LABELS, "next_sentence_weights")
 
 
-def usual_predictions(length):
-    """Predictions of a row: 15 % of its tokens (Devlin et al. 2019, section 3.1), so 20 of 128 and 77 of 512."""
-    return math.ceil(0.15 * length)
+MASKING_RATE = 0.15  # the paper's (Devlin et al. 2019, section 3.1)
+
+
+def usual_predictions(length, masking_rate=MASKING_RATE):
+    """Predictions of a row: a share of its tokens, by the paper's rate 20 of 128 and 77 of 512."""
+    return math.ceil(masking_rate * length)

@@ -55,6 +55,7 @@ class TrainingBatches(keras.utils.PyDataset):
         static_masks=False,
         packed=False,
         masking_unit="token",
+        masking_rate=0.15,
         mask_token_rate=0.8,
         random_token_rate=0.1,
         direction="both",
@@ -72,7 +73,7 @@ class TrainingBatches(keras.utils.PyDataset):
         self.sequence_length, self.predictions_per_sequence = sequence_length, predictions_per_sequence
         self.pad_id, self.streams = tokenizer.pad_id, streams if repeat else 1
         self.masking = masking_arguments(
-            tokenizer, predictions_per_sequence, seed, masking_unit, mask_token_rate, random_token_rate
+            tokenizer, predictions_per_sequence, seed, masking_unit, masking_rate, mask_token_rate, random_token_rate
         )
         check_direction(direction, static_masks)
         self.direction = direction

@@ -139,12 +139,20 @@ def check_fills(num_examples, batch_size):
 
 
 def masking_arguments(
-    tokenizer, predictions_per_sequence, seed, unit="token", mask_token_rate=0.8, random_token_rate=0.1
+    tokenizer,
+    predictions_per_sequence,
+    seed,
+    unit="token",
+    masking_rate=0.15,
+    mask_token_rate=0.8,
+    random_token_rate=0.1,
 ):
     """The arguments of `mask_tokens`, except for the rows and the epoch.
 
-    Raises: ValueError if the rates are no shares that add up to at most 1.
+    Raises: ValueError if the masking rate is no share, or the others are none that add up to at most 1.
     """
+    if not 0 < masking_rate < 1:
+        raise ValueError(f"masking_rate {masking_rate} must be a share of the tokens, above 0 and below 1.")
     if min(mask_token_rate, random_token_rate) < 0 or mask_token_rate + random_token_rate > 1 + 1e-9:
         raise ValueError(
             f"mask_token_rate {mask_token_rate} and random_token_rate {random_token_rate} must be shares of at least 0 "
@@ -152,6 +160,7 @@ def masking_arguments(
         )
     return {
         "unit": unit,
+        "masking_rate": masking_rate,
         "mask_token_rate": mask_token_rate,
         "random_token_rate": random_token_rate,
         "is_continuation": tokenizer.is_continuation,

@@ -39,6 +39,7 @@ def read_training_data(
     static_masks=False,
     packed=False,
     masking_unit="token",
+    masking_rate=0.15,
     mask_token_rate=0.8,
     random_token_rate=0.1,
     direction="both",
@@ -62,6 +63,7 @@ def read_training_data(
         static_masks: whether the files were written with static masks.
         packed: whether their rows hold several pairs.
         masking_unit: "token", "whole_word", "span", "ngram" or "phrase", see `masking.mask_tokens`.
+        masking_rate: share of a row's tokens that are chosen to be predicted, see there.
         mask_token_rate: share of the chosen tokens that become [MASK], see there.
         random_token_rate: share of them that become a random token, see there.
         direction: "both" masks tokens; "left_to_right" and "right_to_left" mask none, and every token predicts the next
@@ -90,7 +92,7 @@ def read_training_data(
     if num_examples is None:
         num_examples = [int(tf.data.TFRecordDataset(path).reduce(0, lambda count, _: count + 1)) for path in paths]
     masking = masking_arguments(
-        tokenizer, predictions_per_sequence, seed, masking_unit, mask_token_rate, random_token_rate
+        tokenizer, predictions_per_sequence, seed, masking_unit, masking_rate, mask_token_rate, random_token_rate
     )
     check_direction(direction, static_masks)
 

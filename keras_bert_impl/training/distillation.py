@@ -31,7 +31,7 @@ from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistille
 from keras_bert_impl.models.student import copy_layers, student_config
 from keras_bert_impl.training import pretraining, pretraining_model
 from keras_bert_impl.training.pretraining import PretrainConfig
-from keras_bert_impl.training.pretraining_data import PretrainingData
+from keras_bert_impl.training.pretraining_data import MASKING_OPTIONS, PretrainingData
 
 OF_DISTILBERT = ("temperature", "soft_target_weight", "masked_lm_weight", "cosine_weight", "soft_targets")
 
@@ -104,8 +104,9 @@ def open_data(config, checkpoint):
     given = [name for name in OF_DISTILBERT if getattr(config, name) is not None]
     if is_minilm and given:
         raise ValueError(f"The objective minilm has no {', '.join(given)}: leave it out.")
-    if is_minilm and config.masking_unit != "token":
-        raise ValueError(f"The objective minilm masks no words: leave masking_unit {config.masking_unit} out.")
+    asked = [name for name in MASKING_OPTIONS if getattr(config, name) != getattr(PretrainConfig, name)]
+    if is_minilm and asked:
+        raise ValueError(f"The objective minilm masks no words: leave {asked[0]} {getattr(config, asked[0])} out.")
     if not is_minilm and not checkpoint.has("masked_lm_head/"):
         raise ValueError(
             f"{checkpoint.source.path} has no masked-LM head, so that it gives no distributions over the vocabulary: "

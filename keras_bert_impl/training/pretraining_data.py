@@ -13,6 +13,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl import distribution
+from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
 from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
@@ -21,7 +22,7 @@ from keras_bert_impl.preprocessing.shards import damaged_files, read_json, read_
 from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
 
-MASKING_OPTIONS = ("masking_unit", "mask_token_rate", "random_token_rate")
+MASKING_OPTIONS = ("masking_unit", "masking_rate", "mask_token_rate", "random_token_rate")
 RATES = {"mask_token_rate": 0.8, "random_token_rate": 0.1}  # the paper's
 TOKENIZER_FILES = (*VOCABULARY_FILES, "tokenizer_config.json")
 
@@ -57,6 +58,8 @@ class PretrainingData:
                 f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {self.sequence_length}."
             )
         self.predictions_per_sequence = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
+        if config.masking_rate != MASKING_RATE:
+            self.predictions_per_sequence = usual_predictions(self.sequence_length, config.masking_rate)
         self.direction = config.direction
         if self.direction != "both":  # every token predicts its neighbour
             self.predictions_per_sequence = self.sequence_length - 1
@@ -89,7 +92,8 @@ class PretrainingData:
         self.batch_size, self.seed, self.streams = config.batch_size, config.seed, config.streams
         self.validation_batches = config.validation_batches
         self.masking = {name: getattr(config, name) for name in MASKING_OPTIONS}
-        if self.static_masks and (rates := [name for name in RATES if self.masking[name] != RATES[name]]):
+        usual = {"masking_rate": MASKING_RATE, **RATES}
+        if self.static_masks and (rates := [name for name, rate in usual.items() if self.masking[name] != rate]):
             raise ValueError(
                 f"{self.directory} was masked while it was prepared: leave {' and '.join(rates)} out, or prepare the "
                 "data without static_masks."

@@ -23,11 +23,15 @@ FORMATS = {
     "phrase_packed": {"masking_unit": "phrase", "packed": True},
     "static": {"static_masks": True},
     "packed": {"packed": True},
+    "many_masks": {"masking_rate": 0.4, "predictions_per_sequence": 13},
     "masking_mix": {"mask_token_rate": 0.2, "random_token_rate": 0.5},
     "left_to_right": {"direction": "left_to_right"},
     "right_to_left_packed": {"packed": True, "direction": "right_to_left"},
 }
-OF_READING = ("masking_unit", "mask_token_rate", "random_token_rate", "direction")
+OF_READING = (
+    *("masking_unit", "masking_rate", "predictions_per_sequence", "mask_token_rate", "random_token_rate"),
+    "direction",
+)
 
 
 @pytest.fixture(scope="module", params=FORMATS)

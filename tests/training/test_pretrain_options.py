@@ -1,5 +1,6 @@
 """Pre-training other than the quickstart's: other rows, longer rows from a checkpoint, and damaged data."""
 
+import itertools
 import json
 
 import keras
@@ -270,6 +271,7 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
     ("options", "message"),
     [
         ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
+        ({"masking_rate": 1.0}, "must be a share of the tokens, above 0 and below 1"),
         ({"direction": "left_to_right", "next_sentence": True}, "predicts the next token alone"),
         ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
         ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),
@@ -280,7 +282,23 @@ def test_objectives_that_do_not_fit_together_are_refused(options, message, prepa
         train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", **options)
 
 
-@pytest.mark.parametrize(("option", "value"), [("mask_token_rate", 0.5), ("direction", "left_to_right")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_as_many_tokens_are_masked_as_the_rate_says(packed, prepared_data):
+    data = prepared_data(packed=packed, long_sequence_length=64)
+    for rate, predictions in ((0.15, 5), (0.4, 13)):  # of 32 tokens, rounded up
+        found = pretraining_data.PretrainingData(
+            pretraining.PretrainConfig(str(data), "", masking_rate=rate, batch_size=16, sequence_length=32)
+        )
+        assert found.predictions_per_sequence == predictions
+        for inputs, labels in itertools.islice(found.arrays("train"), 3):
+            assert labels["mask_ids"].shape == (16, predictions)
+            wanted = np.maximum(1, np.round(inputs["padding_mask"].sum(axis=1) * rate))
+            np.testing.assert_array_equal(labels["mask_weights"].sum(axis=1), wanted)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("masking_rate", 0.4), ("mask_token_rate", 0.5), ("direction", "left_to_right")]
+)
 def test_rows_that_are_masked_already_take_no_other_objective(option, value, prepared_data, tmp_path):
     with pytest.raises(ValueError, match=r"masked while (it was|they were)"):
         train(prepared_data(static_masks=True), tmp_path / "run", **{option: value})

@@ -1,0 +1,64 @@
+"""The table of docs/families.md: each family is trained as it says, in a small shape, and its code is as long."""
+
+import re
+import shlex
+
+import documentation
+import pytest
+
+from keras_bert_impl import checkpoints
+from keras_bert_impl.training import data_preparation, pretraining
+from keras_bert_impl.training.runs import parse
+
+PAGE = "docs/families.md"
+SMALL = (
+    "--num_layers 1 --hidden_size 16 --num_heads 4 --steps 2 --batch_size 4 --validation_batches 1 --jit_compile off"
+)
+PACKAGE = documentation.ROOT / "keras_bert_impl"
+pytestmark = pytest.mark.usefixtures("without_reports")
+
+
+def table(first_cell):
+    """The rows of the table whose head begins with these cells: lists of cells."""
+    text = (documentation.ROOT / PAGE).read_text(encoding="utf-8")
+    lines = text.split(f"\n| | {first_cell}")[1].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def options(cell):
+    """The options in a cell."""
+    return [word for code in re.findall(r"`([^`]*)`", cell) if code.startswith("--") for word in shlex.split(code)]
+
+
+TRAINED = [row for row in table("differs from BERT") if "keras-bert distill" not in row[3]]
+
+
+@pytest.mark.parametrize("row", TRAINED, ids=[row[0].split(" (")[0] for row in TRAINED])
+def test_a_family_trains_as_the_table_says(row, text_folder, tmp_path):
+    (tmp_path / "phrases.txt").write_text("of the\nthe array\n", encoding="utf-8")
+    of_data = [str(tmp_path / "phrases.txt") if word == "FILE" else word for word in options(row[2])]
+    if "--segmented" in of_data:  # the table's other way to phrases
+        of_data.remove("--segmented")
+    if "--language_exponent" in of_data:
+        for language in ("keras", "numpy"):
+            folder = tmp_path / "text" / language
+            folder.mkdir(parents=True)
+            (folder / "text.txt").write_bytes((text_folder / f"{language}.txt").read_bytes())
+    source = tmp_path / "text" if (tmp_path / "text").is_dir() else text_folder
+    common = ["--input", str(source), "--vocabulary_size", "500", "--sequence_length", "32"]
+    config = parse(data_preparation.PrepareConfig, ["--output", str(tmp_path / "data"), *common, *of_data])
+    data_preparation.run(config)
+    places = ["--data", str(tmp_path / "data"), "--output", str(tmp_path / "run")]
+    figures = pretraining.run(parse(pretraining.PretrainConfig, [*places, *SMALL.split(), *options(row[3])]))
+    assert figures["masked_lm_perplexity"] > 1
+    family, size = checkpoints.open_checkpoint(tmp_path / "run" / "encoder").config.model_type, options(row[3])[1]
+    assert size.startswith(f"{family}_")
+
+
+def test_the_lines_of_code_are_those_of_the_files():
+    for name, *counts, _, _ in table("encoder | configuration"):
+        family = name.split(",")[0].lower()
+        files = (f"encoders/{family}.py", f"configurations/{family}.py", f"checkpoints/huggingface_{family}.py")
+        for file, count in zip(files, counts, strict=True):
+            found = len((PACKAGE / file).read_text(encoding="utf-8").splitlines())
+            assert abs(found - int(count)) <= 10, f"{file} has {found} lines, the table says {count}"

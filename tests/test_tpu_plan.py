@@ -57,10 +57,27 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
 def test_the_planned_model_is_the_one_that_the_recipe_trains(size, name, outputs):
     module = tpu_plan()
     shape = {"num_layers": 1, "hidden_size": 12, "num_heads": 4, "intermediate_size": 7}
-    phase = {"name": "mine", "size": size, "sequence_length": 16, **shape}
+    phase = {"name": "mine", "size": size, "sequence_length": 16, "steps": 9, **shape}
     model = module.build(phase, module.PlanConfig(vocabulary_size=29))
     assert model.encoder.name == name and set(model.output) == outputs
     assert {option: getattr(model.encoder.config, option) for option in shape} == shape
+
+
+def test_optimizer_average_and_predictions_are_those_of_the_recipe():
+    module, shape = tpu_plan(), {"num_layers": 1, "hidden_size": 12, "num_heads": 4, "intermediate_size": 7}
+    usual = {"name": "mine", "size": "bert_tiny", "sequence_length": 20, "steps": 9, **shape}
+    for options, optimizer, predictions in (
+        ({}, "BertAdamW", 3),
+        ({"optimizer": "lamb", "ema_momentum": 0.9}, "BertLamb", 3),
+        ({"masking_rate": 0.4, "gradient_accumulation_steps": 2}, "BertAdamW", 8),
+        ({"direction": "left_to_right"}, "BertAdamW", 19),
+    ):
+        phase, config = {**usual, **options}, module.PlanConfig(vocabulary_size=29)
+        found = module.build(phase, config).optimizer
+        assert type(found).__name__ == optimizer and found.use_ema == ("ema_momentum" in options)
+        assert found.gradient_accumulation_steps == options.get("gradient_accumulation_steps")
+        inputs, _ = module.batch_of(2, module.recipe_of(phase, config), lambda shape, dtype: shape)
+        assert inputs["mask_positions"] == (2, predictions)
 
 
 @pytest.mark.slow
@@ -101,6 +118,7 @@ def test_the_search_goes_on_where_more_rows_take_less():
     [
         (("--topology", "v9:2x2"), "the generation must be one of v4, v5e, v5p, v6e"),
         (("--recipe", "bert_huge"), "There is no recipe 'bert_huge': give a file, or one of albert_base"),
+        (("--recipe", "quickstart/pretrain"), "cannot be planned: it has no sequence_length, steps"),
         (("--recipe", "bert_tiny/phase_128", "--global_batch", "7"), "cannot be shared evenly by 16"),
     ],
 )

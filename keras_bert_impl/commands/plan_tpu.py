@@ -23,7 +23,6 @@ import time
 import types
 
 import jax
-import keras
 import numpy as np
 import yaml
 from jax.experimental import topologies
@@ -33,12 +32,11 @@ from keras_bert_impl import features
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import axes_of_state, axes_of_weight
 from keras_bert_impl.distribution.divided_state import DataParallelWithDividedState
-from keras_bert_impl.encoders.families import build_encoder, config_from_name
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.training import pretraining_model
 from keras_bert_impl.training.pretraining import PretrainConfig
-from keras_bert_impl.training.pretraining_model import MODEL_OPTIONS, pretrainer_of
+from keras_bert_impl.training.pretraining_data import predictions_of
 from keras_bert_impl.training.runs import RECIPES
 
 GIB = 2**30
@@ -112,10 +110,13 @@ def phases_of(recipe):
         known = ", ".join(sorted(folder.name for folder in RECIPES.iterdir() if list(folder.glob("phase_*.yaml"))))
         raise ValueError(f"There is no recipe {recipe!r}: give a file, or one of {known}.")
     # The second phase takes its size from the first one's checkpoint; the folders have the names of the sizes.
-    return [
-        {"name": f"{file.parent.name}/{file.stem}", "size": file.parent.name, **yaml.safe_load(file.read_text())}
-        for file in files
-    ]
+    found = []
+    for file in files:
+        options = yaml.safe_load(file.read_text())
+        if missing := [name for name in ("sequence_length", "batch_size", "steps") if name not in options]:
+            raise ValueError(f"{file} cannot be planned: it has no {', '.join(missing)}.")
+        found.append({"name": f"{file.parent.name}/{file.stem}", "size": file.parent.name, **options})
+    return found
 
 
 def devices_of(topology):
@@ -211,40 +212,43 @@ def _step(rows):
 
 
 class Rows:
-    """What `pretrainer_of` reads of prepared data: rows of pairs for a family that learns from them, and a vocabulary
-    as large as the configuration's."""
+    """What building a model reads of prepared data: rows that suit the objective of a recipe, and a vocabulary."""
 
-    def __init__(self, config):
-        self.directory = "the plan"
-        self.has_pairs = bool(config.pair_tasks)
-        self.pairs = config.pair_tasks[0] if self.has_pairs else "full_sentences"
-        self.tokenizer = types.SimpleNamespace(vocabulary_size=config.vocabulary_size, mask_id=4)
+    directory, packed, static_masks = "the plan", False, False
+
+    def __init__(self, recipe, vocabulary_size):
+        self.tokenizer = types.SimpleNamespace(vocabulary_size=vocabulary_size, pad_id=0, mask_id=4)
+        tasks = pretraining_model.model_config(recipe, self).pair_tasks
+        self.has_pairs = bool(tasks) and recipe.objective != "span_boundary"
+        self.pairs = tasks[0] if self.has_pairs else "full_sentences"
+
+
+def recipe_of(phase, config):
+    """The PretrainConfig of a phase, one step of which is planned."""
+    options = {name: value for name, value in phase.items() if name != "name"}
+    of_plan = {"steps_per_execution": 1, "gradient_checkpointing": config.gradient_checkpointing}
+    return PretrainConfig(data="", output="", **{**options, **of_plan})
 
 
 def build(phase, config):
-    """The compiled Keras model of a phase."""
-    options = {name: value for name, value in phase.items() if name != "name"}
-    recipe = PretrainConfig(data="", output="", **options)
-    shape = config_from_name(
-        recipe.size,
-        vocabulary_size=config.vocabulary_size,
-        hidden_dropout_rate=recipe.dropout_rate,
-        attention_dropout_rate=recipe.dropout_rate,
-        **{name: getattr(recipe, name) for name in MODEL_OPTIONS if getattr(recipe, name) is not None},
-    )
-    policy = keras.dtype_policies.get(recipe.precision)
-    encoder = build_encoder(shape, rematerialize=config.gradient_checkpointing, dtype=policy)
-    model = pretrainer_of(recipe, Rows(shape), encoder)
-    model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
+    """The compiled Keras model of a phase, with the phase's optimizer."""
+    recipe = recipe_of(phase, config)
+    schedule = pretraining_model.schedule_of(recipe, recipe.steps)
+    model = pretraining_model.build(recipe, Rows(recipe, config.vocabulary_size), True, schedule)
     model.optimizer.build(model.trainable_variables)
-    model._symbolic_build(data_batch=batch_of(2, phase["sequence_length"], jax.numpy.zeros))  # makes the metrics
+    model._symbolic_build(data_batch=batch_of(2, recipe, jax.numpy.zeros))  # makes the metrics
     return model
 
 
-def batch_of(rows, length, make):
+def predictions_of_row(recipe):
+    """The predictions of a row in data that was prepared without an option for it."""
+    return predictions_of(recipe, recipe.sequence_length, features.usual_predictions(recipe.sequence_length))
+
+
+def batch_of(rows, recipe, make):
     """A batch, (inputs, labels), of the arrays that `make(shape, dtype)` returns."""
-    inputs = {name: make((rows, length), "int32") for name in features.ENCODER_INPUTS}
-    predictions = features.usual_predictions(length)
+    predictions = predictions_of_row(recipe)
+    inputs = {name: make((rows, recipe.sequence_length), "int32") for name in features.ENCODER_INPUTS}
     inputs["mask_positions"] = make((rows, predictions), "int32")
     labels = {
         "mask_ids": make((rows, predictions), "int32"),
@@ -281,7 +285,8 @@ def compile_step(model, devices, rows, phase, config):
     def part(shape, dtype):
         return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec("batch")))
 
-    data = batch_of(rows, phase["sequence_length"], part)
+    recipe = recipe_of(phase, config)
+    data = batch_of(rows, recipe, part)
     stays = jax.tree.map(lambda one: one.sharding, state)
     start = time.monotonic()
     heads_axis = "model" if config.model_devices > 1 else None
@@ -298,14 +303,14 @@ def compile_step(model, devices, rows, phase, config):
         needed = " of ".join(filter(None, used.groups())) if used else str(error).splitlines()[0][:200]
         return {"fits": False, "needed": needed, "compile_seconds": time.monotonic() - start}
     memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
-    length = phase["sequence_length"]
+    counted = model.training_flops(rows, recipe.sequence_length, predictions_of_row(recipe))
     return {
         "fits": True,
         "argument_bytes": memory.argument_size_in_bytes,
         "temporary_bytes": memory.temp_size_in_bytes,
         "output_bytes": memory.output_size_in_bytes - memory.alias_size_in_bytes,
         "flops": cost["flops"],
-        "counted_flops": model.training_flops(rows, length, features.usual_predictions(length)) / len(devices),
+        "counted_flops": counted / len(devices),
         "bytes_accessed": cost["bytes accessed"],
         "collectives": collectives_of(compiled, model),
         "compile_seconds": time.monotonic() - start,

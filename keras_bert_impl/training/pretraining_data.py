@@ -27,6 +27,13 @@ RATES = {"mask_token_rate": 0.8, "random_token_rate": 0.1}  # the paper's
 TOKENIZER_FILES = (*VOCABULARY_FILES, "tokenizer_config.json")
 
 
+def predictions_of(config, length, prepared_for):
+    """The predictions of a row: as many as it was prepared for, unless direction or masking rate ask for others."""
+    if config.direction != "both":  # every token predicts its neighbour
+        return length - 1
+    return prepared_for if config.masking_rate == MASKING_RATE else usual_predictions(length, config.masking_rate)
+
+
 class PretrainingData:
     """The prepared data of a run: tokenizer, row length and batches.
 
@@ -57,12 +64,9 @@ class PretrainingData:
             raise ValueError(
                 f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {self.sequence_length}."
             )
-        self.predictions_per_sequence = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
-        if config.masking_rate != MASKING_RATE:
-            self.predictions_per_sequence = usual_predictions(self.sequence_length, config.masking_rate)
+        prepared_for = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
+        self.predictions_per_sequence = predictions_of(config, self.sequence_length, prepared_for)
         self.direction = config.direction
-        if self.direction != "both":  # every token predicts its neighbour
-            self.predictions_per_sequence = self.sequence_length - 1
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.pairs = prepared["pairs"]
         self.static_unit = prepared["masking_unit"]

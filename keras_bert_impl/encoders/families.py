@@ -25,16 +25,21 @@ ENCODERS = {
 }
 
 
+def family_of_name(name):
+    """The class of the configurations of a published size. Raises: ValueError naming the known sizes."""
+    found = next((config_class for config_class in ENCODERS if name in config_class.named_sizes), None)
+    if found is None:
+        known = (", ".join(config_class.named_sizes) for config_class in ENCODERS)
+        raise ValueError(f"There is no size {name!r}; known are {'; '.join(known)}.")
+    return found
+
+
 def config_from_name(name, **fields):
     """The configuration of a published size of any family; keyword arguments replace its fields.
 
     Raises: ValueError naming the known sizes.
     """
-    found = next((config_class for config_class in ENCODERS if name in config_class.named_sizes), None)
-    if found is None:
-        known = (", ".join(config_class.named_sizes) for config_class in ENCODERS)
-        raise ValueError(f"There is no size {name!r}; known are {'; '.join(known)}.")
-    return found.from_name(name, **fields)
+    return family_of_name(name).from_name(name, **fields)
 
 
 def build_encoder(config, **arguments):

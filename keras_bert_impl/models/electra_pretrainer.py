@@ -24,12 +24,13 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     tokens, one guess for each is drawn, and the discriminator tells for every token whether it is the original one.
 
     Generator and discriminator share their embeddings and are trained together; no gradient passes through the guesses.
-    All masked tokens are [MASK] for the generator, as in the paper, however the rows were masked. (Google's code leaves
-    15 % of them as they are.)
+    The generator reads the rows as they were masked. In the paper all chosen tokens are [MASK]; Google's code and
+    `keras-bert pretrain` leave 15 % of them as they are, without which a small generator learns for long little more
+    than how frequent words are.
 
     Args:
         encoder: the ElectraEncoder of the discriminator.
-        tokenizer: a Tokenizer, for the id of [MASK] and for the checkpoints.
+        tokenizer: a Tokenizer, for the checkpoints.
         generator_size: the share of width and heads that the generator has, a quarter to a half in the paper.
         detection_weight: of the discriminator's loss; 50 in the paper.
         seed: of the draws; None draws one.
@@ -58,8 +59,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in masked_lm.input}
         rows, positions = {name: inputs[name] for name in encoder.input}, inputs["mask_positions"]
         replace = ReplaceTokens(name="replace_tokens")
-        masked = replace(rows["token_ids"], positions, ops.full_like(positions, tokenizer.mask_id))
-        logits = masked_lm({**inputs, "token_ids": masked})
+        logits = masked_lm(inputs)
         sampled = SampleTokens(seed, name="sample_tokens")(logits)
         detected = detector({**rows, "token_ids": replace(rows["token_ids"], positions, sampled)})
         outputs = {"masked_lm_logits": logits, "sampled_ids": sampled, "detection_logits": detected}

@@ -33,7 +33,7 @@ from keras_bert_impl.distribution import Kind, hardware
 from keras_bert_impl.features import MASKING_RATE
 from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.pretraining_data import PretrainingData
-from keras_bert_impl.training.pretraining_model import build, schedule_of
+from keras_bert_impl.training.pretraining_model import build, rates_of_family, schedule_of
 from keras_bert_impl.training.pretraining_plan import make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
@@ -63,8 +63,10 @@ class PretrainConfig:
             is read.
         masking_rate: share of a row's tokens that are chosen to be predicted; 0.15 in the paper, 0.25 for the largest
             ELECTRA. A small model learns sooner with more.
-        mask_token_rate: share of the chosen tokens that become [MASK]; 0.8 in the paper, which tries others in table 8.
-        random_token_rate: share of them that become a random token; 0.1 in the paper. The rest stays as it is.
+        mask_token_rate: share of the chosen tokens that become [MASK]; default is 0.8 as in the paper, which tries
+            others in table 8, and for ELECTRA 0.85 as in its authors' code.
+        random_token_rate: share of them that become a random token; default is 0.1 as in the paper, and for ELECTRA 0.
+            The rest stays as it is.
         direction: both predicts masked tokens from the text on both sides, as in the paper; left_to_right and
             right_to_left train a language model that reads in one direction, as GPT: every token predicts the next one,
             with no mask and no next sentences (section 5.1).
@@ -165,8 +167,8 @@ class PretrainConfig:
     generator_size: float | None = None
     masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
     masking_rate: float = MASKING_RATE
-    mask_token_rate: float = 0.8
-    random_token_rate: float = 0.1
+    mask_token_rate: float | None = None
+    random_token_rate: float | None = None
     direction: typing.Literal["both", "left_to_right", "right_to_left"] = "both"
     next_sentence: bool | None = None
     initializer_range: float | None = None
@@ -204,7 +206,12 @@ class PretrainConfig:
 
 def run(config):
     """Checks the configuration, then trains; returns the figures on held-out text."""
-    return run_with(config, PretrainingData, build)
+    return run_with(config, open_data, build)
+
+
+def open_data(config):
+    """The PretrainingData of a run, masked as the family of its model is."""
+    return PretrainingData(config, rates=rates_of_family(config))
 
 
 def run_with(config, open_data, build):

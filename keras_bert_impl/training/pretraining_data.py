@@ -40,11 +40,12 @@ class PretrainingData:
     Args:
         config: a PretrainConfig.
         hides_words: False leaves all tokens as they are, for objectives without masks.
+        rates: the rates in RATES unless the configuration gives them.
 
     Raises: ValueError if there is no such data, if it is damaged, or if words are hidden in the files already.
     """
 
-    def __init__(self, config, hides_words=True):
+    def __init__(self, config, hides_words=True, rates=RATES):
         self.directory = str(config.data).rstrip("/")
         try:
             summary = read_json(self.directory, "summary.json")
@@ -95,11 +96,13 @@ class PretrainingData:
         self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
         self.batch_size, self.seed, self.streams = config.batch_size, config.seed, config.streams
         self.validation_batches = config.validation_batches
-        self.masking = {name: getattr(config, name) for name in MASKING_OPTIONS}
-        usual = {"masking_rate": MASKING_RATE, **RATES}
-        if self.static_masks and (rates := [name for name, rate in usual.items() if self.masking[name] != rate]):
+        asked = {name: value for name in MASKING_OPTIONS if (value := getattr(config, name)) is not None}
+        self.masking = {**rates, **asked}
+        of_rows = {"masking_rate": MASKING_RATE, **RATES}
+        others = [name for name, rate in of_rows.items() if asked.get(name, rate) != rate]
+        if self.static_masks and others:
             raise ValueError(
-                f"{self.directory} was masked while it was prepared: leave {' and '.join(rates)} out, or prepare the "
+                f"{self.directory} was masked while it was prepared: leave {' and '.join(others)} out, or prepare the "
                 "data without static_masks."
             )
         if not hides_words:

@@ -110,6 +110,7 @@ def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
     [
         ({"objective": "minilm", "temperature": 2.0}, "The objective minilm has no temperature: leave it out"),
         ({"objective": "minilm", "masking_unit": "span"}, "masks no words: leave masking_unit span out"),
+        ({"objective": "minilm", "masking_rate": 0.4}, "masks no words: leave masking_rate 0.4 out"),
         ({"hidden_size": 9}, "another hidden_size than its teacher cannot begin with the teacher's weights"),
         ({"num_layers": 4}, "num_layers 4 of the student is above the 3 of its teacher"),
     ],

@@ -282,6 +282,28 @@ def test_objectives_that_do_not_fit_together_are_refused(options, message, prepa
         train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", **options)
 
 
+@pytest.mark.parametrize(
+    ("size", "asked", "expected"),
+    [
+        ("bert_tiny", {}, (0.8, 0.1)),
+        ("electra_small", {}, (0.85, 0.15)),  # Google's code for ELECTRA: no random tokens
+        ("electra_small", {"mask_token_rate": 1.0}, (1.0, 0.0)),
+    ],
+)
+def test_what_the_chosen_tokens_become_belongs_to_the_family(size, asked, expected, prepared_data):
+    config = pretraining.PretrainConfig(
+        str(prepared_data(pairs="full_sentences", packed=False)), "", size=size, masking_rate=0.5, **asked
+    )
+    data, shown = pretraining.open_data(config), []
+    for inputs, labels in data.arrays("train"):
+        row, column = np.nonzero(labels["mask_weights"])
+        now, before = inputs["token_ids"][row, inputs["mask_positions"][row, column]], labels["mask_ids"][row, column]
+        shown.append(np.stack([now == data.tokenizer.mask_id, now == before]))
+    shares = np.concatenate(shown, axis=1).mean(axis=1)
+    np.testing.assert_allclose(shares, expected, atol=0.01)
+    assert size == "bert_tiny" or shares.sum() == 1  # nothing is random
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_as_many_tokens_are_masked_as_the_rate_says(packed, prepared_data):
     data = prepared_data(packed=packed, long_sequence_length=64)

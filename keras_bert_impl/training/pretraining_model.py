@@ -13,8 +13,7 @@ from keras_bert_impl.training.pretraining_data import RATES
 
 USUAL_GENERATOR_SIZE = 0.25
 # Google's code for ELECTRA (pretrain_helpers.py) leaves 15 % of the chosen tokens as they are; its paper masks all.
-# From masks alone a small generator learns for long little
-# more than how frequent words are: docs/families.md.
+# From masks alone a small generator learns for long little more than how frequent words are: docs/families.md.
 RATES_OF_ELECTRA = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
 MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
 

@@ -2,8 +2,8 @@
 
     KERAS_BACKEND=jax python benchmarks/family_parity.py
 
-Every weight is random, also biases and norms, which new models start with 0 and 1. "Read" is a checkpoint of
-transformers opened here, "written" one of ours opened there, whose missing or unknown tensors are an error. The
+Every weight is random, also biases and norms, which new models start with 0 and 1. The
+checkpoints of transformers are opened here, and ours there, whose missing or unknown tensors are an error. The
 encoder's figure is over its last hidden states, those of every layer, the attention of every head and the pooled
 output; the larger figure of the two directions is printed. Prints a table in Markdown; the families and heads are those
 of the tests, in a larger shape. Needs transformers.
@@ -21,7 +21,7 @@ import keras_bert_impl as kbi
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
 from families import CONFIGS, encoder_of, rows_for
-from models.test_heads import HEADS, HEADS_OF_FAMILIES, inputs_of
+from models.test_heads import HEADS, HEADS_OF_FAMILIES, inputs_of, logits_of
 from reference_models import open_in_transformers, outputs_of, random_model
 
 LARGER = {"vocabulary_size": 2000, "hidden_size": 192, "num_heads": 6, "intermediate_size": 512, "max_length": 64}
@@ -103,15 +103,8 @@ def of_head(kind, form, config, folder):
     model = ours.from_pretrained(folder / "theirs")
     model.save_pretrained(folder / "ours")
     inputs, tokens = inputs_of(kind, rows), rows["padding_mask"] == 1
-    found, differences = model.predict_on_batch(inputs), []
-    for other in (theirs, open_in_transformers(name, folder / "ours")):
-        outputs = outputs_of(other, inputs)
-        if kind == "question_answerer":
-            expected = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
-        else:
-            expected = outputs["logits"]
-        differences.append(difference(found, expected, tokens))
-    return max(differences)
+    found, again = model.predict_on_batch(inputs), open_in_transformers(name, folder / "ours")
+    return max(difference(found, logits_of(kind, other, inputs), tokens) for other in (theirs, again))
 
 
 def main():

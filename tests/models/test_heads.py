@@ -54,15 +54,19 @@ def inputs_of(kind, rows):
     return {name: np.stack([array, array[::-1], array], axis=1) for name, array in rows.items()}  # (2, 3, 7)
 
 
+def logits_of(kind, theirs, inputs):
+    """The logits of a transformers model in our shape."""
+    outputs = outputs_of(theirs, inputs)
+    if kind == "question_answerer":
+        return np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
+    return outputs["logits"]
+
+
 def compare(kind, ours, theirs, rows):
     """Asserts that our logits are theirs."""
     inputs = inputs_of(kind, rows)
     found = ours.predict_on_batch(inputs)
-    outputs = outputs_of(theirs, inputs)
-    if kind == "question_answerer":
-        expected = np.stack([outputs["start_logits"], outputs["end_logits"]], axis=-1)
-    else:
-        expected = outputs["logits"]
+    expected = logits_of(kind, theirs, inputs)
     assert np.std(expected) > 0.01
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

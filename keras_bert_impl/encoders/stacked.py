@@ -61,7 +61,9 @@ class StackedEncoder(Encoder):
             bilstm_units=bilstm_units,
             dtype=first.dtype_policy,
         )
-        self.encoders = list(encoders)
+        # Not tracked as layers, so that a pooler, which an LSTM's vector replaces, is not among the weights: it would
+        # get no gradient, of which Keras warns.
+        object.__setattr__(self, "encoders", list(encoders))
 
     def get_config(self):
         encoders = [keras.saving.serialize_keras_object(encoder) for encoder in self.encoders]

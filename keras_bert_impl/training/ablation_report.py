@@ -53,20 +53,21 @@ def markdown(study, tasks, rows, about):
     for row in rows:
         pretraining = row["pretraining"]
         steps = f"{pretraining['steps']:,}" if pretraining else ""
-        perplexity = f"{pretraining['perplexity']:.1f}" if pretraining.get("perplexity") else ""
+        perplexity = shown(pretraining.get("perplexities"), unit=1)
         cells = [row["name"], steps, perplexity]
-        cells += [shown(row["tasks"].get(task.name)) for task in tasks]
+        cells += [shown(row["tasks"].get(task.name, {}).get("values")) for task in tasks]
         cells += [str(row["paper"].get(name, "")) for name in papers]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def shown(figures):
-    """A mean in percent with its deviation; empty for a task that is not finished."""
-    if figures is None:
+def shown(values, unit=0.01):
+    """The mean of values in a unit, by default in percent, and their deviation if there are several; empty for what is
+    not finished."""
+    if not values:
         return ""
-    deviation = "" if figures["deviation"] is None else f" ± {100 * figures['deviation']:.1f}"
-    return f"{100 * figures['mean']:.1f}{deviation}"
+    mean, deviation = mean_and_deviation(values)
+    return f"{mean / unit:.1f}" if deviation is None else f"{mean / unit:.1f} ± {deviation / unit:.1f}"
 
 
 def draw(study, tasks, rows, path):

@@ -47,43 +47,19 @@ class PretrainingData:
 
     def __init__(self, config, hides_words=True, rates=RATES):
         self.directory = str(config.data).rstrip("/")
-        try:
-            summary = read_json(self.directory, "summary.json")
-        except FileNotFoundError:
-            raise ValueError(
-                f"{self.directory} holds no prepared data: run keras-bert prepare-data --output {self.directory} first."
-            ) from None
+        summary = self._read_summary()
         prepared = read_json(self.directory, "run.json")["configuration"]
+        self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
+        self.pairs, self.static_unit = prepared["pairs"], prepared["masking_unit"]
+        self.has_pairs = self.pairs in PAIRS
+        self.masking = self._masking(config, prepared, hides_words, rates)
         shards, files = read_manifest(self.directory)
         # Thoroughly: with another vocabulary the ids in the rows would be meaningless.
         of_tokenizer = [file for file in files if file["path"] in TOKENIZER_FILES]
         self._refuse_damaged(of_tokenizer, thorough=True)
         self.tokenizer = self._read_tokenizer([file["path"] for file in of_tokenizer])
-        lengths = summary["sequence_lengths"]
-        self.sequence_length = config.sequence_length or lengths[0]
-        if self.sequence_length not in lengths:
-            raise ValueError(
-                f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {self.sequence_length}."
-            )
-        prepared_for = summary["predictions_per_sequence"][lengths.index(self.sequence_length)]
-        self.predictions_per_sequence = predictions_of(config, self.sequence_length, prepared_for)
         self.direction = config.direction
-        self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
-        self.pairs = prepared["pairs"]
-        self.static_unit = prepared["masking_unit"]
-        # Data of an earlier version has no such options.
-        has_phrases = prepared.get("phrases") is not None or prepared.get("segmented", False)
-        if config.masking_unit == "phrase" and not has_phrases:
-            raise ValueError(
-                f"{self.directory} holds no phrases to mask: prepare the data with --phrases or --segmented, or leave "
-                "masking_unit phrase out."
-            )
-        self.has_pairs = self.pairs in PAIRS
-        if self.static_masks and not hides_words:
-            raise ValueError(
-                f"{self.directory} holds rows in which words are masked already: prepare the data again without "
-                "--static_masks."
-            )
+        self.sequence_length, self.predictions_per_sequence = self._row_sizes(config, summary)
         self.num_examples = summary["examples"][str(self.sequence_length)]
         self.shards = sorted(
             (shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)),
@@ -96,17 +72,47 @@ class PretrainingData:
         self.share_of_tokens = tokens / (rows * self.sequence_length)  # the rest is padding
         self.batch_size, self.seed, self.streams = config.batch_size, config.seed, config.streams
         self.validation_batches = config.validation_batches
+
+    def _read_summary(self):
+        try:
+            return read_json(self.directory, "summary.json")
+        except FileNotFoundError:
+            raise ValueError(
+                f"{self.directory} holds no prepared data: run keras-bert prepare-data --output {self.directory} first."
+            ) from None
+
+    def _masking(self, config, prepared, hides_words, rates):
+        """The options by which rows are masked while they are read. Raises ValueError if the files forbid them."""
+        # Data of an earlier version has no such options.
+        has_phrases = prepared.get("phrases") is not None or prepared.get("segmented", False)
+        if config.masking_unit == "phrase" and not has_phrases:
+            raise ValueError(
+                f"{self.directory} holds no phrases to mask: prepare the data with --phrases or --segmented, or leave "
+                "masking_unit phrase out."
+            )
         asked = {name: value for name in MASKING_OPTIONS if (value := getattr(config, name)) is not None}
-        self.masking = {**rates, **asked}
-        of_rows = {"masking_rate": MASKING_RATE, **RATES}
-        others = [name for name, rate in of_rows.items() if asked.get(name, rate) != rate]
-        if self.static_masks and others:
+        if not self.static_masks:
+            return {**rates, **asked, **({} if hides_words else dict.fromkeys(RATES, 0.0))}
+        if not hides_words:
+            raise ValueError(
+                f"{self.directory} holds rows in which words are masked already: prepare the data again without "
+                "--static_masks."
+            )
+        of_files = {"masking_rate": MASKING_RATE, **RATES}
+        if others := [name for name, rate in of_files.items() if asked.get(name, rate) != rate]:
             raise ValueError(
                 f"{self.directory} was masked while it was prepared: leave {' and '.join(others)} out, or prepare the "
                 "data without static_masks."
             )
-        if not hides_words:
-            self.masking |= dict.fromkeys(RATES, 0.0)
+        return {**rates, **asked}
+
+    def _row_sizes(self, config, summary):
+        """(tokens, predictions) of a row; raises ValueError if no rows of the length asked for were prepared."""
+        lengths = summary["sequence_lengths"]
+        length = config.sequence_length or lengths[0]
+        if length not in lengths:
+            raise ValueError(f"{self.directory} holds rows of {' and '.join(map(str, lengths))} tokens, not {length}.")
+        return length, predictions_of(config, length, summary["predictions_per_sequence"][lengths.index(length)])
 
     def _read_tokenizer(self, names):
         if not is_remote(self.directory):

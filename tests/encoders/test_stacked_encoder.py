@@ -60,9 +60,10 @@ def test_no_mask_of_keras_reaches_losses_and_metrics(small_config, inputs):
     assert getattr(logits, "_keras_mask", None) is None
 
 
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("head", [TextClassifier, TokenClassifier])
-def test_a_head_over_a_stack_survives_a_keras_file(head, small_config, inputs, tmp_path):
-    model = head(StackedEncoder(two_encoders(small_config), bilstm_units=2), 3)
+def test_a_head_over_a_stack_survives_a_keras_file(head, count, small_config, inputs, tmp_path):
+    model = head(StackedEncoder(two_encoders(small_config)[:count], bilstm_units=2), 3)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras", compile=False)
     np.testing.assert_allclose(ops.convert_to_numpy(again(inputs)), ops.convert_to_numpy(model(inputs)), atol=1e-6)
@@ -77,6 +78,14 @@ def test_vocabularies_of_different_sizes_are_not_joined(small_config):
     other = BertEncoder(dataclasses.replace(small_config, vocabulary_size=59), name="other")
     with pytest.raises(ValueError, match="vocabularies of 53 and 59 words"):
         StackedEncoder([BertEncoder(small_config), other])
+
+
+def test_a_pooler_that_an_lstm_replaces_is_not_among_the_weights(small_config):
+    encoder = BertEncoder(small_config)
+    assert [weight.path for weight in encoder.weights if "pooler" in weight.path]
+    paths = [weight.path for weight in TextClassifier(StackedEncoder([encoder], bilstm_units=2), 3).weights]
+    assert not [path for path in paths if "pooler" in path]
+    assert len(paths) == len(set(paths)) == len(encoder.weights) - 2 + 6 + 2  # the LSTM's and the head's
 
 
 def test_packed_encoders_are_not_stacked(small_config):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -12,7 +13,15 @@ import yaml
 from made_tasks import write_ner
 
 from keras_bert_impl.tokenizers import open_tokenizer
-from keras_bert_impl.training import ablation, ablation_report, ablation_study, finetuning, pretraining
+from keras_bert_impl.training import (
+    ablation,
+    ablation_plan,
+    ablation_report,
+    ablation_study,
+    claims,
+    finetuning,
+    pretraining,
+)
 from keras_bert_impl.training.ablation_study import read_recipe, read_study
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
@@ -68,7 +77,7 @@ def test_the_table_has_every_row_beside_the_paper_s(finished):
     # Frozen features are for tasks that label words.
     assert tasks == {"joined": ["follows", "names"], "left, BiLSTM": ["follows", "names"], "left, features": ["names"]}
     assert table["rows"][0]["paper"] == {"SQuAD": 77.8}
-    assert all(row["pretraining"]["steps"] == 4 and row["pretraining"]["perplexity"] > 1 for row in table["rows"])
+    assert all(row["pretraining"]["steps"] == 4 and row["pretraining"]["perplexities"][0] > 1 for row in table["rows"])
     text = (folder / "run" / "table.md").read_text()
     assert "| joined | 4 |" in text and "paper: SQuAD |" in text and "77.8" in text
     assert (folder / "run" / "table.png").stat().st_size > 5000
@@ -110,7 +119,7 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_table(tmp_path, prepare
             row["pretraining"].pop("minutes")
     assert again == whole
     for row in whole["rows"]:
-        paths = [tmp_path / "whole" / "finetune" / ablation.folder_name(row["name"]) / "ner" / f"seed_{seed}"
+        paths = [tmp_path / "whole" / "finetune" / ablation_plan.folder_name(row["name"]) / "ner" / f"seed_{seed}"
                  for seed in range(2)]  # fmt: skip
         values = [json.loads((path / "metrics.json").read_text())["history"][0]["value"] for path in paths]
         found = row["tasks"]["ner"]
@@ -125,7 +134,7 @@ def test_encoders_of_several_steps_come_from_one_run(tmp_path, prepared_data):
     found = ablation.run(config_of(tmp_path, prepared_data(), rows=rows, tasks=[f"ner={tmp_path / 'ner'}"]))
     assert [row["pretraining"]["steps"] for row in found["rows"]] == [2, 4]
     assert [path.name for path in (tmp_path / "run" / "pretrain").iterdir() if path.is_dir()] == ["recipe"]
-    encoders = tmp_path / "run" / "pretrain" / "recipe" / "encoders"
+    encoders = tmp_path / "run" / "pretrain" / "recipe" / "seed_0" / "encoders"
     states = [(encoders / step / "model.safetensors").read_bytes() for step in ("2", "4")]
     assert states[0] != states[1]
     assert (encoders / "4" / "model.safetensors").read_bytes() == (
@@ -133,21 +142,51 @@ def test_encoders_of_several_steps_come_from_one_run(tmp_path, prepared_data):
     ).read_bytes()
 
 
+def test_fine_tuning_runs_start_from_the_pretraining_runs_in_turn(tmp_path, prepared_data):
+    write_ner(tmp_path / "ner")
+    rows = [{"name": "joined", "pretrain": {"direction": "left_to_right"}, "join": {"direction": "right_to_left"}}]
+    options = {"rows": rows, "tasks": [f"ner={tmp_path / 'ner'}"], "seeds": 3, "pretraining_seeds": 2, "seed": 5}
+    table = ablation.run(config_of(tmp_path, prepared_data(), **options))
+
+    def options_in(place):
+        return json.loads((tmp_path / "run" / place / "run.json").read_text())["configuration"]
+
+    for seed, start in ((0, "seed_5"), (1, "seed_6"), (2, "seed_5")):
+        tuned = options_in(f"finetune/joined/ner/seed_{seed}")
+        assert tuned["seed"] == seed
+        assert pathlib.Path(tuned["model"]).parts[-3:] == ("direction=left_to_right", start, "encoder")
+        assert pathlib.Path(tuned["join"]).parts[-3:] == ("direction=right_to_left", start, "encoder")
+    for direction in ("left_to_right", "right_to_left"):
+        places = [f"pretrain/direction={direction}/seed_{seed}" for seed in (5, 6)]
+        assert [options_in(place)["seed"] for place in places] == [5, 6]
+        losses = [json.loads((tmp_path / "run" / place / "history.json").read_text())[-1]["loss"] for place in places]
+        assert losses[0] != losses[1]
+    first, second = table["rows"][0]["pretraining"]["perplexities"]
+    assert first != second
+    assert "2 pre-training runs of 4 steps" in table["about"]
+
+
 def test_equal_arithmetic_gives_a_model_with_half_of_the_blocks_more_steps(tmp_path, prepared_data):
     rows = [{"name": "two", "pretrain": {"num_layers": 2}}, {"name": "one"}]
     config = config_of(tmp_path, prepared_data(), rows=rows)
     study, recipe = read_study(config.study)._replace(equal_arithmetic=True), read_recipe(config.recipe)
-    plan = ablation.Plan(config, study, recipe, prepared_data(), [], tmp_path)
+    plan = ablation_plan.Plan(config, study, recipe, prepared_data(), [], tmp_path)
     first, second = (plan.pretrain_config(row, row.pretrain) for row in study.rows)
     assert plan.equal_steps(first) == 4
-    assert plan.equal_steps(second) == round(4 * ablation.flops_of_step(first) / ablation.flops_of_step(second)) > 4
+    assert (
+        plan.equal_steps(second)
+        == round(4 * ablation_plan.flops_of_step(first) / ablation_plan.flops_of_step(second))
+        > 4
+    )
 
 
 def test_mean_and_deviation_of_three_seeds():
     assert ablation_report.mean_and_deviation([0.5, 0.6, 0.7]) == (pytest.approx(0.6), pytest.approx(0.1))
     assert ablation_report.mean_and_deviation([0.5]) == (0.5, None)
-    assert ablation_report.shown({"mean": 0.61234, "deviation": 0.0149}) == "61.2 ± 1.5"
-    assert ablation_report.shown({"mean": 0.61234, "deviation": None}) == "61.2"
+    assert ablation_report.shown([0.5, 0.6, 0.7]) == "60.0 ± 10.0"
+    assert ablation_report.shown([0.61234]) == "61.2"
+    assert ablation_report.shown([71.0, 73.0], unit=1) == "72.0 ± 1.4"
+    assert ablation_report.shown(None) == ""
 
 
 @pytest.mark.parametrize("name", ablation_study.study_names())
@@ -195,9 +234,9 @@ def test_a_claim_of_a_living_process_is_kept_and_that_of_a_dead_one_is_not(tmp_p
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     (tmp_path / "run.claim").write_text(f"{socket.gethostname()} {ended.pid}")
-    with ablation.claimed(place) as is_ours:
+    with claims.claimed(place) as is_ours:
         assert is_ours
-        with ablation.claimed(place) as is_ours_too:
+        with claims.claimed(place) as is_ours_too:
             assert not is_ours_too
         assert (tmp_path / "run.claim").read_text() == f"{socket.gethostname()} {os.getpid()}"
     assert not (tmp_path / "run.claim").exists()
@@ -209,10 +248,19 @@ def test_options_that_contradict_each_other_are_refused(tmp_path):
         ({"steps": 8, "minutes": 1.0}, "give only one of them"),
         ({"minutes": 1.0}, "give --steps instead of --minutes"),
         ({"seeds": 0}, "seeds 0 must be at least 1"),
+        ({"pretraining_seeds": 0}, "pretraining_seeds 0 must be between 1 and seeds, 3"),
+        ({"pretraining_seeds": 4}, "pretraining_seeds 4 must be between 1 and seeds, 3"),
         ({"data": "a", "input": "b"}, "is prepared already"),
     ):
         with pytest.raises(ValueError, match=message):
             ablation.check_config(ablation.AblateConfig(str(tmp_path), "steps", **options), study)
+
+
+def test_a_task_that_is_not_known_is_refused_before_the_corpus_is_prepared(tmp_path):
+    config = ablation.AblateConfig(str(tmp_path / "run"), "steps", tasks=[f"sst2={tmp_path}"])
+    with pytest.raises(ValueError, match=r"There is no task 'sst2': give one of .* sst-2"):
+        ablation.run(config)
+    assert not (tmp_path / "run").exists()
 
 
 def test_every_family_of_the_study_is_built_with_its_objective_on_data_of_its_own(tmp_path, prepared_data):
@@ -220,7 +268,7 @@ def test_every_family_of_the_study_is_built_with_its_objective_on_data_of_its_ow
     data = prepared_data()
     config = config_of(tmp_path, data, study="families")
     study, recipe = read_study("families"), read_recipe(config.recipe)
-    plan = ablation.Plan(config, study, recipe, data, [], tmp_path)
+    plan = ablation_plan.Plan(config, study, recipe, data, [], tmp_path)
     found = {}
     for row in study.rows:
         ablation.prepare_for(row, data, tmp_path, 0)
@@ -254,5 +302,6 @@ def test_a_row_with_data_of_its_own_has_a_run_of_its_own_and_finishes(tmp_path, 
     assert [sorted(row["tasks"]) for row in table["rows"]] == [["ner"], ["ner"]]
     runs = sorted(path.name for path in (tmp_path / "run" / "pretrain").iterdir() if path.is_dir())
     assert runs == ["prepare.pairs=doc_sentences", "recipe"]
-    evaluations = [json.loads((tmp_path / "run" / "pretrain" / run / "evaluation.json").read_text()) for run in runs]
+    places = [tmp_path / "run" / "pretrain" / run / "seed_0" / "evaluation.json" for run in runs]
+    evaluations = [json.loads(place.read_text()) for place in places]
     assert evaluations[0]["next_sentence_accuracy"] is None and evaluations[1]["next_sentence_accuracy"] is not None

@@ -39,10 +39,13 @@ def test_the_study_of_the_page_runs(tmp_path, monkeypatch, prepared_data):
     assert (tmp_path / "runs" / "mine" / "table.png").is_file()
 
 
-def test_every_command_of_the_page_is_read():
+def test_every_command_of_the_page_is_read_and_its_tasks_are_known(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for words in commands():
         assert words[0] == "ablate"
-        parse(ablation.AblateConfig, words[1:])
+        for given in parse(ablation.AblateConfig, words[1:]).tasks:
+            (tmp_path / given.partition("=")[2]).mkdir(parents=True)
+        ablation.given_tasks(parse(ablation.AblateConfig, words[1:]))
 
 
 def test_every_study_is_in_the_table_of_the_page():

@@ -4,12 +4,12 @@
     KERAS_BACKEND=torch python benchmarks/accelerator.py --output DIR --peer
     KERAS_BACKEND=jax   python benchmarks/accelerator.py --output DIR --distribution data_parallel    # all devices
 
-On a slice, give the command on every host. The page holds: the devices that were joined, the checks of
-`accelerator_checks.py` on that very device, the seconds of a training step and its share of the device's peak (with
-dropout 0 and 0.1, with 1 and 20 steps an execution), the host's part of a step, memory, and the time to save and to
-restore a state. `--peer` adds Hugging Face's step under torch. Needs no TensorFlow. Each part runs in a process of its
-own, so that its memory is its own; a part that fails, for example because it does not fit into memory, is one line.
-Without an accelerator, try it with `--size bert_tiny --lengths 16 --rows 2 --steps 4`.
+On a slice, give the command on every host, with an output directory that they share. The page holds: the devices that
+were joined, the checks of `accelerator_checks.py` on that very device, the seconds of a training step and its share of
+the device's peak (with dropout 0 and 0.1, with 1 and 20 steps an execution), the host's part of a step, memory, and the
+time to save and to restore a state. `--peer` adds Hugging Face's step under torch. Needs no TensorFlow. Each part runs
+in a process of its own, so that its memory is its own; a part that fails, for example because it does not fit into
+memory, is one line. Without an accelerator, try it with `--size bert_tiny --lengths 16 --rows 2 --steps 4`.
 """
 
 import argparse
@@ -17,10 +17,11 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
+import warnings
 
 from accelerator_page import page
 
@@ -55,8 +56,13 @@ def checks(options):
 
     found = {}
     for name, check in CHECKS.items():
-        difference, allowed = map(float, check())
-        found[name] = {"difference": difference, "allowed": allowed, "is_right": difference <= allowed}
+        difference, allowed, *chosen = check()
+        found[name] = {
+            "difference": float(difference),
+            "allowed": allowed,
+            "is_right": bool(difference <= allowed),
+            "chosen": "".join(chosen),
+        }
     return found
 
 
@@ -138,16 +144,28 @@ def state(options):
     from keras_bert_impl.callbacks import ExactResume
 
     batch = pretraining_step.batch(8, 16, 2)
-    with tempfile.TemporaryDirectory() as directory:
-        for _ in range(2):  # the second `fit` finds the training complete: it restores, and trains nothing
-            model, resume = model_of(options, 0.1, 1), ExactResume(directory, every_minutes=None)
-            start = time.perf_counter()
-            model.fit(batch[0], batch[1], batch_size=8, verbose=0, callbacks=[resume])
-            if resume.seconds_to_save:
-                saved = resume.seconds_to_save
-        restored = time.perf_counter() - start
-        size = sum(path.stat().st_size for path in pathlib.Path(directory).rglob("*") if path.is_file())
+    directory = pathlib.Path(options["output"]) / "state"  # which the hosts of a slice share
+    clear(directory)  # of what an interrupted report has left
+    for _ in range(2):  # the second `fit` finds the training complete: it restores, and trains nothing
+        model, resume = model_of(options, 0.1, 1), ExactResume(directory, every_minutes=None)
+        start = time.perf_counter()
+        model.fit(batch[0], batch[1], batch_size=8, verbose=0, callbacks=[resume])
+        if resume.seconds_to_save:
+            saved = resume.seconds_to_save
+    restored = time.perf_counter() - start
+    size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    clear(directory)
     return {"seconds_to_save": saved, "seconds_to_restore": restored, "gigabytes": size / 1e9}
+
+
+def clear(directory):
+    """Removes a directory that all processes use, when all have come here."""
+    from keras_bert_impl import distribution
+
+    distribution.from_chief(0)
+    with distribution.failing_together():
+        if distribution.is_chief():
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def peer(options, length, dropout):
@@ -211,8 +229,11 @@ def run_part(name, arguments, options):
     from keras_bert_impl import distribution
 
     choice = distribution.Distribution(options["distribution"], devices=options["devices"])
-    with distribution.distributed(choice):
-        print("FOUND", json.dumps(PARTS[name](options, **arguments)), flush=True)
+    with distribution.distributed(choice), warnings.catch_warnings(record=True) as warned:
+        figures = PARTS[name](options, **arguments)
+    # Also why a kernel was not used, which makes no result wrong.
+    said = sorted({str(each.message) for each in warned if issubclass(each.category, UserWarning)})
+    print("FOUND", json.dumps({**figures, "warnings": said} if said else figures), flush=True)
 
 
 def main():

@@ -6,11 +6,14 @@ def page(found):
     device = found["devices"][0]
     lines = [f"{key}: {value}" for key, value in device.items() if key != "versions"]
     lines += ["versions: " + ", ".join(f"{name} {version}" for name, version in device.get("versions", {}).items()), ""]
-    lines += ["kernel checks: difference (allowed)"]
+    lines += ["kernel checks: difference (allowed), and what was chosen on this device"]
     for name, row in found["checks"][0].items():
-        is_row = isinstance(row, dict)
-        verdict = ("right" if row["is_right"] else "WRONG") if is_row else row
-        lines.append(f"  {name:<20}{row['difference']:.2e} ({row['allowed']:g}) {verdict}" if is_row else f"  {row}")
+        if isinstance(row, dict):
+            verdict = "right" if row["is_right"] else "WRONG"
+            line = f"  {name:<20}{row['difference']:.2e} ({row['allowed']:g}) {verdict}  {row.get('chosen', '')}"
+            lines.append(line.rstrip())
+        elif name != "warnings":
+            lines.append(f"  {row}")
     lines += ["", f"{'step':<8}{'rows x length':>15}{'dropout':>9}{'together':>10}{'ms':>9}{'tokens/s':>12}"
               f"{'of peak':>9}{'GiB':>7}{'first fit s':>13}"]  # fmt: skip
     for part in ("step", "peer"):
@@ -22,6 +25,11 @@ def page(found):
     row = found["state"][0]
     lines += ["", row.get("error") or f"state of {row['gigabytes']:.2f} GB: saved in {row['seconds_to_save']:.2f} s, "
               f"restored in {row['seconds_to_restore']:.2f} s"]  # fmt: skip
+    said = [
+        text for part in found.values() if isinstance(part, list) for row in part for text in row.get("warnings", [])
+    ]
+    if said:
+        lines += ["", "warnings", *(f"  {text}" for text in dict.fromkeys(said))]
     return lines
 
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 
 import keras
 import pytest
@@ -26,13 +27,14 @@ def accelerator(monkeypatch):
 
 
 @pytest.fixture
-def found(accelerator, monkeypatch):
+def found(accelerator, monkeypatch, tmp_path):
     """Every part, measured in this process; the checks have a test of their own."""
     monkeypatch.setitem(accelerator.PARTS, "checks", lambda options: {"gelu": {
         "difference": 0.01, "allowed": 0.05, "is_right": True}})  # fmt: skip
     found = {}
     for name, arguments in accelerator.plan(TINY):
-        found.setdefault(name, []).append(accelerator.PARTS[name](TINY, **arguments))
+        found.setdefault(name, []).append(accelerator.PARTS[name]({**TINY, "output": str(tmp_path)}, **arguments))
+    assert not list(tmp_path.iterdir()), "the saved state is removed"
     return json.loads(json.dumps(found))
 
 
@@ -115,6 +117,27 @@ def test_a_wrong_kernel_is_shown(accelerator):
     state = {"gigabytes": 1.0, "seconds_to_save": 1.0, "seconds_to_restore": 1.0}
     found = {"devices": [{}], "checks": [checks], "host": [], "state": [state]}
     assert "WRONG" in "\n".join(accelerator.page(found))
+
+
+def test_the_page_says_which_attention_was_chosen_and_why(accelerator):
+    row = {"difference": 0.001, "allowed": 0.02, "is_right": True, "chosen": "plainly"}
+    refused = "Attention keeps its probabilities in memory, without the TPU kernel: on this device, its values differ"
+    state = {"gigabytes": 1.0, "seconds_to_save": 1.0, "seconds_to_restore": 1.0}
+    checks = {"attention, dropout": row, "warnings": [refused]}
+    text = "\n".join(accelerator.page({"devices": [{}], "checks": [checks], "host": [], "state": [state]}))
+    assert "attention, dropout  1.00e-03 (0.02) right  plainly\n" in text
+    assert text.endswith(f"warnings\n  {refused}")
+
+
+def test_warnings_of_a_part_are_among_its_figures(accelerator, monkeypatch, capsys):
+    def part(options):
+        warnings.warn("Attention keeps its probabilities in memory", stacklevel=1)
+        return {"difference": 0}
+
+    monkeypatch.setitem(accelerator.PARTS, "checks", part)
+    accelerator.run_part("checks", {}, {"distribution": "single", "devices": None})
+    printed = json.loads(capsys.readouterr().out.removeprefix("FOUND "))
+    assert printed == {"difference": 0, "warnings": ["Attention keeps its probabilities in memory"]}
 
 
 def test_the_checks_pass_on_this_machine(accelerator):

@@ -12,22 +12,31 @@
 On TensorFlow, Keras' attention is not fused either: it computes the same by `einsum`, takes 1.01 to 1.16 times as long
 on a CPU, and in bfloat16, on a processor without instructions for it, its errors are four times as large.
 
-A form that replaces the plain one on an accelerator is compared with it on that very device before it is first used,
-see `trial.py`.
+Our kernel on a TPU, and torch's function with dropout on a GPU, are compared with the plain form on that very device
+before they are first used, see `trial.py`. What Keras itself computes without dropout is not: cuDNN's attention in
+JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it, hence the plain form there.
 """
 
 import keras
 
-from keras_bert_impl.kernels.attention.placement import Placement, of_distribution, placed
+from keras_bert_impl.kernels.attention.placement import Placement, of_distribution, placed, placement
 from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_keras, plainly, with_probabilities
 
-__all__ = ["AttentionInputs", "Placement", "attend", "of_distribution", "placed", "plainly", "with_probabilities"]
+__all__ = [
+    "AttentionInputs", "Placement", "attend", "form_for", "of_distribution", "placed", "placement", "plainly",
+    "with_probabilities",
+]  # fmt: skip
 
 
 def attend(inputs):
     """The mixed values (batch, length, width) of an AttentionInputs."""
-    form = FORMS[keras.backend.backend()](inputs) or _keras_or_plain(inputs)
-    return form(inputs)
+    return form_for(inputs)(inputs)
+
+
+def form_for(inputs):
+    """The function of an AttentionInputs that suits backend and device; warns if it is not the one that is meant for
+    them."""
+    return FORMS[keras.backend.backend()](inputs) or _keras_or_plain(inputs)
 
 
 def _keras_or_plain(inputs):

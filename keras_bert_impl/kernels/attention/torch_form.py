@@ -12,7 +12,7 @@ import torch
 
 from keras_bert_impl.kernels.attention import torch_cpu
 from keras_bert_impl.kernels.attention.plain import by_heads, joined, plainly
-from keras_bert_impl.kernels.attention.trial import is_near, random_inputs
+from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
 
 def form_for(inputs):
@@ -53,7 +53,15 @@ def _what_is_wrong(num_heads, head_width, dtype, device):
 
 
 def difference(num_heads, head_width, dtype, attend=by_sdpa):
-    """What differs on a small batch: values, gradients, or how units are dropped; None if nothing does."""
+    """What differs on a small batch, values, gradients, or how units are dropped, or the error in which it ends; None
+    if nothing does."""
+    try:
+        return _differs(num_heads, head_width, dtype, attend)
+    except Exception as error:  # a version of torch without a kernel for this device or type
+        return cannot_compute(error)
+
+
+def _differs(num_heads, head_width, dtype, attend):
     for masking in ("keys", "sequences"):
         inputs, outer = random_inputs(2, 40, num_heads, head_width, masking, dtype)
         # A query that sees no key has another gradient there, which nothing uses.

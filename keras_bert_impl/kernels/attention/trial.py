@@ -33,6 +33,11 @@ def random_inputs(batch, length, num_heads, head_width, masking, dtype):
     return inputs, ops.cast(ops.convert_to_tensor(outer, "float32"), inputs.query_key_value.dtype)
 
 
+def cannot_compute(error):
+    """What is wrong, in words, where a form ends in an error on this device."""
+    return f"this device cannot compute it ({type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]})"
+
+
 def is_near(found, expected):
     """Whether two arrays differ by at most NEAR of the largest value, and hold no NaN."""
     found, expected = (ops.convert_to_numpy(ops.cast(array, "float32")) for array in (found, expected))

@@ -48,6 +48,14 @@ def test_a_wrong_form_is_found_on_a_small_batch(form, found, dtype):
     assert difference is None if found is None else found in difference
 
 
+def test_a_form_that_the_device_cannot_compute_is_said():
+    def fails(inputs):
+        raise RuntimeError("No available kernel. Aborting execution.")
+
+    difference = torch_form.difference(2, 16, "float32", fails)
+    assert difference == "this device cannot compute it (RuntimeError: No available kernel. Aborting execution.)"
+
+
 def test_a_row_of_padding_alone_gives_numbers():
     inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", "bfloat16")
     mixed = torch_form.by_sdpa(inputs._replace(mask=torch.zeros_like(inputs.mask)))

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -43,6 +44,26 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
     assert figures["collectives"]["all-reduce"]["bytes"] > 2 * 28e6 / model_devices / 2
     # Weights and AdamW's two moments, float32.
     assert figures["argument_bytes"] > 3 * 4 * 28e6 / model_devices * 0.9
+
+
+def test_a_chip_holds_its_part_of_a_divided_optimizer_state():
+    module = tpu_plan()
+    phase = {"name": "mine", "size": "bert_tiny", "sequence_length": 16, "steps": 9, "num_layers": 1}
+    found = {}
+    for divided in (False, True):
+        config = module.PlanConfig(vocabulary_size=5000, shard_optimizer=divided)
+        model = module.build(phase, config)
+        found[divided] = module.compile_step(model, module.devices_of("v5e:2x2"), 8, phase, config)
+    weights = 4 * sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    # All weights; two moments of each, of which a chip of four holds a quarter but for a few small vectors.
+    assert found[False]["argument_bytes"] == pytest.approx(3 * weights, rel=0.03)
+    assert found[True]["argument_bytes"] == pytest.approx(1.5 * weights, rel=0.03)
+    assert found[True]["flops"] < 1.01 * found[False]["flops"]
+    assert "all-gather" in found[True]["collectives"] and "all-gather" not in found[False]["collectives"]
+    # Gradients are summed as without it: the products that make them are not divided, which would send their factors
+    # around.
+    sums = [found[divided]["collectives"]["all-reduce"]["bytes"] for divided in (False, True)]
+    assert sums[1] == pytest.approx(sums[0], rel=0.05)  # a few small sums are added, such as that of the norm
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ from keras_bert_impl.distribution.sharded_states import (
     path_of,
     remove_directory,
 )
-from keras_bert_impl.distribution.shared_directory import check_shared
+from keras_bert_impl.distribution.shared_directory import SHARED_TOKEN, check_shared
 
 __all__ = [
-    "DamagedState", "Distribution", "EndSignal", "Kind", "ShardedState", "ShardedWriter", "SharedClock",
+    "SHARED_TOKEN", "DamagedState", "Distribution", "EndSignal", "Kind", "ShardedState", "ShardedWriter", "SharedClock",
     "adds_up_replicas", "assign_whole", "axes_of_state", "axes_of_weight", "can_compile", "check_batch_size",
     "check_can_compile", "check_orbax", "check_shape", "check_shared", "compiles_steps", "distributed",
     "divided_as_state", "failing_together", "from_chief", "gathered_from_processes", "gathered_from_replicas",

@@ -1,8 +1,8 @@
 """The state of the optimizer divided over the devices that share a batch: ZeRO, stage 1 (Rajbhandari et al. 2020).
 
 With data parallelism every device keeps the whole model and, of AdamW, two moments of the same size each. Divided,
-each keeps a part of the moments and computes the update of that part: it needs only this part of the summed gradients,
-and all devices then gather the new weights. Nothing else changes; the compiler divides the work by the layouts alone.
+each keeps a part of the moments and computes the update of that part of the weights, and all devices then gather the
+new weights. Nothing else changes; the compiler divides the work by the layouts alone.
 """
 
 import keras
@@ -37,9 +37,20 @@ def layout_of_state(shape):
 
 
 def divided_as_state(gradients):
-    """Gradients, each divided as the state of its weight is: a device then receives only the sum of its part."""
+    """Gradients, summed over the devices and then each divided as the state of its weight is."""
     layouts = [layout_of_state(gradient.shape) for gradient in gradients]
     return [
-        gradient if layout is None else keras.distribution.distribute_tensor(gradient, layout)
+        gradient if layout is None else keras.distribution.distribute_tensor(summed(gradient), layout)
         for gradient, layout in zip(gradients, layouts, strict=True)
     ]
+
+
+def summed(gradient):
+    """The whole gradient on every device.
+
+    Without this, the layout of its parts reaches back into the product that makes it: the TPU compiler then divides
+    the product itself, sends activations around in 495 messages, and moves 1.9 times the bytes of an undivided step.
+    """
+    distribution = keras.distribution.distribution()
+    whole = keras.distribution.TensorLayout((None,) * len(gradient.shape), distribution.device_mesh)
+    return keras.distribution.distribute_tensor(gradient, whole)

@@ -4,7 +4,8 @@
 
 Options besides those of the devices: `steps`, after which training ends; `every_steps`, between two states; `kill`, the
 step after which the process is killed while its state is being written; `private`, a directory of each process instead
-of a shared one. Prints a line of JSON: the step that it resumed from and a hash of all variables, or the error.
+of a shared one; `apart`, to fail if a whole array is sent to all processes. Prints a line of JSON: the step that it
+resumed from and a hash of all variables, or the error.
 """
 
 import functools
@@ -79,6 +80,10 @@ def train(options, directory):
     kind = functools.partial(KilledResume, at_step=options["kill"]) if "kill" in options else ExactResume
     resume = kind(directory, **saves)
     data = FunctionSteps(Batches, STEPS_PER_EPOCH, is_checked=False)
+    if options.get("apart"):
+        # New variables are compared, too: Keras divides those from the start that are large for all processes together.
+        model.optimizer.build(model.trainable_variables)
+        refuse_to_compare()
     run = ResumedFit(lambda *a, **k: keras.Model.fit(model, *a, **k), model, data, [resume], verbose=0)
     begun = run.step
     run.train(STEPS_PER_EPOCH, options["steps"] // STEPS_PER_EPOCH)
@@ -88,6 +93,22 @@ def train(options, directory):
         for variable in variables:
             digest.update(np.ascontiguousarray(distribution.to_numpy(variable)).tobytes())
     return {"begun": begun, "step": resume.step, "hash": digest.hexdigest()}
+
+
+def refuse_to_compare():
+    """From now on, JAX must not send a whole array to all processes to compare it, as it does when a variable of a mesh
+    is assigned a NumPy array: for an embedding table and 64 hosts, that takes gigabytes on every chip."""
+    from jax.experimental import multihost_utils
+
+    compare = multihost_utils.assert_equal
+
+    def compare_small(tree, *more, **options):
+        sizes = [np.size(array) for array in keras.tree.flatten(tree)]
+        if max(sizes) > 16:
+            raise ValueError(f"arrays of {sizes} elements are compared between processes")
+        return compare(tree, *more, **options)
+
+    multihost_utils.assert_equal = compare_small
 
 
 def main():

@@ -72,7 +72,7 @@ def test_one_process_restores_what_two_have_saved(of_two, tmp_path):
 
 def test_two_processes_restore_what_one_has_saved(tmp_path):
     (saved,) = train(tmp_path / "states", 1, 6)
-    assert train(tmp_path / "states", 2, 6) == [saved | {"begun": 6}] * 2
+    assert train(tmp_path / "states", 2, 6, apart=True) == [saved | {"begun": 6}] * 2
 
 
 def test_killed_while_a_state_is_written_two_processes_end_as_if_they_had_not_been(of_two, tmp_path):

@@ -168,6 +168,9 @@ def path_of(directory):
     if "://" not in str(directory):
         return pathlib.Path(directory)
     check_orbax()
+    is_google = str(directory).startswith("gs://")
+    if is_google and not any(map(importlib.util.find_spec, ("tensorflow", "gcsfs"))):
+        raise ImportError(f"{directory} cannot be opened without gcsfs: pip install 'keras_bert_impl[gcs]'.")
     from etils import epath
 
     return epath.Path(directory)

@@ -11,6 +11,7 @@ from keras_bert_impl.distribution.processes import (
     process_number_and_count,
 )
 
+SHARED_TOKEN = "shared-"  # begins the names of the files that are written here
 SECONDS_TO_APPEAR = 10.0  # network file systems show a new file to other hosts within seconds
 
 
@@ -26,7 +27,7 @@ def check_shared(directory):
         return
     token = str(from_chief(secrets.randbelow(2**31)))
     # No earlier look for this name can have been kept in a cache, that it is missing.
-    path = directory / f"shared-{token}"
+    path = directory / f"{SHARED_TOKEN}{token}"
     with failing_together():
         if is_chief():
             directory.mkdir(parents=True, exist_ok=True)

@@ -253,8 +253,9 @@ def run_trials(config, task, examples, trials, directory):
     for number, trial in enumerate(trials, start=1):
         say(f"  trial {number} of {len(trials)}: {pathlib.Path(trial.output).name}")
         path = check_run(trial.output, trial) / "metrics.json"
-        figures = json.loads(path.read_text()) if path.is_file() else train(trial, task, examples, path.parent)
-        found.append(figures)
+        # One process may not see yet what another wrote: all train, or none.
+        is_finished = distribution.from_chief(path.is_file())
+        found.append(json.loads(path.read_text()) if is_finished else train(trial, task, examples, path.parent))
     values = [figures["splits"][task.dev[0]][task.main_metric] for figures in found]
     best = max(range(len(values)), key=values.__getitem__)
     summary = {

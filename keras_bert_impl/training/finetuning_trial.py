@@ -113,7 +113,8 @@ def untrim(config, task, class_names, model, checkpoint, kept, rates):
     for weight in whole.weights:
         # Copies: two models that shared arrays on JAX would both lose them when one of them predicts, which donates its
         # arrays to the compiled step.
-        weight.assign(rows if weight.path == table.path else distribution.to_numpy(ours[weight.path]).copy())
+        value = rows if weight.path == table.path else distribution.to_numpy(ours[weight.path]).copy()
+        distribution.assign_whole(weight, value)
     return whole
 
 
@@ -170,7 +171,7 @@ def joined_encoder(config, first, policy):
     if not config.from_scratch:
         stored = build_filled(lambda: build_encoder(checkpoint.config, dtype=policy), checkpoint)
         for weight, value in zip(encoder.weights, stored.weights, strict=True):
-            weight.assign(distribution.to_numpy(value).copy())
+            distribution.assign_whole(weight, distribution.to_numpy(value).copy())
     return encoder
 
 

@@ -25,7 +25,8 @@ def score_new_splits(config, task, data, directory):
     Returns: the figures of the run, those of the new splits among them.
     """
     figures = json.loads((directory / "metrics.json").read_text())
-    new = [split for split in task.test if split not in figures["predicted"] and has_file(task, split, data)]
+    left = [split for split in task.test if split not in figures["predicted"]]
+    new = [split for split in left if distribution.from_chief(has_file(task, split, data))]
     if not new:
         return figures
     model, class_names = finetuned_model(config, task, directory / "model")

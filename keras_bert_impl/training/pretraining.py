@@ -242,6 +242,7 @@ def run_here(config, open_data, build):
             steps_to_profile(config.profile_steps)
         hardware.keep_compiled(config.compilation_cache)
         open_run(directory, config, is_copy=output.is_remote)
+        output.send()  # a state may be there before the first round ends, and is resumed with these files only
         with data.naming_damage():
             return train(config, data, output, build)
 
@@ -277,6 +278,7 @@ def train(config, data, output, build):
     """Plans, trains, evaluates and saves; returns the figures on held-out text."""
     directory = output.directory
     plan = make_plan(config, data, directory, build)
+    output.send()
     config = dataclasses.replace(config, steps_per_execution=plan["steps_per_execution"])
     keras.utils.set_random_seed(config.seed)
     schedule = schedule_of(config, plan["steps"])

@@ -18,7 +18,7 @@ def make_plan(config, data, directory, build):
     minutes training may take. The plan is made once for each run and kept in plan.json; with limited time, `Rounds`
     revises it."""
     path = directory / "plan.json"
-    if path.is_file():
+    if distribution.from_chief(path.is_file()):
         return json.loads(path.read_text())
     start, together = time.monotonic(), config.steps_per_execution or usual_steps_per_execution(config.steps)
     choices = jit_choices(config.jit_compile)

@@ -1,7 +1,8 @@
 """The output directory of a run, which may be in a bucket: gs://bucket/folder.
 
 States go to the bucket directly. The other files of a run are written to a local copy, as in any run, and those that
-have changed are sent after each round and at the end. A process that resumes fetches what decides how to go on.
+have changed are sent before the first round, after each round and at the end. A process that resumes fetches what
+decides how to go on.
 """
 
 import pathlib
@@ -47,7 +48,8 @@ class Output:
         if self.is_remote:
             distribution.check_shared(self.remote)
             with distribution.failing_together():
-                names = [path.name for path in self.remote.iterdir()] if self.remote.is_dir() else []
+                names = {path.name for path in self.remote.iterdir()} if self.remote.is_dir() else set()
+                names = {name for name in names if not name.startswith(distribution.SHARED_TOKEN)}  # of a killed run
                 if names and "run.json" not in names and distribution.is_chief():
                     raise ValueError(f"{self.name} is not empty and holds no run.json: name another output directory.")
             for path in self.remote.glob(FETCHED) if "run.json" in names else ():

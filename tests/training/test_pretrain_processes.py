@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -20,8 +21,9 @@ PROGRAM = pathlib.Path(__file__).parents[1] / "distributed_pretraining.py"
 SIZES = {"size": "bert_tiny", "num_layers": 1, "hidden_size": 12, "num_heads": 2, "intermediate_size": 20}
 
 
-def run(prepared, directory, *more, processes=2, variables=None, **options):
-    """The output of all processes, and their records of what they read; they have four minutes."""
+def run(prepared, directory, *more, processes=2, variables=None, status=0, **options):
+    """The output of all processes, and their records of what they read; they have four minutes, and must end with this
+    status."""
     config = {"data": str(prepared), "output": str(directory / "run")}
     config["distribution"] = "data_parallel" if processes > 1 else "single"
     config |= {**SIZES, "steps": 4, "steps_per_round": 2, "batch_size": 4, "validation_batches": 1, **options}
@@ -41,8 +43,8 @@ def run(prepared, directory, *more, processes=2, variables=None, **options):
     finally:
         for process in running:
             process.kill()
-    assert [process.returncode for process in running] == [0] * processes, printed
-    return printed, [record.read_text().split() for record in records]
+    assert [process.returncode for process in running] == [status] * processes, printed
+    return printed, [record.read_text().split() if record.exists() else None for record in records]
 
 
 def test_no_callback_of_one_process_reads_a_variable(prepared_data, tmp_path):
@@ -78,3 +80,19 @@ def test_a_run_in_a_bucket_goes_on_from_it(prepared_data, tmp_path, processes):
     server.shutdown()
     assert "resuming after step 2" in printed[0]
     assert (folder / "encoder" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_run_in_a_bucket_that_was_killed_in_its_first_round_goes_on(prepared_data, tmp_path):
+    (tmp_path / "buckets" / "bucket").mkdir(parents=True)
+    server = stand_in_bucket.Server(tmp_path / "buckets")
+    variables = stand_in_bucket.environment(server.folder, server.server_port)
+    started = {"processes": 1, "variables": variables, "output": "gs://bucket/runs/a", "save_minutes": 1e-5}
+    started |= {"steps_per_round": 4, "steps_per_execution": 1}
+    run(prepared_data(), tmp_path, "killed", **started, status=-signal.SIGKILL)
+    folder = server.folder / "bucket" / "runs" / "a"
+    (folder / "shared-123").write_text("left by another process")
+    assert not (folder / "history.json").exists() and list((folder / "training_state").glob("step-*"))
+    printed, _ = run(prepared_data(), tmp_path, **started)
+    server.shutdown()
+    assert "resuming after step" in printed[0]
+    assert [row["step"] for row in json.loads((folder / "history.json").read_text())] == [4]

@@ -4,7 +4,7 @@ import types
 import numpy as np
 import pytest
 
-from keras_bert_impl.training import pretraining_report
+from keras_bert_impl.training import pretraining, pretraining_report
 
 PAD, CLS, SEP, MASK, CAT, DOG, RUN = range(7)
 ROWS = [[CLS, CAT, RUN, SEP, PAD], [CLS, DOG, RUN, CAT, SEP], [CLS, CAT, CAT, RUN, SEP]]
@@ -109,3 +109,18 @@ def test_memory_does_not_grow_with_the_tokens_counted(monkeypatch):
     monkeypatch.setattr(pretraining_report, "BASELINE_TOKENS", 200 * 15)
     pretraining_report.training_bigrams(Data())
     assert len(held) > 20 and max(held) <= 50 + len(BIGRAMS) + max(map(len, itertools.chain(ROWS))) * len(ROWS)
+
+
+def test_guesses_are_computed_for_the_rows_that_are_shown_only(prepared_data, tmp_path, monkeypatch):
+    config = pretraining.PretrainConfig(str(prepared_data()), str(tmp_path), batch_size=16)
+    log, computed = pretraining_report.TensorBoardLog(pretraining.open_data(config), None, tmp_path), []
+
+    def outputs_of_batch(model, inputs):
+        computed.extend(len(array) for array in inputs.values())
+        return {"masked_lm_logits": np.zeros((4, inputs["mask_positions"].shape[1], 5))}
+
+    monkeypatch.setattr(pretraining_report.distribution, "outputs_of_batch", outputs_of_batch)
+    text = log.filled_masks()
+    # For 4,096 rows of 128 tokens, all logits would be 10 GB on every device.
+    assert len(computed) >= 3 and set(computed) == {4}
+    assert len(text.split("\n\n")) == 4 and "**" in text

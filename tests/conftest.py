@@ -117,6 +117,15 @@ def command(monkeypatch):
     return call
 
 
+@pytest.fixture
+def without_chips(monkeypatch):
+    """The TPU compiler as `keras-bert plan-tpu` starts it: without the lock that other processes would miss."""
+    from keras_bert_impl.cli import WITHOUT_CHIPS
+
+    for name, value in WITHOUT_CHIPS.items():
+        monkeypatch.setenv(name, value)
+
+
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat dog sat ran on a mat in rain ##s ##ing . , red blue is good bad".split()
 
 

@@ -46,7 +46,7 @@ def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path
     assert figures["argument_bytes"] > 3 * 4 * 28e6 / model_devices * 0.9
 
 
-def test_a_chip_holds_its_part_of_a_divided_optimizer_state():
+def test_a_chip_holds_its_part_of_a_divided_optimizer_state(without_chips):
     module = tpu_plan()
     phase = {"name": "mine", "size": "bert_tiny", "sequence_length": 16, "steps": 9, "num_layers": 1}
     found = {}

@@ -1,7 +1,6 @@
 """The Pallas kernel, computed by an interpreter on a CPU and compiled for TPUs that are not here."""
 
 import importlib.util
-import os
 
 import keras
 import numpy as np
@@ -103,8 +102,7 @@ def test_another_seed_drops_other_units():
     ("batch", "length", "num_heads"),
     [(4, 37, 2), (64, 128, 12), (64, 512, 16), (4, 1024, 12), (4, tpu.MOST_TOKENS, 16)],
 )
-def test_the_tpu_compiler_takes_both_kernels(topology, batch, length, num_heads, monkeypatch):
-    monkeypatch.setitem(os.environ, "ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
+def test_the_tpu_compiler_takes_both_kernels(topology, batch, length, num_heads, without_chips):
     compiled = compiled_for(topology, batch, length, sizes("sequences", num_heads=num_heads, interpret=False))
     # Nothing of length x length leaves the chip.
     assert compiled.memory_analysis().temp_size_in_bytes < batch * num_heads * length**2 / 2

@@ -18,10 +18,8 @@ most of these bytes.
 import argparse
 import collections
 import json
-import math
 import os
 import pathlib
-import re
 import time
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -29,8 +27,6 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # one process at a time may use chips; these are not used
 
 GIB = 2**30
-# These name a buffer or a part of one, and move nothing.
-NOT_MOVING = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id")
 
 
 def our_model(arguments):
@@ -151,65 +147,6 @@ def figures_of(compiled, arguments):
     }
 
 
-def text_of(compiled):
-    """The compiled program's text; None where libtpu fails to print it (0.0.52 does for some v5p and v6e programs)."""
-    import jax
-
-    try:
-        return compiled.as_text()
-    except jax.errors.JaxRuntimeError:
-        return None
-
-
-def moved_by_group(program):
-    """{part of the model: bytes} of a compiled program's text: what each operation of its entry, which runs on the
-    chip as one, reads from memory and writes to it. An array that an operation reads only in part counts whole, and
-    loops are left out."""
-    entry = program[program.index("\nENTRY ") :].splitlines()[1:]
-    sizes, moved = {}, collections.Counter()
-    for line in entry:
-        match = re.match(r"\s*(?:ROOT )?%?([\w.-]+) = (.*?) ([\w-]+)\((.*)", line)
-        if not match:
-            continue
-        name, result, operation, rest = match.groups()
-        sizes[name] = bytes_of(result)
-        if operation in NOT_MOVING or operation.endswith("-done"):
-            continue
-        if operation in ("copy-start", "slice-start"):
-            # Between the memory and the chip's own, ahead of the operation that reads it.
-            moved["copied into or out of the chip"] += min(array_bytes(result, elsewhere=True)[:2])
-            continue
-        operands = set(re.findall(r"%([\w.-]+)", rest.split("), ")[0]))
-        moved[group_of(line, operation)] += sizes[name] + sum(sizes.get(operand, 0) for operand in operands)
-    return moved
-
-
-def bytes_of(result):
-    return sum(array_bytes(result))
-
-
-def array_bytes(result, elsewhere=False):
-    """Bytes of each array that a result's type names; 0 for one in the chip's own memory, S(1), unless `elsewhere`."""
-    from keras_bert_impl.commands.plan_tpu import BYTES
-
-    return [
-        0
-        if "S(1)" in layout and not elsewhere
-        else BYTES.get(kind, 4) * math.prod(int(size) for size in shape.split(",") if size)
-        for kind, shape, layout in re.findall(r"(\w+)\[([\d,]*)\](\{[^}]*\})?", result)
-    ]
-
-
-def group_of(line, operation):
-    """The part of the model that an operation belongs to, all blocks together, and whether it is of the gradient."""
-    match = re.search(r'op_name="([^"]*)"', line)
-    if not match:
-        return f"({operation})"
-    path = re.sub(r"(block|transformer_layer)_\d+", r"\1", re.sub(r"jit\([\w.]+\)/?", "", match.group(1)))
-    where = re.sub(r"\w+\(|\)", "", path).strip("/")
-    return f"{where} [{operation}]{' backward' if 'transpose(' in path else ''}"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--side", choices=SIDES, default="ours")
@@ -224,6 +161,8 @@ def main():
     parser.add_argument("--groups", type=int, default=0, help="how many parts of the model to list, by bytes moved")
     parser.add_argument("--program", help="file to write the compiled program's text to")
     arguments = parser.parse_args()
+    from keras_bert_impl.commands.compiled_program import moved_by_group, text_of
+
     start = time.monotonic()
     compiled = lowered_step(arguments).compile()
     setting = {name: getattr(arguments, name) for name in ("side", "size", "layers", "length", "rows", "topology")}

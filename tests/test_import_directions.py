@@ -45,7 +45,8 @@ OF_BACKENDS = [
     PACKAGE / "preprocessing" / "wordpiece.py",
     *(PACKAGE / "kernels").rglob("*.py"),
     *(PACKAGE / "distribution").glob("*.py"),
-    PACKAGE / "commands" / "plan_tpu.py",  # the TPU compiler is JAX's
+    PACKAGE / "commands" / "compiled_program.py",  # the TPU compiler is JAX's
+    PACKAGE / "commands" / "plan_tpu.py",
 ]
 TF1_READER = PACKAGE / "checkpoints" / "google.py"  # imported where such a checkpoint is opened
 BACKENDS = {"tensorflow", "tensorflow_text", "torch", "jax"}

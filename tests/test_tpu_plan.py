@@ -60,10 +60,26 @@ def test_a_chip_holds_its_part_of_a_divided_optimizer_state(without_chips):
     assert found[True]["argument_bytes"] == pytest.approx(1.5 * weights, rel=0.03)
     assert found[True]["flops"] < 1.01 * found[False]["flops"]
     assert "all-gather" in found[True]["collectives"] and "all-gather" not in found[False]["collectives"]
+    assert 0 < found[False]["bytes_moved"] < found[False]["bytes_accessed"]  # the rest stays within the chip
     # Gradients are summed as without it: the products that make them are not divided, which would send their factors
     # around.
     sums = [found[divided]["collectives"]["all-reduce"]["bytes"] for divided in (False, True)]
     assert sums[1] == pytest.approx(sums[0], rel=0.05)  # a few small sums are added, such as that of the norm
+
+
+@pytest.mark.parametrize(
+    ("moved", "memory", "least"), [(3 * 0.82e9, "3 to 5", 3), (7.2e8, "1 to 5", 2), (None, "at most 5", 2)]
+)
+def test_a_step_takes_as_long_as_its_slowest_part_or_as_all_that_may_not_overlap(moved, memory, least, capsys):
+    figures = {
+        "topology": "v5e:2x2", "phase": "mine", "chips": 4, "rows": 8, "fits": True, "argument_bytes": 0,
+        "temporary_bytes": 0, "output_bytes": 0, "compile_seconds": 1, "counted_flops": 1, "flops": 2 * 197e9,
+        "bytes_accessed": 5 * 0.82e9, "bytes_moved": moved, "collectives": {"all-reduce": {"count": 1, "bytes": 1e8}},
+    }  # fmt: skip
+    tpu_plan().print_figures(figures, tpu_plan().CHIPS["v5e"], {"steps": 86_400_000, "batch_size": 8})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"arithmetic 2 ms, memory {memory}, links 1: a step takes {least} ms if all overlaps, 6 if" in printed
+    assert f"rows take {least}.0 to 6.0 days" in printed
 
 
 @pytest.mark.parametrize(

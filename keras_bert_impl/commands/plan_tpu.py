@@ -29,6 +29,7 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from keras_bert_impl import features
+from keras_bert_impl.commands.compiled_program import collectives, moved_by_group, text_of
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import axes_of_state, axes_of_weight
 from keras_bert_impl.distribution.divided_state import DataParallelWithDividedState
@@ -59,8 +60,6 @@ CHIPS = {
     "v5p": Chip(459e12, 95 * GIB, 2.765e12, 600e9),
     "v6e": Chip(918e12, 32 * GIB, 1.64e12, 448e9),
 }
-BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8}
-COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 
 
 @dataclasses.dataclass
@@ -302,7 +301,7 @@ def compile_step(model, devices, rows, phase, config):
         used = re.search(rf"\({size}\) exceeds available HBM \({size}\)|Used {size} of {size}", str(error))
         needed = " of ".join(filter(None, used.groups())) if used else str(error).splitlines()[0][:200]
         return {"fits": False, "needed": needed, "compile_seconds": time.monotonic() - start}
-    memory, cost = compiled.memory_analysis(), compiled.cost_analysis()
+    memory, cost, program = compiled.memory_analysis(), compiled.cost_analysis(), text_of(compiled)
     counted = model.training_flops(rows, recipe.sequence_length, predictions_of_row(recipe))
     return {
         "fits": True,
@@ -312,7 +311,8 @@ def compile_step(model, devices, rows, phase, config):
         "flops": cost["flops"],
         "counted_flops": counted / len(devices),
         "bytes_accessed": cost["bytes accessed"],
-        "collectives": collectives_of(compiled, model),
+        "bytes_moved": sum(moved_by_group(program).values()) if program else None,
+        "collectives": collectives_of(program, model),
         "compile_seconds": time.monotonic() - start,
     }
 
@@ -322,42 +322,27 @@ def divided_state(devices):
     return DataParallelWithDividedState(devices=devices, auto_shard_dataset=False).scope()
 
 
-def collectives_of(compiled, model):
-    """`collectives`; only the sum of the gradients if the program cannot be printed (libtpu 0.0.52 fails to print some
-    for v5p and v6e)."""
-    try:
-        return collectives(compiled.as_text())
-    except jax.errors.JaxRuntimeError:
-        size = sum(4 * math.prod(variable.shape) for variable in model.trainable_variables)
-        return {"all-reduce, by the size of the weights": {"count": 1, "bytes": size}}
-
-
-def collectives(program):
-    """{kind: {"count", "bytes"}} of what the chips send each other, read from a compiled program's text; the bytes are
-    those of the results."""
-    found = {}
-    for line in program.splitlines():
-        match = re.search(rf"= (.*?) ({'|'.join(COLLECTIVES)})(-start)?\(", line)
-        if not match:
-            continue
-        result, kind, starts = match.groups()
-        shapes = re.findall(r"(\w+)\[([\d,]*)\]", result)
-        sizes = [BYTES.get(kind, 4) * math.prod(int(n) for n in shape.split(",") if n) for kind, shape in shapes]
-        # The start of an asynchronous collective returns both operand and result.
-        size = sum(sizes) // 2 if starts and kind != "all-reduce" else sum(sizes)
-        one = found.setdefault(kind, {"count": 0, "bytes": 0})
-        one["count"], one["bytes"] = one["count"] + 1, one["bytes"] + size
-    return found
+def collectives_of(program, model):
+    """`collectives`; only the sum of the gradients if the program could not be printed."""
+    if program is not None:
+        return collectives(program)
+    size = sum(4 * math.prod(variable.shape) for variable in model.trainable_variables)
+    return {"all-reduce, by the size of the weights": {"count": 1, "bytes": size}}
 
 
 def estimate(figures, chip):
-    """Seconds of a step if each part ran at the published rate: (arithmetic, memory, links)."""
+    """Milliseconds of a step if each part ran at the published rate: arithmetic, memory, links.
+
+    Memory is (least, most): what reaches the chip's memory by the program's text, 0 where that cannot be printed, and
+    what all operations read and write by the compiler's count, much of which stays within the chip.
+    """
     # In a ring, what is summed is sent around twice, everything else once.
     sent = sum((1 + kind.startswith("all-reduce")) * one["bytes"] for kind, one in figures["collectives"].items())
+    moved = [(figures["bytes_moved"] or 0), figures["bytes_accessed"]]
     return (
-        figures["flops"] / chip.flops,
-        figures["bytes_accessed"] / chip.memory_bandwidth,
-        sent / chip.link_bandwidth,
+        1000 * figures["flops"] / chip.flops,
+        [1000 * size / chip.memory_bandwidth for size in moved],
+        1000 * sent / chip.link_bandwidth,
     )
 
 
@@ -374,13 +359,14 @@ def print_figures(figures, chip, phase):
     say(f"  {figures['flops'] / 1e12:.2f} TFLOP a chip and step by the compiler, {ratio:.2f} times our own count")
     for kind, one in sorted(figures["collectives"].items()):
         say(f"  {kind}: {one['count']} with {one['bytes'] / 1e6:,.1f} MB in all")
-    arithmetic, memory, links = estimate(figures, chip)
-    least, most_ = max(arithmetic, memory, links), max(arithmetic, memory) + links
-    days = phase["steps"] * phase["batch_size"] / figures["rows"] * least / SECONDS_OF_DAY
+    arithmetic, (moved, counted), links = estimate(figures, chip)
+    least, most_ = max(arithmetic, moved, links), max(arithmetic, counted) + links
+    recipe_rows = phase["steps"] * phase["batch_size"]
+    days = [recipe_rows / figures["rows"] * time / 1000 / SECONDS_OF_DAY for time in (least, most_)]
+    known = f"{moved:.0f} to {counted:.0f}" if figures["bytes_moved"] else f"at most {counted:.0f}"
     say(
-        f"  ESTIMATE, at published rates: arithmetic {1000 * arithmetic:.0f} ms, memory {1000 * memory:.0f}, links "
-        f"{1000 * links:.0f}: a step takes at least {1000 * least:.0f} ms, or {1000 * most_:.0f} if links do not "
-        f"overlap with the rest; the recipe's {phase['steps'] * phase['batch_size'] / 1e6:,.0f} million rows take at "
-        f"least {days:.1f} days"
+        f"  ESTIMATE, at published rates: arithmetic {arithmetic:.0f} ms, memory {known}, links {links:.0f}: a step "
+        f"takes {least:.0f} ms if all overlaps, {most_:.0f} if the links do not and nothing stays within the chip; the "
+        f"recipe's {recipe_rows / 1e6:,.0f} million rows take {days[0]:.1f} to {days[1]:.1f} days"
     )
     say(f"  compiling took {figures['compile_seconds']:.0f} s")

@@ -1,15 +1,13 @@
-"""What `benchmarks/tpu_step.py` reads from a compiled program's text."""
-
-import importlib.util
-import pathlib
+"""What is read from a compiled program's text."""
 
 import keras
 import pytest
 
 if keras.backend.backend() != "jax":
-    pytest.skip("it compiles JAX's step", allow_module_level=True)
+    pytest.skip("only JAX compiles for TPUs", allow_module_level=True)
 
-PATH = pathlib.Path(__file__).parents[1] / "benchmarks" / "tpu_step.py"
+from keras_bert_impl.commands.compiled_program import moved_by_group
+
 PROGRAM = """
 %fused_computation (param_0: f32[100]) -> f32[100] {
   ROOT %ignored = f32[100]{0} negate(%param_0), metadata={op_name="jit(train_step)/jvp(block_0)/ignored"}
@@ -28,10 +26,7 @@ ENTRY %main (param.0: bf16[10,20]) -> f32[5] {
 
 
 def test_bytes_are_counted_by_part_of_the_model_where_they_reach_the_memory():
-    spec = importlib.util.spec_from_file_location("tpu_step", PATH)
-    tpu_step = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tpu_step)
-    assert tpu_step.moved_by_group(PROGRAM) == {
+    assert moved_by_group(PROGRAM) == {
         "copied into or out of the chip": 200,  # the slice, once
         "block/attention/dot [fusion]": 420,  # 400 read, once, and 20 written; what came by the slice is in the chip
         "block/attention/dot [fusion] backward": 20 + 28 + 20,  # the last result stays in the chip

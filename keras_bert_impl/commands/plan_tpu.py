@@ -363,10 +363,11 @@ def print_figures(figures, chip, phase):
     least, most_ = max(arithmetic, moved, links), max(arithmetic, counted) + links
     recipe_rows = phase["steps"] * phase["batch_size"]
     days = [recipe_rows / figures["rows"] * time / 1000 / SECONDS_OF_DAY for time in (least, most_)]
+    digits = ".1f" if days[0] >= 1 else ".2f"
     known = f"{moved:.0f} to {counted:.0f}" if figures["bytes_moved"] else f"at most {counted:.0f}"
     say(
         f"  ESTIMATE, at published rates: arithmetic {arithmetic:.0f} ms, memory {known}, links {links:.0f}: a step "
         f"takes {least:.0f} ms if all overlaps, {most_:.0f} if the links do not and nothing stays within the chip; the "
-        f"recipe's {recipe_rows / 1e6:,.0f} million rows take {days[0]:.1f} to {days[1]:.1f} days"
+        f"recipe's {recipe_rows / 1e6:,.0f} million rows take {days[0]:{digits}} to {days[1]:{digits}} days"
     )
     say(f"  compiling took {figures['compile_seconds']:.0f} s")

@@ -118,6 +118,18 @@ def command(monkeypatch):
 
 
 @pytest.fixture
+def bucket(tmp_path):
+    """The environment in which gs://bucket is a folder, and this folder."""
+    import stand_in_bucket
+
+    (tmp_path / "buckets" / "bucket").mkdir(parents=True)
+    server = stand_in_bucket.Server(tmp_path / "buckets")
+    yield stand_in_bucket.environment(server.folder, server.server_port), server.folder / "bucket"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
 def without_chips(monkeypatch):
     """The TPU compiler as `keras-bert plan-tpu` starts it: without the lock that other processes would miss."""
     from keras_bert_impl.cli import WITHOUT_CHIPS

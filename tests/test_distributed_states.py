@@ -9,7 +9,6 @@ import sys
 
 import keras
 import pytest
-import stand_in_bucket
 from test_distribution import environments
 
 from keras_bert_impl.callbacks.training_state import TrainingState
@@ -19,16 +18,6 @@ pytestmark = [
     pytest.mark.slow,
 ]
 PROGRAM = pathlib.Path(__file__).with_name("distributed_states.py")
-
-
-@pytest.fixture
-def bucket(tmp_path):
-    """The environment in which gs://bucket is a folder, and this folder."""
-    (tmp_path / "buckets" / "bucket").mkdir(parents=True)
-    server = stand_in_bucket.Server(tmp_path / "buckets")
-    yield stand_in_bucket.environment(server.folder, server.server_port), server.folder / "bucket"
-    server.shutdown()
-    server.server_close()
 
 
 def train(directory, processes, steps, environment=None, **options):

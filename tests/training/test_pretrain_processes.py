@@ -10,7 +10,6 @@ import sys
 
 import keras
 import pytest
-import stand_in_bucket
 from test_distribution import environments
 
 pytestmark = [
@@ -62,13 +61,11 @@ def test_a_callback_that_reads_in_one_process_is_seen_in_the_records(prepared_da
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_run_in_a_bucket_goes_on_from_it(prepared_data, tmp_path, processes):
-    (tmp_path / "buckets" / "bucket").mkdir(parents=True)
-    server = stand_in_bucket.Server(tmp_path / "buckets")
-    variables = stand_in_bucket.environment(server.folder, server.server_port)
+def test_a_run_in_a_bucket_goes_on_from_it(prepared_data, tmp_path, bucket, processes):
+    variables, bucket = bucket
     started = {"processes": processes, "variables": variables, "output": "gs://bucket/runs/a"}
     run(prepared_data(), tmp_path, **started)
-    folder = server.folder / "bucket" / "runs" / "a"
+    folder = bucket / "runs" / "a"
     weights = (folder / "encoder" / "model.safetensors").read_bytes()
     assert {"run.json", "plan.json", "history.json", "evaluation.json", "curves.png", "tensorboard"} < {
         path.name for path in folder.iterdir()
@@ -77,22 +74,18 @@ def test_a_run_in_a_bucket_goes_on_from_it(prepared_data, tmp_path, processes):
     (folder / "evaluation.json").unlink()
     shutil.rmtree(folder / "training_state" / "step-00000004")
     printed, _ = run(prepared_data(), tmp_path, **started)
-    server.shutdown()
     assert "resuming after step 2" in printed[0]
     assert (folder / "encoder" / "model.safetensors").read_bytes() == weights
 
 
-def test_a_run_in_a_bucket_that_was_killed_in_its_first_round_goes_on(prepared_data, tmp_path):
-    (tmp_path / "buckets" / "bucket").mkdir(parents=True)
-    server = stand_in_bucket.Server(tmp_path / "buckets")
-    variables = stand_in_bucket.environment(server.folder, server.server_port)
+def test_a_run_in_a_bucket_that_was_killed_in_its_first_round_goes_on(prepared_data, tmp_path, bucket):
+    variables, bucket = bucket
     started = {"processes": 1, "variables": variables, "output": "gs://bucket/runs/a", "save_minutes": 1e-5}
     started |= {"steps_per_round": 4, "steps_per_execution": 1}
     run(prepared_data(), tmp_path, "killed", **started, status=-signal.SIGKILL)
-    folder = server.folder / "bucket" / "runs" / "a"
+    folder = bucket / "runs" / "a"
     (folder / "shared-123").write_text("left by another process")
     assert not (folder / "history.json").exists() and list((folder / "training_state").glob("step-*"))
     printed, _ = run(prepared_data(), tmp_path, **started)
-    server.shutdown()
     assert "resuming after step" in printed[0]
     assert [row["step"] for row in json.loads((folder / "history.json").read_text())] == [4]

@@ -1,6 +1,6 @@
 # The targets; they need make and Python 3.11 or later, and install everything into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
-#   make test         the tests on every backend, about half an hour on two cores
+#   make test         the tests on every backend, about three quarters of an hour on two cores
 #   make test-slow    the tests that take minutes each
 #   make lint
 #   make bench        speed compared with other libraries, which it installs; two hours, on a quiet machine

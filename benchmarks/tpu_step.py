@@ -9,10 +9,9 @@ half a minute on two cores and suffice while one works; twelve take minutes.
 
 Prints one line of JSON, of one chip: `gigabytes` that the step moves between chip and memory and its `teraflop`, both
 as the compiler counts them; `temporary_gib` and `argument_gib` of memory; `arithmetic_ms` and `memory_ms`, which these
-take at the published rates, and the larger one as `least_ms`. The compiler counts what every operation reads and
-writes, also where that stays in the chip's own memory (128 MiB on v5e): `moved_gigabytes` is what remains without it,
-read from the program's text (null where libtpu cannot print it). `--groups` lists the parts of the model that move the
-most of these bytes.
+take at the published rates. The compiler counts what every operation reads and writes, also where that stays in the
+chip's own memory (128 MiB on v5e): `moved_gigabytes` is what remains without it, read from the program's text (null
+where libtpu cannot print it). `--groups` lists the parts of the model that move the most of these bytes.
 """
 
 import argparse
@@ -143,7 +142,6 @@ def figures_of(compiled, arguments):
         "teraflop": round(cost["flops"] / 1e12, 3),
         "arithmetic_ms": round(1000 * arithmetic, 1),
         "memory_ms": round(1000 * moving, 1),
-        "least_ms": round(1000 * max(arithmetic, moving), 1),
     }
 
 

@@ -338,10 +338,10 @@ def estimate(figures, chip):
     """
     # In a ring, what is summed is sent around twice, everything else once.
     sent = sum((1 + kind.startswith("all-reduce")) * one["bytes"] for kind, one in figures["collectives"].items())
-    moved = [(figures["bytes_moved"] or 0), figures["bytes_accessed"]]
+    sizes = (figures["bytes_moved"] or 0, figures["bytes_accessed"])
     return (
         1000 * figures["flops"] / chip.flops,
-        [1000 * size / chip.memory_bandwidth for size in moved],
+        [1000 * size / chip.memory_bandwidth for size in sizes],
         1000 * sent / chip.link_bandwidth,
     )
 

@@ -1,5 +1,7 @@
 """Cross-entropy of many classes, with as few passes over the logits as a backend allows."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -57,4 +59,35 @@ def _cross_entropy_in_jax(labels, logits):
     return losses(logits)
 
 
-KERNELS = {"jax": _cross_entropy_in_jax}
+def _cross_entropy_in_torch(labels, logits):
+    # torch has no loss for a label that is not a class: the caller replaces that of the nearest class by NaN.
+    labels = ops.clip(ops.convert_to_tensor(labels, dtype="int64"), 0, logits.shape[-1] - 1)
+    return _function_of_torch().apply(logits, labels)
+
+
+@functools.cache
+def _function_of_torch():
+    """Cross-entropy of (logits, labels) whose gradient is one array of the size of the logits. That of torch's own is
+    two: zeros with the upstream gradient at the labels, and what the softmax makes of them."""
+    import torch
+
+    class CrossEntropy(torch.autograd.Function):
+        @staticmethod
+        def forward(context, logits, labels):
+            log_probabilities = torch.log_softmax(logits.float(), dim=-1)
+            context.save_for_backward(log_probabilities, labels)
+            context.dtype = logits.dtype
+            return -log_probabilities.gather(1, labels[:, None])[:, 0]
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(context, upstream):
+            log_probabilities, labels = context.saved_tensors
+            gradient = log_probabilities.exp()
+            gradient.scatter_add_(1, labels[:, None], torch.full_like(labels[:, None], -1, dtype=gradient.dtype))
+            return gradient.mul_(upstream[:, None]).to(context.dtype), None
+
+    return CrossEntropy
+
+
+KERNELS = {"jax": _cross_entropy_in_jax, "torch": _cross_entropy_in_torch}

@@ -129,6 +129,18 @@ def test_a_kernel_computes_what_its_plain_form_does(name):
     np.testing.assert_allclose(found, expected, atol=2e-6, rtol=2e-6)
 
 
+def test_cross_entropy_of_bfloat16_logits_is_computed_in_float32():
+    logits, labels = arrays(7, 11)[0] * 3, np.array([0, 10, 3, 3, 5, 9, 1])
+
+    def of_rounded(kernel):
+        found = outputs_and_gradient(lambda array: kernel(labels, ops.cast(array, "bfloat16")), logits)
+        return np.concatenate([part.ravel() for part in found])
+
+    # The gradient comes back in bfloat16, which keeps eight bits.
+    kernels = cross_entropy.cross_entropy_of_rows, cross_entropy.cross_entropy_by_keras
+    np.testing.assert_allclose(*map(of_rounded, kernels), rtol=1e-2, atol=1e-5)
+
+
 def test_bfloat16_activations_are_rounded_once():
     x = arrays(11, 13)[0]
     found = gelu.activation_function("gelu")(ops.cast(ops.convert_to_tensor(x), "bfloat16"))

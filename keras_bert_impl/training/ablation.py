@@ -40,7 +40,8 @@ class AblateConfig:
 
     Args:
         output: output directory.
-        study: pretraining_tasks, model_size, steps, masking, directions, families, or the path of a YAML file.
+        study: pretraining_tasks, model_size, small_sizes, steps, masking, directions, families, or the path of a YAML
+            file.
         recipe: what all rows have in common: usual, short, or the path of a YAML file.
         short: the same as --recipe short: few steps of a very small model.
         data: directory that keras-bert prepare-data wrote, with pairs; default is to prepare the corpus in the output.

@@ -83,8 +83,7 @@ def open_checkpoint(directory):
     """Opens a directory with bert_config.json, vocab.txt and a TF1 checkpoint; see `tensor_tables.Checkpoint`.
 
     The checkpoint is bert_model.ckpt, or the only one in the directory. Whether the vocabulary is lower-cased is read
-    from tokenizer_config.json, which `save` writes, or else from the directory's name as Google chose it: "uncased"
-    and "chinese" mean lower-cased, "cased" means not.
+    from tokenizer_config.json, which `save` writes, or else from the vocabulary itself.
 
     Raises: ValueError if there is no checkpoint, if it is damaged, or if it does not agree with the configuration.
     """
@@ -96,20 +95,13 @@ def open_checkpoint(directory):
     tensor_tables.check_agreement(source, config, EMBEDDING_ROWS, blocks, "bert_config.json")
     tokenizer = None
     if (directory / "vocab.txt").is_file():
-        said = (directory / "tokenizer_config.json").is_file()
-        lowercase = None if said else is_lowercase(directory.resolve().name)
-        tokenizer = WordPieceTokenizer.from_pretrained(directory, lowercase)
+        tokenizer = WordPieceTokenizer.from_pretrained(directory)
         tensor_tables.check_vocabulary(tokenizer, config, source)
     names = None
     if "output_weights" in source.shapes:
         names = huggingface.class_names(content, source.shapes["output_weights"][0])
     length = huggingface.sequence_length(directory, config)
     return tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer, length, names)
-
-
-def is_lowercase(name):
-    """Whether Google's directory of this name has a lower-cased vocabulary: all except cased_* and multi_cased_*."""
-    return "uncased" in name or "cased" not in name
 
 
 def open_source(directory):

@@ -39,7 +39,7 @@ class Published(typing.NamedTuple):
         return self.config_class(*shape, **fields).count_parameters()
 
 
-UNCASED, CASED = (30522, False), (28996, True)
+UNCASED, CASED, CHINESE = (30522, False), (28996, True), (21128, False)
 BASE, LARGE, HALF = (12, 768, 12), (24, 1024, 16), (6, 768, 12)
 # Devlin et al. 2019, and https://github.com/google-research/bert for those that came after the paper.
 PUBLISHED = (
@@ -54,7 +54,7 @@ PUBLISHED = (
             ("bert-large-cased-whole-word-masking", LARGE, CASED),
             ("bert-base-multilingual-cased", BASE, (119547, True)),
             ("bert-base-multilingual-uncased", BASE, (105879, False)),
-            ("bert-base-chinese", BASE, (21128, False)),
+            ("bert-base-chinese", BASE, CHINESE),
         )
     ),
     # The 24 miniatures of Turc et al. 2019.
@@ -63,6 +63,19 @@ PUBLISHED = (
         for layers in (2, 4, 6, 8, 10, 12)
         for width in (128, 256, 512, 768)
         for name in (f"bert_uncased_L-{layers}_H-{width}_A-{width // 64}",)
+    ),
+    # Joshi et al. 2020.
+    Published("spanbert-base-cased", "SpanBERT/spanbert-base-cased", *BASE, *CASED),
+    Published("spanbert-large-cased", "SpanBERT/spanbert-large-cased", *LARGE, *CASED),
+    # Cui et al. 2019, of whom the last two also train as RoBERTa does, but are BERTs.
+    *(
+        Published(name, f"hfl/{name}", *shape, *CHINESE)
+        for name, shape in (
+            ("chinese-bert-wwm", BASE),
+            ("chinese-bert-wwm-ext", BASE),
+            ("chinese-roberta-wwm-ext", BASE),
+            ("chinese-roberta-wwm-ext-large", LARGE),
+        )
     ),
     # Sanh et al. 2019.
     *(

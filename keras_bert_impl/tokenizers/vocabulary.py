@@ -148,3 +148,11 @@ def _merge_pairs(lines, alphabet, vocabulary_size):
     ids = learner.get_vocab()
     first = [*SPECIAL_TOKENS, *alphabet, *inside]
     return first + sorted(ids.keys() - set(first), key=ids.get)
+
+
+def is_cased(vocabulary: Sequence[str]) -> bool:
+    """Whether a vocabulary was made from text with upper-case letters: one word in a hundred, such as "The", is one
+    that lower-cased text never holds. Of the published cased vocabularies it is about every third, of the others none.
+    """
+    words = [token.removeprefix("##") for token in vocabulary]
+    return sum(word.isalpha() and word.lower() != word for word in words) > len(words) / 100

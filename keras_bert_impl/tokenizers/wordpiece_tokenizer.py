@@ -13,7 +13,13 @@ from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
-from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, check_vocabulary, read_vocabulary, write_vocabulary
+from keras_bert_impl.tokenizers.vocabulary import (
+    SPECIAL_TOKENS,
+    check_vocabulary,
+    is_cased,
+    read_vocabulary,
+    write_vocabulary,
+)
 
 
 class WordPieceTokenizer(Tokenizer):
@@ -144,8 +150,8 @@ class WordPieceTokenizer(Tokenizer):
             directory: holds vocab.txt, or the tokenizer.json that Hugging Face transformers 5 writes instead. One from
                 Hugging Face also holds tokenizer_config.json.
             lowercase: None takes the setting of the normalizer in tokenizer.json, or else do_lower_case of
-                tokenizer_config.json, and True if neither is given. Google's directories show it only in their name:
-                pass False for cased_L-12_H-768_A-12.
+                tokenizer_config.json, and if neither is given, as in Google's directories, what the vocabulary shows:
+                False if it holds words with upper-case letters.
 
         Raises: FileNotFoundError; ValueError as in the constructor, if tokenizer.json and tokenizer_config.json
             disagree, or if the checkpoint keeps accents while lower-casing or strips them without it, does not split
@@ -154,6 +160,10 @@ class WordPieceTokenizer(Tokenizer):
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
         config = json.loads(config_path.read_text(encoding="utf-8")) if config_path.is_file() else {}
+        vocabulary_path = directory / "vocab.txt"
+        if not vocabulary_path.is_file() and steps_path.is_file():
+            vocabulary_path = steps_path
+        vocabulary = read_vocabulary(vocabulary_path)
         normalizer = tokenizer_file.read_lowercase(steps_path) if steps_path.is_file() else None
         if lowercase is None:
             said = [choice for choice in (normalizer, config.get("do_lower_case")) if choice is not None]
@@ -164,12 +174,9 @@ class WordPieceTokenizer(Tokenizer):
                     "they follow. Correct one of the files, or build the tokenizer with "
                     "WordPieceTokenizer.from_pretrained(directory, lowercase=...) and pass it."
                 )
-            lowercase = said[0] if said else True
+            lowercase = said[0] if said else not is_cased(vocabulary)
         _check_steps(config, lowercase, config_path)
-        vocabulary_path = directory / "vocab.txt"
-        if not vocabulary_path.is_file() and steps_path.is_file():
-            vocabulary_path = steps_path
-        return cls(read_vocabulary(vocabulary_path), lowercase)
+        return cls(vocabulary, lowercase)
 
     @classmethod
     def is_in(cls, directory: str | Path) -> bool:

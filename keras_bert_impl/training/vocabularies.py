@@ -14,6 +14,7 @@ from keras_bert_impl.tokenizers import (
 )
 from keras_bert_impl.tokenizers.kinds import KINDS
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
+from keras_bert_impl.tokenizers.vocabulary import is_cased
 
 # Whether text is lower-cased if --lowercase is not given: as in BERT-base-uncased, RoBERTa, ALBERT and
 # XLM-RoBERTa.
@@ -59,6 +60,16 @@ def open_vocabulary(kind, path, lowercase):
     return tokenizer
 
 
+def _wordpieces_of(path, lowercase):
+    tokenizer = WordPieceTokenizer(path, lowercase)
+    if lowercase and is_cased(tokenizer.vocabulary):
+        raise ValueError(
+            f"{path} holds words with upper-case letters, which would not be found in lower-cased text: give "
+            "--lowercase false."
+        )
+    return tokenizer
+
+
 def _byte_pairs_of(path, lowercase):
     if path.name == "tokenizer.json":
         return BytePairTokenizer.from_pretrained(path.parent)
@@ -75,7 +86,7 @@ def _sentence_pieces_of(path, lowercase):
 
 
 OPENERS = {
-    "wordpiece": WordPieceTokenizer,
+    "wordpiece": _wordpieces_of,
     "byte_pair": _byte_pairs_of,
     "sentence_piece": _sentence_pieces_of,
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),

@@ -7,6 +7,7 @@ import pytest
 from conftest import REAL_DATA, WORDS
 
 import keras_bert_impl as kbi
+from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
 
 tf = pytest.importorskip("tensorflow")
 google = pytest.importorskip("keras_bert_impl.checkpoints.google")
@@ -105,18 +106,15 @@ def test_exact_gelu_is_refused_before_anything_is_written(small_config, tmp_path
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "lowercase"),
-    [
-        ("uncased_L-12_H-768_A-12", True),
-        ("cased_L-12_H-768_A-12", False),
-        ("multi_cased_L-12_H-768_A-12", False),
-        ("chinese_L-12_H-768_A-12", True),
-        ("my_own", True),
-    ],
-)
-def test_a_directorys_name_says_whether_it_is_lower_cased(name, lowercase):
-    assert google.is_lowercase(name) is lowercase
+@pytest.mark.parametrize("cased_words", [[], ["The", "##Net"]])
+def test_the_vocabulary_says_whether_it_is_lower_cased(cased_words, pretrainer, tmp_path):
+    """Google's directories say it in their names alone, which do not survive a renaming."""
+    google.save(pretrainer, tmp_path)
+    words = [*SPECIAL_TOKENS, *cased_words]
+    words += [f"word{number}" for number in range(len(words), pretrainer.encoder.config.vocabulary_size)]
+    write_vocabulary(tmp_path / "vocab.txt", words)
+    (tmp_path / "tokenizer_config.json").unlink(missing_ok=True)
+    assert google.open_checkpoint(tmp_path).tokenizer.lowercase is not bool(cased_words)
 
 
 def test_a_wrong_shape_names_variable_and_both_shapes(pretrainer, tmp_path):

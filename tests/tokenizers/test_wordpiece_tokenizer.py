@@ -10,6 +10,7 @@ from hostile_texts import HOSTILE_TEXTS, letters_between, revealing_vocabulary
 from transformers import AutoTokenizer, BertTokenizerFast
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers.vocabulary import is_cased
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cap ##ital of is paris . [ ] sep mask caf ##e α ##ς fi #".split()
 
@@ -138,10 +139,24 @@ def test_what_hugging_face_saves_opens_here(tmp_path, tokenizer):
     assert WordPieceTokenizer.from_pretrained(tmp_path / "theirs") == tokenizer
 
 
-def test_googles_directory_takes_the_case_from_the_argument(tmp_path):
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
-    assert WordPieceTokenizer.from_pretrained(tmp_path).lowercase
+@pytest.mark.parametrize(
+    ("more_words", "lowercase"), [([], True), (["The"], False), (["##Net"], False), (["<S>", "[CAPITAL]", "é"], True)]
+)
+def test_a_directory_that_does_not_say_it_takes_the_case_from_its_vocabulary(more_words, lowercase, tmp_path):
+    """transformers lower-cases then, also for published cased checkpoints such as SpanBERT's."""
+    (tmp_path / "vocab.txt").write_text("\n".join([*WORDS, *more_words]), encoding="utf-8")
+    assert WordPieceTokenizer.from_pretrained(tmp_path).lowercase is lowercase
     assert not WordPieceTokenizer.from_pretrained(tmp_path, lowercase=False).lowercase
+
+
+@pytest.mark.parametrize("case", ["uncased", "cased"])
+def test_the_published_vocabularies_show_their_case(case):
+    assert is_cased(published_tokenizer(case).vocabulary) is (case == "cased")
+
+
+def test_one_upper_case_word_among_many_does_not_make_a_vocabulary_cased(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join([*WORDS, "Added", *(f"word{place}" for place in range(100))]))
+    assert WordPieceTokenizer.from_pretrained(tmp_path).lowercase
 
 
 def test_checkpoint_with_other_steps_is_refused(tmp_path, tokenizer):

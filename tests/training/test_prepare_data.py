@@ -12,6 +12,7 @@ import pytest
 from made_tokenizers import byte_pair_tokenizer, xlm_roberta_tokenizer
 
 from keras_bert_impl.preprocessing import sentence_ids, shards
+from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
 from keras_bert_impl.training import data_preparation, pretraining
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
@@ -268,10 +269,12 @@ def test_damaged_merges_are_learned_again(tmp_path, text_folder):
         ({"vocab": "."}, "holds a byte_pair tokenizer, not wordpiece: give --tokenizer byte_pair"),
         ({"tokenizer": "xlm_sentence_piece"}, "--tokenizer xlm_sentence_piece needs --vocab, a directory with"),
         ({"tokenizer": "byte_pair", "vocab": "merges.txt"}, "expected a directory with vocab.json and merges.txt"),
+        ({"vocab": "cased.txt"}, "cased.txt holds words with upper-case letters, .* give --lowercase false"),
     ],
 )
 def test_a_vocabulary_that_does_not_suit_the_options_is_refused(tmp_path, text_folder, options, message):
     byte_pair_tokenizer().save_pretrained(tmp_path)
+    write_vocabulary(tmp_path / "cased.txt", [*SPECIAL_TOKENS, "The"])
     if "vocab" in options:
         options = {**options, "vocab": str(tmp_path / options["vocab"])}
     with pytest.raises(ValueError, match=message):

@@ -5,8 +5,6 @@ import importlib.util
 from keras_bert_impl.export.served_models import MODELS
 from keras_bert_impl.models.pretrained import check_vocabulary
 
-KINDS_IN_GRAPHS = ("wordpiece", "sentence_piece", "xlm_sentence_piece")
-
 
 def check_model(model):
     """Raises ValueError if the model is of a kind that cannot be exported, or does what an export cannot do."""
@@ -47,16 +45,6 @@ def checked_text_settings(model, tokenizer, sequence_length):
             f"sequence_length {sequence_length} exceeds the encoder's max_length {encoder.config.max_length}."
         )
     return tokenizer, sequence_length
-
-
-def check_text_graph(tokenizer):
-    """Raises ValueError if TensorFlow has no operations for the tokenizer, as a graph that takes texts needs them."""
-    if tokenizer.kind not in KINDS_IN_GRAPHS:
-        raise ValueError(
-            f"A SavedModel cuts texts into tokens in its graph, and no TensorFlow operations give the ids of a "
-            f"{type(tokenizer).__name__} for every text (docs/serving.md, Text): export to the formats onnx, openvino "
-            "or litert, which take rows of ids; the tokenizer.json beside them makes these from texts."
-        )
 
 
 def require(format_name, extra, packages, remark=""):

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_bert_impl.preprocessing.packing import pack
-from keras_bert_impl.preprocessing.sentence_pieces import readable
+from keras_bert_impl.preprocessing.utf8 import readable
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import google_characters
 

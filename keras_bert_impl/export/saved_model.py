@@ -4,7 +4,7 @@ The graphs themselves are in `text_graphs`, which imports TensorFlow.
 """
 
 from keras_bert_impl.export import companions
-from keras_bert_impl.export.checks import check_model, check_text_graph, checked_text_settings, require
+from keras_bert_impl.export.checks import check_model, checked_text_settings, require
 from keras_bert_impl.export.destination import check_destination, replaced_when_whole
 from keras_bert_impl.export.handover import write_on
 
@@ -66,13 +66,12 @@ def export_saved_model(
         warm_up: whether TensorFlow Serving is given requests to answer before the first user's, which would otherwise
             wait for initialization.
 
-    Raises: ValueError if the directory is not empty, if TensorFlow has no operations for the tokenizer, or if the model
-        is of another kind, has no tokenizer, takes fewer tokens, or is of a class that the TensorFlow process cannot
-        import; ImportError without TensorFlow; RuntimeError if the TensorFlow process fails, with its error messages.
+    Raises: ValueError if the directory is not empty, or if the model is of another kind, has no tokenizer, takes fewer
+        tokens, or is of a class that the TensorFlow process cannot import; ImportError without TensorFlow; RuntimeError
+        if the TensorFlow process fails, with its error messages.
     """
     check_model(model)
     tokenizer, sequence_length = checked_text_settings(model, tokenizer, sequence_length)
-    check_text_graph(tokenizer)
     require("A SavedModel", "tensorflow", ("tensorflow", "tensorflow_text"), ON_WINDOWS)
     check_destination(directory, MAIN_FILE, overwrite)
     with replaced_when_whole(directory) as target:

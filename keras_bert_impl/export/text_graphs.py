@@ -12,10 +12,11 @@ from keras_bert_impl.export import handover, warm_up_requests
 from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.served_models import kind_of
+from keras_bert_impl.preprocessing.byte_pairs import BytePairs
 from keras_bert_impl.preprocessing.packing import pack
 from keras_bert_impl.preprocessing.sentence_pieces import SentencePieces
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
 
 GUESSES = 5  # for each [MASK]
 TEXT = tf.TensorSpec((None,), tf.string, name="text")
@@ -27,10 +28,7 @@ def write(model, tokenizer, sequence_length, target):
     # Without `archive.track(model)`: the variables that the functions use are saved anyhow, and would be saved twice.
     archive = keras.export.ExportArchive()
     # One for all signatures: each of its own would hold the vocabulary again, 3.6 MB for BERT's.
-    if isinstance(tokenizer, WordPieceTokenizer):
-        pieces_of = WordPiece(tokenizer)
-    else:
-        pieces_of = SentencePieces(tokenizer, offsets=kind_of(model) is models.QuestionAnswerer)
+    pieces_of = graph_of(tokenizer, offsets=kind_of(model) is models.QuestionAnswerer)
     archive.track(pieces_of)  # its model of SentencePiece is a resource, which is not saved with the functions
     for name, (function, inputs) in signatures(model, pieces_of, sequence_length).items():
         archive.add_endpoint(name, function, input_signature=inputs)
@@ -38,12 +36,21 @@ def write(model, tokenizer, sequence_length, target):
     warm_up_requests.write(model, target)
 
 
+def graph_of(tokenizer, offsets):
+    """The module that cuts texts into the tokenizer's pieces, with `offsets` also where each piece stands."""
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return WordPiece(tokenizer)
+    if isinstance(tokenizer, BytePairTokenizer):
+        return BytePairs(tokenizer)
+    return SentencePieces(tokenizer, offsets)
+
+
 def signatures(model, pieces_of, sequence_length):
     """The functions to serve, by signature name, each with the specification of its inputs.
 
     Args:
         model: a model of one of the kinds in SIGNATURES.
-        pieces_of: a WordPiece or SentencePieces.
+        pieces_of: as `graph_of` returns it.
         sequence_length: tokens of the longest row.
     """
     found = SIGNATURES[kind_of(model)](model, pieces_of, sequence_length)
@@ -137,7 +144,7 @@ def token_classifier_signatures(model, pieces_of, sequence_length):
 
     def label_words(text):
         words = tf.strings.split(text)  # (batch, words)
-        pieces = pieces_of(words.flat_values)  # (all words, pieces)
+        pieces = pieces_of.of_words(words)  # (all words, pieces)
         # A word that the tokenizer removes completely becomes [UNK], as in `tasks.conll.pieces_of`.
         spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)
         spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])

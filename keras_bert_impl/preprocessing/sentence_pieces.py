@@ -10,6 +10,7 @@ from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.preprocessing.character_table import CharacterTable
+from keras_bert_impl.preprocessing.utf8 import character_starts, readable
 from keras_bert_impl.preprocessing.wordpiece import lower_final_sigma
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
@@ -66,6 +67,10 @@ class SentencePieces(tf.Module):
         pieces = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)  # (batch, pieces of the model)
         return pieces.with_flat_values(self._of_model(self._our_ids, pieces.flat_values)).merge_dims(1, 2)
 
+    def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """The pieces of each word of each text, (batch, words) strings: (all words, pieces)."""
+        return self(words.flat_values)
+
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token."""
         first, *others = self.tokenizer.mask_texts
@@ -98,7 +103,7 @@ class SentencePieces(tf.Module):
         source = tf.concat([source, tf.size(characters.flat_values, tf.int64)[tf.newaxis]], axis=0)
         first, last = (tf.cast(tf.gather(source, places), tf.int32) for places in (first, last))
         first, last = _without_spaces(characters.flat_values, first, tf.maximum(first, last))
-        starts = _starts(characters.flat_values)
+        starts = character_starts(characters.flat_values)
         return parts.flat_values, tf.gather(starts, first), tf.gather(starts, last)
 
     def _places(self, whole, codes, ends):
@@ -137,11 +142,6 @@ class SentencePieces(tf.Module):
         return tf.ragged.boolean_mask(replaced, replaced.with_flat_values(is_kept))
 
 
-def readable(texts: tf.Tensor) -> tf.Tensor:
-    """Strings without the bytes that are not UTF-8."""
-    return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
-
-
 @functools.cache
 def _replacements(lowercase, keep_accents):
     """The code points that ALBERT's model reads for each character, where these are others."""
@@ -154,15 +154,9 @@ def _replacements(lowercase, keep_accents):
     return found
 
 
-def _starts(codes):
-    """The byte at which each character begins in UTF-8, and the number of all bytes: int32 (characters + 1,)."""
-    sizes = 1 + sum(tf.cast(codes >= least, tf.int32) for least in (0x80, 0x800, 0x10000))
-    return tf.concat([[0], tf.cumsum(sizes)], axis=0)
-
-
 def _character_at(codes, places):
     """The numbers of the characters that begin at bytes."""
-    return tf.searchsorted(_starts(codes), tf.cast(places, tf.int32))
+    return tf.searchsorted(character_starts(codes), tf.cast(places, tf.int32))
 
 
 def _without_spaces(codes, first, last):

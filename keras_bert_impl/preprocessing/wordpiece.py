@@ -62,6 +62,10 @@ class WordPiece(tf.Module):
             lambda: self._pieces_by_row(texts, is_fast),
         )
 
+    def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
+        """The pieces of each word of each text, (batch, words) strings: (all words, pieces)."""
+        return self(words.flat_values)
+
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """As `__call__`, but an upper-case "[MASK]" in a text is the mask token: for filling masks."""
         parts = tf.strings.split(texts, "[MASK]")  # (batch, masks + 1)

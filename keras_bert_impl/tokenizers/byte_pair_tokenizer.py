@@ -40,7 +40,7 @@ class BytePairTokenizer(Tokenizer):
     Args:
         vocabulary: path of a vocab.json, or the tokens in order of their ids.
         merges: path of a merges.txt, or pairs of pieces, the most important first.
-        add_prefix_space: whether a text that begins with a word gets a space before it. RoBERTa: False.
+        add_prefix_space: whether a text that does not begin with a space gets one before it. RoBERTa: False.
 
     Raises: FileNotFoundError; ValueError if one of <s> <pad> </s> <unk> <mask> is missing, ids have gaps, or the merges
         do not belong to the vocabulary.

@@ -26,6 +26,14 @@ WHOSE = "RoBERTa's"
 Merges = list[tuple[str, str]]
 
 
+def byte_tokens() -> list[str]:
+    """The character that stands for each of the 256 bytes: itself if it can be seen, or else one from U+0100 on, in
+    order (Radford et al. 2019, `bytes_to_unicode` of their code)."""
+    seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = iter(range(256, 512))
+    return [chr(byte if byte in seen else next(others)) for byte in range(256)]
+
+
 def read_vocabulary(path: str | Path) -> list[str]:
     """The tokens of a vocab.json, a dict of token to id, in the order of their ids.
 

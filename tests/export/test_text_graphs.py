@@ -1,4 +1,4 @@
-"""SavedModels of ALBERT and XLM-RoBERTa take strings and answer as the models do."""
+"""SavedModels of ALBERT, RoBERTa and XLM-RoBERTa take strings and answer as the models do."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from keras_bert_impl.export import export_saved_model
 
 TEXTS = [*SENTENCES, "", "[CLS] ''Café'' 日本 <s>"]
 PAIRS = [*SENTENCES[3:], "Who?", "", "the dog ran " * 9, "a", "</s>"]
-MADE = {"Albert": albert_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
+MADE = {"Albert": albert_tokenizer, "Roberta": byte_pair_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
 
 
 @pytest.fixture(params=MADE, scope="module")
@@ -107,10 +107,3 @@ def test_endings_are_chosen_and_vectors_made_as_by_the_model(family, tmp_path):
     embedder = model_of(family, kbi.TextEmbedder, sequence_length=48)
     found = served(embedder, tmp_path / "embedder", text=TEXTS)
     np.testing.assert_allclose(found["vector"], embedder.predict(TEXTS, verbose=0), atol=1e-5)
-
-
-def test_byte_level_bpe_is_refused(tmp_path):
-    model = model_of(("Roberta", byte_pair_tokenizer()), kbi.TextClassifier, num_classes=2)
-    with pytest.raises(ValueError, match=r"A SavedModel cuts texts into tokens in its graph.*onnx, openvino or litert"):
-        export_saved_model(model, tmp_path / "served")
-    assert not (tmp_path / "served").exists()

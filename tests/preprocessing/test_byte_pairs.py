@@ -1,0 +1,111 @@
+"""Byte-level BPE in a TensorFlow graph, against the tokenizer that it is made of."""
+
+import random
+
+import pytest
+import tensorflow as tf
+from conftest import REAL_DATA
+from hostile_texts import HOSTILE_TEXTS
+from made_tokenizers import SENTENCES, byte_pair_tokenizer
+
+from keras_bert_impl.preprocessing.byte_pairs import BytePairs
+from keras_bert_impl.tokenizers import BytePairTokenizer
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import byte_tokens
+
+CONTROL = ["<s>", "<pad>", "</s>", "<unk>"]
+# Where the regular expression of byte-level BPE divides texts, and characters of one to four bytes.
+CHARACTERS = list("aA1 '\n\t\u00a0.!sre tvmld\u3000é日٣½\x00🙂\u200d\u0301")
+
+
+def mixtures(count):
+    drawn = random.Random(0)
+    return ["".join(drawn.choices(CHARACTERS, k=drawn.randrange(25))) for _ in range(count)]
+
+
+TEXTS = ["", " ", "  two  spaces\n\nnew ", "it's we're 'twas  'll 's's ''s\n's", "a\0b", *SENTENCES, *mixtures(500)]
+
+
+def tokenizer_of(merges, add_prefix_space=False):
+    pieces = dict.fromkeys(first + second for first, second in merges)
+    return BytePairTokenizer([*CONTROL, *byte_tokens(), *pieces, "<mask>"], merges, add_prefix_space)
+
+
+@pytest.fixture(params=[False, True], ids=["", "prefix"], scope="module")
+def tokenizer(request):
+    return byte_pair_tokenizer(request.param)
+
+
+@pytest.fixture(scope="module")
+def graph(tokenizer):
+    return BytePairs(tokenizer)
+
+
+def test_texts_get_the_ids_of_the_tokenizer_eagerly_and_in_a_graph(tokenizer, graph):
+    texts = [*TEXTS, *HOSTILE_TEXTS]
+    expected = tokenizer.ids_batch(texts)
+    assert graph(tf.constant(texts)).to_list() == expected
+    in_graph = tf.function(lambda strings: graph(strings), input_signature=[tf.TensorSpec((None,), tf.string)])
+    assert in_graph(tf.constant(texts)).to_list() == expected
+    assert in_graph(tf.constant([], tf.string)).to_list() == []
+
+
+def test_a_vocabulary_without_all_bytes_gives_unknown_tokens():
+    learned = byte_pair_tokenizer()
+    vocabulary = [token for token in learned.vocabulary if "t" not in token]
+    merges = [pair for pair in learned.merges if "t" not in "".join(pair)]
+    tokenizer = BytePairTokenizer(vocabulary, merges)
+    assert tokenizer.unk_id in tokenizer.encode("the cat").ids
+    assert BytePairs(tokenizer)(tf.constant(TEXTS)).to_list() == tokenizer.ids_batch(TEXTS)
+
+
+def test_pieces_stand_where_the_tokenizer_finds_them(tokenizer, graph):
+    places = tf.function(graph.with_offsets, input_signature=[tf.TensorSpec((), tf.string)])
+    for text in TEXTS[:120]:
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        ids, begins, ends = (array.numpy().tolist() for array in places(tf.constant(text)))
+        expected = [tuple(len(text[:place].encode()) for place in span) for span in encoding.offsets]
+        assert (ids, list(zip(begins, ends, strict=True))) == (encoding.ids, expected), text
+
+
+def test_masks_take_the_white_space_before_them_along(tokenizer, graph):
+    texts = ["The capital <mask>.", "<mask> a [MASK][MASK] \u00a0\n <mask>b ", "[MASK]", "x \x1c<mask>", " <mask> ", ""]
+    expected = [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
+    assert graph.with_masks(tf.constant(texts)).to_list() == expected
+
+
+def test_words_of_a_text_have_the_ids_of_running_text(tokenizer, graph):
+    sentences = [text.split() for text in SENTENCES]
+    expected = [ids for of_sentence in tokenizer.ids_of_words(sentences) for ids in of_sentence]
+    assert graph.of_words(tf.ragged.constant(sentences)).to_list() == expected
+
+
+@pytest.mark.parametrize(
+    "merges",
+    [
+        [("a", "a"), ("aa", "a"), ("aa", "aa")],
+        [("b", "c"), ("a", "b"), ("ab", "c"), ("abc", "a"), ("a", "bc")],  # two merges make abc
+        [],
+    ],
+)
+def test_the_order_of_merges_is_that_of_the_tokenizer(merges):
+    tokenizer, drawn = tokenizer_of(merges), random.Random(1)
+    texts = ["aaa", "abcabc", *("".join(drawn.choices("abc", k=drawn.randrange(1, 15))) for _ in range(300))]
+    assert BytePairs(tokenizer)(tf.constant(texts)).to_list() == tokenizer.ids_batch(texts)
+
+
+def test_bytes_that_are_not_utf_8_are_ignored(tokenizer, graph):
+    assert graph(tf.constant([b"a \xff\xfecat\xc3", b"\xff"])).to_list() == tokenizer.ids_batch(["a cat", ""])
+
+
+def test_merges_before_those_of_their_parts_are_refused():
+    with pytest.raises(ValueError, match="merge 1, ab c, comes before the one that makes ab: a graph cannot follow"):
+        BytePairs(tokenizer_of([("ab", "c"), ("a", "b")]))
+
+
+def test_the_published_vocabulary_gives_its_ids_to_real_text():
+    vocabulary, text = REAL_DATA / "vocab", REAL_DATA / "pretrain" / "wikitext-2"
+    if not vocabulary.is_dir() or not text.is_dir():
+        pytest.skip("needs RoBERTa's vocabulary and Wikipedia's text")
+    tokenizer = BytePairTokenizer(vocabulary / "roberta-base-vocab.json", vocabulary / "roberta-base-merges.txt")
+    lines = next(path for path in sorted(text.rglob("*")) if path.is_file()).read_text(encoding="utf-8").split("\n")
+    assert BytePairs(tokenizer)(tf.constant(lines[:1000])).to_list() == tokenizer.ids_batch(lines[:1000])

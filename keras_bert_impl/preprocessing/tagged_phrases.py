@@ -13,7 +13,7 @@ from keras_bert_impl.preprocessing.phrases import MARK
 from keras_bert_impl.preprocessing.ragged import Ragged
 
 # What becomes of a span: it is marked, after being extended to whole words or as it is, or left out.
-OUTCOMES = ("marked", "extended", "overlapping", "in_two_sentences", "without_tokens")
+OUTCOMES = ("marked", "extended", "overlapping", "across_sentences", "without_tokens")
 
 
 def mark_spans(tokenizer, documents, ids):
@@ -30,7 +30,7 @@ def mark_spans(tokenizer, documents, ids):
     sentences, found, places, first = ids.values, collections.Counter(), [], 0
     for document in documents:
         inner, crossing = spans_of_sentences(document)
-        found["in_two_sentences"] += crossing
+        found["across_sentences"] += crossing
         places += [(first + number, document.sentences[number], spans) for number, spans in inner.items()]
         first += len(document.sentences)
     marked, starts = sentences.values.astype(np.int32), sentences.offsets.tolist()

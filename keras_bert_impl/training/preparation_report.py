@@ -111,7 +111,7 @@ def report_spans(field, records):
     counts = {outcome: found[outcome] for outcome in OUTCOMES}
     left_out = {
         "overlap a longer or equal one": counts["overlapping"],
-        "are in two sentences": counts["in_two_sentences"],
+        "cross the end of a sentence": counts["across_sentences"],
         "have no character that the tokenizer keeps": counts["without_tokens"],
     }
     given, rows = counts["marked"] + sum(left_out.values()), sum(len(record["problems"]) for record in records)

@@ -59,12 +59,12 @@ def test_of_phrases_that_overlap_the_longest_is_marked_and_of_equal_ones_the_fir
     assert found == {"marked": 3, "overlapping": 4}
 
 
-def test_phrases_of_two_sentences_or_without_tokens_are_counted():
+def test_phrases_across_sentences_or_without_tokens_are_counted():
     text, spans = "in|a city \u200d .", [(0, 4), (0, 2), (3, 9), (10, 11), (0, 0)]
-    assert marked((text, spans)) == (["in", "a +city ."], {"marked": 2, "in_two_sentences": 1, "without_tokens": 2})
+    assert marked((text, spans)) == (["in", "a +city ."], {"marked": 2, "across_sentences": 1, "without_tokens": 2})
     # The end of a sentence belongs to it, and the next begins behind the line break.
     assert marked(("in|a", [(0, 2), (3, 4)]))[1] == {"marked": 2}
-    assert marked(("in|a", [(1, 4)]))[1] == {"in_two_sentences": 1}
+    assert marked(("in|a", [(1, 4)]))[1] == {"across_sentences": 1}
 
 
 def test_ids_of_another_tokenizer_are_refused():

@@ -102,7 +102,7 @@ def test_every_phrase_is_counted_whether_it_is_marked_or_not(tmp_path, tagged, c
         "marked": 400,
         "extended": 200,
         "overlapping": 200,
-        "in_two_sentences": 200,
+        "across_sentences": 200,
         "without_tokens": 200,
         "unreadable_rows": 0,
     }
@@ -110,7 +110,7 @@ def test_every_phrase_is_counted_whether_it_is_marked_or_not(tmp_path, tagged, c
     printed = capsys.readouterr().out
     assert '400 of 1,000 phrases in the field "entities" are marked, 200 of them extended to whole words' in printed
     assert "200 phrases are not marked, because they overlap a longer or equal one" in printed
-    assert "200 phrases are not marked, because they are in two sentences" in printed
+    assert "200 phrases are not marked, because they cross the end of a sentence" in printed
     assert "200 phrases are not marked, because they have no character that the tokenizer keeps" in printed
 
 

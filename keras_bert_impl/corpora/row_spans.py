@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+WHITE_SPACE = np.array([code for code in range(0x3001) if chr(code).isspace()], np.uint32)  # there is none above
 SHOWN_CHARACTERS = 80  # of a malformed span, in a message
 
 
@@ -46,7 +47,8 @@ def spans_in_sentences(row, field, text, sentences):
 
 def _written_places(text):
     """The places of the characters that are not white space."""
-    return np.flatnonzero(~np.fromiter(map(str.isspace, text), bool, len(text)))
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return np.flatnonzero(~np.isin(codes, WHITE_SPACE))
 
 
 def _spans_of(row, field, text):

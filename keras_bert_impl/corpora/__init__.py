@@ -19,14 +19,19 @@ __all__ = [
 ]
 
 
-def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en"):
+def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en", phrase_field=None):
     """A `PythonDocsCorpus` without a path; otherwise a `TextCorpus` of a file, folder or glob, with these arguments.
 
     Raises: ValueError if there is no path, but an argument about text files differs from its default.
     """
     if path is not None:
-        return TextCorpus(path, on_error, text_format, text_field, language)
-    given = {"text_format": (text_format, "auto"), "text_field": (text_field, "text"), "language": (language, "en")}
+        return TextCorpus(path, on_error, text_format, text_field, language, phrase_field)
+    given = {
+        "text_format": (text_format, "auto"),
+        "text_field": (text_field, "text"),
+        "language": (language, "en"),
+        "phrase_field": (phrase_field, None),
+    }
     for name, (value, default) in given.items():
         if value != default:
             raise ValueError(

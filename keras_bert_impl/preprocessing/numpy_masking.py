@@ -18,7 +18,10 @@ from keras_bert_impl.preprocessing.phrases import MARKS
 SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
 # ALBERT's n-grams of words: n of 1 to 3, in proportion to 1 / n, 1.6 on average.
 NGRAM_LENGTHS = np.cumsum((1 / np.arange(1, 4)) / np.sum(1 / np.arange(1, 4))).astype("float32")
-NO_PHRASES = "The rows have no phrases to mask: prepare the data with --phrases or --segmented, or use another unit."
+NO_PHRASES = (
+    "The rows have no phrases to mask: prepare the data with --phrases, --phrase_field or --segmented, or use another "
+    "unit."
+)
 
 
 def mask_tokens(

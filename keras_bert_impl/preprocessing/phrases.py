@@ -18,6 +18,9 @@ MARK_BITS = 24  # above every id: no vocabulary has more than 2**24 words, see `
 MARK = 1 << MARK_BITS
 MARKS = "phrase_continuations"  # 1 for a marked token; the name in rows and in files
 FILE = "phrases.txt"  # in the directory of a run
+# The options of `keras-bert prepare-data` that mark phrases, one of which a run may have: a list, the words of a
+# segmenter, or what a tagger has found (`tagged_phrases`).
+OPTIONS = ("phrases", "segmented", "phrase_field")
 
 
 def read_phrases(path):

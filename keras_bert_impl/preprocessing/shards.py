@@ -31,6 +31,7 @@ from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.remote_files import open_file, size_of
 from keras_bert_impl.preprocessing.sentence_ids import document_ids
+from keras_bert_impl.preprocessing.tagged_phrases import mark_spans
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
 from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES, tokenizer_files
@@ -62,8 +63,8 @@ class Settings:
         labelled_sentences: the most sentences of one source to keep for each split; 0 keeps none.
         seed: seed of every random choice.
         block_bytes: text of one token file.
-        phrases: whether the directory holds a file of phrases, see `phrases`.
-        segmented: whether spaces separate the words of a segmenter.
+        phrases: what marks phrases, one of `phrases.OPTIONS`: a file of them in the directory, spaces between the words
+            of a segmenter, or spans of the documents; empty if nothing does.
         language_factors: pairs of a language and how often its training text is used, see `language_sampling`; empty
             if all text is used once.
     """
@@ -80,8 +81,7 @@ class Settings:
     labelled_sentences: int
     seed: int
     block_bytes: int
-    phrases: bool = False
-    segmented: bool = False
+    phrases: str = ""
     language_factors: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -129,8 +129,9 @@ def tokenize_piece(settings, piece):
 
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
     what could not be read, `formats`, the number of files read in each format, `sources`, the number of sentences of
-    each source in each split, and `files`, a dict of name to SHA-256. With phrases, also `phrases`, pairs of the number
-    of a phrase and of the places where it was found. If languages are sampled, also `languages`, a dict of language to
+    each source in each split, and `files`, a dict of name to SHA-256. With a file of phrases, also `phrases`, pairs of
+    the number of a phrase and of the places where it was found; with spans, pairs of one of
+    `tagged_phrases.OUTCOMES` and of how many have it. If languages are sampled, also `languages`, a dict of language to
     documents and bytes of its training text, before and after: [[documents, bytes], [documents, bytes]].
     """
     path = piece.record_path(settings)
@@ -148,8 +149,7 @@ def tokenize_piece(settings, piece):
 
 def _write_token_files(settings, piece, directory):
     files = {name: file_sha256(file) for name, file in piece.files}
-    ids_of = _document_ids(settings.directory, settings.segmented)
-    finder = _phrase_finder(settings.directory) if settings.phrases else None
+    ids_of, mark = _document_ids(settings), _marker(settings)
     found, languages = collections.Counter(), {}
     kept, blocks = KeptSentences(settings), []
     numbers = itertools.count()
@@ -162,9 +162,9 @@ def _write_token_files(settings, piece, directory):
         for used in _rounds(by_split, settings, languages):
             file = f"tokens-{piece.number:05d}-{next(numbers):05d}.npz"
             tokens = {split: _tokenize(ids_of, documents) for split, documents in used.items()}
-            if finder:
+            if mark:
                 for split in SPLITS:
-                    tokens[split], counts = finder.mark(tokens[split])
+                    tokens[split], counts = mark(used[split], tokens[split])
                     found += counts
             write_token_file(directory / file, tokens)
             blocks.append({"file": file, **{split: _counts(used[split], tokens[split]) for split in SPLITS}})
@@ -173,7 +173,7 @@ def _write_token_files(settings, piece, directory):
     formats = dict(getattr(piece.documents, "formats", {}))
     record = {"blocks": blocks, "problems": problems, "formats": formats, "sources": kept.counts, "files": files}
     record |= {"languages": languages} if settings.language_factors else {}
-    return {**record, "phrases": sorted(found.items())} if finder else record
+    return {**record, "phrases": sorted(found.items())} if mark else record
 
 
 def _rounds(by_split, settings, languages):
@@ -234,7 +234,7 @@ def _write_examples(settings, shard, path):
         pairs=settings.pairs,
         static_masks=settings.static_masks,
         masking_unit=settings.masking_unit,
-        phrases=settings.phrases or settings.segmented,
+        phrases=bool(settings.phrases),
         packed=settings.packed,
         short_sequence_probability=settings.short_sequence_probability,
         seed=settings.seed,
@@ -411,13 +411,13 @@ def _counts(documents, tokens):
     }
 
 
-def _document_ids(directory, segmented):
-    return _document_ids_of(directory, _written(directory), segmented)
+def _document_ids(settings):
+    return _document_ids_of(settings.directory, _written(settings.directory), settings.phrases == "segmented")
 
 
-def _phrase_finder(directory):
-    """The `phrases.PhraseFinder` of a run's directory."""
-    return _phrase_finder_of(directory, _written(directory))
+def _marker(settings):
+    """A function from documents and their ids to these ids with marks and a Counter of what was found, or None."""
+    return _marker_of(settings.directory, _written(settings.directory), settings.phrases)
 
 
 def _written(directory):
@@ -444,8 +444,11 @@ def _document_ids_of(directory, written, segmented):
 
 
 @functools.lru_cache(maxsize=1)
-def _phrase_finder_of(directory, written):
-    return phrases.PhraseFinder(open_tokenizer(directory), phrases.read_phrases(f"{directory}/{phrases.FILE}"))
+def _marker_of(directory, written, option):
+    if option == "phrases":
+        finder = phrases.PhraseFinder(open_tokenizer(directory), phrases.read_phrases(f"{directory}/{phrases.FILE}"))
+        return lambda documents, ids: finder.mark(ids)
+    return functools.partial(mark_spans, open_tokenizer(directory)) if option == "phrase_field" else None
 
 
 def read_record(path):

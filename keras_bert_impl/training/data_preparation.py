@@ -42,6 +42,7 @@ from keras_bert_impl.preprocessing.beam_storage import open_storage, remove_stor
 from keras_bert_impl.preprocessing.language_sampling import copies_of, language_sizes, sampling_factors
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
+from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -67,6 +68,7 @@ from keras_bert_impl.training.preparation_report import (
     report_languages,
     report_phrases,
     report_reading,
+    report_spans,
 )
 from keras_bert_impl.training.runs import check_run, open_run, versions
 from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open_vocabulary, vocabulary_in
@@ -108,6 +110,9 @@ class PrepareConfig:
         masking_unit: what static_masks masks: token, whole_word, span, ngram or phrase.
         phrases: file of phrases and entities, one a line, which masking_unit phrase then masks whole, as ERNIE does.
             They are found at whole words, the longest first; for tokenizer wordpiece.
+        phrase_field: key of the phrases in a .jsonl row, which masking_unit phrase then masks whole where they stand: a
+            list of objects with start and end (end exclusive), in characters of the row's text, as taggers and
+            keras-bert predict write them, or of pairs [start, end]; for tokenizer wordpiece.
         segmented: spaces in the text separate the words of a segmenter, as for Chinese: masking_unit phrase then masks
             what stands between two spaces whole; for tokenizer wordpiece.
         packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
@@ -134,7 +139,7 @@ class PrepareConfig:
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
         "the rows": (
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
-            *("phrases", "segmented"),
+            *("phrases", "phrase_field", "segmented"),
             *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
         ),
         "how it is done": ("workers", "runner", "beam_options", "beam_storage", "verify"),
@@ -160,6 +165,7 @@ class PrepareConfig:
     static_masks: bool = False
     masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
     phrases: str | None = None
+    phrase_field: str | None = None
     segmented: bool = False
     packed: bool = False
     labelled_sentences: int = 0
@@ -237,6 +243,8 @@ def run(config):
         summary["languages"] = report_languages(records)
     if phrases:
         summary["phrases"] = report_phrases(config.phrases, phrases, finder, records)
+    elif config.phrase_field:
+        summary["phrases"] = report_spans(config.phrase_field, records)
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
     write_json(directory / "summary.json", summary)
@@ -262,15 +270,21 @@ def factors_of(config, pieces):
 
 def check_phrase_options(config):
     """Raises ValueError for options about phrases that do not go together."""
-    if config.phrases and config.segmented:
-        raise ValueError("The units of segmented text are its words: leave phrases or segmented out.")
-    asked = "phrases" if config.phrases else "segmented" if config.segmented else None
+    given = [name for name in PHRASE_OPTIONS if getattr(config, name)]
+    if len(given) > 1:
+        raise ValueError(f"Phrases are marked in one way: leave {given[0]} or {given[1]} out.")
+    asked = phrase_option(config)
     if config.masking_unit == "phrase" and not asked:
-        raise ValueError("masking_unit phrase needs phrases to mask: give --phrases or --segmented.")
+        raise ValueError("masking_unit phrase needs phrases to mask: give --phrases, --phrase_field or --segmented.")
     if asked and config.tokenizer != "wordpiece":
         raise ValueError(f"{asked} is for tokenizer wordpiece, not {config.tokenizer}: leave one of them out.")
     if config.segmented and config.input is None:
         raise ValueError("segmented is for text of your own that a segmenter has cut into words: name it with --input.")
+
+
+def phrase_option(config):
+    """The option that gives phrases to mask, one of `phrases.OPTIONS`; an empty string if none does."""
+    return next((name for name in PHRASE_OPTIONS if getattr(config, name)), "")
 
 
 def check_same_phrases(config, phrases, directory):
@@ -305,10 +319,10 @@ def settings_of(config):
             name: getattr(config, name)
             for name in (
                 "pairs", "duplicates", "static_masks", "masking_unit", "packed", "short_sequence_probability",
-                "labelled_sentences", "seed", "segmented",
+                "labelled_sentences", "seed",
             )
         },
-        phrases=config.phrases is not None,
+        phrases=phrase_option(config),
     )  # fmt: skip
 
 
@@ -316,7 +330,9 @@ def open_pieces(config):
     """The pieces of the corpus, which are not read yet, and its size in bytes."""
     path = os.path.abspath(config.input) if config.input and config.runner else config.input
     on_error = "skip" if config.skip_unreadable else "raise"
-    corpus = corpora.open_corpus(path, on_error, config.text_format, config.text_field, config.language)
+    corpus = corpora.open_corpus(
+        path, on_error, config.text_format, config.text_field, config.language, config.phrase_field
+    )
     pieces = []
     for number, documents in enumerate(corpus.pieces(PIECE_BYTES)):
         files = getattr(documents, "files", ())

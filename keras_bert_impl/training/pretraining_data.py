@@ -15,6 +15,7 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
+from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
 from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
@@ -84,11 +85,11 @@ class PretrainingData:
     def _masking(self, config, prepared, hides_words, rates):
         """The options by which rows are masked while they are read. Raises ValueError if the files forbid them."""
         # Data of an earlier version has no such options.
-        has_phrases = prepared.get("phrases") is not None or prepared.get("segmented", False)
+        has_phrases = any(prepared.get(name) for name in PHRASE_OPTIONS)
         if config.masking_unit == "phrase" and not has_phrases:
             raise ValueError(
-                f"{self.directory} holds no phrases to mask: prepare the data with --phrases or --segmented, or leave "
-                "masking_unit phrase out."
+                f"{self.directory} holds no phrases to mask: prepare the data with --phrases, --phrase_field or "
+                "--segmented, or leave masking_unit phrase out."
             )
         asked = {name: value for name in MASKING_OPTIONS if (value := getattr(config, name)) is not None}
         if not self.static_masks:

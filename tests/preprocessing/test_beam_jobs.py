@@ -1,8 +1,10 @@
 """Data preparation on Beam's runners writes the same files as in one process, and a worker's death changes nothing."""
 
 import dataclasses
+import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -136,6 +138,37 @@ def in_memory(tmp_path):
 def test_files_that_pass_through_storage_are_the_same(tmp_path, small_jobs, in_one_process):
     assert prepared(tmp_path / "data", small_jobs, **in_memory(tmp_path)) == in_one_process
     assert not tf.io.gfile.exists(f"ram://{tmp_path.name}/prepare-data")
+
+
+@pytest.fixture(scope="module")
+def with_phrases(small_jobs, text_folder, tmp_path_factory):
+    """Options that mark phrases, by the one that gives them: a list, words between spaces, or places in rows."""
+    folder = tmp_path_factory.mktemp("phrases")
+    (folder / "phrases.txt").write_text("of the\nthe array\n", encoding="utf-8")
+    (folder / "rows").mkdir()
+    for path in sorted(text_folder.glob("*.txt")):
+        texts = path.read_text(encoding="utf-8").split("\n\n")
+        rows = [{"text": text, "found": [match.span() for match in re.finditer("the \\w+", text)]} for text in texts]
+        content = "\n".join(map(json.dumps, rows))
+        (folder / "rows" / f"{path.stem}.jsonl").write_text(content, encoding="utf-8")
+    given = {
+        "phrases": {"phrases": str(folder / "phrases.txt")},
+        "segmented": {"segmented": True},
+        "phrase_field": {"phrase_field": "found", "input": str(folder / "rows")},
+    }
+    return {name: {**small_jobs, **options} for name, options in given.items()}
+
+
+@pytest.mark.parametrize("option", ["phrases", "segmented", "phrase_field"])
+def test_workers_mark_phrases_as_one_process_does(tmp_path, with_phrases, option):
+    options = with_phrases[option]
+    in_one = prepared(tmp_path / "one", options)
+    summary = json.loads(in_one["summary.json"])
+    assert option == "segmented" or summary["phrases"].get("places", summary["phrases"].get("marked")) > 50
+    rows = [content for name, content in in_one.items() if name.endswith(".tfrecord")]
+    assert all(b"phrase_continuations" in content for content in rows) and len(rows) > 5
+    assert prepared(tmp_path / "beam", options, runner="DirectRunner") == in_one
+    assert prepared(tmp_path / "stored", options, **in_memory(tmp_path)) == in_one
 
 
 def test_what_is_in_storage_is_not_done_again(tmp_path, small_jobs, in_one_process, monkeypatch):

@@ -140,13 +140,17 @@ def test_the_phrases_of_a_directory_stay_the_same(tmp_path, chinese, monkeypatch
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"masking_unit": "phrase"}, "masking_unit phrase needs phrases to mask: give --phrases or --segmented"),
+        ({"masking_unit": "phrase"}, "needs phrases to mask: give --phrases, --phrase_field or --segmented"),
         ({"phrases": "words.txt", "segmented": True}, "leave phrases or segmented out"),
+        ({"phrase_field": "found", "phrases": "words.txt"}, "leave phrases or phrase_field out"),
+        ({"phrase_field": "found", "segmented": True}, "leave segmented or phrase_field out"),
         ({"phrases": "words.txt", "tokenizer": "byte_pair"}, "phrases is for tokenizer wordpiece, not byte_pair"),
         (
             {"segmented": True, "tokenizer": "sentence_piece"},
             "segmented is for tokenizer wordpiece, not sentence_piece",
         ),
+        ({"phrase_field": "x", "tokenizer": "byte_pair"}, "phrase_field is for tokenizer wordpiece, not byte_pair"),
+        ({"phrase_field": "x"}, "no text files to read"),
         ({"segmented": True}, "segmented is for text of your own"),
         ({"phrases": "missing.txt"}, r"missing\.txt"),
     ],
@@ -167,7 +171,7 @@ def test_a_phrase_of_which_nothing_is_left_is_refused_with_its_line(tmp_path, ch
 def test_training_refuses_to_mask_phrases_that_the_data_does_not_have(tmp_path, chinese):
     prepare(tmp_path / "data", **chinese)
     run = json.loads((tmp_path / "data" / "run.json").read_text())
-    for left_out in ((), ("phrases", "segmented")):  # data of an earlier version has no such options
+    for left_out in ((), ("phrases", "segmented", "phrase_field")):  # data of an earlier version has no such options
         for name in left_out:
             del run["configuration"][name]
         (tmp_path / "data" / "run.json").write_text(json.dumps(run))

@@ -32,9 +32,18 @@ TENSORFLOW_ONLY = (
 )
 # These do not depend on the backend (text, files, figures in NumPy); they run once, with TensorFlow.
 WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "configurations", "checkpoints/test_hub.py")
+# The scripts' tests that train much: they run once, with torch, which needs a fifth of TensorFlow's time for it.
+ONCE_WITH_TORCH = (
+    "training/test_ablation.py",
+    "training/test_ablation_documentation.py",
+    "training/test_families_documentation.py",
+    "training/test_finetune.py",
+    "training/test_finetune_families.py",
+    "training/test_pretrain_objectives.py",
+)
 # The tests of the scripts that do depend on the backend.
 ON_EVERY_BACKEND = (
-    "test_ablation.py",
+    "test_ablation_backends.py",
     "test_resumption.py",
     "test_distillation.py",
     "test_task_distillation.py",
@@ -44,7 +53,7 @@ ON_EVERY_BACKEND = (
     "test_pretrain_processes.py",
 )
 
-collect_ignore = []
+collect_ignore = list(ONCE_WITH_TORCH)
 if keras.backend.backend() != "tensorflow":
     scripts = pathlib.Path(__file__).with_name("training").glob("test_*.py")
     collect_ignore = [
@@ -52,6 +61,8 @@ if keras.backend.backend() != "tensorflow":
         *WITHOUT_BACKEND,
         *(f"training/{path.name}" for path in scripts if path.name not in ON_EVERY_BACKEND),
     ]
+if keras.backend.backend() == "torch":
+    collect_ignore = [path for path in collect_ignore if path not in ONCE_WITH_TORCH]
 
 # Options for `compile`, since tracing a step of milliseconds takes TensorFlow seconds, and XLA more. Only JAX has to
 # compile. test_fit_learns_from_texts and the pretrainer's tests check that all three train with the defaults.

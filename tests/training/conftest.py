@@ -26,6 +26,19 @@ class NoCallback(keras.callbacks.Callback):
 
 
 @pytest.fixture(scope="module")
+def quick_steps():
+    """TensorFlow runs steps as Python does: tracing a graph takes longer than a dozen steps."""
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="module")
 def without_reports():
     """Pre-training runs of a module, those of its fixtures included, count no baselines, draw no curves, write nothing
     for TensorBoard and do not measure the machine: that takes half of the seconds of a run of a dozen steps. The test

@@ -7,12 +7,10 @@ import socket
 import subprocess
 import sys
 
-import keras
 import pytest
-import yaml
+from made_studies import config_of, study_of
 from made_tasks import write_ner
 
-from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.training import (
     ablation,
     ablation_plan,
@@ -23,45 +21,8 @@ from keras_bert_impl.training import (
     pretraining,
 )
 from keras_bert_impl.training.ablation_study import read_recipe, read_study
-from keras_bert_impl.training.pretraining_data import PretrainingData
 
 pytestmark = pytest.mark.usefixtures("without_reports")
-COMPILED = "on" if keras.backend.backend() == "jax" else "off"
-RECIPE = {
-    "prepare": {"vocabulary_size": 500, "sequence_length": 32},
-    "pretrain": {
-        "size": "bert_tiny",
-        "num_layers": 1,
-        "hidden_size": 16,
-        "steps": 4,
-        "batch_size": 4,
-        "validation_batches": 1,
-        "jit_compile": COMPILED,
-    },
-    "finetune": {"epochs": 1, "batch_size": 8, "sequence_length": 32, "learning_rate": 1e-3, "jit_compile": COMPILED},
-    "task_rows": 16,
-}
-LEFT = {"direction": "left_to_right"}
-ROWS = [
-    {"name": "joined", "pretrain": LEFT, "join": {"direction": "right_to_left"}, "paper": {"SQuAD": 77.8}},
-    {"name": "left, BiLSTM", "pretrain": LEFT, "finetune": {"bilstm_units": 3}},
-    {"name": "left, features", "pretrain": LEFT, "features": {"features": "last", "units": 3}},
-]
-
-
-def write_yaml(path, content):
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
-    return str(path)
-
-
-def study_of(folder, rows=ROWS, **fields):
-    return write_yaml(folder / "study.yaml", {"title": "A study", "paper": "table 5", **fields, "rows": rows})
-
-
-def config_of(folder, data, output="run", rows=ROWS, **options):
-    usual = {"study": study_of(folder, rows), "seeds": 1}
-    recipe = write_yaml(folder / "recipe.yaml", RECIPE)
-    return ablation.AblateConfig(str(folder / output), recipe=recipe, data=str(data), **{**usual, **options})
 
 
 @pytest.fixture(scope="module")
@@ -126,20 +87,6 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_table(tmp_path, prepare
         assert found["values"] == values
         assert found["mean"] == pytest.approx(sum(values) / 2)
         assert found["deviation"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
-
-
-def test_encoders_of_several_steps_come_from_one_run(tmp_path, prepared_data):
-    write_ner(tmp_path / "ner")
-    rows = [{"name": "half", "share_of_steps": 0.5}, {"name": "all", "share_of_steps": 1.0}]
-    found = ablation.run(config_of(tmp_path, prepared_data(), rows=rows, tasks=[f"ner={tmp_path / 'ner'}"]))
-    assert [row["pretraining"]["steps"] for row in found["rows"]] == [2, 4]
-    assert [path.name for path in (tmp_path / "run" / "pretrain").iterdir() if path.is_dir()] == ["recipe"]
-    encoders = tmp_path / "run" / "pretrain" / "recipe" / "seed_0" / "encoders"
-    states = [(encoders / step / "model.safetensors").read_bytes() for step in ("2", "4")]
-    assert states[0] != states[1]
-    assert (encoders / "4" / "model.safetensors").read_bytes() == (
-        encoders.parent / "encoder" / "model.safetensors"
-    ).read_bytes()
 
 
 def test_fine_tuning_runs_start_from_the_pretraining_runs_in_turn(tmp_path, prepared_data):
@@ -261,37 +208,6 @@ def test_a_task_that_is_not_known_is_refused_before_the_corpus_is_prepared(tmp_p
     with pytest.raises(ValueError, match=r"There is no task 'sst2': give one of .* sst-2"):
         ablation.run(config)
     assert not (tmp_path / "run").exists()
-
-
-def test_every_family_of_the_study_is_built_with_its_objective_on_data_of_its_own(tmp_path, prepared_data):
-    """One step each, of the shapes of the study made smaller."""
-    data = prepared_data()
-    config = config_of(tmp_path, data, study="families")
-    study, recipe = read_study("families"), read_recipe(config.recipe)
-    plan = ablation_plan.Plan(config, study, recipe, data, [], tmp_path)
-    found = {}
-    for row in study.rows:
-        ablation.prepare_for(row, data, tmp_path, 0)
-        smaller = {"hidden_size": 16, "num_layers": 1, "steps_per_execution": 1}
-        options = plan.pretrain_config(row, {**row.pretrain, **smaller})
-        rows = PretrainingData(options)
-        assert rows.tokenizer.vocabulary == open_tokenizer(data).vocabulary
-        model = pretraining.build(options, rows, COMPILED == "on", pretraining.schedule_of(options, 4))
-        figures = model.fit(rows.for_fit("train", repeat=True), steps_per_epoch=1, verbose=0, shuffle=False).history
-        assert figures["loss"][0] > 0
-        found[row.name] = (type(model.encoder).__name__, rows.pairs, "next_sentence_loss" in figures)
-    assert found == {
-        "BERT": ("BertEncoder", "next_sentence", True),
-        "ELECTRA": ("ElectraEncoder", "next_sentence", False),
-        "RoBERTa": ("RobertaEncoder", "full_sentences", False),
-        "ALBERT": ("AlbertEncoder", "sentence_order", True),
-        "SpanBERT": ("BertEncoder", "doc_sentences", False),
-        "ERNIE, random phrases": ("ErnieEncoder", "next_sentence", True),
-    }
-    phrases = (tmp_path / "random_phrases.txt").read_text(encoding="utf-8").splitlines()
-    assert len(phrases) > 20 and {len(phrase.split()) for phrase in phrases} == {2, 3, 4}
-    figures = json.loads((tmp_path / "data,phrases=random" / "summary.json").read_text())["phrases"]
-    assert figures["places"] >= len(phrases) - len(figures["lines_not_in_text"]) > 20
 
 
 def test_a_row_with_data_of_its_own_has_a_run_of_its_own_and_finishes(tmp_path, prepared_data):

@@ -10,7 +10,6 @@ import pytest
 import scipy.special
 import seqeval.metrics
 import sklearn.metrics
-import tensorflow as tf
 from documentation import python_blocks
 from made_runs import arrays_of, config_of, write_checkpoint
 from made_tasks import (
@@ -31,14 +30,6 @@ from keras_bert_impl.tasks.conll import read_conll
 from keras_bert_impl.tasks.named_entities import LabelledSentences
 from keras_bert_impl.tasks.squad_files import read_squad
 from keras_bert_impl.training import finetuning
-
-
-@pytest.fixture(autouse=True)
-def quick_steps():
-    """Steps as Python runs them: tracing a graph takes longer than the few steps here."""
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(scope="module")

@@ -14,18 +14,7 @@ import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume
 from keras_bert_impl.training import finetuning, finetuning_trial
 
-
-@pytest.fixture(autouse=True)
-def quick_steps():
-    """TensorFlow's steps as Python runs them: tracing a graph takes longer than the few steps here."""
-    if keras.backend.backend() != "tensorflow":
-        yield
-        return
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+pytestmark = pytest.mark.usefixtures("quick_steps")
 
 
 @pytest.fixture(scope="module")

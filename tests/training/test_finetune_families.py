@@ -1,7 +1,6 @@
 """`finetune` trains families whose tokenizer is not WordPiece, on every family of tasks."""
 
 import pytest
-import tensorflow as tf
 from families import CONFIGS, encoder_of
 from made_runs import config_of
 from made_tasks import write_codah, write_mrpc, write_ner, write_squad
@@ -17,13 +16,6 @@ TASKS = {
     "squad2.0": (lambda folder: write_squad(folder, "v2.0"), kbi.QuestionAnswerer),
     "codah": (write_codah, kbi.MultipleChoice),
 }
-
-
-@pytest.fixture(autouse=True)
-def quick_steps():
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture(params=TOKENIZERS, scope="module")

@@ -1,6 +1,5 @@
 """Fine-tuning with a teacher of the same task: what it says of the training texts counts beside the labels."""
 
-import keras
 import numpy as np
 import pytest
 from conftest import WORDS
@@ -10,18 +9,7 @@ from made_tasks import write_cola, write_ner, write_stsb
 import keras_bert_impl as kbi
 from keras_bert_impl.training import finetuning
 
-
-@pytest.fixture(autouse=True)
-def quick_steps():
-    """TensorFlow's steps as Python runs them: tracing a graph takes longer than the few steps here."""
-    if keras.backend.backend() != "tensorflow":
-        yield
-        return
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+pytestmark = pytest.mark.usefixtures("quick_steps")
 
 
 @pytest.fixture(scope="module")

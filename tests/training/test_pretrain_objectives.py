@@ -1,0 +1,168 @@
+"""Pre-training with other objectives, families and rows than the quickstart's."""
+
+import json
+
+import numpy as np
+import pytest
+from made_runs import write_checkpoint
+from transformers import AutoModelForMaskedLM
+
+from keras_bert_impl import MaskedLM, Pretrainer
+from keras_bert_impl.training import (
+    pretraining,
+)
+
+pytestmark = pytest.mark.usefixtures("without_reports")
+
+
+def train(data, output, **options):
+    defaults = {"size": "bert_tiny", "steps": 4, "batch_size": 4, "steps_per_round": 2, "validation_batches": 1}
+    if "init" not in options:
+        defaults["hidden_size"] = 24
+    return pretraining.run(
+        pretraining.PretrainConfig(str(data), str(output), jit_compile="off", **{**defaults, **options})
+    )
+
+
+def test_full_sentences_train_a_masked_language_model_alone(prepared_data, tmp_path):
+    data = prepared_data(pairs="full_sentences", packed=False)
+    figures = train(data, tmp_path / "run", masking_unit="span")
+    assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+    found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
+    assert type(found).__name__ == "BertForMaskedLM"
+
+
+def test_an_electra_trains_on_packed_rows_and_goes_on_from_its_two_checkpoints(prepared_data, tmp_path):
+    data = prepared_data(long_sequence_length=64, packed=True)
+    options = {"size": "electra_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4, "generator_size": 0.5}
+    figures = train(data, tmp_path / "short", **options)
+    assert figures["next_sentence_accuracy"] is None and 0 < figures["detection_accuracy"] < 1
+    last = json.loads((tmp_path / "short" / "history.json").read_text())[-1]
+    assert 0 < last["flops_utilization"] < 1 and last["val_replaced_recall"] >= 0
+    init = str(tmp_path / "short" / "encoder")
+    train(data, tmp_path / "long", sequence_length=64, init=init, learning_rate=0.0, generator_size=0.5)
+    for model in ("", "generator"):
+        one, other = (tmp_path / name / "encoder" / model / "model.safetensors" for name in ("short", "long"))
+        assert one.read_bytes() == other.read_bytes()
+    assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
+
+
+def test_a_roberta_learns_masked_words_alone_from_packed_full_sentences_and_from_pairs(prepared_data, tmp_path):
+    options = {"size": "roberta_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4}
+    for pairs in ("full_sentences", "next_sentence"):
+        data = prepared_data(pairs=pairs, packed=pairs == "full_sentences")
+        figures = train(data, tmp_path / pairs, gradient_checkpointing=True, **options)
+        assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+        found = AutoModelForMaskedLM.from_pretrained(tmp_path / pairs / "encoder")
+        tokenizer = MaskedLM.from_pretrained(tmp_path / pairs / "encoder").tokenizer
+        assert type(found).__name__ == "RobertaForMaskedLM" and found.config.pad_token_id == tokenizer.pad_id
+
+
+def test_an_albert_learns_sentence_order_from_packed_rows_with_ngrams_masked(prepared_data, tmp_path):
+    options = {"size": "albert_base", "num_layers": 2, "hidden_size": 16, "num_heads": 4, "masking_unit": "ngram"}
+    figures = train(prepared_data(pairs="sentence_order", packed=True), tmp_path / "run", **options)
+    assert 0 <= figures["next_sentence_accuracy"] <= 1 and figures["pairs"] == "sentence_order"
+    written = json.loads((tmp_path / "run" / "encoder" / "config.json").read_text())
+    assert written["architectures"] == ["AlbertForPreTraining"] and written["num_hidden_groups"] == 1
+
+
+def test_an_ernie_learns_phrases_and_next_sentences_from_packed_rows(prepared_data, tmp_path):
+    (tmp_path / "phrases.txt").write_text("the values\nof the\nif the\n")
+    data = prepared_data(packed=True, phrases=str(tmp_path / "phrases.txt"))
+    options = {"size": "ernie_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4, "masking_unit": "phrase"}
+    figures = train(data, tmp_path / "run", **options)
+    assert figures["masked_lm_perplexity"] > 1 and 0 <= figures["next_sentence_accuracy"] <= 1
+    found = AutoModelForMaskedLM.from_pretrained(tmp_path / "run" / "encoder")
+    assert (type(found).__name__, found.config.hidden_act) == ("ErnieForMaskedLM", "relu")
+
+
+def test_an_albert_refuses_rows_that_were_made_for_next_sentences(prepared_data, tmp_path):
+    data = prepared_data(packed=True, long_sequence_length=64)
+    with pytest.raises(ValueError, match=r"ALBERT learns sentence_order .* made with --pairs next_sentence: prepare"):
+        train(data, tmp_path / "run", size="albert_base", num_layers=1, hidden_size=16, num_heads=4)
+
+
+def test_an_unknown_size_is_refused_with_those_of_every_family(prepared_data, tmp_path):
+    data = prepared_data(packed=True, long_sequence_length=64)
+    with pytest.raises(ValueError, match=r"no size 'bert_huge'; known are bert_tiny, .*roberta_base.*albert_xxlarge"):
+        train(data, tmp_path / "run", size="bert_huge")
+
+
+def test_a_bert_has_no_generator(prepared_data, tmp_path):
+    with pytest.raises(ValueError, match="A BERT has no generator: leave generator_size out"):
+        train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", generator_size=0.5)
+
+
+def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
+    data = prepared_data(long_sequence_length=64, packed=True)
+    figures = train(data, tmp_path / "short", steps=7, steps_per_round=3)
+    rounds = json.loads((tmp_path / "short" / "history.json").read_text())
+    assert [row["step"] for row in rounds] == [3, 6, 7] and figures["steps"] == 7
+    assert rounds[-1]["gradient_norm"] > 0 and rounds[-1]["tokens_per_second"] > 0
+    assert 0 < rounds[-1]["flops_utilization"] < 1 and rounds[-1]["share_of_tokens"] > 0.9
+    first = Pretrainer.from_pretrained(tmp_path / "short" / "encoder").get_weights()
+    train(
+        data,
+        tmp_path / "long",
+        sequence_length=64,
+        init=str(tmp_path / "short" / "encoder"),
+        learning_rate=0.0,
+        gradient_checkpointing=True,
+        masking_unit="whole_word",
+    )
+    second = Pretrainer.from_pretrained(tmp_path / "long" / "encoder").get_weights()
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_length_that_was_not_prepared_is_refused(prepared_data, tmp_path):
+    with pytest.raises(ValueError, match="holds rows of 32 tokens, not 64"):
+        train(prepared_data(), tmp_path / "run", sequence_length=64)
+
+
+def test_a_checkpoint_of_another_vocabulary_is_refused(prepared_data, tmp_path):
+    with pytest.raises(ValueError, match="another vocabulary"):
+        train(prepared_data(), tmp_path / "run", init=str(write_checkpoint(tmp_path / "checkpoint")))
+
+
+def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, tmp_path):
+    data = prepared_data(packed=True, long_sequence_length=64)
+    options = {"direction": "left_to_right", "encoder_rounds": 1, "masking_unit": "token"}
+    figures = train(data, tmp_path / "run", steps=4, **options)
+    assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+    encoder = tmp_path / "run" / "encoder"
+    assert json.loads((encoder / "config.json").read_text())["is_decoder"] is True
+    assert sorted(path.name for path in (tmp_path / "run" / "encoders").iterdir()) == ["2", "4"]
+    train(data, tmp_path / "on", init=str(encoder), sequence_length=64, **options)
+    with pytest.raises(ValueError, match="has the direction left_to_right, not both"):
+        train(data, tmp_path / "other", init=str(encoder), sequence_length=64)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
+        ({"masking_rate": 1.0}, "must be a share of the tokens, above 0 and below 1"),
+        ({"direction": "left_to_right", "next_sentence": True}, "predicts the next token alone"),
+        ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
+        ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),
+    ],
+)
+def test_objectives_that_do_not_fit_together_are_refused(options, message, prepared_data, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("masking_rate", 0.4), ("mask_token_rate", 0.5), ("direction", "left_to_right")]
+)
+def test_rows_that_are_masked_already_take_no_other_objective(option, value, prepared_data, tmp_path):
+    with pytest.raises(ValueError, match=r"masked while (it was|they were)"):
+        train(prepared_data(static_masks=True), tmp_path / "run", **{option: value})
+
+
+def test_next_sentences_can_be_left_out_of_rows_that_are_pairs(prepared_data, tmp_path):
+    figures = train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", next_sentence=False)
+    assert figures["next_sentence_accuracy"] is None
+    with pytest.raises(ValueError, match="holds no pairs"):
+        train(prepared_data(pairs="full_sentences", packed=False), tmp_path / "other", next_sentence=True)

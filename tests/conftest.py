@@ -25,7 +25,7 @@ TENSORFLOW_ONLY = (
     "export/test_attention_graph.py",
     "export/test_question_graph.py",
     "export/test_saved_model.py",
-    "export/test_sentence_piece_graphs.py",
+    "export/test_text_graphs.py",
     "export/test_warm_up_requests.py",
     "serving",
     "notebooks",

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS
+from conftest import QUICK_STEPS, WORDS
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.data_sources import in_memory, received
@@ -63,11 +63,32 @@ COLUMNS = {
 column = pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
 
 
-@pytest.fixture
-def model(small_tokenizer):
+def make_classifier():
     config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=16)
-    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, small_tokenizer, class_names=["bad", "good"])
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer, class_names=["bad", "good"])
     model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
+    return model
+
+
+@pytest.fixture
+def model():
+    return make_classifier()
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """A model that JAX compiles once for all kinds of columns, and its weights."""
+    model = make_classifier()
+    return model, model.get_weights()
+
+
+@pytest.fixture
+def classifier(compiled):
+    """The compiled model as it was when it was new."""
+    model, weights = compiled
+    model.set_weights(weights)
+    model.optimizer.iterations.assign(0)
     return model
 
 
@@ -85,17 +106,23 @@ def test_a_column_of_any_library_is_read(make):
 
 
 @column
-def test_columns_train_evaluate_and_predict_as_lists_do(make, model):
-    expected = loss_of(model, TEXTS, NUMBERS, sample_weight=WEIGHTS)
+def test_columns_train_evaluate_and_predict_as_lists_do(make, classifier):
+    expected = loss_of(classifier, TEXTS, NUMBERS, sample_weight=WEIGHTS)
     for labels in (NUMBERS, NAMES):
-        found = loss_of(model, make(TEXTS), make(labels), sample_weight=make(WEIGHTS))
+        found = loss_of(classifier, make(TEXTS), make(labels), sample_weight=make(WEIGHTS))
         np.testing.assert_allclose(found, expected, rtol=1e-5)
-    np.testing.assert_allclose(model.predict(make(TEXTS), verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6)
+    np.testing.assert_allclose(
+        classifier.predict(make(TEXTS), verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6
+    )
     pairs = (make(TEXTS), make(SECOND))
-    np.testing.assert_allclose(model.predict(pairs, verbose=0), model.predict((TEXTS, SECOND), verbose=0), atol=1e-6)
+    np.testing.assert_allclose(
+        classifier.predict(pairs, verbose=0), classifier.predict((TEXTS, SECOND), verbose=0), atol=1e-6
+    )
     validation = (make(TEXTS), make(NAMES), make(WEIGHTS))
-    history = model.fit(make(TEXTS), make(NAMES), validation_data=validation, verbose=0).history
-    np.testing.assert_allclose(history["val_loss"], loss_of(model, *validation[:2], sample_weight=WEIGHTS), rtol=1e-5)
+    history = classifier.fit(make(TEXTS), make(NAMES), validation_data=validation, verbose=0).history
+    np.testing.assert_allclose(
+        history["val_loss"], loss_of(classifier, *validation[:2], sample_weight=WEIGHTS), rtol=1e-5
+    )
 
 
 def test_a_masked_lm_trains_on_a_column(small_tokenizer):

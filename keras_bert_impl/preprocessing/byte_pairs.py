@@ -7,6 +7,7 @@ import numpy as np
 from tokenizers import Regex, pre_tokenizers
 
 from keras_bert_impl.preprocessing.character_table import CODE_POINTS, CodePointTable
+from keras_bert_impl.preprocessing.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.utf8 import character_sizes, character_starts, readable
 from keras_bert_impl.tokenizers import BytePairTokenizer
@@ -66,17 +67,12 @@ class BytePairs(tf.Module):
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token, with the white space
         before it."""
-        first, *others = self.tokenizer.mask_texts
-        for other in others:
-            texts = tf.strings.regex_replace(texts, other.replace("[", r"\[").replace("]", r"\]"), first)
-        parts = tf.strings.split(texts, first)  # (batch, masks + 1)
+        parts = parts_between_masks(texts, self.tokenizer.mask_texts)
         place = tf.range(tf.size(parts.flat_values, tf.int64))
         is_last = tf.gather(parts.row_limits(), parts.value_rowids()) == place + 1
         stripped = tf.strings.regex_replace(readable(parts.flat_values), BEFORE_MASK, "")
         pieces = self(tf.where(is_last, parts.flat_values, stripped))  # (all parts, pieces)
-        mask = tf.fill([pieces.nrows(), 1], self.tokenizer.mask_id)
-        pieces = parts.with_flat_values(tf.concat([mask, pieces], axis=1)).merge_dims(1, 2)
-        return pieces[:, 1:]  # each part but a row's first follows a mask
+        return joined_by_masks(parts, pieces, self.tokenizer.mask_id)
 
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the

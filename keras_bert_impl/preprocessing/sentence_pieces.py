@@ -1,7 +1,6 @@
 """Turns text into ids of ALBERT's and XLM-RoBERTa's SentencePiece models inside a TensorFlow graph, for SavedModel."""
 
 import functools
-import re
 import sys
 
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
@@ -10,6 +9,7 @@ from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.preprocessing.character_table import CharacterTable
+from keras_bert_impl.preprocessing.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.preprocessing.utf8 import character_starts, readable
 from keras_bert_impl.preprocessing.wordpiece import lower_final_sigma
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
@@ -73,14 +73,8 @@ class SentencePieces(tf.Module):
 
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """As `__call__`, but each of the tokenizer's `mask_texts` in a text is the mask token."""
-        first, *others = self.tokenizer.mask_texts
-        for other in others:
-            texts = tf.strings.regex_replace(texts, re.escape(other), first)
-        parts = tf.strings.split(texts, first)  # (batch, masks + 1)
-        pieces = self(parts.flat_values)  # (all parts, pieces)
-        mask = tf.fill([pieces.nrows(), 1], self.tokenizer.mask_id)
-        pieces = parts.with_flat_values(tf.concat([mask, pieces], axis=1)).merge_dims(1, 2)
-        return pieces[:, 1:]  # each part but a row's first follows a mask
+        parts = parts_between_masks(texts, self.tokenizer.mask_texts)
+        return joined_by_masks(parts, self(parts.flat_values), self.tokenizer.mask_id)
 
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the

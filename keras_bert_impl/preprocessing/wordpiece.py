@@ -6,6 +6,7 @@ from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.preprocessing.character_table import ITSELF, CharacterTable
+from keras_bert_impl.preprocessing.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
 # Characters on which FastBertTokenizer agrees with Google's original, cased and uncased: blocks of living scripts,
@@ -38,7 +39,6 @@ class WordPiece(tf.Module):
         super().__init__(name="wordpiece")
         self.tokenizer = tokenizer
         self._lowercase = tokenizer.lowercase
-        self._mask_id = tokenizer.mask_id
         self._fast = tf_text.FastBertTokenizer(
             tokenizer.vocabulary,
             token_out_type=tf.int32,
@@ -68,11 +68,8 @@ class WordPiece(tf.Module):
 
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """As `__call__`, but an upper-case "[MASK]" in a text is the mask token: for filling masks."""
-        parts = tf.strings.split(texts, "[MASK]")  # (batch, masks + 1)
-        pieces = self(parts.flat_values)  # (all parts, pieces)
-        mask = tf.fill([pieces.nrows(), 1], self._mask_id)
-        pieces = parts.with_flat_values(tf.concat([mask, pieces], axis=1)).merge_dims(1, 2)
-        return pieces[:, 1:]  # each part but a row's first follows a mask
+        parts = parts_between_masks(texts, self.tokenizer.mask_texts)
+        return joined_by_masks(parts, self(parts.flat_values), self.tokenizer.mask_id)
 
     def _pieces_by_row(self, texts, is_fast):
         fast, exact = tf.where(is_fast)[:, 0], tf.where(~is_fast)[:, 0]

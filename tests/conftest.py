@@ -1,4 +1,4 @@
-"""What all tests share: paths of real data, small configurations, and which tests a backend runs."""
+"""What all tests share: paths of real data, small configurations, and which tests run."""
 
 import gc
 import itertools
@@ -17,56 +17,24 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 import keras
 import numpy as np
 import pytest
+from tiers import runs_here
 
 REAL_DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
-# These folders test tf.data and SavedModels; they run only with TensorFlow.
-TENSORFLOW_ONLY = (
-    "preprocessing",
-    "export/test_attention_graph.py",
-    "export/test_question_graph.py",
-    "export/test_saved_model.py",
-    "export/test_text_graphs.py",
-    "export/test_warm_up_requests.py",
-    "serving",
-    "notebooks",
-)
-# These do not depend on the backend (text, files, figures in NumPy); they run once, with TensorFlow.
-WITHOUT_BACKEND = ("corpora", "tokenizers", "tasks", "configurations", "checkpoints/test_hub.py")
-# The scripts' tests that train much: they run once, with torch, which needs a fifth of TensorFlow's time for it.
-ONCE_WITH_TORCH = (
-    "training/test_ablation.py",
-    "training/test_ablation_documentation.py",
-    "training/test_families_documentation.py",
-    "training/test_finetune.py",
-    "training/test_finetune_families.py",
-    "training/test_pretrain_objectives.py",
-)
-# The tests of the scripts that do depend on the backend.
-ON_EVERY_BACKEND = (
-    "test_ablation_backends.py",
-    "test_resumption.py",
-    "test_distillation.py",
-    "test_task_distillation.py",
-    "test_span_boundary.py",
-    "test_finetune_backends.py",
-    "test_finetune_devices.py",
-    "test_pretrain_processes.py",
-)
-
-collect_ignore = list(ONCE_WITH_TORCH)
-if keras.backend.backend() != "tensorflow":
-    scripts = pathlib.Path(__file__).with_name("training").glob("test_*.py")
-    collect_ignore = [
-        *TENSORFLOW_ONLY,
-        *WITHOUT_BACKEND,
-        *(f"training/{path.name}" for path in scripts if path.name not in ON_EVERY_BACKEND),
-    ]
-if keras.backend.backend() == "torch":
-    collect_ignore = [path for path in collect_ignore if path not in ONCE_WITH_TORCH]
-
 # Options for `compile`, since tracing a step of milliseconds takes TensorFlow seconds, and XLA more. Only JAX has to
 # compile. test_fit_learns_from_texts and the pretrainer's tests check that all three train with the defaults.
 QUICK_STEPS = {"jit_compile": True} if keras.backend.backend() == "jax" else {"run_eagerly": True}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="all tests of this backend, as `make test-all` runs them")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves the tests of this backend and tier; tests/tiers.py has the rule."""
+    full, backend = config.getoption("--full"), keras.backend.backend()
+    left_out = [item for item in items if not runs_here(item, backend, full)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if runs_here(item, backend, full)]
 
 
 def pytest_collection_finish():

@@ -38,7 +38,7 @@ def found(accelerator, monkeypatch, tmp_path):
     return json.loads(json.dumps(found))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_part_has_its_figures_and_its_line(accelerator, found):
     executions = [1] if keras.backend.backend() == "torch" else [1, 2]
     assert [(row["dropout"], row["steps_per_execution"]) for row in found["step"]] == [
@@ -52,7 +52,7 @@ def test_every_part_has_its_figures_and_its_line(accelerator, found):
         assert line in text, text
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_command_goes_to_its_end_and_writes_the_page(tmp_path):
     command = [sys.executable, str(BENCHMARKS / "accelerator.py"), "--output", str(tmp_path), "--size", "bert_tiny"]
     command += ["--lengths", "8", "--rows", "2", "--steps", "2", "--precision", "float32"]

@@ -7,13 +7,11 @@ import subprocess
 import sys
 import typing
 
-import keras
 import pytest
+from tiers import on, once
 
 from keras_bert_impl import cli, startup
 from keras_bert_impl.training import runs
-
-once = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the same on every backend")
 
 
 @dataclasses.dataclass
@@ -50,7 +48,7 @@ def test_start_up_is_silent():
     assert done.stderr == "" and done.stdout.startswith("usage: keras-bert pretrain")
 
 
-@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="about the backends that need no TensorFlow")
+@on("jax", "torch")  # about the backends that need no TensorFlow
 def test_a_command_that_reads_no_data_starts_without_tensorflow():
     code = (
         "import sys; import keras_bert_impl.training.runs, keras_bert_impl.commands.fill_mask; "

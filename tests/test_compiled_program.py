@@ -2,11 +2,14 @@
 
 import keras
 import pytest
+from tiers import on
 
 if keras.backend.backend() != "jax":
     pytest.skip("only JAX compiles for TPUs", allow_module_level=True)
 
 from keras_bert_impl.commands.compiled_program import moved_by_group
+
+pytestmark = on("jax")
 
 PROGRAM = """
 %fused_computation (param_0: f32[100]) -> f32[100] {

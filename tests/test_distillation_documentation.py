@@ -3,11 +3,11 @@
 import json
 import pathlib
 
-import keras
 import pytest
 from conftest import WORDS, revealing_config
 from documentation import commands, indented_blocks, python_blocks
 from made_tasks import SENTENCES, write_cola, write_lines
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
@@ -34,7 +34,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.skipif(keras.backend.backend() != "torch", reason="once is enough")
+@on("torch")  # once is enough
 @pytest.mark.filterwarnings("ignore")
 def test_the_commands_of_the_page_run_and_so_does_its_example(folder):
     for block in indented_blocks(PAGE):

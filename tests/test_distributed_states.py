@@ -7,16 +7,13 @@ import shutil
 import subprocess
 import sys
 
-import keras
 import pytest
 from test_distribution import environments
+from tiers import on
 
 from keras_bert_impl.callbacks.training_state import TrainingState
 
-pytestmark = [
-    pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX's processes write together"),
-    pytest.mark.slow,
-]
+pytestmark = [on("jax"), pytest.mark.full]  # only JAX's processes write together
 PROGRAM = pathlib.Path(__file__).with_name("distributed_states.py")
 
 

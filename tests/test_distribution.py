@@ -10,6 +10,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from tiers import every_backend, on
 
 from keras_bert_impl import distribution
 from keras_bert_impl.distribution.processes import _place_in_cluster
@@ -20,7 +21,7 @@ EMBEDDING = pathlib.Path(__file__).with_name("distributed_embedding.py")
 ON = {
     "tensorflow": [
         {"distribution": "mirrored", "devices": 2},
-        pytest.param({"distribution": "mirrored", "devices": 4}, marks=pytest.mark.slow),
+        pytest.param({"distribution": "mirrored", "devices": 4}, marks=pytest.mark.full),
     ],
     "jax": [
         {"distribution": "data_parallel", "devices": 8},
@@ -28,7 +29,7 @@ ON = {
         {"distribution": "model_parallel", "devices": 8, "model_devices": 4},
     ],
 }
-only_distributed = pytest.mark.skipif(BACKEND not in ON, reason="Keras distributes TensorFlow and JAX")
+only_distributed = on(*ON)
 
 
 def free_ports(count):
@@ -123,15 +124,15 @@ def test_negatives_of_a_batch_come_from_all_devices(tmp_path):
             np.testing.assert_allclose(found[loss][name], value, atol=1e-4, err_msg=f"{loss} {name}")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @only_distributed
 def test_two_processes_learn_what_one_learns(alone, tmp_path):
     kind = {"tensorflow": "multi_worker", "jax": "data_parallel"}[BACKEND]
     assert_same(train({"distribution": kind}, tmp_path / "losses.json", processes=2), alone, 2)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(BACKEND != "jax", reason="only JAX divides a model")
+@pytest.mark.full
+@on("jax")  # only JAX divides a model
 def test_two_processes_of_two_devices_divide_models_and_learn_what_one_device_learns(alone, tmp_path, monkeypatch):
     """Each process holds one copy of the model on its two devices; between the processes gradients are summed."""
     monkeypatch.setenv("JAX_NUM_CPU_DEVICES", "2")
@@ -155,7 +156,7 @@ print(json.dumps([[mask.numpy().tolist() for mask in step] for step in masks]))
 """
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="JAX's meshes draw one mask for the whole batch")
+@on("tensorflow")  # JAX's meshes draw one mask for the whole batch
 def test_dropout_differs_from_replica_to_replica():
     output = subprocess.run([sys.executable, "-c", MASKS], env=next(environments(1)), check=True, capture_output=True)
     masks = [np.array(mask) for step in json.loads(output.stdout.splitlines()[-1]) for mask in step]
@@ -186,7 +187,7 @@ with distribution.distributed(distribution.Distribution("mirrored", devices=2)):
 """
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="JAX's meshes are compiled")
+@on("tensorflow")  # JAX's meshes are compiled
 def test_compiled_steps_of_replicas_are_refused_as_long_as_keras_cannot_run_them():
     """When Keras can, `can_compile` has to allow it."""
     done = subprocess.run([sys.executable, "-c", COMPILED], env=next(environments(1)), capture_output=True, text=True)
@@ -215,6 +216,7 @@ MISFITS = {
 }
 
 
+@every_backend
 @pytest.mark.parametrize(("kind", "message"), MISFITS[BACKEND])
 def test_a_kind_that_does_not_fit_says_what_would(kind, message, monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
@@ -267,7 +269,7 @@ def test_what_is_no_number_of_processes_is_named(name, value, monkeypatch):
         distribution.distributed(distribution.Distribution()).__enter__()
 
 
-@pytest.mark.skipif(BACKEND != "torch", reason="torch counts its GPUs without one")
+@on("torch")  # torch counts its GPUs without one
 def test_several_gpus_of_which_one_is_used_are_mentioned(monkeypatch):
     import torch
 
@@ -294,7 +296,7 @@ def test_what_is_no_tf_config_is_named(value, monkeypatch):
         distribution.distributed(distribution.Distribution()).__enter__()
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="TF_CONFIG is TensorFlow's")
+@on("tensorflow")  # TF_CONFIG is TensorFlow's
 @pytest.mark.parametrize(
     ("cluster", "places"),
     [
@@ -315,7 +317,7 @@ def test_processes_are_numbered_as_tensorflow_numbers_them(cluster, places, monk
         assert number == multi_worker_util.id_in_cluster(resolver.cluster_spec(), kind, index)
 
 
-@pytest.mark.skipif(BACKEND != "tensorflow", reason="TF_CONFIG is TensorFlow's")
+@on("tensorflow")  # TF_CONFIG is TensorFlow's
 def test_a_process_that_does_not_train_is_refused(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", tf_config("evaluator", chief=1, worker=1, evaluator=1))
     with pytest.raises(ValueError, match="calls this process 'evaluator'"):

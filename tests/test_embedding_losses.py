@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from golden.make_embedding_losses import embedding_losses_input
 from keras import ops
+from tiers import every_backend
 
 from keras_bert_impl.embedding_losses import (
     CoSENTLoss,
@@ -14,6 +15,8 @@ from keras_bert_impl.embedding_losses import (
     TripletLoss,
     distances_of_triplets,
 )
+
+pytestmark = every_backend
 
 GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "embedding_losses.json").read_text(encoding="utf-8"))
 LOSSES = (CosineSimilarityLoss, CoSENTLoss, MultipleNegativesRankingLoss, TripletLoss)

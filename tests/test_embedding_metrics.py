@@ -2,8 +2,11 @@ import keras
 import numpy as np
 import pytest
 import scipy.stats
+from tiers import every_backend
 
 from keras_bert_impl.embedding_metrics import RankingAccuracy, SpearmanCorrelation, TripletAccuracy
+
+pytestmark = every_backend
 
 
 def pairs(cosines):

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from tiers import every_backend
 
 from keras_bert_impl.losses import (
     NO_LABEL,
@@ -17,6 +18,8 @@ from keras_bert_impl.losses import (
     relation_loss,
     soft_target_loss,
 )
+
+pytestmark = every_backend
 
 # Softmax of these logits is [1/2, 1/4, 1/4] and [1/10, 1/10, 8/10].
 LOGITS = np.log(np.array([[[2, 1, 1], [1, 1, 8]]], "float32"))  # (1, 2, 3)

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from tiers import every_backend, on
 
 from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.optimization import (
@@ -11,6 +12,8 @@ from keras_bert_impl.optimization import (
     clip_to_norm,
     layer_rates,
 )
+
+pytestmark = every_backend
 
 
 def test_the_rate_rises_over_warmup_and_falls_to_zero_at_the_end():
@@ -342,7 +345,7 @@ def test_the_average_of_the_weights_counts_updates_and_not_accumulated_steps(opt
     np.testing.assert_allclose(numpy(weight), ((after[1] + after[3]) / 2 + after[5]) / 2, rtol=1e-6)
 
 
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="elsewhere Keras computes an update only when it is due")
+@on("jax")  # elsewhere Keras computes an update only when it is due
 def test_an_update_is_computed_only_when_it_is_due():
     import jax
 

@@ -2,10 +2,10 @@
 
 import importlib
 
-import keras
 import pytest
+from tiers import on
 
-pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="the other backends do not need JAX")
+pytestmark = on("jax")  # the other backends do not need JAX
 # The module, the name in it, and what goes wrong without it.
 USED = (
     ("jax._src.clusters", "GceTpuCluster", "hosts of a slice of Compute Engine each train alone"),

@@ -8,6 +8,7 @@ import tomllib
 import keras
 import numpy as np
 import pytest
+from tiers import on
 
 from keras_bert_impl.distribution import keras_patches
 
@@ -91,7 +92,7 @@ def test_a_layer_still_finds_the_outermost_layer_of_its_call():
     assert found[-1] is model, f"Keras {keras.__version__}: an unscaled loss of float16 is not reported."
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="about Keras' TensorFlow backend")
+@on("tensorflow")  # about Keras' TensorFlow backend
 @pytest.mark.parametrize(("name", "consequence"), USED_OF_TENSORFLOW)
 def test_keras_still_has_the_private_name_of_its_tensorflow_backend(name, consequence):
     from keras.src.backend.tensorflow import trainer
@@ -101,7 +102,7 @@ def test_keras_still_has_the_private_name_of_its_tensorflow_backend(name, conseq
     assert any(hasattr(owner, name) for owner in owners), message
 
 
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="about Keras' JAX backend")
+@on("jax")  # about Keras' JAX backend
 def test_batches_for_a_mesh_are_copied_one_ahead_by_us_alone():
     """When Keras copies ahead itself, `keras_patches.look_ahead_in_meshes` has to go."""
     from keras.src.backend.jax.trainer import JAXEpochIterator

@@ -13,11 +13,11 @@ import subprocess
 import sys
 from unittest import mock
 
-import keras
 import pytest
 from conftest import WORDS
 from documentation import ROOT, commands, indented_blocks, python_blocks, shape_of_line
 from made_tasks import SENTENCES, write_lines, write_mrpc
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
@@ -153,7 +153,7 @@ def test_the_examples_of_the_callbacks_run(clone, monkeypatch):
     assert {path.name for path in pathlib.Path("runs/films").iterdir()} == {"step-00000008.npz", "step-00000012.npz"}
 
 
-on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the scripts run on TensorFlow")
+on_tensorflow = on("tensorflow")  # the scripts run on TensorFlow
 
 
 @on_tensorflow

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.tokenizers.masked_rows import mask_rows
 from keras_bert_impl.tokenizers.rows import rows_from_texts, truncate_longest_first
+
+pytestmark = once
 
 
 def google_truncation(first, second, max_tokens):

@@ -5,11 +5,11 @@ import pathlib
 import subprocess
 import sys
 
-import keras
 import pytest
 from conftest import WORDS, revealing_config
 from documentation import commands, indented_blocks, python_blocks
 from made_tasks import SENTENCES, write_lines, write_mrpc
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
@@ -30,8 +30,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() != "torch", reason="once is enough; torch writes two of the formats")
+@pytest.mark.full
+@on("torch")  # once is enough; torch writes two of the formats
 def test_the_commands_of_the_page_run_and_so_do_their_examples(folder, capfd):
     for package in ("tensorflow_text", "onnxruntime", "openvino", "nncf", "ai_edge_litert"):
         pytest.importorskip(package)

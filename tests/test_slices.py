@@ -9,11 +9,11 @@ import subprocess
 import sys
 import threading
 
-import keras
 import pytest
 from test_distribution import free_ports
+from tiers import on
 
-pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="slices are joined by JAX")
+pytestmark = on("jax")  # slices are joined by JAX
 PROGRAM = pathlib.Path(__file__).with_name("distributed_slice.py")
 
 

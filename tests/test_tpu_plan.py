@@ -9,12 +9,12 @@ import pathlib
 import subprocess
 import sys
 
-import keras
 import pytest
+from tiers import on
 
 PLAN = pathlib.Path(__file__).parents[1] / "tpu" / "plan.py"
 pytestmark = [
-    pytest.mark.skipif(keras.backend.backend() != "jax", reason="it plans for JAX"),
+    on("jax"),
     pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu, the TPU compiler, is not installed"),
 ]
 
@@ -28,7 +28,7 @@ def plan(*options):
     return subprocess.run([sys.executable, str(PLAN), *options], capture_output=True, text=True, env=os.environ)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("model_devices", [1, 2])
 def test_a_step_is_compiled_for_chips_that_are_not_there(model_devices, tmp_path):
     done = plan(
@@ -117,7 +117,7 @@ def test_optimizer_average_and_predictions_are_those_of_the_recipe():
         assert inputs["mask_positions"] == (2, predictions)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_does_not_fit_is_said():
     done = plan("--topology", "v5e:2x2", "--recipe", "bert_small/phase_512", "--global_batch", "4096")
     assert done.returncode == 0 and "does not fit" in done.stdout and "of 15." in done.stdout

@@ -2,8 +2,11 @@ import inspect
 import warnings
 
 import pytest
+from tiers import once
 
 import keras_bert_impl as kbi
+
+pytestmark = once
 
 TEXTS, LABELS = ["the cat sat on a mat in rain . the cat", "red blue " * 7], [0, 1]
 CALLS = {

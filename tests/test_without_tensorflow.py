@@ -9,10 +9,9 @@ import keras
 import pytest
 from conftest import WORDS
 from made_tasks import write_cola
+from tiers import on
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() == "tensorflow", reason="about the backends that need no TensorFlow"
-)
+pytestmark = on("jax", "torch")
 
 BLOCKED = """
 import importlib.machinery
@@ -88,6 +87,7 @@ def test_raw_texts_and_pretraining_on_arrays_run(tmp_path):
     run_blocked(RAW_TEXTS, tmp_path)
 
 
+@pytest.mark.full
 def test_data_is_prepared_pretrained_on_and_the_result_finetuned(tmp_path):
     sentences = ["the cat sat on a mat.", "a dog ran in the rain.", "it is good, red and blue."]
     documents = ["\n".join(sentences[number % 3 :] + sentences) for number in range(100)]

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, Interrupt, assert_equal, build, fit
+from tiers import every_backend, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import BestWeights, ExactResume
@@ -23,6 +24,7 @@ def whole(tmp_path_factory):
     return fit(tmp_path_factory.mktemp("whole"), validation_data=(TEXTS, LABELS))
 
 
+@every_backend
 def test_an_interrupted_fit_of_texts_ends_as_an_uninterrupted_one(whole, tmp_path):
     """Weights with dropout, and the history with the running means of metrics and with validation."""
     assert_equal(fit(tmp_path, BREAKS, validation_data=(TEXTS, LABELS)), whole)
@@ -86,6 +88,7 @@ def test_a_function_opens_the_data_at_the_step(tmp_path):
     assert [step for step in opened if step][-2:] == [6, 8], "the rest of the second epoch, and the others"
 
 
+@every_backend
 def test_averaged_weights_replace_the_weights_only_at_the_end(tmp_path):
     """Keras does it at the end of each `fit`, and the rest of an interrupted epoch is one."""
 
@@ -225,7 +228,7 @@ def test_the_fit_of_another_model_is_refused(tmp_path):
         model.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0, callbacks=[ExactResume(tmp_path)])
 
 
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+@on("tensorflow", "jax")  # Keras has no steps_per_execution there
 def test_steps_that_do_not_fill_an_execution_are_refused(tmp_path):
     with pytest.raises(ValueError, match="5 steps are not a multiple of steps_per_execution 2"):
         fit(tmp_path, build=lambda: build(steps_per_execution=2))
@@ -259,7 +262,7 @@ model.save_weights(directory + "/end.weights.h5")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_notebook_killed_ten_times_ends_as_if_it_had_not_been(tmp_path):
     """SIGKILL after a random number of steps, most of them within an epoch of 14; steps are compiled as usual."""
     tests = pathlib.Path(__file__).parents[1]

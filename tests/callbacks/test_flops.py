@@ -1,5 +1,5 @@
-import keras
 import pytest
+from tiers import on
 
 from keras_bert_impl import BertConfig
 from keras_bert_impl.callbacks import flops
@@ -61,7 +61,7 @@ def test_what_is_not_published_is_measured_with_products_that_a_chip_notices(mon
     assert calls == [(("bfloat16",), chained), (("float32",), chained), (("bfloat16",), {})]
 
 
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="plan-tpu is JAX's")
+@on("jax")  # plan-tpu is JAX's
 def test_the_planner_has_the_same_peaks():
     from keras_bert_impl.commands.plan_tpu import CHIPS
 

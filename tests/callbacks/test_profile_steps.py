@@ -7,10 +7,10 @@ import pathlib
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, Interrupt, build
+from tiers import on
 
 from keras_bert_impl.callbacks import ProfileSteps
 from keras_bert_impl.callbacks.profile_steps import steps_to_profile
@@ -84,6 +84,7 @@ def test_a_training_that_is_too_short_says_so(recorded, tmp_path, capsys):
     assert recorded == [] and "ended at step 5, before step 6" in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_the_profile_of_the_backend_is_written(tmp_path):
     """In a process of its own that sees no libtpu, which need not suit the installed JAX."""
     program = "import sys, test_profile_steps as t; t.fit(t.ProfileSteps(2, 3, sys.argv[1]))"
@@ -96,7 +97,7 @@ def test_the_profile_of_the_backend_is_written(tmp_path):
     assert f"The profile of the steps up to 3 is in {tmp_path / 'profile'}" in done.stdout
 
 
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="JAX asks libtpu")
+@on("jax")  # JAX asks libtpu
 def test_a_profile_that_would_crash_is_refused(monkeypatch, tmp_path):
     monkeypatch.undo()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)

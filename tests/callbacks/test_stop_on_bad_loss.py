@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, build
+from tiers import every_backend, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume, StopOnBadLoss
@@ -18,6 +19,7 @@ BAD = [0.0] * 14
 BAD[11] = 1e38  # its squared error is infinite
 
 
+@every_backend
 def test_the_batch_of_an_infinite_loss_is_saved(tmp_path):
     model = diverging()
     with pytest.raises(ValueError, match=r"The loss of step 4 is inf.*diverged_step_00000004.npz holds the rows"):
@@ -53,7 +55,7 @@ def test_steps_are_counted_over_epochs_and_resumptions(tmp_path):
     assert TrainingState(tmp_path / "run").read_last()[0] == 5, "the spoiled weights are not saved"
 
 
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+@on("tensorflow", "jax")  # Keras has no steps_per_execution there
 def test_of_steps_that_are_executed_together_the_bad_one_is_named(tmp_path):
     """Of the steps 4 to 6, one execution, step 4 has the bad label; the state that is kept is that of step 3."""
     labels = [0.0] * 18

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from tiers import every_backend, on
 
 from keras_bert_impl.callbacks import state_files
 from keras_bert_impl.callbacks.training_state import TrainingState, restore, variables_of
@@ -10,7 +11,7 @@ from keras_bert_impl.distribution import DamagedState, ShardedState
 from keras_bert_impl.distribution.sharded_states import checksums
 from keras_bert_impl.optimization import BertAdamW
 
-of_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX's processes write together")
+of_jax = on("jax")  # only JAX's processes write together
 
 
 def jax_array(array):
@@ -26,6 +27,7 @@ def small_model():
     return model
 
 
+@every_backend
 def test_a_damaged_state_is_passed_over_for_the_one_before(tmp_path, capsys):
     state, model = TrainingState(tmp_path), small_model()
     for step in (1, 2, 3):
@@ -193,7 +195,7 @@ def test_a_directory_of_a_newer_step_goes_before_a_file(tmp_path):
     assert [path.name for path in one.paths()] == ["step-00000002", "step-00000003.npz"]
 
 
-@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX saves there by Orbax")
+@on("tensorflow", "torch")  # JAX saves there by Orbax
 def test_a_remote_directory_is_refused_where_it_cannot_be_written():
     with pytest.raises(ValueError, match=r"gs://bucket/run is remote, and .* saves training states only to local"):
         TrainingState("gs://bucket/run")

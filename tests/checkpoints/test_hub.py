@@ -2,9 +2,12 @@ import shutil
 
 import huggingface_hub
 import pytest
+from tiers import once
 
 from keras_bert_impl import BertEncoder
 from keras_bert_impl.checkpoints import hub
+
+pytestmark = once
 
 
 @pytest.fixture

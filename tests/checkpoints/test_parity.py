@@ -19,7 +19,7 @@ if found is None:
 CHECKPOINT = pathlib.Path(found.origin).parent / "model"
 
 
-@pytest.fixture(scope="module", params=[40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[40, pytest.param(500, marks=pytest.mark.full)])
 def sentences(request):
     """Sentences of the standard library's docstrings, the same on every machine with this Python; 5 to 60 words."""
     documents = kbi.corpora.PythonDocsCorpus(["python"])

@@ -3,10 +3,13 @@ import json
 import keras
 import numpy as np
 import pytest
+from tiers import once
 
 from keras_bert_impl import BertConfig
 from keras_bert_impl.configurations.encoder_config import HUGGINGFACE_ACTIVATIONS
 from keras_bert_impl.kernels.gelu import activation_function
+
+pytestmark = once
 
 
 @pytest.mark.parametrize("name, parameters", [("bert_base", 109_482_240), ("bert_large", 335_141_888)])

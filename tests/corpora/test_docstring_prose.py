@@ -1,6 +1,10 @@
 import inspect
 
+from tiers import once
+
 from keras_bert_impl.corpora.docstring_prose import is_prose, prose_paragraphs
+
+pytestmark = once
 
 
 def paragraphs(text):

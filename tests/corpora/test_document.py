@@ -1,6 +1,10 @@
 from collections import Counter
 
+from tiers import once
+
 from keras_bert_impl.corpora import CorpusStatistics, Document, corpus_statistics, split_of
+
+pytestmark = once
 
 
 def test_splits_hold_ninety_five_and_five_of_a_hundred_documents():

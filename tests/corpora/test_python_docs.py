@@ -2,9 +2,12 @@ import subprocess
 import sys
 
 import pytest
+from tiers import once
 
 from keras_bert_impl.corpora import PythonDocsCorpus, corpus_statistics, open_corpus
 from keras_bert_impl.corpora.python_docs import docstrings
+
+pytestmark = once
 
 
 @pytest.fixture

@@ -5,10 +5,13 @@ import random
 
 import pytest
 from hostile_texts import HOSTILE_TEXTS, mixed_texts
+from tiers import once
 
 from keras_bert_impl.corpora import TextCorpus, open_corpus
 from keras_bert_impl.corpora.row_spans import spans_in_sentences
 from keras_bert_impl.corpora.text_formats import TEXT_FORMATS, sentences_of_row
+
+pytestmark = once
 
 
 def phrases_in(text, spans, text_format="auto"):

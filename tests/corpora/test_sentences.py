@@ -1,8 +1,11 @@
 # ruff: noqa: RUF001
 import pytest
 from six_languages import BETWEEN, SENTENCES
+from tiers import once
 
 from keras_bert_impl.corpora import split_sentences
+
+pytestmark = once
 
 
 @pytest.mark.parametrize(

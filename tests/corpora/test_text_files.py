@@ -6,8 +6,11 @@ import pathlib
 
 import pytest
 import zstandard
+from tiers import once
 
 from keras_bert_impl.corpora import TextCorpus, corpus_statistics
+
+pytestmark = once
 
 DATA = pathlib.Path(__file__).parents[2].parent / "shared/data/pretrain"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the novels and WikiText-2 beside the checkout")

@@ -7,10 +7,13 @@ import unicodedata
 
 import pytest
 from six_languages import BETWEEN, SENTENCES
+from tiers import once
 
 from keras_bert_impl.corpora import TextCorpus, open_corpus
 from keras_bert_impl.corpora.scripts import SENTENCE_END
 from keras_bert_impl.corpora.text_formats import has_sentence_per_line
+
+pytestmark = once
 
 TITLED = """The black cat
 A black cat lived in the old house by the river.

@@ -2,8 +2,11 @@
 
 import keras
 import pytest
+from tiers import every_backend, on
 
 from keras_bert_impl.distribution import hardware
+
+pytestmark = every_backend
 
 IS_JAX = keras.backend.backend() == "jax"
 
@@ -41,8 +44,6 @@ def test_the_most_used_device_counts(monkeypatch):
 @pytest.fixture
 def cache():
     """Restores where JAX keeps its programs."""
-    if not IS_JAX:
-        pytest.skip("only JAX keeps compiled programs")
     import jax
 
     before = jax.config.jax_compilation_cache_dir
@@ -50,12 +51,14 @@ def cache():
     hardware.keep_compiled(before or "off")
 
 
+@on("jax")
 def test_what_is_compiled_is_kept_in_the_directory(cache, tmp_path):
     assert hardware.keep_compiled(str(tmp_path / "kept")) == str(tmp_path / "kept")
     cache.jit(lambda x: x * 3.5 + 1)(cache.numpy.ones(7)).block_until_ready()
     assert list((tmp_path / "kept").iterdir())
 
 
+@on("jax")
 def test_by_default_an_accelerator_keeps_programs_and_a_cpu_does_not(cache, monkeypatch):
     cache.config.update("jax_compilation_cache_dir", None)
     assert hardware.keep_compiled("auto") is None
@@ -65,7 +68,7 @@ def test_by_default_an_accelerator_keeps_programs_and_a_cpu_does_not(cache, monk
     assert hardware.keep_compiled("off") is None and cache.config.jax_compilation_cache_dir is None
 
 
-@pytest.mark.skipif(IS_JAX, reason="JAX keeps programs")
+@on("tensorflow", "torch")  # JAX keeps programs
 def test_a_directory_that_would_stay_empty_is_refused(tmp_path):
     assert hardware.keep_compiled("auto") is None
     with pytest.raises(ValueError, match=r"is for JAX: .* keeps no compiled programs"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import without
 from reference_models import open_in_transformers, outputs_of, random_model
+from tiers import every_backend
 
 from keras_bert_impl import BertConfig, BertEncoder, TextClassifier, WordPieceTokenizer
 from keras_bert_impl.tokenizers.rows import rows_from_texts
@@ -77,6 +78,7 @@ def test_a_longer_row_of_padding_gives_the_same_outputs(small_config, small_inpu
     np.testing.assert_allclose(first["sequence_output"], second["sequence_output"][:, :7], atol=1e-5)
 
 
+@every_backend
 def test_a_packed_row_gives_what_its_sequences_give_alone(small_config):
     alone, packed = BertEncoder(small_config), BertEncoder(small_config, packed=True)
     packed.set_weights(alone.get_weights())
@@ -139,6 +141,7 @@ def test_counting_by_formula_equals_counting_weights(small_config):
     assert BertEncoder(small_config).count_params() == small_config.count_parameters()
 
 
+@every_backend
 def test_mixed_precision_keeps_weights_in_float32(small_config, small_inputs):
     encoder = BertEncoder(small_config, dtype="mixed_bfloat16")
     exact = BertEncoder(small_config)
@@ -148,6 +151,7 @@ def test_mixed_precision_keeps_weights_in_float32(small_config, small_inputs):
     np.testing.assert_allclose(np.asarray(mixed, "float32"), expected, atol=0.1)
 
 
+@every_backend
 @pytest.mark.parametrize("dropout_rate", [0.0, 0.3])
 def test_rematerialized_blocks_have_the_same_gradients(small_config, small_batch, dropout_rate):
     config = dataclasses.replace(small_config, hidden_dropout_rate=dropout_rate, attention_dropout_rate=dropout_rate)

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from made_fits import LABELS, TEXTS, build
+from tiers import every_backend
 
 from keras_bert_impl.encoders import compiling
 
@@ -17,6 +18,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr(compiling, "PATIENCE", 0.0)
 
 
+@every_backend
 def test_the_first_step_of_each_kind_is_announced_once(capsys):
     model = build(run_eagerly=False)
     for _ in range(2):

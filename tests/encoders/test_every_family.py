@@ -8,11 +8,13 @@ import pytest
 from conftest import QUICK_STEPS
 from families import encoder_of, every_config, every_family, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 
 
+@every_backend
 @every_config
 def test_every_hidden_state_and_attention_is_that_of_transformers(config, small_batch, tmp_path):
     rows = rows_for(config, small_batch)

@@ -9,6 +9,7 @@ import pytest
 from conftest import without
 from keras import ops
 from reference_models import outputs_of, random_model
+from tiers import on
 
 from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer, TextClassifier
 from keras_bert_impl.kernels import attention
@@ -71,7 +72,7 @@ def test_a_direction_holds_in_training_with_dropout(direction, place, unseeing, 
     assert np.abs(before[place] - after[place]).max() > 1e-3
 
 
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="a kernel of JAX")
+@on("jax")  # a kernel of JAX
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_the_tpu_kernel_which_knows_no_direction_is_not_used(is_packed):
     config = BertConfig(53, 128, 1, 2, 21, max_length=11, direction="left_to_right", initializer_range=0.2)

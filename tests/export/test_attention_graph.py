@@ -2,9 +2,12 @@ import keras
 import numpy as np
 import pytest
 from conftest import without
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export.attention_graph import with_attention
+
+pytestmark = on("tensorflow")
 
 ENCODERS = {
     "plain": {},

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import WORDS
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
@@ -15,6 +16,8 @@ from keras_bert_impl.models.span_answers import best_answers
 from keras_bert_impl.models.windows import best_windows, window_begins
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tasks import question_answering, squad_files
+
+pytestmark = on("tensorflow")
 
 CONTEXTS = [
     "The cat sat on a mat. The dogs ran in red rain, it is bad!",

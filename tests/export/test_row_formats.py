@@ -10,13 +10,14 @@ import pytest
 from conftest import WORDS, revealing_config
 from every_model import MODELS
 from made_exports import make, with_large_weights
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_litert, export_onnx, opened, row_formats, row_graphs, row_samples, runtimes
 
 BACKEND = keras.backend.backend()
-on_torch = pytest.mark.skipif(BACKEND != "torch", reason="torch writes ONNX files")
-on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="TensorFlow writes LiteRT files")
+on_torch = on("torch")  # torch writes ONNX files
+on_tensorflow = on("tensorflow")  # TensorFlow writes LiteRT files
 every_kind = pytest.mark.parametrize("kind", [kind for kind in MODELS if kind not in ("Pretrainer", "FeatureTagger")])
 TEXTS = ["The cat sat on the mat.", "It slept."]
 
@@ -83,7 +84,7 @@ def test_litert_gives_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
 
 
 @pytest.mark.parametrize("family", ["distilbert", "electra", "roberta", "albert", "ernie", "bfloat16"])
-@pytest.mark.skipif(BACKEND == "jax", reason="written by the others")
+@on("tensorflow", "torch")  # written by the others
 def test_other_encoders_are_exported_in_float32(family, tmp_path):
     export = export_onnx if BACKEND == "torch" else export_litert
     tokenizer = kbi.WordPieceTokenizer(WORDS)

@@ -12,12 +12,15 @@ import pytest
 import tensorflow as tf
 from conftest import WORDS
 from hostile_texts import HOSTILE_TEXTS, revealing_vocabulary
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.export import export_saved_model, handover, text_graphs
 from keras_bert_impl.tasks import conll, named_entities
 from keras_bert_impl.tokenizers.rows import rows_from_texts
+
+pytestmark = on("tensorflow")
 
 ROOT = pathlib.Path(__file__).parents[2]
 TEXTS = ["the cat sat on a mat .", "dogs", "", "the [SEP] is [MASK]", "red , blue " * 7]
@@ -292,7 +295,7 @@ np.save(directory + "/expected.npy", classifier.predict(texts, verbose=0))
 """
 
 
-@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.full)])
 def test_model_of_another_backend_is_served_with_its_own_outputs(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:  # to import it here would take seconds
         pytest.skip(f"{backend} is not installed")
@@ -331,7 +334,7 @@ def doubled(tmp_path, monkeypatch):
     return importlib.import_module("own_module").Doubled
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_class_of_the_user_s_own_is_served_with_its_own_outputs(doubled, tokenizer, tmp_path, monkeypatch):
     model = with_large_weights(doubled(make_encoder(tokenizer), 3, tokenizer, sequence_length=9))
     export_saved_model(model, tmp_path / "here")

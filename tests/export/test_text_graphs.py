@@ -9,9 +9,12 @@ import pytest
 import tensorflow as tf
 from families import CONFIGS, encoder_of
 from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_saved_model
+
+pytestmark = on("tensorflow")
 
 TEXTS = [*SENTENCES, "", "[CLS] ''Café'' 日本 <s>"]
 PAIRS = [*SENTENCES[3:], "Who?", "", "the dog ran " * 9, "a", "</s>"]

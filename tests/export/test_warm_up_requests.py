@@ -3,10 +3,13 @@
 import pytest
 import tensorflow as tf
 from conftest import WORDS, revealing_config
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import text_graphs, warm_up_requests
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
+
+pytestmark = on("tensorflow")
 
 
 def test_a_request_is_encoded_with_the_field_numbers_of_tensorflow_serving():

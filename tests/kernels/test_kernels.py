@@ -7,9 +7,12 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from tiers import every_backend, on
 
 from keras_bert_impl.kernels import activated_product, adamw, cross_entropy, dropout, gather, gelu, global_norm
 from keras_bert_impl.kernels.attention import Placement, placed
+
+pytestmark = every_backend
 
 
 def arrays(*shape, count=1, seed=0):
@@ -188,7 +191,7 @@ def test_the_norm_of_many_numbers_is_exact():
     assert found == pytest.approx(math.sqrt(25 * 4096 * 512), rel=2e-6)
 
 
-only_jax = pytest.mark.skipif(keras.backend.backend() != "jax", reason="a kernel of JAX alone")
+only_jax = on("jax")  # a kernel of JAX alone
 
 
 def kept_units(first, second, count=200_000):

@@ -1,8 +1,11 @@
 import keras
 import numpy as np
 import pytest
+from tiers import every_backend
 
 from keras_bert_impl.layers import Dropout
+
+pytestmark = every_backend
 
 
 def masks(layer, shape, count=1):

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 from check_layer import check_layer
 from keras import ops
+from tiers import every_backend
 
 from keras_bert_impl.layers import PaddingAwarePositions, PositionEmbedding, SegmentEmbedding
+
+pytestmark = every_backend
 
 VECTORS = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
 SEGMENTS = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]], "int32")

@@ -1,8 +1,11 @@
 import keras
 import numpy as np
 from keras import ops
+from tiers import every_backend
 
 from keras_bert_impl.layers import MaskedLMHead
+
+pytestmark = every_backend
 
 HIDDEN = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
 POSITIONS = np.array([[1, 4], [0, 2]], "int32")

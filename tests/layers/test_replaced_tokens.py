@@ -1,7 +1,10 @@
 import keras
 import numpy as np
+from tiers import every_backend
 
 from keras_bert_impl.layers import ReplaceTokens, SampleTokens
+
+pytestmark = every_backend
 
 
 def test_only_masked_positions_are_replaced_and_position_0_is_padding():

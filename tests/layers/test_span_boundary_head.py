@@ -2,9 +2,12 @@
 
 import keras
 import numpy as np
+from tiers import every_backend
 
 from keras_bert_impl.layers import SpanBoundaryHead
 from keras_bert_impl.layers.span_boundary_head import span_boundaries
+
+pytestmark = every_backend
 
 # Spans 1-2, 4 and 6-8 of the first row, 3 of the second; 0 is padding.
 POSITIONS = np.array([[1, 2, 4, 6, 7, 8], [3, 0, 0, 0, 0, 0]], "int32")

@@ -1,8 +1,11 @@
 import numpy as np
 from check_layer import check_layer
 from keras import ops
+from tiers import every_backend
 
 from keras_bert_impl.layers import AttentionMask, TransformerEncoderBlock
+
+pytestmark = every_backend
 
 VECTORS = np.random.default_rng(0).normal(size=(2, 5, 6)).astype("float32")
 

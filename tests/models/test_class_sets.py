@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from tiers import once
 
 from keras_bert_impl.models.class_sets import rows_of_zeros_and_ones
+
+pytestmark = once
 
 NAMES = ["sad", "glad", "mad"]
 ROWS = [[1, 0, 1], [0, 0, 0], [0, 1, 0]]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.commands.export import choose_task
@@ -65,6 +66,7 @@ def say_of_every_token(model, logit):
     head.bias.assign([logit])
 
 
+@every_backend
 def test_the_loss_is_that_of_both_models_computed_by_hand(config, small_tokenizer, batch):
     model = build(config, small_tokenizer)
     always_guess(model, 5)  # of five masked tokens one is a 5: four are replaced, of twelve tokens

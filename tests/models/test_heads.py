@@ -9,6 +9,7 @@ import pytest
 from conftest import QUICK_STEPS, without
 from families import CONFIGS, FAMILIES, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import huggingface
@@ -122,6 +123,7 @@ def test_a_head_survives_its_keras_file(kind, small_config, small_tokenizer, row
     assert reloaded.tokenizer == small_tokenizer and reloaded.sequence_length == 9
 
 
+@every_backend
 @head
 def test_gradients_reach_every_weight_of_a_head(kind, small_config, rows):
     _, ours, fields, labels = HEADS[kind]

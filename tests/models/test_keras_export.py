@@ -1,16 +1,14 @@
 """Keras' own `export`."""
 
-import keras
 import numpy as np
 import pytest
 from conftest import without
+from tiers import on
 
 import keras_bert_impl as kbi
 
-ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 
-
-@pytest.mark.skipif(not ON_TENSORFLOW, reason="what Keras can export there")
+@on("tensorflow")  # what Keras can export there
 def test_keras_exports_a_graph_of_token_ids(small_config, small_batch, tmp_path):
     tf = pytest.importorskip("tensorflow")
     model, rows = kbi.TextClassifier(kbi.BertEncoder(small_config), 3), without(small_batch, "mask_positions")
@@ -20,7 +18,7 @@ def test_keras_exports_a_graph_of_token_ids(small_config, small_batch, tmp_path)
     np.testing.assert_allclose(served, model.predict_on_batch(rows), atol=1e-5)
 
 
-@pytest.mark.skipif(ON_TENSORFLOW, reason="what Keras cannot export there")
+@on("jax", "torch")  # what Keras cannot export there
 @pytest.mark.parametrize("kind", ["BertEncoder", "Pretrainer", "TextClassifier"])
 def test_where_keras_cannot_export_the_message_says_what_can(kind, small_config, tmp_path):
     pytest.importorskip("tensorflow")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
+from tiers import every_backend, on
 
 from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.optimization import BertAdamW
@@ -63,6 +64,7 @@ def test_logits_equal_those_of_transformers(small_config, small_batch, tmp_path)
     np.testing.assert_allclose(ours["next_sentence_logits"], theirs["seq_relationship_logits"], atol=1e-5)
 
 
+@every_backend
 def test_the_loss_equals_that_of_transformers(small_config, small_batch, tmp_path):
     model = random_model("BertForPreTraining", small_config, tmp_path)
     labels = {"labels": labels_of_every_token(small_batch), "next_sentence_label": LABELS["next_sentence_labels"]}
@@ -114,6 +116,7 @@ def test_gradients_reach_every_weight(small_config, small_batch):
         assert np.abs(keras.ops.convert_to_numpy(weight) - old).max() > 0, f"{weight.path} got no gradient"
 
 
+@every_backend
 def test_one_repeated_batch_is_learnt_by_heart(small_config, small_batch):
     pretrainer = Pretrainer(BertEncoder(without_dropout(one_layer(small_config))))
     pretrainer.compile(optimizer=BertAdamW(1e-2))
@@ -121,6 +124,7 @@ def test_one_repeated_batch_is_learnt_by_heart(small_config, small_batch):
     assert pretrainer.test_on_batch(small_batch, LABELS, return_dict=True)["loss"] < 0.05
 
 
+@every_backend
 def test_equal_seeds_give_equal_runs(small_config, small_batch):
     def run():
         keras.utils.set_random_seed(11)
@@ -131,6 +135,7 @@ def test_equal_seeds_give_equal_runs(small_config, small_batch):
     assert_equal_weights(run(), run(), atol=0)
 
 
+@every_backend
 def test_training_goes_on_from_a_keras_file_as_if_uninterrupted(small_config, small_batch, tmp_path):
     # Keras does not save the seeds of dropout: with dropout, the resumed run would draw other numbers.
     config = without_dropout(one_layer(small_config))
@@ -144,7 +149,7 @@ def test_training_goes_on_from_a_keras_file_as_if_uninterrupted(small_config, sm
     assert_equal_weights(resumed, whole, atol=1e-6)
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the TensorFlow run covers all three")
+@on("tensorflow")  # the TensorFlow run covers all three
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_a_keras_file_gives_equal_outputs_on_another_backend(backend, small_config, small_batch, tmp_path):
     pytest.importorskip(backend)

@@ -2,9 +2,12 @@ import string
 
 import numpy as np
 import pytest
+from tiers import once
 
 from keras_bert_impl.models.question_windows import Question, Windows
 from keras_bert_impl.models.span_answers import Answer, best_answers, choose
+
+pytestmark = once
 
 WORDS = string.ascii_letters
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
+from tiers import every_backend, on
 
 from keras_bert_impl import BertConfig, BertEncoder, TextClassifier, batching
 from keras_bert_impl.optimization import BertAdamW
@@ -166,6 +167,7 @@ def test_batches_of_ones_own_are_shuffled_where_asked(classifier, shuffle):
     assert (in_order in str(batches.seen)) is not shuffle and set(batches.seen) == set(range(20))
 
 
+@every_backend
 def test_fit_learns_from_texts(classifier):
     classifier.compile(optimizer=BertAdamW(1e-2), loss=classifier.loss)
     classifier.fit(TEXTS, LABELS, epochs=60, verbose=0)
@@ -348,6 +350,7 @@ def test_the_saved_tokenizer_gives_transformers_the_same_ids(classifier, tmp_pat
     assert found["token_type_ids"] == rows["segment_ids"].tolist()
 
 
+@every_backend
 def test_save_pretrained_comes_back_as_it_was(classifier, tmp_path):
     classifier.save_pretrained(tmp_path)
     reloaded = TextClassifier.from_pretrained(tmp_path)
@@ -384,7 +387,7 @@ def test_class_names_are_written_in_order(classifier, tmp_path):
     assert written["label2id"] == {"bad": 0, "good": 1, "neither": 2}
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="about TensorFlow's tracing")
+@on("tensorflow")  # about TensorFlow's tracing
 def test_the_training_step_is_traced_once(classifier, monkeypatch):
     """Twice, if the optimizer's and the metrics' variables were created while it is traced."""
     traced, compute = [], type(classifier).compute_loss

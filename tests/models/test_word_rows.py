@@ -1,4 +1,8 @@
+from tiers import once
+
 from keras_bert_impl.models.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
+
+pytestmark = once
 
 
 def test_the_first_piece_of_a_word_stands_for_it(small_tokenizer):

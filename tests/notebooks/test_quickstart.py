@@ -11,6 +11,9 @@ import nbclient
 import nbformat
 import pytest
 from documentation import shape_of_line
+from tiers import on
+
+pytestmark = on("tensorflow")
 
 NOTEBOOK = pathlib.Path(__file__).parents[2] / "notebooks" / "quickstart.ipynb"
 # The same numbers of epochs as in the notebook, so that each cell prints the same number of lines.
@@ -85,7 +88,7 @@ def skip_if_the_text_is_another(notebook):
             pytest.skip(f"the stored outputs are of {name} {version}, this is {found}")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_what_is_printed_before_training_is_word_for_word_what_is_stored():
     notebook, found = read(), {}
     skip_if_the_text_is_another(notebook)

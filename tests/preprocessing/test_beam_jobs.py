@@ -15,11 +15,14 @@ import time
 import pytest
 import tensorflow as tf
 from documentation import commands, indented_blocks
+from tiers import on
 
 from keras_bert_impl.preprocessing import beam_jobs, beam_storage, shards
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.training import data_preparation
 from keras_bert_impl.training.runs import parse
+
+pytestmark = on("tensorflow")
 
 PipelineOptions = pytest.importorskip("apache_beam.options.pipeline_options").PipelineOptions
 distributed = pytest.importorskip("distributed")
@@ -124,7 +127,7 @@ def job_server():
         server.wait()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_job_server_with_a_worker_pool_writes_the_same_files(tmp_path, small_jobs, in_one_process, job_server):
     options = {"runner": "PortableRunner", "beam_options": job_server}
     assert prepared(tmp_path / "data", small_jobs, **options) == in_one_process

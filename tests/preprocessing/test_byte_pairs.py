@@ -7,10 +7,13 @@ import tensorflow as tf
 from conftest import REAL_DATA
 from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import SENTENCES, byte_pair_tokenizer
+from tiers import on
 
 from keras_bert_impl.preprocessing.byte_pairs import BytePairs
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import byte_tokens
+
+pytestmark = on("tensorflow")
 
 CONTROL = ["<s>", "<pad>", "</s>", "<unk>"]
 # Where the regular expression of byte-level BPE divides texts, and characters of one to four bytes.

@@ -1,7 +1,10 @@
 import pytest
+from tiers import once
 
 from keras_bert_impl.corpora import Document
 from keras_bert_impl.preprocessing.language_sampling import copies_of, language_sizes, sampling_factors
+
+pytestmark = once
 
 
 def test_shares_are_smoothed_and_normalised():

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl.preprocessing import numpy_masking
 from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
+
+pytestmark = on("tensorflow")
 
 PAD, CLS, SEP, MASK = 0, 1, 2, 3
 VOCABULARY_SIZE = 1000

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from tiers import on
 
 from keras_bert_impl.preprocessing.neighbours import predict_neighbours
 from keras_bert_impl.preprocessing.numpy_neighbours import predict_neighbours as predict_in_numpy
+
+pytestmark = on("tensorflow")
 
 # [CLS] 7 8 [SEP] and padding
 ROW = {

@@ -3,9 +3,12 @@ from itertools import chain
 import numpy as np
 import pytest
 from made_text import lists, ragged
+from tiers import once
 
 from keras_bert_impl.preprocessing.next_sentence import boundaries, chunk_documents, cut_chunks, target_lengths
 from keras_bert_impl.preprocessing.ragged import Ragged
+
+pytestmark = once
 
 # Documents of 3, 1 and 2 sentences; every token is a different number, so that it can be traced.
 SMALL = [[[0, 1], [2, 3, 4], [5]], [[6, 7, 8]], [[9], [10, 11]]]

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from made_text import TOKENIZER, tokens
+from tiers import on
 
 from keras_bert_impl.preprocessing import numpy_data, tf_data
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
@@ -12,6 +13,8 @@ from keras_bert_impl.preprocessing.phrases import PhraseFinder
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.tf_data import read_training_data
+
+pytestmark = on("tensorflow")
 
 SHAPE = {"sequence_length": 32, "predictions_per_sequence": 5}
 FORMATS = {

@@ -3,8 +3,11 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl.preprocessing.packing import pack, truncate_pairs
+
+pytestmark = on("tensorflow")
 
 CLS, SEP, PAD = 101, 102, 0
 

@@ -3,6 +3,7 @@ import pytest
 from made_text import TOKENIZER as SMALL
 from made_text import lists, ragged, tokens
 from six_languages import SENTENCES
+from tiers import on
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.preprocessing import numpy_masking
@@ -14,6 +15,8 @@ from keras_bert_impl.preprocessing.sentence_ids import document_ids
 from keras_bert_impl.preprocessing.serialized_rows import parse_rows
 from keras_bert_impl.preprocessing.tf_data import read_training_data
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+
+pytestmark = on("tensorflow")
 
 TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, *"new york times ##er city the a , square".split()])
 

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from made_text import TOKENIZER, tokens
+from tiers import on
 
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.tf_data import read_training_data
+
+pytestmark = on("tensorflow")
 
 SHAPE = {"sequence_length": 16, "predictions_per_sequence": 3}
 ROWS_OF_A_BATCH = 4

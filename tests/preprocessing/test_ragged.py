@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 from made_text import ragged
+from tiers import once
 
 from keras_bert_impl.preprocessing.ragged import concatenated, padded, places, take
+
+pytestmark = once
 
 ROWS = ragged([[7, 8], [], [9], [4, 5, 6]])
 

@@ -1,8 +1,11 @@
 import numpy as np
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl.preprocessing import numpy_randomness, randomness
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
+
+pytestmark = on("tensorflow")
 
 STREAM = Stream.MASK_POSITION
 

@@ -2,8 +2,11 @@
 
 import pytest
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl.preprocessing.record_files import DamagedRecords, RecordReader, count_records, write_records
+
+pytestmark = on("tensorflow")
 
 RECORDS = [b"", b"a", b"\x00" * 300, bytes(range(256)) * 2000]
 

@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl.preprocessing.numpy_parsing import pad_rows
 from keras_bert_impl.preprocessing.packing import pack, truncate_pairs
 from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
 from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
+
+pytestmark = on("tensorflow")
 
 CLS, SEP, PAD = 1001, 1002, 1000
 TOKENS = np.arange(1000, dtype=np.int32)

@@ -2,11 +2,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from made_text import TOKENIZER, tokens
+from tiers import on
 
 from keras_bert_impl.preprocessing.example_parsing import unpack_features
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.tf_data import read_training_data
+
+pytestmark = on("tensorflow")
 
 
 def test_every_pair_is_in_one_row_that_has_room_for_it():

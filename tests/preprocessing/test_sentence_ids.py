@@ -1,8 +1,11 @@
 import numpy as np
 from made_text import TOKENIZER, documents
 from made_tokenizers import byte_pair_tokenizer
+from tiers import on
 
 from keras_bert_impl.preprocessing.sentence_ids import document_ids, ids_without_tensorflow, sentence_ids
+
+pytestmark = on("tensorflow")
 
 
 def test_both_libraries_give_the_same_ids():

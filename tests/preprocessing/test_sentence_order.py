@@ -1,8 +1,11 @@
 import numpy as np
 from made_text import ragged
+from tiers import once
 
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
+
+pytestmark = once
 
 SEP = 99
 DOCUMENTS = ragged([[[1, 2, 3], [4, 5]], [[6]], [[7, 8], [9, 10, 11, 12, 13]]])

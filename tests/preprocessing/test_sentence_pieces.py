@@ -8,9 +8,12 @@ import sentencepiece
 import tensorflow as tf
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts
 from made_tokenizers import SENTENCES, albert_tokenizer, xlm_roberta_tokenizer
+from tiers import on
 
 from keras_bert_impl.preprocessing.sentence_pieces import SentencePieces
 from keras_bert_impl.tokenizers import AlbertTokenizer
+
+pytestmark = on("tensorflow")
 
 QUOTES = ["'''a''''b` ``` `''`", "''Σ''Α ΑΣ''Α", "İ ΑΣ", "a\"''\"b", "\0a''\0b ``x''", "  The ''Café''  Zürich. "]
 # Of such characters there are divisions that are equally probable.

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl.preprocessing import examples, shards
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.token_files import write_token_file
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.training import data_preparation
+
+pytestmark = on("tensorflow")
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "dog", "sat", "ran"]
 

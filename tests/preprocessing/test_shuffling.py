@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl.preprocessing.numpy_shuffling import plan_reading, shuffled_windows
 from keras_bert_impl.preprocessing.shuffling import shuffled_batches
+
+pytestmark = on("tensorflow")
 
 BATCH, WINDOW = 20, 3000
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hostile_texts import HOSTILE_TEXTS, mixed_texts
 from made_text import lists
+from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.corpora import Document
@@ -12,6 +13,8 @@ from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.sentence_ids import document_ids
 from keras_bert_impl.preprocessing.tagged_phrases import mark_spans, pieces_of_span
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+
+pytestmark = once
 
 TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, *"new york ##er times square city the in . - ' s a ##b".split()])
 

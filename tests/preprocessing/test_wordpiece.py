@@ -10,10 +10,13 @@ import tensorflow as tf
 from conftest import REAL_DATA
 from google_tokenization import google_ids
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
+from tiers import on
 
 from keras_bert_impl.corpora.python_docs import PythonDocsCorpus, docstrings, module_files
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import WordPieceTokenizer
+
+pytestmark = on("tensorflow")
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat . [ ] mask caf ##e".split()
 
@@ -32,7 +35,7 @@ def test_hostile_texts_give_googles_ids(lowercase):
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.full)])
 def test_every_code_point_between_letters_gives_googles_ids(step, lowercase):
     texts = letters_between(step)
     tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
@@ -61,7 +64,7 @@ def test_published_vocabulary_gives_googles_ids(case):
     assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_lines_of_the_default_corpus_give_googles_ids(lowercase):
     tokenizer = WordPieceTokenizer(minilm_vocabulary(), lowercase)

@@ -10,12 +10,15 @@ import yaml
 from conftest import WORDS, revealing_config
 from documentation import ROOT, commands, indented_blocks, python_blocks
 from made_servers import RunningServer
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
 from keras_bert_impl.commands.serve import ServeConfig, chosen_models
 from keras_bert_impl.serving.versions import read_model_config_file
 from keras_bert_impl.training import runs
+
+pytestmark = on("tensorflow")
 
 PAGE = "docs/server.md"
 

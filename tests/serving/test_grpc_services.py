@@ -18,6 +18,9 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
     regression_pb2,
 )
+from tiers import on
+
+pytestmark = on("tensorflow")
 
 
 @contextlib.contextmanager

@@ -21,6 +21,9 @@ import pytest
 import tensorflow as tf
 from made_servers import running, write_model
 from tensorflow_serving.apis import predict_pb2
+from tiers import on
+
+pytestmark = on("tensorflow")
 
 PREDICT = "/v1/models/toy:predict"
 BOMBS = [
@@ -199,7 +202,7 @@ def test_hostile_messages_are_refused_and_the_server_goes_on(server):
     assert server.server.manager.queue.queued_rows == 0
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ten_thousand_hostile_requests_leave_no_trace_in_memory(server):
     memory()  # skips before the long work
     attack(server, 6000)  # what the allocators keep for the next requests
@@ -211,7 +214,7 @@ def test_ten_thousand_hostile_requests_leave_no_trace_in_memory(server):
     assert statuses <= {200, 400, 404, 413} and grown < 25, f"{grown:.0f} MiB more than before"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ten_thousand_hostile_messages_leave_no_trace_in_memory(server):
     memory()
     attack_over_grpc(server, 6000)

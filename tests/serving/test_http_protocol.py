@@ -7,6 +7,9 @@ import time
 
 import pytest
 from made_servers import running, write_model
+from tiers import on
+
+pytestmark = on("tensorflow")
 
 START = b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: x\r\n"
 

@@ -4,9 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from tiers import on
 
 from keras_bert_impl.serving.errors import ServingError
 from keras_bert_impl.serving.json_tensors import array_of, predict_answer, read_object
+
+pytestmark = on("tensorflow")
 
 FLOAT, INT, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(bool)
 

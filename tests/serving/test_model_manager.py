@@ -8,8 +8,11 @@ import time
 import numpy as np
 import pytest
 from made_servers import RunningServer, running, write_model, write_requests
+from tiers import on
 
 from keras_bert_impl.serving.versions import ServedModel
+
+pytestmark = on("tensorflow")
 
 PREDICT = "/v1/models/toy:predict"
 BODY = {"instances": ["cat"]}

@@ -11,10 +11,13 @@ import urllib.request
 
 import pytest
 from served_stand_in import StandIn
+from tiers import on
 
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs pip install 'keras_bert_impl[serving]'")
 
 from keras_bert_impl.serving import page  # noqa: E402
+
+pytestmark = on("tensorflow")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HERE = "http://127.0.0.1:"

@@ -1,17 +1,19 @@
 import base64
 import types
 
-import keras
 import numpy as np
 import pytest
 from conftest import revealing_config
 from every_model import MODELS
 from served_stand_in import METADATA, StandIn, answer, attend, classify, embed, fill, label_words
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.serving.page_entities import marked_parts, words_of
 from keras_bert_impl.serving.page_metadata import is_cut
 from keras_bert_impl.serving.page_panels import FieldError, panels_of
+
+pytestmark = on("tensorflow")
 
 TASKS = {
     "words": ["fill-mask", "attention"],
@@ -48,7 +50,7 @@ def test_each_kind_of_model_gets_its_panel():
     assert {model.name: list(panels_of(model.signatures)) for model in StandIn().models} == TASKS
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the graphs of exports are TensorFlow's")
+@on("tensorflow")  # the graphs of exports are TensorFlow's
 @pytest.mark.parametrize("kind", TASKS_OF_EXPORTS)
 def test_an_export_of_each_kind_gets_its_panels(kind, small_tokenizer):
     tf = pytest.importorskip("tensorflow")

@@ -7,11 +7,14 @@ import time
 import numpy as np
 import pytest
 from grpc import StatusCode
+from tiers import on
 
 from keras_bert_impl.serving.batch_choice import part_starts
 from keras_bert_impl.serving.errors import ServingError, invalid
 from keras_bert_impl.serving.request_queue import RequestQueue
 from keras_bert_impl.serving.signatures import Array, Signature
+
+pytestmark = on("tensorflow")
 
 STRINGS, NUMBERS = Array(np.dtype(object), (None,)), Array(np.dtype(np.int64), (None,))
 MEASURE = Signature("measure", {"text": STRINGS}, {"length": NUMBERS}, "")

@@ -6,6 +6,9 @@ import json
 
 import pytest
 from made_servers import running, write_examples_model, write_model
+from tiers import on
+
+pytestmark = on("tensorflow")
 
 PREDICT = "/v1/models/toy:predict"
 

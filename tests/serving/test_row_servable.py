@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from made_exports import make
 from made_servers import RunningServer, running
+from tiers import on
 
 from keras_bert_impl.export import export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.serving.versions import ServedModel
+
+pytestmark = on("tensorflow")
 
 FORMATS = {"onnx": export_onnx, "openvino": export_openvino, "saved_model": export_saved_model}
 ROWS = ("onnx", "openvino")

@@ -18,11 +18,14 @@ import numpy as np
 import pytest
 from conftest import revealing_config
 from made_servers import RunningServer, running, write_model
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.commands.serve import ServeConfig, chosen_models, exported, run
 from keras_bert_impl.serving.versions import ServedModel
 from keras_bert_impl.training import runs
+
+pytestmark = on("tensorflow")
 
 PREDICT = "/v1/models/toy:predict"
 

@@ -3,8 +3,11 @@
 import importlib.util
 
 import pytest
+from tiers import on
 
 from keras_bert_impl.serving.tensorflow_runtime import check_packages
+
+pytestmark = on("tensorflow")
 
 
 def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypatch):

@@ -2,9 +2,12 @@
 
 import numpy as np
 from made_servers import write_model, write_requests
+from tiers import on
 
 from keras_bert_impl.serving.servable import Servable, SessionOptions
 from keras_bert_impl.serving.warm_up import warm_up
+
+pytestmark = on("tensorflow")
 
 
 class Noting:

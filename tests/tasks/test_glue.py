@@ -2,12 +2,15 @@ import shutil
 
 import pytest
 from tasks_data import DATA, needs_data
+from tiers import once
 
 from keras_bert_impl.tasks import glue
 from keras_bert_impl.tasks.labelled_texts import LabelledTexts, in_order
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tasks.text_classification import TextClassification
 from keras_bert_impl.training import finetuning_task
+
+pytestmark = once
 
 # Rows in train, dev and test, from Wang et al. 2019; for MNLI and its variants, from the official files.
 SIZES = {

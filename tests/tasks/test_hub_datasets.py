@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from tiers import once
 
 from keras_bert_impl.tasks.hub_datasets import as_directory, write_files
 from keras_bert_impl.tasks.question_answering import TASKS as QUESTION_TASKS
 from keras_bert_impl.tasks.tables import BadRows
+
+pytestmark = once
 
 datasets = pytest.importorskip("datasets")
 CLASSES = datasets.ClassLabel(names=["no", "maybe", "yes"])

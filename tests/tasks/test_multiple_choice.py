@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 from tasks_data import DATA, needs_data
+from tiers import once
 
 from keras_bert_impl.tasks.endings import SWAG_COLUMNS, TASKS, TextsWithEndings, read_choices
 from keras_bert_impl.tasks.tables import BadRows
+
+pytestmark = once
 
 SWAG = """,video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label
 0,anetv,1,"He sits, then. He","He sits, then.",He,gold,runs.,"says ""no"".",sleeps.,flies.,1

@@ -3,10 +3,13 @@ import dataclasses
 import numpy as np
 import pytest
 from tasks_data import DATA, needs_data
+from tiers import once
 
 from keras_bert_impl.tasks.conll import Sentence, label_names, read_conll
 from keras_bert_impl.tasks.named_entities import TASKS, LabelledSentences, word_labels
 from keras_bert_impl.tasks.tables import BadRows
+
+pytestmark = once
 
 CONLL_2003 = """-DOCSTART- -X- -X- O
 

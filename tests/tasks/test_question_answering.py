@@ -4,10 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from tiers import once
 
 from keras_bert_impl.tasks.question_answering import TASKS
 from keras_bert_impl.tasks.squad_files import read_questions
 from keras_bert_impl.tasks.tables import BadRows
+
+pytestmark = once
 
 CONTEXT = "the cat sat on a mat"
 # The null odds of each question, and whether it has an answer. With the threshold 0, "b" and "e" are left unanswered

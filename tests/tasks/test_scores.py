@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 import scipy.stats
 import sklearn.metrics
+from tiers import once
 
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan, regression_scores
+
+pytestmark = once
 
 NUMBERS = np.random.default_rng(11)
 LABELS = {

@@ -3,10 +3,13 @@ import random
 
 import pytest
 from tasks_data import DATA, needs_data
+from tiers import once
 
 from keras_bert_impl.commands import evaluate as script
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.squad_metrics import evaluate, exact_match, normalize_answer, token_f1
+
+pytestmark = once
 
 PUBLISHED = [
     ("dev-v1.1", "v1.1-bert-ensemble-google", 86.20624, 92.19558),

@@ -1,7 +1,10 @@
 import pytest
+from tiers import once
 
 from keras_bert_impl.tasks.tables import BadRows, read_table
 from keras_bert_impl.tasks.text_classification import read_examples
+
+pytestmark = once
 
 COLUMNS = {"text": "sentence", "label": "label"}
 

@@ -3,9 +3,12 @@ import warnings
 
 import pytest
 import seqeval.metrics
+from tiers import once
 
 from keras_bert_impl.models.entities import are_entities
 from keras_bert_impl.tasks.tag_scores import entity_scores, word_scores
+
+pytestmark = once
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,12 @@ import pytest
 from conftest import REAL_DATA
 from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import SENTENCES, byte_pair_tokenizer
+from tiers import once
 from transformers import AutoTokenizer, RobertaTokenizerFast
 
 from keras_bert_impl.tokenizers import BytePairTokenizer
+
+pytestmark = once
 
 SPECIAL = re.compile("<s>|<pad>|</s>|<unk>|<mask>")
 TEXTS = [

@@ -4,9 +4,12 @@ import json
 
 import pytest
 from made_tokenizers import SENTENCES
+from tiers import once
 
 from keras_bert_impl.tokenizers import BytePairTokenizer, learn_byte_pairs
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import read_merges, read_vocabulary
+
+pytestmark = once
 
 
 def test_the_most_frequent_pairs_are_merged_first():

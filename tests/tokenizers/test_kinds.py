@@ -5,6 +5,7 @@ import json
 import pytest
 from conftest import WORDS
 from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from tiers import once
 
 from keras_bert_impl.tokenizers import (
     BytePairTokenizer,
@@ -14,6 +15,8 @@ from keras_bert_impl.tokenizers import (
     tokenizer_from_config,
     tokenizer_to_config,
 )
+
+pytestmark = once
 
 TOKENIZERS = [
     WordPieceTokenizer(WORDS, lowercase=False),

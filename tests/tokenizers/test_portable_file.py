@@ -6,11 +6,14 @@ import pytest
 from conftest import WORDS
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
 from made_tokenizers import byte_pair_tokenizer
+from tiers import once
 from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tokenizers import unicode_table
 from keras_bert_impl.tokenizers.portable_file import write_portable_file
+
+pytestmark = once
 
 NO_LIMIT = 10**6
 

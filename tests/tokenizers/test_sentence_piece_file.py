@@ -5,9 +5,12 @@ import json
 import pytest
 from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import SENTENCES, albert_tokenizer, tokenizer_of_transformers, xlm_roberta_tokenizer
+from tiers import once
 from transformers import AutoTokenizer
 
 from keras_bert_impl.tokenizers import open_tokenizer
+
+pytestmark = once
 
 TEXTS = [*(text for text in HOSTILE_TEXTS if len(text) < 1000), *SENTENCES, "a   b", " ``quoted''  text "]
 MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer}

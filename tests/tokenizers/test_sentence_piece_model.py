@@ -3,9 +3,12 @@
 import pytest
 import sentencepiece
 from made_tokenizers import SENTENCES
+from tiers import once
 
 from keras_bert_impl.tokenizers import learn_sentence_pieces
 from keras_bert_impl.tokenizers.sentence_piece_model import CONTROL_TOKENS
+
+pytestmark = once
 
 
 def test_control_tokens_come_first_and_are_not_found_in_texts():

@@ -15,11 +15,14 @@ from made_tokenizers import (
     tokenizer_of_transformers,
     xlm_roberta_tokenizer,
 )
+from tiers import once
 from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tokenizers.portable_file import write_portable_file
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
+
+pytestmark = once
 
 CONTROL = re.compile(r"\[(CLS|SEP|MASK|PAD|UNK)\]|<(s|/s|pad|unk|mask)>")
 TEXTS = [

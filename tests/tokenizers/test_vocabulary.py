@@ -4,9 +4,12 @@ import inspect
 import random
 
 import pytest
+from tiers import once
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer, learn_vocabulary, read_vocabulary, write_vocabulary
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
+
+pytestmark = once
 
 PROSE = inspect.getsource(argparse).splitlines()
 

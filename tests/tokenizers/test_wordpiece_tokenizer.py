@@ -7,10 +7,13 @@ import pytest
 from conftest import REAL_DATA
 from google_tokenization import google_ids
 from hostile_texts import HOSTILE_TEXTS, letters_between, revealing_vocabulary
+from tiers import once
 from transformers import AutoTokenizer, BertTokenizerFast
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.vocabulary import is_cased
+
+pytestmark = once
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cap ##ital of is paris . [ ] sep mask caf ##e α ##ς fi #".split()
 
@@ -39,7 +42,7 @@ def test_hostile_text_gives_googles_ids(text, lowercase):
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.full)])
 def test_every_code_point_between_letters_gives_googles_ids(step, lowercase):
     texts = letters_between(step)
     tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)

@@ -1,8 +1,11 @@
 """The words that pieces of a text belong to, by hand."""
 
 import pytest
+from tiers import once
 
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
+
+pytestmark = once
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import sys
 import pytest
 from made_studies import config_of, study_of
 from made_tasks import write_ner
+from tiers import once
 
 from keras_bert_impl.training import (
     ablation,
@@ -22,7 +23,7 @@ from keras_bert_impl.training import (
 )
 from keras_bert_impl.training.ablation_study import read_recipe, read_study
 
-pytestmark = pytest.mark.usefixtures("without_reports")
+pytestmark = [once, pytest.mark.usefixtures("without_reports")]
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,7 @@ def finished(tmp_path_factory, prepared_data, without_reports):
     return folder, ablation.run(config_of(folder, prepared_data()))
 
 
+@pytest.mark.full
 def test_the_table_has_every_row_beside_the_paper_s(finished):
     folder, table = finished
     tasks = {row["name"]: sorted(row["tasks"]) for row in table["rows"]}

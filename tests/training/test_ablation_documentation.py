@@ -3,6 +3,7 @@
 import documentation
 import pytest
 import yaml
+from tiers import once
 
 from keras_bert_impl.training import ablation, ablation_study
 from keras_bert_impl.training.runs import parse
@@ -14,7 +15,7 @@ TINY = {
     "finetune": {"epochs": 1, "batch_size": 8, "sequence_length": 32},
     "task_rows": 8,
 }
-pytestmark = pytest.mark.usefixtures("without_reports")
+pytestmark = [once, pytest.mark.usefixtures("without_reports")]
 
 
 def page():

@@ -2,6 +2,7 @@ import json
 
 import pytest
 from conftest import WORDS
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.commands.export import ExportConfig, choose_task, run
@@ -23,6 +24,7 @@ def checkpoint(tmp_path):
     return write
 
 
+@on("tensorflow")
 def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path, capsys):
     path, output = checkpoint(kbi.Pretrainer), str(tmp_path / "served")
     run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))
@@ -35,6 +37,7 @@ def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path,
     assert sum(guesses.count(f"b'{word}'") for word in WORDS) == 5
 
 
+@on("tensorflow")
 @pytest.mark.parametrize("kind", [kbi.TextRegressor, kbi.QuestionAnswerer, kbi.MultipleChoice])
 def test_examples_of_other_heads_run(checkpoint, tmp_path, capsys, kind):
     path, output = checkpoint(kind), str(tmp_path / "served")

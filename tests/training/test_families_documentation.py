@@ -5,6 +5,7 @@ import shlex
 
 import documentation
 import pytest
+from tiers import once
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.training import data_preparation, pretraining
@@ -15,7 +16,7 @@ SMALL = (
     "--num_layers 1 --hidden_size 16 --num_heads 4 --steps 2 --batch_size 4 --validation_batches 1 --jit_compile off"
 )
 PACKAGE = documentation.ROOT / "keras_bert_impl"
-pytestmark = pytest.mark.usefixtures("without_reports")
+pytestmark = [once, pytest.mark.usefixtures("without_reports")]
 
 
 def table(first_cell):

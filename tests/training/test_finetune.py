@@ -23,6 +23,7 @@ from made_tasks import (
     write_squad,
     write_stsb,
 )
+from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tasks import squad_metrics
@@ -30,6 +31,8 @@ from keras_bert_impl.tasks.conll import read_conll
 from keras_bert_impl.tasks.named_entities import LabelledSentences
 from keras_bert_impl.tasks.squad_files import read_squad
 from keras_bert_impl.training import finetuning
+
+pytestmark = once
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from conftest import WORDS
 from made_runs import arrays_of, config_of, write_checkpoint
 from made_tasks import write_codah, write_cola, write_mrpc, write_ner, write_squad, write_stsb
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks import ExactResume
@@ -114,6 +115,7 @@ def test_layer_rates_fall_from_the_top_block_to_the_embeddings():
     assert kbi.optimization.layer_rates(paths, 0.5) == [0.25, 0.5, 1.0, 1.0, 1.0]
 
 
+@every_backend
 def test_a_lower_layer_takes_smaller_steps():
     inputs = keras.Input((1,))
     layers = [keras.layers.Dense(1, kernel_initializer="zeros", name=name) for name in ("block_0", "block_1")]

@@ -12,6 +12,7 @@ import safetensors.numpy
 from conftest import WORDS
 from made_tasks import write_ner
 from test_distribution import environments
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl import distribution
@@ -21,7 +22,7 @@ FINETUNE = [sys.executable, "-m", "keras_bert_impl", "finetune"]
 # The distribution for two devices of this machine, and for two processes.
 KINDS = {"tensorflow": ("mirrored", "multi_worker"), "jax": ("data_parallel", "data_parallel")}
 DEVICES, PROCESSES = KINDS.get(keras.backend.backend(), (None, None))
-pytestmark = pytest.mark.skipif(DEVICES is None, reason="Keras distributes TensorFlow and JAX")
+pytestmark = on(*KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_two_devices_learn_what_one_learns(begun, alone):
     assert_same(run(begun, "devices", "--distribution", DEVICES, "--devices", "2")[0], alone)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_learn_what_one_learns_and_one_of_them_writes(begun, alone):
     found, (_, printed_by_other) = run(begun, "processes", "--distribution", PROCESSES, processes=2)
     assert_same(found, alone)

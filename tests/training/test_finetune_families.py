@@ -5,9 +5,12 @@ from families import CONFIGS, encoder_of
 from made_runs import config_of
 from made_tasks import write_codah, write_mrpc, write_ner, write_squad
 from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from tiers import once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.training import finetuning
+
+pytestmark = once
 
 TOKENIZERS = {"Roberta": byte_pair_tokenizer, "Albert": albert_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
 TASKS = {

@@ -10,11 +10,14 @@ import sys
 
 import pytest
 from made_tokenizers import byte_pair_tokenizer, xlm_roberta_tokenizer
+from tiers import once
 
 from keras_bert_impl.preprocessing import sentence_ids, shards
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
 from keras_bert_impl.training import data_preparation, pretraining
 from keras_bert_impl.training.pretraining_data import PretrainingData
+
+pytestmark = once
 
 
 @pytest.fixture
@@ -125,6 +128,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, text_folder, small_jobs, 
     assert "text files read as running text: 1, one sentence a line: 2\n" in printed
 
 
+@pytest.mark.full
 def test_workers_end_with_a_process_that_is_killed(tmp_path):
     script = tmp_path / "waiting.py"
     script.write_text(

@@ -4,11 +4,14 @@ import json
 
 import pytest
 from six_languages import SENTENCES
+from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.preprocessing import shards
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
 from keras_bert_impl.training import data_preparation, labelled_sentences
+
+pytestmark = once
 
 
 @pytest.mark.parametrize(("text_format", "documents"), [("lines", 100), ("paragraphs", 100), ("running", 1)])

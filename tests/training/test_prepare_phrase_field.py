@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tiers import once
 
 from keras_bert_impl.preprocessing import shards
 from keras_bert_impl.preprocessing.phrases import MARKS
@@ -12,6 +13,8 @@ from keras_bert_impl.preprocessing.serialized_rows import parse_rows
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
 from keras_bert_impl.training import data_preparation, pretraining
 from keras_bert_impl.training.pretraining_data import PretrainingData
+
+pytestmark = once
 
 # "May Day" is an entity in the second sentence, and two words in the first.
 TEXT = "On  May Day it may rain. We met May Day\nin New York. She saw Day in Yorkshire."
@@ -78,6 +81,7 @@ def test_phrases_are_marked_where_they_stand_and_nowhere_else(tmp_path, tagged):
     assert set(shown.split()) & {f"+{word}" for word in WORDS} == {"+day", "+york"}
 
 
+@pytest.mark.full
 def test_ids_and_order_of_rows_are_those_without_phrases_on_any_number_of_workers(tmp_path, tagged, monkeypatch):
     monkeypatch.setattr(data_preparation, "PIECE_BYTES", 1000)
     monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 1000)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from six_languages import SENTENCES
+from tiers import once
 
 from keras_bert_impl.preprocessing import shards
 from keras_bert_impl.preprocessing.phrases import MARKS
@@ -13,6 +14,8 @@ from keras_bert_impl.preprocessing.serialized_rows import parse_rows
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
 from keras_bert_impl.training import data_preparation, pretraining
 from keras_bert_impl.training.pretraining_data import PretrainingData
+
+pytestmark = once
 
 WORDS = ["北京", "中国", "首都", "全国", "政治", "文化", "中心", "长江", "公里", "亚洲", "河流"]
 # The first two sentences as a segmenter cuts them.
@@ -105,6 +108,7 @@ def test_text_without_phrases_has_neither_marks_nor_figures(tmp_path, chinese):
     assert "phrases" not in summary and MARKS not in rows_of(tmp_path / "data")
 
 
+@pytest.mark.full
 def test_phrases_do_not_change_ids_nor_the_order_of_rows(tmp_path, chinese, monkeypatch):
     monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 1000)
     prepare(tmp_path / "plain", workers=1, **chinese)

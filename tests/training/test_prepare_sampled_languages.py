@@ -3,6 +3,7 @@
 import collections
 
 import pytest
+from tiers import once
 
 from keras_bert_impl.preprocessing import shards
 from keras_bert_impl.preprocessing.record_files import RecordReader
@@ -10,6 +11,8 @@ from keras_bert_impl.preprocessing.serialized_rows import parse_rows
 from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.training import data_preparation
 from keras_bert_impl.training.data_preparation import PrepareConfig, VocabularySample, factors_of, open_pieces
+
+pytestmark = once
 
 
 @pytest.fixture
@@ -67,6 +70,7 @@ def test_the_exponent_one_changes_no_document(tmp_path, corpus):
     assert [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
 
 
+@pytest.mark.full
 def test_workers_and_blocks_do_not_change_how_often_a_document_is_used(tmp_path, corpus, monkeypatch):
     whole = prepare(tmp_path / "whole", language_exponent=0.3, **corpus)["languages"]
     monkeypatch.setattr(data_preparation, "BLOCK_BYTES", 2000)

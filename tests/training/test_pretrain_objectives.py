@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from made_runs import write_checkpoint
+from tiers import once
 from transformers import AutoModelForMaskedLM
 
 from keras_bert_impl import MaskedLM, Pretrainer
@@ -12,7 +13,7 @@ from keras_bert_impl.training import (
     pretraining,
 )
 
-pytestmark = pytest.mark.usefixtures("without_reports")
+pytestmark = [once, pytest.mark.usefixtures("without_reports")]
 
 
 def train(data, output, **options):

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tiers import on
 
 from keras_bert_impl import Pretrainer
 from keras_bert_impl.distribution import hardware
@@ -31,6 +32,7 @@ def train(data, output, **options):
     )
 
 
+@on("tensorflow")
 def test_validation_has_rows_of_all_files_and_is_the_same_each_time(text_folder, tmp_path, monkeypatch):
     """There is a file of examples for each thousand tokens or more; each file has more rows than are taken."""
     monkeypatch.setattr(shards, "SHARD_TOKENS", 1000)
@@ -53,7 +55,7 @@ def test_validation_has_rows_of_all_files_and_is_the_same_each_time(text_folder,
     assert again == taken
 
 
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+@on("tensorflow", "jax")  # Keras has no steps_per_execution there
 def test_steps_that_are_executed_together_learn_the_same(prepared_data, tmp_path):
     data = prepared_data()
     train(data, tmp_path / "one", steps=6, steps_per_round=3, dropout_rate=0.0)
@@ -92,6 +94,7 @@ def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expe
     assert pretraining_plan.usual_steps_per_execution(steps) == by_backend
 
 
+@on("tensorflow", "jax")
 def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_data, tmp_path):
     data = prepared_data()
     with pytest.raises(ValueError, match="--profile_steps 9 is not of the form 100:110"):
@@ -106,6 +109,7 @@ def first_batches(directory, tmp_path):
     return list(data.batches("train").take(3).as_numpy_iterator())
 
 
+@on("tensorflow")
 def test_data_may_be_where_tensorflow_alone_reads(prepared_copy, tmp_path):
     """Uses TensorFlow's file system in memory, whose names look like those of a bucket."""
     near = prepared_copy()

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 
-import keras
 import pytest
 from test_distribution import environments
+from tiers import on
 
 pytestmark = [
-    pytest.mark.skipif(keras.backend.backend() != "jax", reason="an array of all processes is JAX's"),
-    pytest.mark.slow,
+    on("jax"),  # an array of all processes is JAX's
+    pytest.mark.full,
 ]
 PROGRAM = pathlib.Path(__file__).parents[1] / "distributed_pretraining.py"
 SIZES = {"size": "bert_tiny", "num_layers": 1, "hidden_size": 12, "num_heads": 2, "intermediate_size": 20}

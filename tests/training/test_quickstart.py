@@ -33,6 +33,7 @@ def recipes(tmp_path):
     return tmp_path / "recipes"
 
 
+@pytest.mark.full
 def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_there(
     tmp_path, text_folder, recipes, capfd
 ):

@@ -5,10 +5,13 @@ import types
 
 import pytest
 from conftest import WORDS
+from tiers import once
 
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.training import finetuning, pretraining, pretraining_model
 from keras_bert_impl.training.runs import RECIPES, parse
+
+pytestmark = once
 
 OF_PRETRAINING = sorted(path for path in RECIPES.rglob("*.yaml") if path.stem.startswith(("phase", "lamb", "pretrain")))
 SMALL = {"num_layers": 1, "hidden_size": 12, "num_heads": 3, "intermediate_size": 7}

@@ -5,11 +5,14 @@ import importlib
 import typing
 
 import pytest
+from tiers import on, once
 
 from keras_bert_impl.cli import COMMANDS
 from keras_bert_impl.distribution import path_of
 from keras_bert_impl.training import pretraining
 from keras_bert_impl.training.runs import check_run, open_run, parse
+
+pytestmark = once
 
 # The options of each command that take a URL, or a text in which it means nothing.
 TAKEN = {
@@ -67,6 +70,7 @@ def test_a_program_that_names_a_bucket_as_output_is_told_so(function, tmp_path, 
     assert not list(tmp_path.iterdir())
 
 
+@on("tensorflow")
 def test_a_run_of_tensorflow_in_a_bucket_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     pytest.importorskip("orbax.checkpoint")
     monkeypatch.chdir(tmp_path)

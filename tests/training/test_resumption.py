@@ -14,6 +14,7 @@ import keras
 import numpy as np
 import pytest
 from test_distribution import environments
+from tiers import every_backend, on
 
 from keras_bert_impl.callbacks import training_figures
 from keras_bert_impl.callbacks.training_state import TrainingState
@@ -78,6 +79,7 @@ def whole(prepared, tmp_path_factory):
     return directory
 
 
+@every_backend
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_path, monkeypatch):
     """The run has dropout, whose random numbers continue too; it stops in the first round, within one, or at an end."""
     for at_step in (2, 7, 9):
@@ -127,6 +129,7 @@ def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch):
     assert one.read_bytes() == other.read_bytes()
 
 
+@every_backend
 def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, monkeypatch):
     config = config_of(prepared, tmp_path / "run")
 
@@ -155,7 +158,7 @@ def test_a_loss_that_is_no_number_stops_with_its_batch(prepared, tmp_path):
         assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
 
 
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+@on("tensorflow", "jax")  # Keras has no steps_per_execution there
 def test_of_steps_that_are_executed_together_the_bad_one_is_kept(prepared, tmp_path):
     with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf)"):
         pretraining.run(
@@ -166,7 +169,7 @@ def test_of_steps_that_are_executed_together_the_bad_one_is_kept(prepared, tmp_p
         assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
 
 
-@pytest.mark.skipif(keras.backend.backend() == "torch", reason="Keras has no steps_per_execution there")
+@on("tensorflow", "jax")  # Keras has no steps_per_execution there
 def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, tmp_path, monkeypatch):
     """It begins on an accelerator, which executes steps together, and is resumed without one, in the same rounds."""
     config = config_of(prepared, tmp_path / "broken")
@@ -180,7 +183,7 @@ def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, 
     assert_equal_states(last_state(tmp_path / "broken"), last_state(whole))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared, tmp_path):
     """SIGKILL cannot be handled by a process; some of the moments fall into the writing of a state."""
     options = (
@@ -258,8 +261,8 @@ def two_processes(prepared, output):
     return processes
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="its processes tell one another")
+@pytest.mark.full
+@on("jax")  # its processes tell one another
 @pytest.mark.parametrize("asked", [0, 1])
 def test_when_one_of_two_processes_is_asked_to_end(asked, prepared, tmp_path):
     """Both save the same step and end, and the same command resumes from it."""
@@ -278,8 +281,8 @@ def test_when_one_of_two_processes_is_asked_to_end(asked, prepared, tmp_path):
     assert last_state(tmp_path / "run")[0] == 240
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() not in KIND, reason="Keras distributes TensorFlow and JAX")
+@pytest.mark.full
+@on(*KIND)
 @pytest.mark.parametrize("victim", [0, 1])
 def test_when_one_of_two_processes_is_killed(victim, prepared, tmp_path):
     """The other process ends within a minute; other devices resume from its last state and reach the same weights."""
@@ -346,9 +349,9 @@ SPEEDS = {
 }
 
 
-@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="plans are made alike on every backend")
+@on("tensorflow")  # plans are made alike on every backend
 @pytest.mark.parametrize(
-    "speed", ["slower", *(pytest.param(name, marks=pytest.mark.slow) for name in SPEEDS if name != "slower")]
+    "speed", ["slower", *(pytest.param(name, marks=pytest.mark.full) for name in SPEEDS if name != "slower")]
 )
 def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tmp_path, monkeypatch, speed):
     """28 steps are planned from the speed at the start; as many are done as there is time for."""
@@ -365,7 +368,7 @@ def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tm
     assert 0.9 < rows[-1]["minutes"] < 1.1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch):
     """The time of an interrupted round does not count: with the same speeds, all plans are the same."""
     for name, breaks in (("whole", ()), ("broken", (15, 19))):  # within a round, in the last round

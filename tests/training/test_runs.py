@@ -4,8 +4,11 @@ import dataclasses
 import json
 
 import pytest
+from tiers import once
 
 from keras_bert_impl.training.runs import check_run, open_run
+
+pytestmark = once
 
 
 @dataclasses.dataclass

@@ -6,6 +6,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+from tiers import on
 
 if keras.backend.backend() != "jax":
     pytest.skip("JAX's forms", allow_module_level=True)
@@ -16,6 +17,8 @@ import jax.numpy as jnp
 from keras_bert_impl import BertConfig, BertEncoder
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.attention import jax_forms, plain, tpu, trial
+
+pytestmark = on("jax")
 
 ON_TPU = attention.Placement("tpu")
 INTERPRETED = attention.Placement("tpu", is_here=False, interpret=True)

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from tiers import on
 
 if keras.backend.backend() != "torch":
     pytest.skip("torch's form", allow_module_level=True)
@@ -10,6 +11,8 @@ if keras.backend.backend() != "torch":
 import torch
 
 from keras_bert_impl.kernels.attention import attend, plain, torch_cpu, trial
+
+pytestmark = on("torch")
 
 
 @pytest.mark.parametrize("masking", ["keys", "sequences", None])

@@ -5,6 +5,7 @@ import types
 import keras
 import numpy as np
 import pytest
+from tiers import on
 
 if keras.backend.backend() != "torch":
     pytest.skip("torch's form", allow_module_level=True)
@@ -13,6 +14,8 @@ import torch
 
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.attention import plain, torch_form, trial
+
+pytestmark = on("torch")
 
 
 def forgets_the_mask(inputs):

@@ -5,6 +5,7 @@ import importlib.util
 import keras
 import numpy as np
 import pytest
+from tiers import on
 
 if keras.backend.backend() != "jax":
     pytest.skip("the kernel is JAX's", allow_module_level=True)
@@ -13,6 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from keras_bert_impl.kernels.attention import jax_forms, tpu
+
+pytestmark = on("jax")
 
 
 def sizes(masking="keys", rate=0.25, num_heads=2, head_width=64, interpret=True):

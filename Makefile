@@ -1,7 +1,7 @@
 # The targets; they need make and Python 3.11 or later, and install everything into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
-#   make test         the tests on every backend, about three quarters of an hour on two cores
-#   make test-slow    the tests that take minutes each
+#   make test         ruff, then the tests that a change needs on the three backends: ten minutes on two cores
+#   make test-all     all tests on the three backends: XXX on two cores
 #   make lint
 #   make bench        speed compared with other libraries, which it installs; two hours, on a quiet machine
 
@@ -14,7 +14,7 @@ WORKERS ?= --numprocesses logical --maxprocesses 4 --dist loadfile
 # --use-pep517: seqeval is only published as source, and pip before 23.3 does not build it if wheel is installed.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 
-.PHONY: help quickstart test test-slow lint bench
+.PHONY: help quickstart test test-all lint bench
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -27,13 +27,13 @@ endif
 quickstart: .venv/installed-quickstart-$(BACKEND)
 	@KERAS_BACKEND=$(BACKEND) $(BIN)/keras-bert quickstart $(if $(CORPUS),--corpus '$(CORPUS)')
 
-test: .venv/installed-tests lint
-	@for backend in tensorflow jax torch; do \
-	    echo "== tests on $$backend"; KERAS_BACKEND=$$backend $(BIN)/python -m pytest --quiet $(WORKERS) || exit 1; done
-
-test-slow: .venv/installed-tests
-	@for backend in tensorflow jax torch; do \
-	    echo "== slow tests on $$backend"; KERAS_BACKEND=$$backend MALLOC_ARENA_MAX=1 $(BIN)/python -m pytest -m slow || exit 1; done
+test test-all: .venv/installed-tests lint
+	@# MALLOC_ARENA_MAX: some of the tests measure memory.
+	@failed=; for backend in torch tensorflow jax; do \
+	    echo "== tests on $$backend, seconds of each in runs/$@/$$backend.txt"; \
+	    KERAS_BACKEND=$$backend MALLOC_ARENA_MAX=1 $(BIN)/python -m pytest --quiet $(WORKERS) \
+	        $(if $(filter test-all,$@),--full) --junitxml runs/$@/$$backend.xml --timings runs/$@/$$backend.txt \
+	        || failed="$$failed $$backend"; done; test -z "$$failed" || { echo "== failed:$$failed"; exit 1; }
 
 lint: .venv/installed-tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .

@@ -244,9 +244,9 @@ def cross_entropy(labels, logits):
     """
     # Flattened to one axis of predictions: with more axes, Keras on torch moves the classes to the second axis, and
     # every pass over them is slow, because they are no longer contiguous in memory.
-    flat = ops.reshape(logits, (-1, logits.shape[-1]))
-    losses = cross_entropy_of_rows(ops.reshape(labels, (-1,)), flat)
-    is_class = ops.logical_and(ops.greater_equal(labels, 0), ops.less(labels, logits.shape[-1]))
+    classes = ops.shape(logits)[-1]  # for an answer, the length: TensorFlow does not know it while it traces
+    losses = cross_entropy_of_rows(ops.reshape(labels, (-1,)), ops.reshape(logits, (-1, classes)))
+    is_class = ops.logical_and(ops.greater_equal(labels, 0), ops.less(labels, classes))
     return ops.where(is_class, ops.reshape(losses, ops.shape(labels)), float("nan"))
 
 

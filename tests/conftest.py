@@ -1,12 +1,25 @@
 """What all tests share: paths of real data, small configurations, and which tests run."""
 
+import collections
 import gc
 import itertools
 import os
 import pathlib
+import platform
+import re
+import zlib
+
+
+def machine_type():
+    """The processor of this machine: a program that was compiled for another may end with an illegal instruction."""
+    described = pathlib.Path("/proc/cpuinfo")
+    features = re.search(r"^(flags|Features)\b.*", described.read_text(), re.M) if described.exists() else None
+    return f"{platform.machine()}-{zlib.crc32(features[0].encode() if features else b''):08x}"
+
 
 # Set before Keras is imported. JAX compiles for seconds what a test computes in milliseconds: keep it on disk.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+COMPILED = pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax" / machine_type()
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # One thread of torch and TensorFlow for each process: tests run side by side, and threads that wait for one another at
@@ -27,6 +40,7 @@ QUICK_STEPS = {"jit_compile": True} if keras.backend.backend() == "jax" else {"r
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="all tests of this backend, as `make test-all` runs them")
+    parser.addoption("--timings", help="file to write the seconds of each test to, the slowest first")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -35,6 +49,18 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if not runs_here(item, backend, full)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if runs_here(item, backend, full)]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Writes the seconds of each test, its fixtures included, to the file of --timings."""
+    if config.getoption("--timings"):
+        seconds = collections.Counter()
+        for report in itertools.chain(*terminalreporter.stats.values()):
+            seconds[getattr(report, "nodeid", "")] += getattr(report, "duration", 0.0)
+        lines = [f"{spent:8.2f}  {test}\n" for test, spent in seconds.most_common() if test]
+        path = pathlib.Path(config.getoption("--timings"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{seconds.total():8.2f}  seconds in {len(lines)} tests\n{''.join(lines)}")
 
 
 def pytest_collection_finish():

@@ -24,9 +24,9 @@ ON = {
         pytest.param({"distribution": "mirrored", "devices": 4}, marks=pytest.mark.full),
     ],
     "jax": [
-        {"distribution": "data_parallel", "devices": 8},
         {"distribution": "data_parallel", "devices": 4, "shard_optimizer": True},
-        {"distribution": "model_parallel", "devices": 8, "model_devices": 4},
+        pytest.param({"distribution": "data_parallel", "devices": 8}, marks=pytest.mark.full),
+        pytest.param({"distribution": "model_parallel", "devices": 8, "model_devices": 4}, marks=pytest.mark.full),
     ],
 }
 only_distributed = on(*ON)
@@ -111,6 +111,7 @@ def test_state_is_divided_along_the_first_axis_that_can_be_and_only_by_data_para
             pass
 
 
+@pytest.mark.full
 @only_distributed
 def test_negatives_of_a_batch_come_from_all_devices(tmp_path):
     alone = train({}, tmp_path / "alone.json", program=EMBEDDING)

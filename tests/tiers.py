@@ -26,3 +26,12 @@ def runs_here(item, backend, full):
         return False
     mark = item.get_closest_marker("on")
     return backend in (mark.args if mark else BACKENDS if full else ("torch",))
+
+
+def full_but(cases, *first):
+    """The cases of a parametrized test, of which `make test` runs only `first` and `make test-all` all."""
+    return [case if case in first else pytest.param(*_arguments(case), marks=pytest.mark.full) for case in cases]
+
+
+def _arguments(case):
+    return case if isinstance(case, tuple) else (case,)

@@ -88,7 +88,6 @@ def test_a_function_opens_the_data_at_the_step(tmp_path):
     assert [step for step in opened if step][-2:] == [6, 8], "the rest of the second epoch, and the others"
 
 
-@every_backend
 def test_averaged_weights_replace_the_weights_only_at_the_end(tmp_path):
     """Keras does it at the end of each `fit`, and the rest of an interrupted epoch is one."""
 
@@ -228,7 +227,7 @@ def test_the_fit_of_another_model_is_refused(tmp_path):
         model.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0, callbacks=[ExactResume(tmp_path)])
 
 
-@on("tensorflow", "jax")  # Keras has no steps_per_execution there
+@on("tensorflow", "jax")  # Keras has no steps_per_execution on torch
 def test_steps_that_do_not_fill_an_execution_are_refused(tmp_path):
     with pytest.raises(ValueError, match="5 steps are not a multiple of steps_per_execution 2"):
         fit(tmp_path, build=lambda: build(steps_per_execution=2))

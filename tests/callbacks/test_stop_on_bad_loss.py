@@ -55,7 +55,7 @@ def test_steps_are_counted_over_epochs_and_resumptions(tmp_path):
     assert TrainingState(tmp_path / "run").read_last()[0] == 5, "the spoiled weights are not saved"
 
 
-@on("tensorflow", "jax")  # Keras has no steps_per_execution there
+@on("tensorflow", "jax")  # Keras has no steps_per_execution on torch
 def test_of_steps_that_are_executed_together_the_bad_one_is_named(tmp_path):
     """Of the steps 4 to 6, one execution, step 4 has the bad label; the state that is kept is that of step 3."""
     labels = [0.0] * 18

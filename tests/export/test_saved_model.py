@@ -295,7 +295,8 @@ np.save(directory + "/expected.npy", classifier.predict(texts, verbose=0))
 """
 
 
-@pytest.mark.parametrize("backend", ["jax", pytest.param("torch", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_model_of_another_backend_is_served_with_its_own_outputs(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:  # to import it here would take seconds
         pytest.skip(f"{backend} is not installed")
@@ -358,6 +359,7 @@ def test_another_process_is_given_the_class_that_computes(doubled, tokenizer):
         handover.class_for_another_process(Hidden(make_encoder(tokenizer), 3))
 
 
+@pytest.mark.full
 def test_a_quantized_model_is_served_with_its_own_outputs(tokenizer, tmp_path):
     model = with_large_weights(kbi.TextClassifier(make_encoder(tokenizer), 3, tokenizer, sequence_length=9))
     model.quantize("int8")

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from families import CONFIGS, encoder_of
 from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
-from tiers import on
+from tiers import full_but, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_saved_model
@@ -21,10 +21,15 @@ PAIRS = [*SENTENCES[3:], "Who?", "", "the dog ran " * 9, "a", "</s>"]
 MADE = {"Albert": albert_tokenizer, "Roberta": byte_pair_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
 
 
-@pytest.fixture(params=MADE, scope="module")
+@pytest.fixture(scope="module")
 def family(request):
     """The name of a family, and its tokenizer."""
     return request.param, MADE[request.param]()
+
+
+def of_families(*first):
+    """Parametrizes a test by the families, of which `make test` exports only the first."""
+    return pytest.mark.parametrize("family", full_but(MADE, *first), indirect=True, scope="module")
 
 
 def model_of(family, kind, sequence_length=24, **arguments):
@@ -56,6 +61,7 @@ print(json.dumps(outputs["logits"].numpy().tolist()))
 """
 
 
+@of_families("XLMRoberta")
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_texts_and_pairs_are_cut_and_classified_as_by_the_model_with_tensorflow_alone(family, tmp_path):
     model = model_of(family, kbi.TextClassifier, num_classes=3)
@@ -66,6 +72,7 @@ def test_texts_and_pairs_are_cut_and_classified_as_by_the_model_with_tensorflow_
     np.testing.assert_allclose(json.loads(printed), model.predict(TEXTS, verbose=0), atol=1e-5)
 
 
+@of_families("Roberta")
 def test_masks_are_filled_as_by_the_model(family, tmp_path):
     model, mask = model_of(family, kbi.MaskedLM, sequence_length=48), family[1].mask_texts[0]
     texts = [f"The capital is {mask}.", "[MASK] of [MASK]"]
@@ -78,6 +85,7 @@ def test_masks_are_filled_as_by_the_model(family, tmp_path):
             )
 
 
+@of_families()
 def test_words_are_labelled_as_by_the_model(family, tmp_path):
     model = model_of(family, kbi.TokenClassifier, sequence_length=48, num_classes=3, class_names=["O", "B-X", "I-X"])
     texts = [SENTENCES[1], "日本 Café \u200d 2018,"]
@@ -87,6 +95,7 @@ def test_words_are_labelled_as_by_the_model(family, tmp_path):
         assert [label.decode() for label in found["labels"][row] if label] == labels
 
 
+@of_families("Albert")
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_answers_are_those_of_the_model_with_their_bytes(family, tmp_path):
     model = model_of(family, kbi.QuestionAnswerer)
@@ -101,6 +110,7 @@ def test_answers_are_those_of_the_model_with_their_bytes(family, tmp_path):
         np.testing.assert_allclose(found["score"][row], expected.score, atol=1e-4)
 
 
+@of_families()
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_endings_are_chosen_and_vectors_made_as_by_the_model(family, tmp_path):
     chooser = model_of(family, kbi.MultipleChoice, sequence_length=48)

@@ -61,6 +61,7 @@ def executed(tmp_path_factory, text_folder):
     return notebook, folder
 
 
+@pytest.mark.full
 def test_notebook_runs_in_a_small_setting(executed):
     notebook, folder = executed
     assert (folder / "my_classifier" / "model.safetensors").is_file()

@@ -69,6 +69,7 @@ def test_the_direct_runner_writes_the_same_files(tmp_path, small_jobs, in_one_pr
     assert prepared(tmp_path / "data", small_jobs, runner="DirectRunner") == in_one_process
 
 
+@pytest.mark.full
 def test_two_processes_on_dask_share_the_jobs_and_write_the_same_files(tmp_path, small_jobs, in_one_process, cluster):
     assert prepared(tmp_path / "data", small_jobs, **on_dask(cluster)) == in_one_process
     with distributed.Client(cluster) as client:
@@ -162,6 +163,7 @@ def with_phrases(small_jobs, text_folder, tmp_path_factory):
     return {name: {**small_jobs, **options} for name, options in given.items()}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("option", ["phrases", "segmented", "phrase_field"])
 def test_workers_mark_phrases_as_one_process_does(tmp_path, with_phrases, option):
     options = with_phrases[option]

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from made_text import TOKENIZER, tokens
-from tiers import on
+from tiers import full_but, on
 
 from keras_bert_impl.preprocessing import numpy_data, tf_data
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
@@ -37,7 +37,7 @@ OF_READING = (
 )
 
 
-@pytest.fixture(scope="module", params=FORMATS)
+@pytest.fixture(scope="module")
 def written(request, tmp_path_factory):
     """Three files of very different size in one of the formats, and the options for reading them."""
     directory, options = tmp_path_factory.mktemp("written"), FORMATS[request.param]
@@ -49,6 +49,11 @@ def written(request, tmp_path_factory):
             documents, _ = PhraseFinder(TOKENIZER, ["the cat", "dog ran", "rain in"]).mark(documents)
         write_rows(path, documents, TOKENIZER, number=number, phrases=phrases, **SHAPE, **of_writing)
     return paths, options
+
+
+def of_formats(*first):
+    """Parametrizes a test by the formats, of which only the first are read by `make test`."""
+    return pytest.mark.parametrize("written", full_but(FORMATS, *first), indirect=True, scope="module")
 
 
 def assert_same_bytes(paths, count, batch_size=4, **options):
@@ -67,18 +72,21 @@ def assert_same_bytes(paths, count, batch_size=4, **options):
     return batches
 
 
+@of_formats(*FORMATS)
 def test_epochs_are_those_of_tf_data(written):
     """Three epochs or so: their orders and their masks."""
     paths, options = written
     assert assert_same_bytes(paths, 40, seed=5, **options) == 40
 
 
+@of_formats("dynamic", "static")
 def test_a_run_goes_on_where_tf_data_would(written):
     paths, options = written
     for start_step in (1, 9, 23, 1000):
         assert_same_bytes(paths, 5, start_step=start_step, **options)
 
 
+@of_formats("phrase_packed")
 def test_windows_smaller_than_the_files_and_few_open_files_give_the_same_order(written, monkeypatch):
     paths, options = written
     for module in (numpy_data, tf_data):
@@ -88,12 +96,14 @@ def test_windows_smaller_than_the_files_and_few_open_files_give_the_same_order(w
         assert_same_bytes(paths, 30, start_step=start_step, batch_size=3, **options)
 
 
+@of_formats("span", "packed")
 def test_rows_for_evaluation_are_those_of_tf_data(written):
     paths, options = written
     for more in ({}, {"whole_batches": True}, {"most_rows": 7}, {"most_rows": 11, "whole_batches": True}):
         assert_same_bytes(paths, None, repeat=False, **options, **more)
 
 
+@of_formats("whole_word")
 def test_processes_read_the_parts_of_tf_data(written):
     paths, options = written
     for more in ({}, {"streams": 2}, {"repeat": False, "whole_batches": True}):

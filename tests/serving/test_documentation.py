@@ -74,6 +74,7 @@ def test_the_client_of_the_page_is_answered(server, capsys):
     assert "good" in (printed := capsys.readouterr().out) or "bad" in printed
 
 
+@pytest.mark.full
 def test_the_commands_that_export_new_versions_write_them(films, page, monkeypatch):
     exports = [words for block in page for words in commands(block, "keras-bert") if words[0] == "export"]
     monkeypatch.chdir(films)

@@ -12,8 +12,6 @@ from tiers import on
 from keras_bert_impl.export import export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.serving.versions import ServedModel
 
-pytestmark = on("tensorflow")
-
 FORMATS = {"onnx": export_onnx, "openvino": export_openvino, "saved_model": export_saved_model}
 ROWS = ("onnx", "openvino")
 TEXTS = ["The cat sat on the mat.", "It slept.", "", "the mat the mat the mat the mat the mat the mat"]
@@ -56,6 +54,23 @@ def check_equal(found, expected):
                 assert one[name] == value
 
 
+@on("torch")  # it writes ONNX files
+def test_texts_and_pairs_get_the_answers_of_the_model(tmp_path):
+    model = classifier()
+    write_formats(model, tmp_path, ["onnx"])
+    pairs = [{"text": text, "text_pair": "the cat"} for text in TEXTS]
+    with running(tmp_path / "onnx", "colour") as server:
+        address = PREDICT.format("colour")
+        found = server.json(address, {"instances": TEXTS})["predictions"]
+        of_pairs = server.json(address, {"signature_name": "pairs", "instances": pairs})["predictions"]
+    assert [row["label"] for row in found] == [labels[0].label for labels in model.classify(TEXTS)]
+    np.testing.assert_allclose([row["logits"] for row in found], model.predict(TEXTS, verbose=0), atol=1e-4)
+    expected = model.predict((TEXTS, ["the cat"] * len(TEXTS)), verbose=0)
+    np.testing.assert_allclose([row["logits"] for row in of_pairs], expected, atol=1e-4)
+
+
+@pytest.mark.full
+@on("tensorflow")
 @pytest.mark.parametrize("format_name", ROWS)
 def test_texts_and_pairs_get_the_answers_of_the_saved_model(served, format_name):
     pairs = {"signature_name": "pairs", "instances": [{"text": text, "text_pair": "the cat"} for text in TEXTS]}
@@ -65,6 +80,8 @@ def test_texts_and_pairs_get_the_answers_of_the_saved_model(served, format_name)
         check_equal(served.json(PREDICT.format(f"colour-{format_name}"), body)["predictions"], expected)
 
 
+@pytest.mark.full
+@on("tensorflow")
 def test_the_names_of_several_labels_are_those_of_the_saved_model(served):
     body = {"instances": TEXTS}
     expected = served.json(PREDICT.format("several-saved_model"), body)["predictions"]
@@ -73,6 +90,8 @@ def test_the_names_of_several_labels_are_those_of_the_saved_model(served):
     check_equal(served.json(PREDICT.format("several-onnx"), body)["predictions"], expected)
 
 
+@pytest.mark.full
+@on("tensorflow")
 @pytest.mark.parametrize("format_name", ROWS)
 def test_requests_at_the_same_time_get_their_own_answers(served, format_name):
     address = PREDICT.format(f"colour-{format_name}")
@@ -83,6 +102,8 @@ def test_requests_at_the_same_time_get_their_own_answers(served, format_name):
         check_equal(answer, expected)
 
 
+@pytest.mark.full
+@on("tensorflow")
 @pytest.mark.parametrize("format_name", ROWS)
 def test_a_text_that_is_not_utf8_is_refused(served, format_name):
     body = {"instances": [{"b64": "/w=="}]}
@@ -90,6 +111,8 @@ def test_a_text_that_is_not_utf8_is_refused(served, format_name):
     assert status == 400 and "text that is not valid UTF-8" in error
 
 
+@pytest.mark.full
+@on("tensorflow")
 @pytest.mark.parametrize("format_name", ROWS)
 def test_metadata_describe_inputs_and_outputs_as_those_of_the_saved_model_do(served, format_name):
     def described(name):
@@ -107,6 +130,7 @@ def test_metadata_describe_inputs_and_outputs_as_those_of_the_saved_model_do(ser
     assert described(format_name) == described("saved_model")
 
 
+@on("torch")  # it writes ONNX files
 def test_a_kind_of_model_that_needs_the_graph_is_refused_with_the_format_that_serves_it(tmp_path):
     write_formats(make("QuestionAnswerer"), tmp_path, ["onnx"])
     with pytest.raises(ValueError, match=r"QuestionAnswerer in the format onnx.*--format saved_model"):

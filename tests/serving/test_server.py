@@ -122,6 +122,7 @@ def test_a_model_config_file_of_tensorflow_serving_is_read(toy, tmp_path):
         chosen_models(ServeConfig(model_config_file=str(tmp_path / "models.config")))
 
 
+@pytest.mark.full
 def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokenizer, capsys):
     encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=16))
     classifier = kbi.TextClassifier(encoder, class_names=["bad", "good"], num_classes=2, tokenizer=small_tokenizer)

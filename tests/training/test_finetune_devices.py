@@ -77,6 +77,7 @@ def assert_same(found, expected):
     assert predictions[0] == predictions[1]
 
 
+@pytest.mark.full
 def test_two_devices_learn_what_one_learns(begun, alone):
     assert_same(run(begun, "devices", "--distribution", DEVICES, "--devices", "2")[0], alone)
 

@@ -55,7 +55,8 @@ def test_validation_has_rows_of_all_files_and_is_the_same_each_time(text_folder,
     assert again == taken
 
 
-@on("tensorflow", "jax")  # Keras has no steps_per_execution there
+@pytest.mark.full
+@on("tensorflow", "jax")  # Keras has no steps_per_execution on torch
 def test_steps_that_are_executed_together_learn_the_same(prepared_data, tmp_path):
     data = prepared_data()
     train(data, tmp_path / "one", steps=6, steps_per_round=3, dropout_rate=0.0)
@@ -94,7 +95,7 @@ def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expe
     assert pretraining_plan.usual_steps_per_execution(steps) == by_backend
 
 
-@on("tensorflow", "jax")
+@on("tensorflow")
 def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_data, tmp_path):
     data = prepared_data()
     with pytest.raises(ValueError, match="--profile_steps 9 is not of the form 100:110"):

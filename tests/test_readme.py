@@ -16,8 +16,8 @@ from unittest import mock
 import pytest
 from conftest import WORDS
 from documentation import ROOT, commands, indented_blocks, python_blocks, shape_of_line
+from made_studies import COMPILED
 from made_tasks import SENTENCES, write_lines, write_mrpc
-from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
@@ -25,12 +25,18 @@ from keras_bert_impl.cli import main
 PAGE = "README.md"
 PAGES = (PAGE, "docs/quickstart.md", "docs/pretraining.md", "docs/finetuning.md")
 ENCODER = "runs/quickstart/python_docs/tensorflow/pretrain/encoder"
-QUICK_PRETRAINING = ["--size=bert_tiny", "--steps=2", "--batch_size=2", "--validation_batches=1", "--jit_compile=off"]
-QUICK_FINETUNING = ["--epochs=3", "--batch_size=8", "--sequence_length=32", "--jit_compile=off"]
+QUICK_PRETRAINING = [
+    "--size=bert_tiny",
+    "--steps=2",
+    "--batch_size=2",
+    "--validation_batches=1",
+    f"--jit_compile={COMPILED}",
+]
+QUICK_FINETUNING = ["--epochs=3", "--batch_size=8", "--sequence_length=32", f"--jit_compile={COMPILED}"]
 SMALL_SEARCH = ["--search_learning_rates=[5e-5,2e-5]", "--search_batch_sizes=[8]", "--search_epochs=[1]"]
 SMALL = {
-    "pretrain": QUICK_PRETRAINING,
-    "finetune": [*QUICK_FINETUNING, *SMALL_SEARCH],
+    "pretrain": [*QUICK_PRETRAINING, f"--jit_compile={COMPILED}"],
+    "finetune": [*QUICK_FINETUNING, *SMALL_SEARCH, f"--jit_compile={COMPILED}"],
 }
 HEAVY = ("make", "pip install")
 
@@ -153,17 +159,12 @@ def test_the_examples_of_the_callbacks_run(clone, monkeypatch):
     assert {path.name for path in pathlib.Path("runs/films").iterdir()} == {"step-00000008.npz", "step-00000012.npz"}
 
 
-on_tensorflow = on("tensorflow")  # the scripts run on TensorFlow
-
-
-@on_tensorflow
 def test_the_commands_of_pretraining_run_one_after_the_other(shell, clone):
     printed = shell(block_with("--verify"))
     assert "are as they were written" in printed
     assert (clone / "runs/base_512/encoder/model.safetensors").is_file()
 
 
-@on_tensorflow
 def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
     if not (clone / "data").is_dir():
@@ -182,7 +183,6 @@ def quick_steps():
     tf.config.run_functions_eagerly(False)
 
 
-@on_tensorflow
 def test_the_commands_of_fine_tuning_run(quick_steps, shell, clone):
     printed = shell(block_with("--task glue"))
     assert '"exact": 100.0' in printed
@@ -200,7 +200,6 @@ def finished_run(quick_steps, shell, clone):
     return command
 
 
-@on_tensorflow
 def test_the_commands_of_prediction_run(finished_run, shell, clone):
     printed = shell(block_with("keras-bert predict"))
     header, *rows = (clone / "answers.csv").read_text().splitlines()
@@ -212,7 +211,6 @@ def test_the_commands_of_prediction_run(finished_run, shell, clone):
     assert [len(row["vector"]) for row in vectors] == [12, 12, 12]
 
 
-@on_tensorflow
 def test_a_test_file_that_comes_later_is_predicted_as_the_page_shows(finished_run, shell, clone, tmp_path):
     write_mrpc(tmp_path, count=9)
     (tmp_path / "test.tsv").rename(clone / "glue/MRPC/test.tsv")
@@ -221,7 +219,6 @@ def test_a_test_file_that_comes_later_is_predicted_as_the_page_shows(finished_ru
     assert len((clone / "runs/mrpc/MRPC.tsv").read_text().splitlines()) == 10
 
 
-@on_tensorflow
 def test_fine_tuning_prints_what_the_readme_shows(quick_steps, shell):
     block = block_with("--task rte")
     printed = set(map(shape_of_line, shell(block).splitlines()))

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 from test_distribution import environments
-from tiers import every_backend, on
+from tiers import on
 
 from keras_bert_impl.callbacks import training_figures
 from keras_bert_impl.callbacks.training_state import TrainingState
@@ -128,7 +128,6 @@ def test_what_an_optimizer_gathers_goes_on_too(prepared, tmp_path, monkeypatch):
     assert one.read_bytes() == other.read_bytes()
 
 
-@every_backend
 def test_sigterm_saves_the_step_and_the_run_goes_on_from_it(prepared, tmp_path, monkeypatch):
     config = config_of(prepared, tmp_path / "run")
 

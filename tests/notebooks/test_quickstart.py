@@ -69,6 +69,7 @@ def test_notebook_runs_in_a_small_setting(executed):
     assert "b'" in notebook.cells[-1].outputs[-1].text
 
 
+@pytest.mark.full
 def test_stored_outputs_have_the_lines_that_the_stored_code_prints(executed):
     stored = code_cells(read())
     assert [cell.execution_count for cell in stored] == list(range(1, len(stored) + 1))

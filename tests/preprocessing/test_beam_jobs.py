@@ -91,6 +91,7 @@ def kill_a_worker(output, orphans):
         time.sleep(0.001)
 
 
+@pytest.mark.full
 def test_a_worker_killed_in_the_middle_of_a_job_changes_no_file(tmp_path, small_jobs, in_one_process, cluster):
     output, orphans = tmp_path / "data", []
     killer = threading.Thread(target=kill_a_worker, args=(output, orphans))

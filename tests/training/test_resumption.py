@@ -156,6 +156,7 @@ def test_a_loss_that_is_no_number_stops_with_its_batch(prepared, tmp_path):
         assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
 
 
+@pytest.mark.full
 @on("tensorflow", "jax")  # Keras has no steps_per_execution on torch
 def test_of_steps_that_are_executed_together_the_bad_one_is_kept(prepared, tmp_path):
     with pytest.raises(ValueError, match=r"The loss of step \d+ is (nan|inf)"):
@@ -167,6 +168,7 @@ def test_of_steps_that_are_executed_together_the_bad_one_is_kept(prepared, tmp_p
         assert batch["token_ids"].shape == (4, 16) and batch["mask_ids"].shape == (4, 2)
 
 
+@pytest.mark.full
 @on("tensorflow", "jax")  # Keras has no steps_per_execution on torch
 def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, tmp_path, monkeypatch):
     """It begins on an accelerator, which executes steps together, and is resumed without one, in the same rounds."""

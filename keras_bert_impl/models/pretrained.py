@@ -8,6 +8,7 @@ from keras_bert_impl.encoders.initialization import build_filled, kernel_initial
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.layers import Dropout
+from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
@@ -23,6 +24,13 @@ class PretrainedMixin(KerasMethodsMixin):
     """
 
     head_arguments = ()
+
+    def compile(
+        self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
+    ):
+        """`keras.Model.compile`, with losses and metrics that read logits; see `compile_arguments`."""
+        metrics, weighted_metrics = metrics_on_logits(metrics), metrics_on_logits(weighted_metrics)
+        super().compile(optimizer, loss_on_logits(loss), loss_weights, metrics, weighted_metrics, **arguments)
 
     def get_config(self):
         return {

@@ -1,0 +1,89 @@
+"""Losses and metrics given to `compile` are computed from logits, as all models here return them.
+
+By their names, Keras computes them from probabilities: a model compiled with "sparse_categorical_crossentropy" would
+never learn, and say nothing.
+"""
+
+import keras
+
+from keras_bert_impl.user_warnings import warn_user
+
+CROSS_ENTROPIES = {
+    keras.losses.binary_crossentropy: keras.losses.BinaryCrossentropy,
+    keras.losses.binary_focal_crossentropy: keras.losses.BinaryFocalCrossentropy,
+    keras.losses.categorical_crossentropy: keras.losses.CategoricalCrossentropy,
+    keras.losses.categorical_focal_crossentropy: keras.losses.CategoricalFocalCrossentropy,
+    keras.losses.sparse_categorical_crossentropy: keras.losses.SparseCategoricalCrossentropy,
+}
+METRICS_FROM_LOGITS = (
+    keras.metrics.AUC,
+    keras.metrics.BinaryCrossentropy,
+    keras.metrics.CategoricalCrossentropy,
+    keras.metrics.SparseCategoricalCrossentropy,
+)
+# What compares probabilities with a threshold, or needs them, and has no form for logits.
+OF_PROBABILITIES = (
+    keras.losses.KLDivergence,
+    keras.losses.Poisson,
+    keras.metrics.BinaryAccuracy,
+    keras.metrics.BinaryIoU,
+    keras.metrics.FalseNegatives,
+    keras.metrics.FalsePositives,
+    keras.metrics.KLDivergence,
+    keras.metrics.Poisson,
+    keras.metrics.Precision,
+    keras.metrics.PrecisionAtRecall,
+    keras.metrics.Recall,
+    keras.metrics.RecallAtPrecision,
+    keras.metrics.SensitivityAtSpecificity,
+    keras.metrics.SpecificityAtSensitivity,
+    keras.metrics.TrueNegatives,
+    keras.metrics.TruePositives,
+)
+OF_PROBABILITIES_BY_NAME = (keras.losses.kl_divergence, keras.losses.poisson, keras.metrics.binary_accuracy)
+
+
+def loss_on_logits(loss):
+    """A loss given to `compile`, made to read logits; a warning says that it was made so.
+
+    Raises: ValueError for a loss of probabilities that has no form for logits.
+    """
+    if isinstance(loss, str) and loss.lower() in ("crossentropy", "ce"):
+        raise ValueError(
+            f"loss {loss!r} can be several: give 'sparse_categorical_crossentropy' for numbers of classes, or "
+            "'categorical_crossentropy' or 'binary_crossentropy' for a number for each class."
+        )
+    found = keras.losses.get(loss) if isinstance(loss, str) else loss
+    _refuse_probabilities(found)
+    if callable(found) and found in CROSS_ENTROPIES:
+        made = CROSS_ENTROPIES[found](from_logits=True)
+    elif isinstance(found, tuple(CROSS_ENTROPIES.values())) and not found.from_logits:
+        made = type(found).from_config({**found.get_config(), "from_logits": True})
+    else:
+        return loss
+    warn_user(f"The model returns logits: the loss {made.name} is computed with from_logits=True.")
+    return made
+
+
+def metrics_on_logits(metrics):
+    """Metrics given to `compile`, one or a list, made to read logits.
+
+    Raises: ValueError for a metric of probabilities that has no form for logits.
+    """
+    if isinstance(metrics, list | tuple):
+        return [metrics_on_logits(metric) for metric in metrics]
+    is_name = isinstance(metrics, str) and metrics.lower() not in ("accuracy", "acc")
+    found = keras.metrics.get(metrics) if is_name else metrics
+    _refuse_probabilities(found)
+    config = found.get_config() if isinstance(found, METRICS_FROM_LOGITS) else {"from_logits": True}
+    return metrics if config["from_logits"] else type(found).from_config({**config, "from_logits": True})
+
+
+def _refuse_probabilities(found):
+    if isinstance(found, OF_PROBABILITIES) or any(found is one for one in OF_PROBABILITIES_BY_NAME):
+        name = getattr(found, "name", None) or found.__name__
+        raise ValueError(
+            f"{name} reads probabilities, but the model returns logits, whose threshold is 0. Losses that read logits "
+            "are the cross-entropies of keras.losses with from_logits=True; metrics are 'accuracy', keras.metrics.AUC "
+            "and keras_bert_impl.losses.MultiLabelF1."
+        )

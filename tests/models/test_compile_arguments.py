@@ -1,0 +1,114 @@
+"""What a user of Keras gives to `compile` is computed from logits, or refused."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS, revealing_config
+from tiers import every_backend
+
+import keras_bert_impl as kbi
+
+TEXTS = ["the cat sat", "a bad dog ran on a mat", "it is good", "red rain"]
+NUMBERS = np.array([0, 1, 0, 1])
+ONE_HOT = np.eye(2, dtype="float32")[NUMBERS]
+LABELS = {"sparse": NUMBERS, "categorical": ONE_HOT, "binary": ONE_HOT}
+NAMES = [
+    "sparse_categorical_crossentropy",
+    "SparseCategoricalCrossentropy",
+    "categorical_crossentropy",
+    "categorical_focal_crossentropy",
+    "binary_crossentropy",
+    "bce",
+    "binary_focal_crossentropy",
+]
+READ_AS_LOGITS = "returns logits: the loss .* from_logits=True"
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    config = revealing_config(small_tokenizer, max_length=12, initializer_range=0.5)
+    return kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer, dropout_rate=0.0)
+
+
+def labels_for(loss):
+    name = loss if isinstance(loss, str) else getattr(loss, "name", None) or loss.__name__
+    kind = "binary" if name == "bce" else name.lower().replace("sparsecategorical", "sparse_").split("_")[0]
+    return LABELS[kind]
+
+
+@every_backend
+def test_the_compile_of_every_tutorial_learns(model):
+    with pytest.warns(UserWarning, match=READ_AS_LOGITS):
+        model.compile(
+            keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy", metrics=["accuracy"], **QUICK_STEPS
+        )
+    history = model.fit(TEXTS, NUMBERS, epochs=40, verbose=0).history
+    assert history["loss"][-1] < 0.1 and history["accuracy"][-1] == 1
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        *NAMES,
+        keras.losses.sparse_categorical_crossentropy,
+        keras.losses.SparseCategoricalCrossentropy(),
+        keras.losses.CategoricalCrossentropy(label_smoothing=0.2, name="categorical_mine"),
+        keras.losses.BinaryCrossentropy(reduction="sum"),
+    ],
+    ids=str,
+)
+def test_a_cross_entropy_has_the_value_of_the_one_from_logits(model, loss):
+    with pytest.warns(UserWarning, match=READ_AS_LOGITS):
+        model.compile("sgd", loss, **QUICK_STEPS)
+    made = keras.losses.get(loss)
+    config = made.get_config() if isinstance(made, keras.losses.Loss) else {}
+    kind = {"s": "SparseCategorical", "b": "Binary", "c": "Categorical"}[model.loss.name[0]]
+    focal = "Focal" if "focal" in model.loss.name else ""
+    expected = getattr(keras.losses, f"{kind}{focal}Crossentropy")(**{**config, "from_logits": True})
+    found = np.ravel(model.evaluate(TEXTS, labels_for(loss), verbose=0))[0]
+    np.testing.assert_allclose(found, expected(labels_for(loss), model.predict(TEXTS, verbose=0)), rtol=1e-5)
+    if config:
+        assert model.loss.get_config() == {**config, "from_logits": True}
+
+
+def test_a_loss_that_reads_logits_stays_without_a_word(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for loss in (keras.losses.SparseCategoricalCrossentropy(from_logits=True), kbi.losses.WeightedCrossEntropy()):
+            model.compile("sgd", loss, metrics=["accuracy"])
+            assert model.loss is loss
+
+
+@pytest.mark.parametrize("loss", ["kl_divergence", keras.losses.KLDivergence(), "poisson"], ids=str)
+def test_a_loss_of_probabilities_is_refused(model, loss):
+    with pytest.raises(ValueError, match="reads probabilities, but the model returns logits"):
+        model.compile("sgd", loss)
+
+
+def test_a_loss_that_could_be_several_is_refused(model):
+    with pytest.raises(ValueError, match="loss 'crossentropy' can be several: give 'sparse_categorical"):
+        model.compile("sgd", "crossentropy")
+
+
+@pytest.mark.parametrize("metric", ["binary_accuracy", "Precision", keras.metrics.Recall(), "TruePositives"], ids=str)
+@pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
+def test_a_metric_of_probabilities_is_refused(model, metric, argument):
+    with pytest.raises(ValueError, match="reads probabilities, but the model returns logits, whose threshold is 0"):
+        model.compile("sgd", "binary_crossentropy", **{argument: [metric]})
+
+
+def test_a_metric_that_can_read_logits_does(small_tokenizer):
+    config = revealing_config(small_tokenizer, max_length=12, initializer_range=0.5)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer, multi_label=True)
+    metrics = ["AUC", "binary_crossentropy", keras.metrics.AUC(name="mine")]
+    model.compile("sgd", model.loss, metrics=metrics, **QUICK_STEPS)
+    found = model.evaluate(TEXTS, ONE_HOT, verbose=0, return_dict=True)
+    probabilities = 1 / (1 + np.exp(-model.predict(TEXTS, verbose=0)))
+    entropy = -np.mean(np.where(ONE_HOT, np.log(probabilities), np.log(1 - probabilities)))
+    assert found["binary_crossentropy"] == pytest.approx(entropy, rel=1e-5)
+    auc = keras.metrics.AUC()
+    auc.update_state(ONE_HOT, probabilities)
+    names = [name for name in found if name in ("auc", "AUC", "mine")]
+    assert len(names) == 2 and all(found[name] == pytest.approx(float(auc.result()), abs=1e-6) for name in names)

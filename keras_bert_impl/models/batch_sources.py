@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.models.labels import numbers_of_names
+from keras_bert_impl.models.labels import Positions, numbers_of_names
 from keras_bert_impl.models.text_inputs import first_spec, is_text_pair, is_texts, to_strings
 
 COLUMNS = ("text", "text_pair")  # of batches that are dicts, as in the files that `tasks` reads
@@ -111,7 +111,7 @@ def arranged(batch, takes_texts, class_names, with_labels):
         batch = (_parts_of_columns(batch[0])[0], *batch[1:])
     if class_names and is_text_pair(batch):
         if with_labels:
-            return batch[0], np.array(numbers_of_names(batch[1], class_names))
+            return batch[0], np.array(numbers_of_names(batch[1], class_names)).view(Positions)
         if set(to_strings(batch[1])) <= set(class_names):
             raise ValueError(
                 "The second strings of each batch are names of classes, but predict takes texts alone, and two columns "

@@ -5,6 +5,7 @@ import numbers
 import keras
 import numpy as np
 
+from keras_bert_impl.models.labels import named_by_numbers
 from keras_bert_impl.models.text_inputs import is_texts
 
 AMBIGUOUS = (
@@ -81,11 +82,14 @@ def _may_be_class_numbers(row):
 
 
 def _class_numbers(row, class_names, index):
-    """The numbers of the classes in the row of text `index`."""
-    found = []
+    """The positions of the classes in the row of text `index`."""
+    found, by_number = [], named_by_numbers(class_names)
     for place, label in enumerate(row):
         label = label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label
-        number = class_names.index(label) if label in class_names else label
+        if label in class_names:
+            number = class_names.index(label)
+        else:
+            number = by_number.get(label) if by_number and not isinstance(label, str) else label
         is_number = isinstance(number, numbers.Integral) and not isinstance(number, bool)
         if not is_number or not 0 <= number < len(class_names):
             raise ValueError(

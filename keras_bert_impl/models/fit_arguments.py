@@ -3,6 +3,7 @@
 import math
 import numbers
 
+from keras_bert_impl.models.labels import named_by_numbers
 from keras_bert_impl.models.text_inputs import is_texts
 
 
@@ -75,9 +76,12 @@ def weights_by_number(class_weight, model):
 def _number_of(key, names):
     if isinstance(key, str) and key in names:
         return names.index(key)
-    if isinstance(key, numbers.Integral) and 0 <= key < len(names):
+    by_number = named_by_numbers(names)
+    if by_number and isinstance(key, numbers.Real) and key in by_number:
+        return by_number[key]
+    if not by_number and isinstance(key, numbers.Integral) and 0 <= key < len(names):
         return int(key)
     raise ValueError(
-        f"class_weight has {key!r}, which is not one of the classes {', '.join(names)}, nor a number from 0 to "
-        f"{len(names) - 1}."
+        f"class_weight has {key!r}, which is not one of the classes {', '.join(names)}"
+        + ("." if by_number else f", nor a number from 0 to {len(names) - 1}.")
     )

@@ -32,6 +32,10 @@ class LabelRule(typing.NamedTuple):
     names: tuple = ()
 
 
+class Positions(np.ndarray):
+    """Labels that are already the positions of their classes: a number among them is never the name of a class."""
+
+
 class RowSizes(typing.NamedTuple):
     """The sizes of the rows that labels are checked against.
 
@@ -145,8 +149,40 @@ def checked_word_labels(labels, name, counts, rule=None):
     return array if rule is None else _checked_numbers(array, rule._replace(shape=array.shape), NO_LABEL)
 
 
+def named_by_numbers(names):
+    """The positions of classes that are named by numbers other than their positions, by these numbers; {} if the names
+    are words, or are the positions.
+
+    Numbers as names come from `Series.unique()`, in order of appearance: ["1", "0"]. "False" and "True" are 0 and 1.
+    """
+    numbers = [_number_in(name) for name in names]
+    positions = {number: place for place, number in enumerate(numbers) if number is not None}
+    return {} if all(number == place for number, place in positions.items()) else positions
+
+
+def refuse_numbers_as_names(names):
+    """Raises ValueError for classes that are named by numbers, given data whose labels Keras takes for positions."""
+    if named_by_numbers(names):
+        raise ValueError(
+            f"The classes are named by numbers ({', '.join(names)}), but in a dataset of ids labels are the positions "
+            "of the classes: give class_names that are words, or the numbers 0, 1, ... in order."
+        )
+
+
+def _number_in(name):
+    if name in ("False", "True"):
+        return int(name == "True")
+    try:
+        number = float(name)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
 def numbers_of_names(labels, names, place=""):
-    """Labels with the names of classes replaced by their numbers; numbers stay.
+    """Labels with the names of classes replaced by the positions of the classes.
+
+    A number is a position, unless the classes are named by other numbers (`named_by_numbers`): then it is a name.
 
     Args:
         labels: an array, list or tuple of labels, or, for tokens, of lists of them.
@@ -155,6 +191,8 @@ def numbers_of_names(labels, names, place=""):
 
     Raises: ValueError for a name that is not a class.
     """
+    if isinstance(labels, Positions):
+        return labels
     if is_texts(labels):
         numbers = {name: number for number, name in enumerate(names)}
         is_unnamed = list(names) == [str(number) for number in range(len(names))]
@@ -166,10 +204,39 @@ def numbers_of_names(labels, names, place=""):
                     f"labels{place}[{index}] is {label!r}, which is not one of the classes {', '.join(names)}."
                     + (" The model was built without names of classes: give it class_names." if is_unnamed else "")
                 )
-        return [numbers[label] if isinstance(label, str) else label for label in decoded]
-    if not isinstance(labels, np.ndarray) and not keras.ops.is_tensor(labels) and any(map(is_texts, labels)):
+        others = iter(_positions_of([label for label in decoded if not isinstance(label, str)], names, place))
+        return [numbers[label] if isinstance(label, str) else next(others) for label in decoded]
+    is_list = not isinstance(labels, np.ndarray) and not keras.ops.is_tensor(labels)
+    if is_list and any(map(is_texts, labels)):
         return [numbers_of_names(row, names, f"{place}[{index}]") for index, row in enumerate(labels)]
-    return labels
+    if is_list and named_by_numbers(names) and any(np.ndim(row) for row in labels):
+        return [_positions_of(row, names, f"{place}[{index}]") for index, row in enumerate(labels)]
+    return _positions_of(labels, names, place)
+
+
+def _positions_of(labels, names, place):
+    """Labels that are numbers, with those that are names replaced by positions; -1 and -100 stay where no class is
+    called so."""
+    by_number = named_by_numbers(names)
+    if not by_number or (isinstance(labels, list) and not labels):
+        return labels
+    labels = to_array(labels, f"labels{place}")
+    found = np.full(labels.shape, NO_LABEL[0], "int32")
+    is_known = np.zeros(labels.shape, bool)
+    for number in NO_LABEL:
+        is_known |= labels == number
+    found[labels == NO_LABEL[1]] = NO_LABEL[1]
+    for number, position in by_number.items():
+        found[labels == number] = position
+        is_known |= labels == number
+    if not is_known.all():
+        first = tuple(np.argwhere(~is_known)[0])
+        where = place + "".join(f"[{index}]" for index in first)
+        raise ValueError(
+            f"labels{where} is {labels[first]}, which is not one of the classes {', '.join(names)}. Since they are "
+            "named by numbers, a number is the name of its class, not its position."
+        )
+    return found.view(Positions)
 
 
 def to_array(values, name):

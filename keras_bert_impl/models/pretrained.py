@@ -1,5 +1,7 @@
 """Configuration, loading and saving, for the models that put a head on an encoder."""
 
+import collections
+
 import keras
 
 from keras_bert_impl import checkpoints
@@ -31,6 +33,13 @@ class PretrainedMixin(KerasMethodsMixin):
         """`keras.Model.compile`, with losses and metrics that read logits; see `compile_arguments`."""
         metrics, weighted_metrics = metrics_on_logits(metrics), metrics_on_logits(weighted_metrics)
         super().compile(optimizer, loss_on_logits(loss), loss_weights, metrics, weighted_metrics, **arguments)
+
+    def compile_from_config(self, config):
+        """As Keras does it, which does not for a class with a `compile` of its own: the optimizer's state of a file
+        would be lost."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built and self.optimizer is not None:
+            self.optimizer.build(self.trainable_variables)
 
     def get_config(self):
         return {
@@ -77,9 +86,11 @@ class ClassesMixin(PretrainedMixin):
     def from_pretrained(cls, path, num_classes=None, report=False, **arguments):
         """The classifier of a checkpoint, or a new head of `num_classes` over its encoder; see PretrainedMixin.
 
-        `class_names`, which labels and answers then use, may be given instead of their number.
+        `class_names`, which labels and answers then use, may be given instead of their number. Names of the checkpoint
+        in another order move its classes; other names, as many, rename them.
 
-        Raises: ValueError also if the checkpoint has no classifier and both are missing.
+        Raises: ValueError also if the checkpoint has no classifier and both are missing, or if a name of the checkpoint
+            would belong to another class.
         """
         checkpoint = checkpoints.open_checkpoint(path)
         if num_classes is None and arguments.get("class_names") is not None:
@@ -91,8 +102,30 @@ class ClassesMixin(PretrainedMixin):
                 "the classes of a new one, class_names=[...], or their number, num_classes=2."
             )
         if names is not None and num_classes in (None, len(names)):
-            return load_model(cls, checkpoint, report, **{"num_classes": len(names), "class_names": names, **arguments})
+            given = checked_class_names(arguments.pop("class_names", None) or names, len(names))
+            order = _order_of_classes(names, given)
+            model = load_model(cls, checkpoint, report, num_classes=len(names), class_names=given, **arguments)
+            for weight in model.get_layer("classifier").weights if order != sorted(order) else ():
+                weight.assign(keras.ops.take(weight, order, axis=-1))
+            return model
         return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
+
+
+def _order_of_classes(names, given):
+    """For each of the given names the place of its class among those of a checkpoint.
+
+    Raises: ValueError if only some of them are the checkpoint's, and one of these at another place.
+    """
+    if set(given) == set(names):
+        return [names.index(name) for name in given]
+    for place, name in enumerate(given):
+        if name in names and names.index(name) != place:
+            raise ValueError(
+                f"class_names has {name!r} as class {place}, but the checkpoint was trained with it as class "
+                f"{names.index(name)} of {', '.join(names)}: give all names in that order, or leave class_names out. "
+                "For a new head, save the encoder alone and open that."
+            )
+    return list(range(len(names)))
 
 
 def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, rematerialize=False, **arguments):
@@ -160,11 +193,13 @@ def check_vocabulary(tokenizer, encoder):
 def checked_class_names(class_names, num_classes):
     """`class_names` as a list of str, where None means "0", "1", ...
 
-    Raises: ValueError if they are not num_classes.
+    Raises: ValueError if they are not num_classes, or if two are equal.
     """
     names = [str(name) for name in (range(num_classes) if class_names is None else class_names)]
     if len(names) != num_classes:
         raise ValueError(f"{len(names)} class_names for num_classes {num_classes}.")
+    if twice := [name for name, count in collections.Counter(names).items() if count > 1]:
+        raise ValueError(f"class_names has {', '.join(map(repr, twice))} twice: each class needs a name of its own.")
     return names
 
 

@@ -12,9 +12,11 @@ from keras_bert_impl.models.batch_sources import BatchSource, arranged
 from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
 from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
 from keras_bert_impl.models.labels import (
+    Positions,
     checked_labels,
     ignored_labels,
     of_width,
+    refuse_numbers_as_names,
     require_labels,
     sizes_of_arrays,
     sizes_of_texts,
@@ -226,7 +228,7 @@ class RawTextMixin:
         """Labels and weights of arrays of ids, checked and as arrays; those of batches are checked in place."""
         if isinstance(x, LengthBatches) and not isinstance(x.rows.labels, dict | None):
             sizes = sizes_of_texts(x.rows, x.tokenizer.template, x.sequence_length)
-            self._checked_against(sizes, x.rows.labels, x.rows.weights)
+            self._checked_against(sizes, np.asarray(x.rows.labels).view(Positions), x.rows.weights)
         sizes = None if y is None else sizes_of_arrays(x)
         return (y, weights) if sizes is None else self._checked_against(sizes, y, weights)
 
@@ -257,6 +259,8 @@ class RawTextMixin:
             batches = TextBatches(x, convert, self.sequence_length, steps, self._seed_of_data())
             batches.check_first()
             return batches
+        if with_labels and not isinstance(x, dict | LengthBatches) and not self._is_text_input(x):
+            refuse_numbers_as_names(getattr(self, "class_names", ()))
         return self.rows(x) if self._is_text_input(x) else without_columns(x)
 
     def _seed_of_data(self):

@@ -6,7 +6,7 @@ from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.entities import entities_of, labels_of_spans
-from keras_bert_impl.models.labels import LabelRule, checked_word_labels, require_labels, sizes_of_texts
+from keras_bert_impl.models.labels import LabelRule, Positions, checked_word_labels, require_labels, sizes_of_texts
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.text_inputs import is_texts, is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.models.windows import best_windows, windows_of
@@ -146,7 +146,8 @@ class WordLabelsMixin(RawTextMixin):
         if weights is not None and np.ndim(weights) > 1:
             weights = of_pieces(weights, 0)
         sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
-        rows.labels, rows.weights = self._checked_against(sizes, of_pieces(numbers, NO_LABEL[0]), weights)
+        positions = of_pieces(numbers, NO_LABEL[0]).view(Positions)
+        rows.labels, rows.weights = self._checked_against(sizes, positions, weights)
         rows.per_token = True
         return rows
 

@@ -1,5 +1,6 @@
 """What a user of Keras gives to `compile` is computed from logits, or refused."""
 
+import json
 import warnings
 
 import keras
@@ -112,3 +113,23 @@ def test_a_metric_that_can_read_logits_does(small_tokenizer):
     auc.update_state(ONE_HOT, probabilities)
     names = [name for name in found if name in ("auc", "AUC", "mine")]
     assert len(names) == 2 and all(found[name] == pytest.approx(float(auc.result()), abs=1e-6) for name in names)
+
+
+@pytest.mark.parametrize("kind", ["TextClassifier", "TokenClassifier"])
+def test_a_keras_file_keeps_how_the_model_was_compiled(kind, small_tokenizer, tmp_path):
+    encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=12))
+    model = getattr(kbi, kind)(encoder, 2, tokenizer=small_tokenizer)
+    loss = "sparse_categorical_crossentropy" if kind == "TextClassifier" else model.loss
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.compile(keras.optimizers.Adam(0.01), loss, metrics=["accuracy"], **QUICK_STEPS)
+    data = (TEXTS, NUMBERS) if kind == "TextClassifier" else ([["the", "cat"], ["rain"]], [[0, 1], [1]])
+    model.fit(*data, epochs=2, verbose=0)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert isinstance(reloaded.optimizer, keras.optimizers.Adam) and int(reloaded.optimizer.iterations) == 2
+    for array, expected in zip(reloaded.optimizer.variables, model.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(keras.ops.convert_to_numpy(array), keras.ops.convert_to_numpy(expected))
+    # A file has lists for tuples.
+    assert json.dumps(reloaded.loss.get_config()) == json.dumps(model.loss.get_config())
+    assert reloaded.evaluate(*data, verbose=0) == pytest.approx(model.evaluate(*data, verbose=0))

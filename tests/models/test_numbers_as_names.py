@@ -1,0 +1,125 @@
+"""Classes named by numbers, as `Series.unique()` gives them: a label is the name of its class, wherever that stands."""
+
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS, revealing_config
+
+import keras_bert_impl as kbi
+from keras_bert_impl.models.labels import named_by_numbers, numbers_of_names
+
+TEXTS = ["the cat sat", "a bad dog ran on a mat", "it is good", "red rain"]
+
+
+def classifier(tokenizer, names, kind=kbi.TextClassifier, **options):
+    config = revealing_config(tokenizer, max_length=12, initializer_range=0.5)
+    model = kind(kbi.BertEncoder(config), len(names), tokenizer=tokenizer, class_names=names, **options)
+    model.compile(kbi.optimization.BertAdamW(1e-2), model.loss, metrics=["accuracy"], **QUICK_STEPS)
+    return model
+
+
+def answers_of(model):
+    return [labels[0].label for labels in model.classify(TEXTS)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([1, 0, 1, 0], [1, 0]),
+        ([1, 0, 1, 0], np.array([1, 0])),
+        ([3, 2, 3, 1], [1, 2, 3]),
+        (np.array([True, False, True, True]), np.array([True, False])),
+        ([2.0, 0.5, 2.0, 0.5], [2.0, 0.5]),
+        ([-1, 1, -1, 1], [1, -1]),
+        (["1", "0", "1", "0"], ["1", "0"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["texts", "ids"])
+def test_a_classifier_answers_what_it_was_trained_on(labels, names, form, small_tokenizer):
+    model = classifier(small_tokenizer, names)
+    x = TEXTS if form == "texts" else model.rows(TEXTS)
+    history = model.fit(x, labels, epochs=60, verbose=0).history
+    assert history["accuracy"][-1] == 1
+    assert answers_of(model) == [str(label) for label in labels]
+    assert model.evaluate(x, labels, verbose=0, return_dict=True)["accuracy"] == 1
+
+
+def test_a_series_and_its_unique_values(small_tokenizer):
+    labels = pytest.importorskip("pandas").Series([1, 0, 1, 0])
+    model = classifier(small_tokenizer, labels.unique())
+    model.fit(TEXTS, labels, epochs=60, verbose=0, validation_data=(TEXTS, labels))
+    assert answers_of(model) == ["1", "0", "1", "0"]
+
+
+def test_batches_of_a_dataset_have_the_same_names(small_tokenizer):
+    data = pytest.importorskip("torch.utils.data")
+    model = classifier(small_tokenizer, [1, 0])
+    loader = data.DataLoader(list(zip(TEXTS, [1, 0, 1, 0], strict=True)), batch_size=2)
+    expected = model.evaluate(TEXTS, [1, 0, 1, 0], verbose=0, return_dict=True)["accuracy"]
+    assert model.evaluate(loader, verbose=0, return_dict=True)["accuracy"] == expected
+    strings = data.DataLoader(list(zip(TEXTS, ["1", "0", "1", "0"], strict=True)), batch_size=2)
+    assert model.evaluate(strings, verbose=0, return_dict=True)["accuracy"] == expected
+
+
+def test_a_dataset_of_ids_whose_numbers_keras_would_take_for_positions_is_refused(small_tokenizer):
+    model = classifier(small_tokenizer, [1, 0])
+    rows = model.rows(TEXTS)
+    with pytest.raises(ValueError, match=r"classes are named by numbers \(1, 0\).*positions"):
+        model.fit(iter([(rows, np.array([1, 0, 1, 0]))]), steps_per_epoch=1, verbose=0)
+
+
+def test_words_have_the_numbers_of_their_classes(small_tokenizer):
+    words, labels = [["the", "cat"], ["rain"]], [[2, 1], [2]]
+    model = classifier(small_tokenizer, [2, 1], kbi.TokenClassifier)
+    model.fit(words, labels, epochs=60, verbose=0)
+    assert [[label.label for label in row] for row in model.tag(words)] == [["2", "1"], ["2"]]
+
+
+def test_several_classes_of_a_text(small_tokenizer):
+    model = classifier(small_tokenizer, [3, 2, 1], multi_label=True)
+    model.compile(kbi.optimization.BertAdamW(1e-2), model.loss, **QUICK_STEPS)
+    classes = [[1, 2], [3], [1], []]
+    model.fit(TEXTS, classes, epochs=80, verbose=0)
+    found = [sorted(int(one.label) for one in row if one.probability > 0.5) for row in model.classify(TEXTS, None)]
+    assert found == classes
+
+
+def test_the_weight_of_a_class_is_that_of_its_number(small_tokenizer):
+    model = classifier(small_tokenizer, [1, 0])
+    model.fit(TEXTS[:2], [1, 0], class_weight={1: 1.0, "0": 0.0}, epochs=60, verbose=0)
+    assert answers_of(model)[0] == "1"
+    with pytest.raises(ValueError, match=r"class_weight has 2, which is not one of the classes 1, 0\."):
+        model.fit(TEXTS, [1, 0, 1, 0], class_weight={2: 1.0})
+
+
+def test_a_number_that_is_no_name_is_refused(small_tokenizer):
+    model = classifier(small_tokenizer, [1, 2, 3])
+    with pytest.raises(ValueError, match=r"labels\[3\] is 0, .* the classes 1, 2, 3.*not its position"):
+        model.fit(TEXTS, [1, 2, 3, 0], verbose=0)
+
+
+def test_where_the_names_are_words_or_positions_a_number_is_a_position():
+    assert named_by_numbers(["bad", "good"]) == named_by_numbers(["0", "1", "2"]) == {}
+    assert named_by_numbers(["False", "True"]) == named_by_numbers(["0", "1", "other"]) == {}
+    assert named_by_numbers(["True", "False"]) == {1: 0, 0: 1}
+    assert numbers_of_names([1, 0], ["bad", "good"]) == [1, 0]
+    assert numbers_of_names(numbers_of_names([1, 0], ["1", "0"]), ["1", "0"]).tolist() == [0, 1]  # once is enough
+
+
+def test_equal_names_are_refused(small_tokenizer):
+    with pytest.raises(ValueError, match="class_names has 'a' twice: each class needs a name of its own"):
+        classifier(small_tokenizer, ["a", "b", "a"])
+
+
+def test_names_of_a_checkpoint_in_another_order_move_its_classes(small_tokenizer, tmp_path):
+    model = classifier(small_tokenizer, ["NEG", "POS", "NEUTRAL"])
+    model.save_pretrained(tmp_path)
+    moved = kbi.TextClassifier.from_pretrained(tmp_path, class_names=["POS", "NEUTRAL", "NEG"])
+    assert answers_of(moved) == answers_of(model)
+    np.testing.assert_allclose(
+        moved.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0)[:, [1, 2, 0]], atol=1e-6
+    )
+    renamed = kbi.TextClassifier.from_pretrained(tmp_path, class_names=["bad", "good", "neither"])
+    np.testing.assert_allclose(renamed.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6)
+    with pytest.raises(ValueError, match="'POS' as class 0, but the checkpoint was trained with it as class 1 of NEG"):
+        kbi.TextClassifier.from_pretrained(tmp_path, class_names=["POS", "NEG", "mixed"])

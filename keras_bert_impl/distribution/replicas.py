@@ -1,11 +1,25 @@
 """A batch divided over devices: its parts, sums over them, outputs of a whole batch."""
 
+import contextlib
 import functools
 
 import keras
 import numpy as np
 
 from keras_bert_impl.distribution.processes import active_strategy, num_processes, process_number_and_count
+
+
+def in_scope_of_model(method):
+    """Decorator for a method of a Keras model: it runs in the scope of the `tf.distribute` strategy in which the model
+    was made, so that `fit` may be called outside it, as Keras' own may."""
+
+    @functools.wraps(method)
+    def call(model, *arguments, **options):
+        strategy = getattr(model, "distribute_strategy", None)  # Keras' TensorFlow trainer has it
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            return method(model, *arguments, **options)
+
+    return call
 
 
 def num_replicas():

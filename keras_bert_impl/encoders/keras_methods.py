@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert_impl.callbacks import resumed_fit, trained_weights
+from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.encoders import trainable
 from keras_bert_impl.encoders.compiling import CompilingMixin
 
@@ -11,6 +12,7 @@ class KerasMethodsMixin(CompilingMixin):
     """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default; `export` that
     names an alternative where Keras cannot export."""
 
+    @in_scope_of_model
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
         """`keras.Model.fit`. With `callbacks.ExactResume` among the callbacks, it resumes an interrupted `fit`. If the
         optimizer keeps a moving average of the weights, the model has the average afterwards, but another `fit` trains

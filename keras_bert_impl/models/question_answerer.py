@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert_impl.batching import SortedBatches, predict_rows
+from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.losses import cross_entropy
 from keras_bert_impl.models.labels import LabelRule, to_array
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
@@ -57,6 +58,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         self.null_threshold = null_threshold
         self.compile(optimizer=BertAdamW(5e-5), loss=span_loss)
 
+    @in_scope_of_model
     def answer(self, question, context, top_k=1, stride=128, longest=30, n_best=20, batch_size=32):
         """The answers to questions, found in contexts of any length.
 

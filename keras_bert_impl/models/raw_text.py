@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed
-from keras_bert_impl.distribution import is_shared
+from keras_bert_impl.distribution import in_scope_of_model, is_shared
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
 from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
@@ -44,6 +44,7 @@ class RawTextMixin:
 
     pair_columns = None  # names of both columns, for a model that takes only pairs
 
+    @in_scope_of_model
     def fit(
         self,
         x=None,
@@ -95,6 +96,7 @@ class RawTextMixin:
             **arguments,
         )
 
+    @in_scope_of_model
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
         x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
@@ -106,6 +108,7 @@ class RawTextMixin:
             x, y, batch_size=batch_size, verbose=verbose, sample_weight=sample_weight, steps=steps, **arguments
         )
 
+    @in_scope_of_model
     def predict(self, x, batch_size=None, verbose="auto", steps=None, **arguments):
         """`keras.Model.predict`, with texts or ids for `x`; one string is one text.
 

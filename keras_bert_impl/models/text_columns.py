@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert_impl.batching import LengthBatches, Rows
-from keras_bert_impl.distribution import can_compile
+from keras_bert_impl.distribution import can_compile, in_scope_of_model
 from keras_bert_impl.embedding_losses import (
     CosineSimilarityLoss,
     MultipleNegativesRankingLoss,
@@ -36,6 +36,7 @@ class TextColumnsMixin(RawTextMixin):
     `embedding_losses`.
     """
 
+    @in_scope_of_model
     def fit(self, x=None, y=None, *arguments, **more):
         """`keras.Model.fit` on pairs with a similarity, on anchors and positives, or on triplets.
 
@@ -51,6 +52,7 @@ class TextColumnsMixin(RawTextMixin):
         self._prepare(x, y)
         return super().fit(as_columns(x), y, *arguments, **more)
 
+    @in_scope_of_model
     def evaluate(self, x=None, y=None, *arguments, **more):
         """`keras.Model.evaluate` on rows as `fit` takes them, always in the same batches."""
         self._prepare(x, y)

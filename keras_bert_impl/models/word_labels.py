@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
+from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy
 from keras_bert_impl.models.answers import Label, softmax
 from keras_bert_impl.models.entities import entities_of, labels_of_spans
@@ -33,6 +34,7 @@ class WordLabelsMixin(RawTextMixin):
             metrics, weighted_metrics = _of_labelled(metrics), _of_labelled(weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
+    @in_scope_of_model
     def tag(self, texts, aggregation="first", batch_size=32):
         """The entities in texts, or the labels of words.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, WORDS
-from tiers import every_backend, on
+from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
 
@@ -67,3 +67,18 @@ def test_a_dataset_of_texts_trains_as_lists_do(kind, small_tokenizer):
     if kind == "TextClassifier":
         found = model.predict(tf.data.Dataset.from_tensor_slices(TEXTS).batch(2), verbose=0)
         np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+@on("tensorflow")
+@pytest.mark.parametrize("kind", full_but(CASES, "TextClassifier", "TextEmbedder", "QuestionAnswerer"))
+def test_a_model_made_in_the_scope_of_a_strategy_is_fitted_outside_it(kind, small_tokenizer):
+    """As in every guide of Keras: the model is made and compiled in `with strategy.scope()`, and `fit` follows it."""
+    import tensorflow as tf
+
+    arguments, data, ask = CASES[kind]
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        model = getattr(kbi, kind)(encoder(), tokenizer=small_tokenizer, **arguments)
+    assert np.isfinite(model.fit(*data, batch_size=3, verbose=0).history["loss"]).all()
+    assert np.isfinite(model.evaluate(*data, batch_size=3, verbose=0)).all()
+    if ask:
+        assert len(ask(model)) == len(TEXTS)

@@ -1,5 +1,6 @@
 import json
 
+import keras
 import pytest
 from six_languages import SENTENCES
 
@@ -9,6 +10,7 @@ from keras_bert_impl.tokenizers import learn_vocabulary
 from keras_bert_impl.training import pretraining, pretraining_plan
 from keras_bert_impl.training.runs import parse
 
+BACKEND = keras.backend.backend()
 RECIPES = {
     "prepare_data": {"vocabulary_size": 700, "sequence_length": 32, "labelled_sentences": 100},
     "pretrain": {
@@ -47,9 +49,9 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     assert figures["pretraining"]["steps"] == 6
     assert figures["classifier"]["class_names"] == ["keras.txt", "numpy.txt"]
     for name in ("evaluation.json", "curves.png", "history.json", "encoder/model.safetensors", "encoder/vocab.txt"):
-        assert list(tmp_path.glob(f"out/*/tensorflow/pretrain/{name}")), name
+        assert list(tmp_path.glob(f"out/*/{BACKEND}/pretrain/{name}")), name
     for name in ("metrics.json", "confusion.png", "predictions.jsonl", "model/model.safetensors"):
-        assert list(tmp_path.glob(f"out/*/tensorflow/classifier/{name}")), name
+        assert list(tmp_path.glob(f"out/*/{BACKEND}/classifier/{name}")), name
 
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
     assert quickstart.run(config) == figures

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.distribution import adds_up_replicas, num_replicas, replica_number
 from keras_bert_impl.embedding_losses import (
     candidate_cosines,
     check_columns,
@@ -19,9 +20,8 @@ class SpearmanCorrelation(keras.metrics.Metric):
     """Spearman's correlation between the cosine of a pair and its labelled similarity, the figure that is reported for
     STS (Reimers & Gurevych 2019, section 4.1), over all batches of an epoch.
 
-    Keras adds up metrics batch by batch and replica by replica, which ranks cannot be. Therefore pairs are counted in
-    1,000 intervals of cosines and 1,000 of labels; pairs of an interval share their mean rank, as ties do. With the
-    labels of STS-B's dev set, divided by 5, the figure is within 1e-4 of SciPy's.
+    Ranks cannot be added up batch by batch, so the metric keeps the pairs: it is exact, as SciPy's is, for ties, too.
+    It has room for 32,768 pairs; of an epoch with more of them it is the figure of the last ones.
 
     Args:
         label_range: the lowest and the highest label. STS-B's scores from 0 to 5 need (0, 5), unless divided by 5.
@@ -30,12 +30,13 @@ class SpearmanCorrelation(keras.metrics.Metric):
     """
 
     columns = (2, 2)
-    INTERVALS = 1000
+    ROOM = 2**15
 
     def __init__(self, label_range=(-1.0, 1.0), name="spearman", dtype="float32"):
         super().__init__(name=name, dtype=dtype)
         self.label_range = tuple(label_range)
-        self.counts = self.add_variable((self.INTERVALS, self.INTERVALS), initializer="zeros", name="counts")
+        self.kept = [self.add_variable((self.ROOM,), "zeros", name=of) for of in ("labels", "cosines", "weights")]
+        self.num_pairs = self.add_variable((), initializer="zeros", dtype="int32", name="num_pairs")
         self.num_wrong = self.add_variable((), initializer="zeros", name="num_wrong")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -44,34 +45,47 @@ class SpearmanCorrelation(keras.metrics.Metric):
         low, high = self.label_range
         is_right = ops.logical_and(ops.logical_and(labels >= low, labels <= high), ops.isfinite(cosines))
         # What is wrong makes the result NaN; it only needs a place.
-        rows = self._intervals(ops.where(is_right, labels, low), low, high)
-        columns = self._intervals(ops.where(is_right, cosines, 0.0), -1.0, 1.0)
-        weights = weights_of_rows(sample_weight, y_pred)
-        counts = ops.segment_sum(weights, rows * self.INTERVALS + columns, num_segments=self.INTERVALS**2)
-        self.counts.assign_add(ops.reshape(counts, (self.INTERVALS, self.INTERVALS)))
+        labels, cosines = ops.where(is_right, labels, low), ops.where(is_right, cosines, 0.0)
+        places = self._places(ops.shape(labels)[0])
+        found = labels, cosines, weights_of_rows(sample_weight, y_pred)
+        for variable, values in zip(self.kept, found, strict=True):
+            kept = ops.convert_to_tensor(variable)
+            variable.assign(ops.scatter_update(kept, places[:, None], ops.cast(values, variable.dtype)))
+        self.num_pairs.assign_add(ops.shape(labels)[0])
         self.num_wrong.assign_add(ops.sum(ops.cast(ops.logical_not(is_right), "float32")))
 
-    def _intervals(self, values, low, high):
-        numbers = ops.floor((values - low) / (high - low) * self.INTERVALS)
-        return ops.cast(ops.clip(numbers, 0, self.INTERVALS - 1), "int32")
+    def _places(self, count):
+        """Where the next `count` pairs are kept. Replicas, whose variables are added up, take turns at the places."""
+        replicas = num_replicas() if adds_up_replicas() else 1
+        numbers = (ops.convert_to_tensor(self.num_pairs) + ops.arange(count, dtype="int32")) % (self.ROOM // replicas)
+        return numbers * replicas + replica_number()
 
     def result(self):
-        counts = ops.convert_to_tensor(self.counts)
-        of_labels, of_cosines = ops.sum(counts, axis=1), ops.sum(counts, axis=0)
-        shares = counts * ops.divide_no_nan(1.0, ops.sum(counts))
-        label_ranks, cosine_ranks = centred_ranks(of_labels), centred_ranks(of_cosines)
-        product = ops.sum(shares * label_ranks[:, None] * cosine_ranks[None, :])
-        squares = ops.sum(shares * label_ranks[:, None] ** 2) * ops.sum(shares * cosine_ranks[None, :] ** 2)
+        labels, cosines, weights = (ops.convert_to_tensor(variable) for variable in self.kept)
+        shares = weights * ops.divide_no_nan(1.0, ops.sum(weights))
+        label_ranks, cosine_ranks = centred_ranks(labels, shares), centred_ranks(cosines, shares)
+        product = ops.sum(shares * label_ranks * cosine_ranks)
+        squares = ops.sum(shares * label_ranks**2) * ops.sum(shares * cosine_ranks**2)
         return ops.where(self.num_wrong > 0, float("nan"), ops.divide_no_nan(product, ops.sqrt(squares)))
 
     def get_config(self):
         return {**super().get_config(), "label_range": self.label_range}
 
 
-def centred_ranks(counts):
-    """The mean rank of what each interval holds, divided by the total, minus the mean of all ranks; float32."""
-    ranks = ops.cumsum(counts) - counts / 2
-    return ops.divide_no_nan(ranks, ops.sum(counts)) - 0.5
+def centred_ranks(values, shares):
+    """The rank of each value, from -0.5 to 0.5; equal values have their mean rank. Float32.
+
+    Args:
+        values: (count,).
+        shares: (count,), of the total that each value stands for; 0 for one that does not count.
+    """
+    order = ops.argsort(values)
+    ascending = ops.take(values, order)
+    is_new = ops.concatenate([ops.zeros(1, "int32"), ops.cast(ascending[1:] != ascending[:-1], "int32")], axis=0)
+    group = ops.cumsum(is_new)  # equal values have one number
+    of_group = ops.segment_sum(ops.take(shares, order), group, num_segments=values.shape[0])
+    ranks = ops.take(ops.cumsum(of_group) - of_group / 2, group) - 0.5
+    return ops.take(ranks, ops.argsort(order))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -25,7 +25,31 @@ def test_spearman_s_correlation_of_all_batches_is_scipy_s():
         metric.update_state(labels[places], pairs(cosines[places]))
     expected = scipy.stats.spearmanr(labels, cosines).statistic
     assert 0.5 < expected < 0.9
-    assert float(metric.result()) == pytest.approx(expected, abs=1e-4)
+    assert float(metric.result()) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("middle", [-0.9, 0.0, 0.83, 0.999])
+def test_cosines_that_lie_close_together_have_the_ranks_that_scipy_gives_them(middle):
+    """The vectors of a model before its training all point the same way."""
+    random = np.random.default_rng(4)
+    labels = random.uniform(0, 1, 200).astype("float32")
+    vectors = pairs(middle + 5e-4 * (labels + 0.1 * random.normal(size=200)))
+    cosines = vectors[:, 1, 0] / np.linalg.norm(vectors[:, 1], axis=-1)
+    metric = SpearmanCorrelation()
+    for places in np.split(np.arange(200), [60]):
+        metric.update_state(labels[places], vectors[places])
+    expected = scipy.stats.spearmanr(labels, cosines).statistic
+    assert expected > 0.8 and float(metric.result()) == pytest.approx(expected, abs=2e-3)
+
+
+def test_of_more_pairs_than_there_is_room_for_the_last_ones_count(monkeypatch):
+    monkeypatch.setattr(SpearmanCorrelation, "ROOM", 6)
+    metric = SpearmanCorrelation()
+    labels, cosines = np.linspace(-1, 1, 10).astype("float32"), np.linspace(-0.9, 0.9, 10)[::-1]
+    cosines[4:] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    for places in ([0, 1, 2, 3], [4, 5, 6], [7, 8, 9]):
+        metric.update_state(labels[places], pairs(cosines[places]))
+    assert float(metric.result()) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize(("labels", "expected"), [([0, 1, 2], 1), ([2, 1, 0], -1), ([1, 1, 1], 0), ([0, 2, 1], 0.5)])

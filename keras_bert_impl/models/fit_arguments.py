@@ -68,6 +68,9 @@ def weights_by_number(class_weight, model):
         )
     names = class_names or [str(number) for number in range(output[-1] or 0)]
     found = {_number_of(key, names) if names else key: weight for key, weight in class_weight.items()}
+    for key, weight in class_weight.items():
+        if not (math.isfinite(weight) and weight >= 0):
+            raise ValueError(f"class_weight[{key!r}] is {weight}, expected a finite number of at least 0.")
     if len(found) < len(class_weight):
         raise ValueError(f"class_weight names a class twice: {', '.join(map(repr, class_weight))}.")
     return found

@@ -325,6 +325,17 @@ def _checked_weights(weights, labels):
             f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each row"
             + (f", or {labels.shape}, one for each label." if labels.ndim > 1 else ".")
         )
+    return _finite_weights(weights)
+
+
+def _finite_weights(weights):
+    """Sample weights as float32. Raises ValueError naming the first that is negative or not finite: it would turn the
+    loss around, or make every weight of the model NaN."""
+    is_wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if is_wrong.any():
+        place = tuple(np.argwhere(is_wrong)[0])
+        where = "".join(f"[{index}]" for index in place)
+        raise ValueError(f"sample_weight{where} is {weights[place]}, expected a finite number of at least 0.")
     return weights.astype("float32")
 
 
@@ -341,7 +352,7 @@ def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
     labels = _checked_numbers(labels, rule._replace(shape=labels.shape), ignored)
     counts = ~np.isin(labels, ignored)
     if is_per_label:
-        weights = _rows_of_numbers(weights, "sample_weight", sizes, 0).astype("float32")
+        weights = _finite_weights(_rows_of_numbers(weights, "sample_weight", sizes, 0))
         counts &= of_width(weights, labels.shape[1], 0) != 0
         weights = of_width(weights, sizes.width, 0)
     else:

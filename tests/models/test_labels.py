@@ -302,3 +302,18 @@ def test_names_of_the_classes_of_tokens_stand_between_numbers(make):
         ValueError, match=r"labels\[1\]\[2\] is 'B-Z', which is not one of the classes O, B-X, I-X, B-Y"
     ):
         loss_of(model, TEXTS, named)
+
+
+@head
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1.0])
+def test_a_weight_that_would_spoil_the_model_is_refused(kind, wrong, make):
+    _, _, texts, labels, *_ = HEADS[kind]
+    model = make(kind)
+    for data in (texts,) if kind in ("token_classifier", "feature_tagger") else (texts, model.rows(texts)):
+        with pytest.raises(ValueError, match=r"sample_weight\[1\] is (nan|inf|-1.0), expected a finite number"):
+            model.fit(data, labels, sample_weight=np.array([1.0, wrong, 1.0]), verbose=0)
+
+
+def test_a_class_weight_that_would_spoil_the_model_is_refused(make):
+    with pytest.raises(ValueError, match=r"class_weight\[1\] is nan, expected a finite number of at least 0"):
+        make("text_classifier").fit(TEXTS, [1, 0, 2], class_weight={1: float("nan")}, verbose=0)

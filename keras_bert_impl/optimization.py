@@ -304,6 +304,15 @@ class BertLamb(ClipsToGlobalNorm, keras.optimizers.Lamb):
         return {**super().get_config(), "weight_decay": self.decay}
 
 
+def rate_of_last_step(optimizer):
+    """The learning rate of the last step, a float; `optimizer.learning_rate` is already that of the next one."""
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of one that scales the loss
+    schedule = optimizer._learning_rate
+    if not isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+        return float(optimizer.learning_rate)
+    return float(schedule(ops.maximum(ops.convert_to_tensor(optimizer._iterations) - 1, 0)))
+
+
 def clip_to_norm(gradients, most, norm):
     """Scales the gradients down together to a norm of at most `most`; the variable `norm` gets the norm before scaling.
 

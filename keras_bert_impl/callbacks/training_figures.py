@@ -8,6 +8,7 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.callbacks.flops import device_ceiling, training_flops
 from keras_bert_impl.distribution import hardware
+from keras_bert_impl.optimization import rate_of_last_step
 
 GIB = 2**30
 PERCENTILES = (50, 90, 99)
@@ -88,7 +89,7 @@ class TrainingFigures(keras.callbacks.Callback):
         memory = hardware.peak_memory()
         if memory is not None:
             figures["device_memory_gib"] = memory / GIB
-        figures["learning_rate"] = float(optimizer.learning_rate)
+        figures["learning_rate"] = rate_of_last_step(optimizer)
         norm = getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_norm", None)
         if norm is not None:
             figures["gradient_norm"] = float(distribution.to_numpy(norm))

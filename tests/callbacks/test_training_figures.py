@@ -115,6 +115,14 @@ def test_the_norm_and_the_rate_are_those_of_the_last_step(clock):
     assert history["learning_rate"] == [pytest.approx(1e-2)]
 
 
+def test_the_rate_of_a_schedule_is_that_with_which_the_last_step_was_computed(clock):
+    schedule = keras.optimizers.schedules.PolynomialDecay(1.0, 10, end_learning_rate=0.0)
+    model = build(optimizer=keras.optimizers.SGD(schedule))
+    history = model.fit(TEXTS, LABELS, batch_size=7, epochs=2, verbose=0, callbacks=[clock, TrainingFigures()]).history
+    # Two steps an epoch, with rates of 1, 0.9; 0.8, 0.7.
+    assert history["learning_rate"] == [pytest.approx(0.9), pytest.approx(0.7)]
+
+
 def test_figures_that_are_given_are_not_counted(clock):
     model = build()
     rows = ((model.rows(TEXTS), keras.ops.array(LABELS)) for _ in range(3))

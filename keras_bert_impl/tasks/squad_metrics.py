@@ -6,6 +6,7 @@ counts as wrong in both cases, whatever its null odds, and is reported.
 """
 
 import collections
+import functools
 import re
 import string
 
@@ -23,11 +24,12 @@ def exact_match(answer, predicted):
     return float(normalize_answer(answer) == normalize_answer(predicted))
 
 
-def token_f1(answer, predicted):
-    """F1 over the words that both texts have; if one of them is empty, 1.0 if the other one is, too, else 0.0."""
+def token_f1(answer, predicted, both_empty=1.0):
+    """F1 over the words that both texts have; 0.0 if one of them is empty after normalization, `both_empty` if both are:
+    1.0 in evaluate-v2.0.py, where "" is the answer to an impossible question, 0.0 in evaluate-v1.1.py."""
     wanted, found = normalize_answer(answer).split(), normalize_answer(predicted).split()
     if not wanted or not found:
-        return float(wanted == found)
+        return both_empty if wanted == found else 0.0
     common = sum((collections.Counter(wanted) & collections.Counter(found)).values())
     if common == 0:
         return 0.0
@@ -87,7 +89,8 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
     for key, text in predictions.items():
         if not isinstance(text, str):
             raise ValueError(f"The prediction for question {key} is {text!r:.60}, expected a string.")
-    exact, f1 = (score_questions(answers, predictions, score) for score in (exact_match, token_f1))
+    score_f1 = token_f1 if is_second else functools.partial(token_f1, both_empty=0.0)
+    exact, f1 = (score_questions(answers, predictions, score) for score in (exact_match, score_f1))
     if not is_second:
         return {"exact": mean(exact), "f1": mean(f1), "total": len(answers), "missing": missing}
     has_answer = {key: bool(texts != [""]) for key, texts in answers.items()}

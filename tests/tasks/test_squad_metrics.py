@@ -57,6 +57,14 @@ def test_an_answer_of_other_words_scores_nothing():
     assert (exact_match("a cat", "dog"), exact_match("dog", "a cat")) == (0.0, 0.0)
 
 
+def test_an_answer_of_an_article_alone_scores_as_in_the_official_script_of_each_version():
+    """evaluate-v1.1.py gives an F1 of 0 where no word is common, evaluate-v2.0.py drops such an answer."""
+    first = evaluate(dataset_of({"q": ["The."]}), {"q": "a"})
+    assert (first["exact"], first["f1"]) == (100, 0)
+    second = evaluate(dataset_of({"q": ["The."]}, {"q"}), {"q": "a"})
+    assert (second["exact"], second["f1"]) == (100, 100)
+
+
 def test_an_empty_answer_matches_only_an_empty_prediction():
     assert (token_f1("", ""), token_f1("", "cat"), token_f1("cat", "the")) == (1.0, 0.0, 0.0)
 

@@ -25,7 +25,7 @@ def exact_match(answer, predicted):
 
 
 def token_f1(answer, predicted, both_empty=1.0):
-    """F1 over the words that both texts have; 0.0 if one of them is empty after normalization, `both_empty` if both are:
+    """F1 over the words that both texts have; 0.0 if one is empty after normalization, `both_empty` if both are:
     1.0 in evaluate-v2.0.py, where "" is the answer to an impossible question, 0.0 in evaluate-v1.1.py."""
     wanted, found = normalize_answer(answer).split(), normalize_answer(predicted).split()
     if not wanted or not found:

@@ -24,6 +24,7 @@ from keras_bert_impl.serving.servable import SessionOptions
 from keras_bert_impl.serving.server import Server, stop_on_signals
 from keras_bert_impl.serving.tensorflow_runtime import HAS_GPU
 from keras_bert_impl.serving.versions import check_names, parse_model, read_model_config_file
+from keras_bert_impl.training.option_ranges import check_ranges
 
 
 @dataclasses.dataclass
@@ -177,16 +178,10 @@ def chosen_models(config):
 
 
 def check_limits(config):
-    """Raises ValueError if an option has a value that cannot be."""
+    """Raises ValueError for options that need each other, or for a number out of range."""
+    check_ranges(config)
     if (config.tls_certificate is None) != (config.tls_key is None):
         raise ValueError("TLS needs both --tls_certificate and --tls_key.")
-    positive = ("max_body_bytes", "max_rows", "max_text_bytes", "max_queued_rows", "request_seconds", "body_seconds")
-    for name in (*positive, "max_batch_size", "max_batch_bytes", "workers", "threads"):
-        value = getattr(config, name)
-        if value is not None and value <= 0:
-            raise ValueError(f"{name} is {value}; it must be above 0.")
-    if config.poll_seconds < 0:
-        raise ValueError(f"poll_seconds is {config.poll_seconds:g}; it must be 0 or more.")
 
 
 def exported(model, opened):

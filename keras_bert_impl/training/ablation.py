@@ -31,6 +31,7 @@ from keras_bert_impl.training.ablation_plan import Plan, data_for, found_task
 from keras_bert_impl.training.ablation_study import read_recipe, read_study
 from keras_bert_impl.training.ablation_tasks import TaskData, make_tasks
 from keras_bert_impl.training.claims import WAIT_SECONDS, claimed
+from keras_bert_impl.training.option_ranges import check_ranges
 from keras_bert_impl.training.runs import check_run, open_run
 
 
@@ -99,12 +100,11 @@ def check_config(config, study):
         raise ValueError("steps and minutes are two ways to limit a row: give only one of them.")
     if config.data is not None and config.input is not None:
         raise ValueError(f"data {config.data} is prepared already: leave input out, or data.")
-    if config.seeds < 1:
-        raise ValueError(f"seeds {config.seeds} must be at least 1.")
-    if not 1 <= config.pretraining_seeds <= config.seeds:
+    check_ranges(config)
+    if config.pretraining_seeds > config.seeds:
         raise ValueError(
-            f"pretraining_seeds {config.pretraining_seeds} must be between 1 and seeds, {config.seeds}: each "
-            "pre-training run is fine-tuned with at least one seed."
+            f"pretraining_seeds {config.pretraining_seeds} must be at most seeds, {config.seeds}: each pre-training "
+            "run is fine-tuned with at least one seed."
         )
     if config.minutes is not None and (study.equal_arithmetic or any(row.share_of_steps for row in study.rows)):
         raise ValueError(f"The study {config.study} counts steps: give --steps instead of --minutes.")

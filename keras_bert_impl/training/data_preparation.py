@@ -257,10 +257,6 @@ def factors_of(config, pieces):
     """How often the training text of each language is used, see `language_sampling`; empty without that option."""
     if config.language_exponent is None:
         return {}
-    if not 0 <= config.language_exponent <= 1:
-        raise ValueError(
-            f"language_exponent {config.language_exponent} must be from 0, equal shares, to 1, as they are."
-        )
     if config.input is None:
         raise ValueError("language_exponent is for text of your own: name a folder of folders with --input.")
     return sampling_factors(

@@ -185,7 +185,8 @@ def run_here(config):
 def run_task(config, data):
     """`run` for one task, whose files are in the directory `data`."""
     task = find_task(config, data)
-    chosen = {name: getattr(config, name) or task.defaults.get(name, usual) for name, usual in DEFAULTS.items()}
+    usual = {**DEFAULTS, **{name: value for name, value in task.defaults.items() if name in DEFAULTS}}
+    chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
     config = dataclasses.replace(config, **chosen)
     if config.export and not getattr(task, "exports", True):
         raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")

@@ -261,8 +261,6 @@ def check_executions(config):
     """Raises ValueError if `steps_per_execution` does not suit the backend or the number of steps."""
     if config.steps_per_execution is None:
         return
-    if config.steps_per_execution < 1:
-        raise ValueError(f"steps_per_execution {config.steps_per_execution} must be at least 1.")
     if config.steps_per_execution > 1 and keras.backend.backend() == "torch":
         raise ValueError(
             f"steps_per_execution {config.steps_per_execution} must be 1 on torch, where Keras supports no other value."

@@ -14,6 +14,7 @@ import jsonargparse
 
 from keras_bert_impl.distribution import Distribution, check_shared, failing_together, is_chief
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.training.option_ranges import check_ranges
 
 # Options that may change on resume: the result of a run depends neither on the devices, nor on what is recorded of
 # them, nor on when it is saved.
@@ -52,7 +53,9 @@ def parse(config_class, arguments=None, program=None, positional=()):
     values = parser_of(config_class, program, positional).parse_args(arguments).as_dict()
     values.pop("config")
     check_local(config_class, values)
-    return config_class(**values)
+    config = config_class(**values)
+    check_ranges(config)
+    return config
 
 
 def check_local(config_class, values):
@@ -152,8 +155,9 @@ def check_run(directory, config):
     Two spellings of one path, like data and ./data, count as equal. The option `output` is not compared.
 
     Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
-        files, or if it is remote; of several processes that call it, in all.
+        files, or if it is remote, or an option is out of its range; of several processes that call it, in all.
     """
+    check_ranges(config)
     if REMOTE.match(str(directory)):
         raise ValueError(f"The output {directory} is remote: name a local directory, or mount the bucket (gcsfuse).")
     directory = pathlib.Path(directory)

@@ -196,9 +196,9 @@ def test_options_that_contradict_each_other_are_refused(tmp_path):
     for options, message in (
         ({"steps": 8, "minutes": 1.0}, "give only one of them"),
         ({"minutes": 1.0}, "give --steps instead of --minutes"),
-        ({"seeds": 0}, "seeds 0 must be at least 1"),
-        ({"pretraining_seeds": 0}, "pretraining_seeds 0 must be between 1 and seeds, 3"),
-        ({"pretraining_seeds": 4}, "pretraining_seeds 4 must be between 1 and seeds, 3"),
+        ({"seeds": 0}, "seeds 0 is out of range: expected at least 1"),
+        ({"pretraining_seeds": 0}, "pretraining_seeds 0 is out of range: expected at least 1"),
+        ({"pretraining_seeds": 4}, "pretraining_seeds 4 must be at most seeds, 3"),
         ({"data": "a", "input": "b"}, "is prepared already"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -143,7 +143,7 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
     ("options", "message"),
     [
         ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
-        ({"masking_rate": 1.0}, "must be a share of the tokens, above 0 and below 1"),
+        ({"masking_rate": 1.0}, "masking_rate 1.0 is out of range: expected above 0 and below 1"),
         ({"direction": "left_to_right", "next_sentence": True}, "predicts the next token alone"),
         ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
         ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),

@@ -58,6 +58,21 @@ def test_our_preset_opens_there_with_our_outputs(rows, small_tokenizer, tmp_path
     assert models.BertTokenizer.from_preset(str(tmp_path)).get_vocabulary() == WORDS
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_our_preset_gives_there_the_ids_of_our_tokenizer(lowercase, tmp_path):
+    models = pytest.importorskip("keras_hub").models
+    tokenizer = kbi.WordPieceTokenizer([*WORDS, "cafe", "café", "Café", "naive"], lowercase=lowercase)
+    size = len(tokenizer.vocabulary)
+    config = kbi.BertConfig(
+        size, hidden_size=15, num_layers=1, num_heads=3, intermediate_size=21, activation="gelu_tanh"
+    )
+    keras_hub.save(kbi.BertEncoder(config), tmp_path, tokenizer)
+    theirs = models.BertTokenizer.from_preset(str(tmp_path))
+    for text in ("the Café", "naïve dogs , café"):
+        expected = tokenizer.encode(text, add_special_tokens=False).ids
+        assert np.asarray(theirs(text))[: len(expected)].tolist() == expected
+
+
 def test_our_hugging_face_directory_opens_there(rows, small_tokenizer, tmp_path):
     models = pytest.importorskip("keras_hub").models
     model = kbi.TextClassifier(encoder("gelu_tanh"), 2, tokenizer=small_tokenizer)

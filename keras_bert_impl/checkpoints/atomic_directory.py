@@ -52,6 +52,11 @@ def replaced_together(directory, supersedes):
         new = {path.name for path in writing.iterdir()}
         old = {path.name for pattern in supersedes(new) for path in directory.glob(pattern)}
         (writing / SUPERSEDED).write_text(json.dumps(sorted(old - new)), encoding="utf-8")
+        # safetensors writes files that only their owner can read: a server often runs as another user.
+        usual = (writing / SUPERSEDED).stat().st_mode
+        for path in writing.rglob("*"):
+            if path.is_file():
+                path.chmod(usual)
     except BaseException:
         shutil.rmtree(writing)
         if is_new:

@@ -189,3 +189,14 @@ def test_a_refused_save_leaves_no_directory_behind(tmp_path):
     with pytest.raises(ValueError), atomic_directory.replaced_together(tmp_path / "new", lambda new: ()):
         raise ValueError
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_have_the_permissions_that_the_user_s_files_have(mask, models, tmp_path):
+    before = os.umask(mask)
+    try:
+        models[0].save_pretrained(tmp_path / "saved")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "saved").iterdir()}
+    assert len(modes) > 2 and set(modes.values()) == {0o666 & ~mask}, modes

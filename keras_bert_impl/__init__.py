@@ -1,5 +1,7 @@
 """BERT in Keras 3: pre-training, fine-tuning and export on TensorFlow, JAX and PyTorch."""
 
+import importlib.metadata
+
 import keras_bert_impl.startup  # noqa: F401  before Keras is imported
 
 from keras_bert_impl import (
@@ -79,6 +81,7 @@ __all__ = [
     "XLMRobertaConfig",
     "XLMRobertaEncoder",
     "XLMRobertaTokenizer",
+    "__version__",
     "callbacks",
     "checkpoints",
     "corpora",
@@ -92,3 +95,10 @@ __all__ = [
     "optimization",
     "tokenizers",
 ]
+
+__version__ = importlib.metadata.version("keras_bert_impl")
+
+
+def __dir__():
+    """The public names: without it, dir() also lists each folder that an import has passed through."""
+    return __all__

@@ -74,6 +74,11 @@ class PretrainedMixin(KerasMethodsMixin):
         checkpoint = checkpoints.open_checkpoint(path)
         return load_model(cls, checkpoint, report, **arguments)
 
+    @staticmethod
+    def list_pretrained():
+        """Prints the published checkpoints that `from_pretrained` knows by name."""
+        print(checkpoints.published_table())
+
     def save_pretrained(self, directory):
         """Writes `config.json`, `model.safetensors` and the tokenizer as Hugging Face names them."""
         checkpoints.huggingface.save(self, directory)

@@ -215,3 +215,11 @@ def test_what_cannot_be_asked_is_refused(asked, kind, name, options, message):
 
 def test_the_first_part_is_one_batch_and_later_ones_grow():
     assert [len(part) for part in parts_of(iter(range(31)), 2)] == [2, 4, 8, 16, 1]
+
+
+def test_a_misspelt_column_is_an_error_and_not_a_missing_second_text(asked):
+    content = table([{"text": text, "second": "a dog"} for text in TEXTS], "new.csv")
+    with pytest.raises(ValueError, match=r"new\.csv line 2: no column 'secnd', found text, second"):
+        asked(kbi.TextClassifier, {"num_classes": 3}, content, "new.csv", pair_column="secnd")
+    with pytest.raises(ValueError, match="--pair_column is not for this model, which is asked about text"):
+        asked(kbi.TokenClassifier, {"num_classes": 3}, content, "new.csv", pair_column="second")

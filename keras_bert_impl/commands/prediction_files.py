@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import json
 import pathlib
 import shutil
@@ -28,10 +29,15 @@ def read_rows(config, needed, optional, bad_rows):
         optional: columns that are used if they are there, in all rows or in none.
         bad_rows: a BadRows.
 
-    Raises: ValueError if the format is unknown or cannot hold these columns, or for a malformed row unless such rows
-        are skipped.
+    Raises: ValueError if the format is unknown or cannot hold these columns, if an option names a column that the model
+        is not asked about, or for a malformed row unless such rows are skipped.
     """
     form = format_of(config)
+    named = [field.name for field in dataclasses.fields(config) if field.name.endswith("_column")]
+    named = [name.removesuffix("_column") for name in named if getattr(config, name) != getattr(type(config), name)]
+    for ours in set(named) - {*needed, *optional}:
+        raise ValueError(f"--{ours}_column is not for this model, which is asked about {' and '.join(needed)}.")
+    needed = (*needed, *(ours for ours in optional if ours in named))  # a name that no column has is misspelt
     names = {ours: getattr(config, f"{ours}_column") for ours in (*needed, *optional)}
     with input_path(config.input, form) as path:
         if form in ("csv", "tsv", "jsonl"):

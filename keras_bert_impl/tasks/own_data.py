@@ -19,7 +19,7 @@ def own_task(kind, directory, text="text", pair="text_pair", label="label"):
         kind: "text_classification" or "text_regression".
         directory: directory with the tables; test may be missing, or have no labels.
         text: name of the text's column.
-        pair: name of the column of a second text, which may be missing from a file.
+        pair: name of the column of a second text. A file need not have one called "text_pair"; any other must be there.
         label: name of the label's column.
 
     A missing table is reported when it is read, not here.
@@ -27,7 +27,8 @@ def own_task(kind, directory, text="text", pair="text_pair", label="label"):
     columns = {"text": text, "text_pair": pair, "label": label}
     splits = {}
     for split in FILE_NAMES:
-        optional = ("text_pair", "label") if split == "test" else ("text_pair",)
+        # A name that the user gave and that no file has is misspelt: training on the first text alone would hide it.
+        optional = (("text_pair",) if pair == "text_pair" else ()) + (("label",) if split == "test" else ())
         splits[split] = Split(_find(pathlib.Path(directory), split), columns, optional)
     return KINDS[kind](kind, splits)
 

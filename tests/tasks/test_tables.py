@@ -1,6 +1,7 @@
 import pytest
 from tiers import once
 
+from keras_bert_impl.tasks import own_data
 from keras_bert_impl.tasks.tables import BadRows, read_table
 from keras_bert_impl.tasks.text_classification import read_examples
 
@@ -95,3 +96,14 @@ def test_own_examples_read_the_same_from_every_layout(tmp_path, suffix):
     }
     (tmp_path / f"train{suffix}").write_text(content[suffix])
     assert read_examples(tmp_path / f"train{suffix}") == (["a", "c"], ["b", "d"], ["1", "x"])
+
+
+def test_a_second_text_that_is_named_must_be_there(tmp_path):
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.csv").write_text("text,second,label\na,b,x\nc,d,y\n")
+    task = own_data.own_task("text_classification", tmp_path, pair="second")
+    assert task.read(tmp_path, "train", BadRows()).pairs == ["b", "d"]
+    task = own_data.own_task("text_classification", tmp_path, pair="secnd")
+    with pytest.raises(ValueError, match=r"train\.csv line 1: no column 'secnd', found text, second, label"):
+        task.read(tmp_path, "train", BadRows())
+    assert own_data.own_task("text_classification", tmp_path).read(tmp_path, "train", BadRows()).pairs is None

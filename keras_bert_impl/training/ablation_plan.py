@@ -4,12 +4,12 @@ import dataclasses
 import json
 import math
 import pathlib
-import re
 import shutil
 import statistics
 import typing
 
 from keras_bert_impl.training import ablation_report, finetuning, pretraining, pretraining_model
+from keras_bert_impl.training.ablation_study import folder_name
 from keras_bert_impl.training.finetuning_task import find_task
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
@@ -228,8 +228,3 @@ def flops_of_step(config):
 def name_of_options(options):
     """A folder name that tells the options of a run."""
     return folder_name(",".join(f"{name}={options[name]}" for name in sorted(options))) or "recipe"
-
-
-def folder_name(name):
-    """A row's name or a run's options with the characters that every file system takes."""
-    return re.sub(r"[^\w=.,+-]+", "_", name)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 import typing
 
 import yaml
@@ -113,9 +114,22 @@ def read_study(name):
     for row_name in names:
         if names.count(row_name) > 1:
             raise ValueError(f"{path}: two rows are named {row_name!r}; names tell their results apart.")
+    folders = {}
+    for row_name in names:
+        other = folders.setdefault(folder_name(row_name), row_name)
+        if other != row_name:
+            raise ValueError(
+                f"{path}: the rows {other!r} and {row_name!r} differ only in characters that no folder's name has, and "
+                "would share their results: give one of them another word."
+            )
     return Study(
         found.get("title", path.stem), found.get("paper", ""), tuple(rows), bool(found.get("equal_arithmetic"))
     )
+
+
+def folder_name(name):
+    """A row's name or a run's options with the characters that every file system takes."""
+    return re.sub(r"[^\w=.,+-]+", "_", name)
 
 
 def _row_of(fields, study, path, number):

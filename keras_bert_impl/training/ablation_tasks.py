@@ -9,6 +9,7 @@
 `follows` is what next-sentence prediction trains on: it favours rows that were trained with it.
 """
 
+import itertools
 import json
 import re
 import typing
@@ -60,21 +61,26 @@ def make_tasks(prepared, data, directory, count, seed=0):
 
 
 def sample_documents(corpus, corpus_seed, count, seed):
-    """{split: lists of the consecutive sentences of documents}, of each document at most as many as are needed."""
+    """{split: lists of the consecutive sentences of documents}, of each document at most as many as are needed. None
+    stands for a sentence that is too short or too long: those beside it do not follow one another."""
     found = {split: [] for split in FILES}
     random = np.random.default_rng(seed)
     for document in corpus:
-        sentences = [sentence for sentence in document.sentences if has_usual_length(sentence)]
-        if len(sentences) < 2:
-            continue
+        sentences = [sentence if has_usual_length(sentence) else None for sentence in document.sentences]
         start = random.integers(max(1, len(sentences) - count))  # a book has more sentences than are wanted
-        found[split_of(document.name, corpus_seed)].append(sentences[start : start + count])
+        if places_of_pairs(sentences[start : start + count]):
+            found[split_of(document.name, corpus_seed)].append(sentences[start : start + count])
     for split, documents in found.items():
         if len(documents) < 2:
             raise ValueError(
                 f"The {split} split of the corpus has {len(documents)} documents, which is too few for tasks."
             )
     return found
+
+
+def places_of_pairs(sentences):
+    """The places of the sentences that are followed by another one."""
+    return [place for place, pair in enumerate(itertools.pairwise(sentences)) if None not in pair]
 
 
 def has_usual_length(sentence):
@@ -85,16 +91,17 @@ def has_usual_length(sentence):
 
 def write_pairs(path, documents, count, random):
     """Writes pairs of sentences, half of which follow one another; the others are from two documents."""
-    rows = []
+    rows, places = [], [places_of_pairs(sentences) for sentences in documents]
+    kept = [[sentence for sentence in sentences if sentence is not None] for sentences in documents]
     for number in range(count):
         first = random.integers(len(documents))
-        place = random.integers(len(documents[first]) - 1)
+        place = places[first][random.integers(len(places[first]))]
         follows = number % 2 == 0
         if follows:
             second = documents[first][place + 1]
         else:
             other = (first + 1 + random.integers(len(documents) - 1)) % len(documents)
-            second = documents[other][random.integers(len(documents[other]))]
+            second = kept[other][random.integers(len(kept[other]))]
         label = "follows" if follows else "random"
         rows.append(json.dumps({"text": documents[first][place], "text_pair": second, "label": label}) + "\n")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +112,7 @@ def write_names(path, documents, count, random):
     """Writes lower-cased sentences in CoNLL's format, a word and its label in each line."""
     lines = []
     for _ in range(count):
-        document = documents[random.integers(len(documents))]
+        document = [sentence for sentence in documents[random.integers(len(documents))] if sentence is not None]
         words = WORDS.findall(document[random.integers(len(document))])
         lines += [f"{word.lower()} {label}" for word, label in zip(words, name_labels(words), strict=True)] + [""]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,19 @@ def test_half_of_the_pairs_follow_one_another_and_the_others_are_of_two_document
             assert one != other
 
 
+def test_sentences_between_which_one_was_left_out_do_not_follow_one_another(tmp_path, monkeypatch):
+    monkeypatch.setattr(ablation_tasks, "split_of", lambda name, seed: name)
+    texts = [*document(0)[:2], "A heading", *document(0)[2:4], "Another", document(0)[4]]
+    corpus = [Document(split, "source", texts) for split in ("train", "validation", "test") for _ in range(2)]
+    found = ablation_tasks.sample_documents(corpus, 0, 99, 0)["train"]
+    assert ablation_tasks.places_of_pairs(found[0]) == [0, 3]
+    ablation_tasks.write_pairs(tmp_path / "pairs.jsonl", found, 60, np.random.default_rng(0))
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    pairs = {(row["text"], row["text_pair"]) for row in rows if row["label"] == "follows"}
+    assert pairs == {(texts[0], texts[1]), (texts[3], texts[4])}
+    assert not any("eading" in text or text == "Another" for row in rows for text in (row["text"], row["text_pair"]))
+
+
 def test_names_are_words_with_a_capital_that_do_not_begin_the_sentence():
     words = ["The", "Keras", "API", "of", "I", "and", "NumPy", "."]
     expected = ["O", "B-NAME", "I-NAME", "O", "O", "O", "B-NAME", "O"]

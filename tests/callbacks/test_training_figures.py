@@ -85,6 +85,17 @@ def slow_tf_data(rows, wait):
     return tf.data.Dataset.range(7).map(lambda index: batch()).with_options(options)
 
 
+def test_percentiles_are_of_a_step_also_where_several_are_executed_together(clock):
+    figures = TrainingFigures()
+    figures.on_train_begin()
+    figures.on_epoch_begin(0)
+    for first in (0, 4, 8):  # executions of four steps, 2 s each
+        figures.on_train_batch_begin(first)
+        clock.wait()
+        figures.on_train_batch_end(first + 3)
+    assert figures._step_times()["seconds_per_step_p50"] == 0.5
+
+
 @pytest.mark.parametrize("slow", [SlowBatches, slow_tf_data])
 @pytest.mark.parametrize("opened", [lambda data: data, lambda data: lambda step: data], ids=["given", "by a function"])
 def test_waiting_for_batches_is_a_share_of_the_time(slow, opened, clock, monkeypatch):

@@ -174,7 +174,7 @@ def test_a_row_with_an_unknown_option_is_refused_by_file_and_row(row, message, t
 def test_two_rows_of_one_name_and_an_unknown_study_are_refused(tmp_path):
     with pytest.raises(ValueError, match="two rows are named 'one'"):
         read_study(study_of(tmp_path, [{"name": "one"}, {"name": "one", "pretrain": {"size": "bert_mini"}}]))
-    with pytest.raises(ValueError, match="the rows 'mask 80%' and 'mask 80!' .* would share their results"):
+    with pytest.raises(ValueError, match=r"the rows 'mask 80%' and 'mask 80!' .* would share their results"):
         read_study(study_of(tmp_path, [{"name": "mask 80%"}, {"name": "mask 80!"}]))
     with pytest.raises(ValueError, match="nothing is neither a file nor a study of the package; its studies are"):
         read_study("nothing")

@@ -3,6 +3,9 @@
 import math
 import numbers
 
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+
 from keras_bert_impl.models.labels import named_by_numbers
 from keras_bert_impl.models.text_inputs import is_texts
 
@@ -57,6 +60,8 @@ def weights_by_number(class_weight, model):
     """
     if class_weight is None:
         return None
+    if isinstance(class_weight, str) and class_weight != "balanced":
+        raise ValueError(f"class_weight is {class_weight!r}, expected a dict of weights by class, or 'balanced'.")
     output = model.outputs[0].shape
     class_names = getattr(model, "class_names", None)
     several = len(output) > 2 or getattr(model, "multi_label", False)
@@ -66,6 +71,8 @@ def weights_by_number(class_weight, model):
             f"Keras applies class_weight to rows of one class each, but a row of {type(model).__name__} {found}: give "
             "sample_weight."
         )
+    if class_weight == "balanced":
+        return class_weight
     names = class_names or [str(number) for number in range(output[-1] or 0)]
     found = {_number_of(key, names) if names else key: weight for key, weight in class_weight.items()}
     for key, weight in class_weight.items():
@@ -74,6 +81,23 @@ def weights_by_number(class_weight, model):
     if len(found) < len(class_weight):
         raise ValueError(f"class_weight names a class twice: {', '.join(map(repr, class_weight))}.")
     return found
+
+
+def weights_of_rows(class_weight, labels, weights):
+    """Sample weights of rows, float32: those of their classes, times those that were given.
+
+    Args:
+        class_weight: the weights by the numbers of classes, 1 for one that is missing; or "balanced", which gives the
+            classes that occur the same total, as scikit-learn does.
+        labels: (rows,), numbers of classes.
+        weights: (rows,), or None.
+    """
+    labels = np.asarray(labels).reshape(-1)
+    if class_weight == "balanced":
+        found = np.unique(labels)
+        class_weight = dict(zip(found, compute_class_weight("balanced", classes=found, y=labels), strict=True))
+    of_rows = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], "float32")
+    return of_rows if weights is None else of_rows * np.asarray(weights, "float32")
 
 
 def _number_of(key, names):

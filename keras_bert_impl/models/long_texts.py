@@ -1,8 +1,11 @@
 """What is done with texts that are longer than a row: cut, without their middle, or in windows."""
 
+import keras
 import numpy as np
 
-from keras_bert_impl.batching import Rows
+from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
+from keras_bert_impl.distribution import in_scope_of_model
+from keras_bert_impl.models.data_sources import in_memory, received
 from keras_bert_impl.models.labels import RowSizes, require_labels
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.text_inputs import is_texts, to_strings
@@ -18,8 +21,35 @@ class LongTextsMixin(RawTextMixin):
     "cut" keeps the beginning. "head_and_tail" keeps a quarter of a row from the beginning and the rest from the end of
     the text, the best of Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", section 5.3.1. "windows"
     computes the whole text in windows that overlap by half: the outputs of a text are the mean of its windows', and in
-    training each window is a row with the text's label, whose weight is divided among them. Pairs are always cut.
+    training each window is a row with the text's label, whose weight is divided among them. `evaluate` and validation
+    are of texts, by their mean outputs, as `predict` gives them. Pairs are always cut.
     """
+
+    @in_scope_of_model
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
+        """`keras.Model.evaluate`, with texts or ids for `x`; with windows the figures are of whole texts."""
+        x = received(x)
+        if self.long_texts == "windows" and is_texts(x):
+            x, y, sample_weight = self._test_data(x, in_memory(y), in_memory(sample_weight), batch_size)
+        if self.long_texts == "windows" and isinstance(x, SortedBatches) and x.rows.source is not None:
+            return self._evaluate_texts(x, verbose=verbose, **arguments)
+        return super().evaluate(x, y, batch_size, verbose, sample_weight, steps, **arguments)
+
+    def _evaluate_texts(self, batches, return_dict=False, verbose="auto", **arguments):
+        """Loss and metrics over texts, of SortedBatches of their windows, as those who call `evaluate` get them."""
+        rows, counts = batches.rows, batches.rows.source
+        outputs = self._of_texts(rows, np.stack(predict_rows(self, batches)))
+        begins = np.cumsum(counts) - counts
+        weights = None if rows.weights is None else rows.weights[begins] * counts  # they were divided among the windows
+        # The same loss and metrics, over outputs that are there already.
+        given = keras.Input(outputs.shape[1:])
+        judge = keras.Model(given, given)
+        options = keras.saving.deserialize_keras_object(self.get_compile_config())
+        names = ("loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly")
+        judge.compile(**{name: options.get(name) for name in names}, jit_compile=False)
+        return judge.evaluate(
+            outputs, rows.labels[begins], batches.batch_size, verbose, weights, return_dict=return_dict
+        )
 
     def _rows_of(self, texts):
         if self.long_texts == "cut" or not is_texts(texts):

@@ -10,7 +10,7 @@ from keras_bert_impl.distribution import in_scope_of_model, is_shared
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
 from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
-from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
+from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number, weights_of_rows
 from keras_bert_impl.models.labels import (
     Positions,
     checked_labels,
@@ -64,7 +64,7 @@ class RawTextMixin:
 
         Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
         with shuffle=False in the order given. `validation_split` takes the last part of the texts, before shuffling;
-        `class_weight` has the names or numbers of classes as keys. With `callbacks.ExactResume` among the callbacks, an
+        `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among the callbacks, an
         interrupted `fit` resumes where it was.
         """
         x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
@@ -78,8 +78,16 @@ class RawTextMixin:
         is_ours = self._is_text_input(x) or isinstance(x, (BatchSource, LengthBatches))
         if self._is_text_input(x):
             x, y, sample_weight = self._training_data(x, y, sample_weight, batch_size, shuffle), None, None
+            if class_weight is not None:  # Keras takes them only of rows without weights of their own
+                x.rows.weights, class_weight = self._with_class_weights(class_weight, x.rows), None
         x = self._to_inputs(x, arguments.get("steps_per_epoch"), with_labels=True)
         y, sample_weight = self._checked(x, y, sample_weight)
+        if class_weight is not None and y is not None:
+            sample_weight, class_weight = weights_of_rows(class_weight, y, sample_weight), None
+        if class_weight == "balanced":
+            raise ValueError(
+                "class_weight='balanced' counts the labels, which a dataset gives batch by batch: count them."
+            )
         self._build_variables(x)
         return super().fit(
             x,
@@ -200,6 +208,10 @@ class RawTextMixin:
         rows.labels, rows.weights = self._checked_against(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
         return rows
+
+    def _with_class_weights(self, class_weight, rows):
+        """The weights of `batching.Rows`, with those of their classes."""
+        return weights_of_rows(class_weight, rows.labels, rows.weights)
 
     def _build_variables(self, x):
         """Creates the variables of the optimizer and the metrics before `fit`, from the first batch.

@@ -74,6 +74,52 @@ def test_windows_are_trained_as_rows_that_share_the_weight_of_their_text(build):
     assert [labels[0].label for labels in model.classify([SHORT, LONG])] == ["2", "1"]
 
 
+def figures_of_texts(model, texts, labels, weights=None):
+    """Loss and accuracy, or error, of whole texts by hand."""
+    outputs = model.predict(texts, verbose=0)
+    weights = np.ones(len(texts)) if weights is None else np.array(weights)
+    if isinstance(model, kbi.TextRegressor):
+        errors = (outputs[:, 0] - labels) ** 2
+        return (weights * errors).sum() / len(texts), np.abs(outputs[:, 0] - labels).mean()
+    logs = outputs - np.log(np.exp(outputs).sum(axis=1, keepdims=True))
+    losses = -logs[np.arange(len(texts)), labels]
+    return (weights * losses).sum() / len(texts), (outputs.argmax(axis=1) == labels).mean()
+
+
+TEXTS = [LONG, SHORT, "a red dog", f"{LONG} {LONG}", "it is good"]
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5, 3.0, 0.0]])
+@pytest.mark.parametrize(
+    ("kind", "arguments", "labels"),
+    [(kbi.TextClassifier, (3,), [0, 1, 2, 1, 0]), (kbi.TextRegressor, (), [0.5, -1.0, 2.0, 0.0, 1.0])],
+)
+def test_evaluation_and_validation_are_of_texts_and_not_of_windows(build, kind, arguments, labels, weights):
+    model = build(kind, *arguments, long_texts="windows")
+    labels = np.array(labels)
+    expected = figures_of_texts(model, TEXTS, labels, weights)
+    given = None if weights is None else np.array(weights)
+    found = model.evaluate(TEXTS, labels, sample_weight=given, verbose=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    named = model.evaluate(TEXTS, labels, sample_weight=given, batch_size=2, verbose=0, return_dict=True)
+    np.testing.assert_allclose([named.pop("loss"), *named.values()], expected, rtol=1e-5)
+    validation = (TEXTS, labels) if weights is None else (TEXTS, labels, given)
+    model.optimizer.learning_rate = 0.0
+    history = model.fit(TEXTS, labels, validation_data=validation, verbose=0).history
+    found = {name: values[0] for name, values in history.items() if name.startswith("val_")}
+    np.testing.assert_allclose([found.pop("val_loss"), *found.values()], expected, rtol=1e-5)
+
+
+def test_classes_have_weights_also_where_texts_have_windows(build):
+    model = build(kbi.TextClassifier, 3, long_texts="windows", dropout_rate=0.0)
+    model.optimizer.learning_rate = 0.0
+    labels, by_class = np.array([0, 1, 2, 1, 0]), np.array([0.5, 2.0, 0.0])
+    found = model.fit(TEXTS, labels, class_weight=dict(enumerate(by_class)), batch_size=99, verbose=0).history["loss"]
+    rows = model._labelled_rows(TEXTS, labels, by_class[labels])
+    expected = model.fit(TEXTS, labels, sample_weight=by_class[labels], batch_size=99, verbose=0).history["loss"]
+    assert len(rows) > len(TEXTS) and found == pytest.approx(expected, rel=1e-5)
+
+
 def test_several_labels_of_a_text_are_those_of_each_of_its_windows(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows", multi_label=True)
     assert model._labelled_rows([LONG], [[0, 2]], None).labels.tolist() == [[1, 0, 1]] * 3

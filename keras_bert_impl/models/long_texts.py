@@ -6,6 +6,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.data_sources import in_memory, received
+from keras_bert_impl.models.fit_arguments import weights_of_rows
 from keras_bert_impl.models.labels import RowSizes, require_labels
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.text_inputs import is_texts, to_strings
@@ -74,6 +75,14 @@ class LongTextsMixin(RawTextMixin):
         if weights is not None or counts.max() > 1:
             rows.weights = (np.ones(len(counts), "float32") if weights is None else weights)[owner] / counts[owner]
         return rows
+
+    def _with_class_weights(self, class_weight, rows):
+        if self.long_texts != "windows" or rows.source is None:
+            return super()._with_class_weights(class_weight, rows)
+        # A text counts once, however many windows it has.
+        begins = np.cumsum(rows.source) - rows.source
+        of_texts = weights_of_rows(class_weight, rows.labels[begins], None)
+        return np.repeat(of_texts, rows.source) * (1 if rows.weights is None else rows.weights)
 
     def _of_texts(self, rows, outputs):
         if rows.source is None:

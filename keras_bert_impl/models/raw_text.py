@@ -64,8 +64,8 @@ class RawTextMixin:
 
         Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
         with shuffle=False in the order given. `validation_split` takes the last part of the texts, before shuffling;
-        `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among the callbacks, an
-        interrupted `fit` resumes where it was.
+        `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among
+        the callbacks, an interrupted `fit` resumes where it was.
         """
         x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
         validation_data = received_validation(validation_data)
@@ -85,9 +85,7 @@ class RawTextMixin:
         if class_weight is not None and y is not None:
             sample_weight, class_weight = weights_of_rows(class_weight, y, sample_weight), None
         if class_weight == "balanced":
-            raise ValueError(
-                "class_weight='balanced' counts the labels, which a dataset gives batch by batch: count them."
-            )
+            raise ValueError("class_weight='balanced' needs labels in memory: count those of the dataset yourself.")
         self._build_variables(x)
         return super().fit(
             x,

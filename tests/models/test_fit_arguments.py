@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from sklearn.utils.class_weight import compute_sample_weight
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
@@ -155,3 +156,17 @@ def test_a_pair_that_follows_or_not_has_a_class(make):
     with pytest.raises(ValueError, match="class_weight has 2, which is not one of the classes 0, 1"):
         weights_by_number({2: 1.0}, model)
     assert weights_by_number({4: 2.0}, make(kbi.MultipleChoice)) == {4: 2.0}
+
+
+def test_balanced_classes_have_the_weights_of_scikit_learn(model):
+    labels = [LABELS[0]] * (len(TEXTS) - 1) + [next(label for label in LABELS if label != LABELS[0])]
+    of_rows = compute_sample_weight("balanced", labels)
+    model.optimizer.learning_rate = 0.0
+    expected = model.fit(TEXTS, labels, sample_weight=of_rows, batch_size=99, verbose=0).history["loss"]
+    for data in (TEXTS, model.rows(TEXTS)):
+        found = model.fit(data, labels, class_weight="balanced", batch_size=99, verbose=0).history["loss"]
+        assert found == pytest.approx(expected, rel=1e-5)
+    both = model.fit(TEXTS, labels, class_weight="balanced", sample_weight=2 * np.ones(len(TEXTS)), verbose=0).history
+    assert both["loss"] == pytest.approx([2 * loss for loss in expected], rel=1e-5)
+    with pytest.raises(ValueError, match=r"class_weight is 'balance', expected a dict .* or 'balanced'"):
+        model.fit(TEXTS, labels, class_weight="balance", verbose=0)

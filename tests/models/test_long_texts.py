@@ -118,6 +118,9 @@ def test_classes_have_weights_also_where_texts_have_windows(build):
     rows = model._labelled_rows(TEXTS, labels, by_class[labels])
     expected = model.fit(TEXTS, labels, sample_weight=by_class[labels], batch_size=99, verbose=0).history["loss"]
     assert len(rows) > len(TEXTS) and found == pytest.approx(expected, rel=1e-5)
+    rows = model._labelled_rows(TEXTS, labels, None)
+    weights = model._with_class_weights("balanced", rows)  # of five texts two, two and one have a class
+    np.testing.assert_allclose([weights[rows.labels == label].sum() for label in range(3)], 5 / 3, rtol=1e-5)
 
 
 def test_several_labels_of_a_text_are_those_of_each_of_its_windows(build):

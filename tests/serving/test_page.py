@@ -292,3 +292,9 @@ def test_axe_finds_nothing_and_no_page_is_wider_than_the_screen(browser, running
         assert not axe.run(tab).response["violations"], task
         assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), task
     tab.close()
+
+
+def test_a_request_of_more_bytes_than_the_page_takes_is_refused_before_a_model_is_asked(running):
+    status, answer = running.ask(model="moods", task="classify", fields={"text": "a" * (page.MOST_BYTES + 1)})
+    assert status == 413 and "1,000,000 bytes" in json.dumps(answer)
+    assert not running.served.asked

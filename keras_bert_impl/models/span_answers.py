@@ -4,7 +4,7 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.tokenizers.words import stripped_span
+from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span
 
 
 class Answer(typing.NamedTuple):
@@ -72,6 +72,7 @@ def _spans(context, windows, row, starts, ends, n_best, longest):
     order = np.argsort(-scores, kind="stable")[:n_best]
     begins, stops = offsets[first[order], 0].tolist(), offsets[last[order], 1].tolist()
     # Of SentencePiece, the last piece may be the lone sign for a space.
+    stops = [end_with_marks(context, stop) for stop in stops]
     spans = [stripped_span(context, begin, stop) for begin, stop in zip(begins, stops, strict=True)]
     return [
         Answer(context[begin:stop], score, start=begin, end=stop)

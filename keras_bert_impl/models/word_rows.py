@@ -4,7 +4,7 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.tokenizers.words import stripped_span
+from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span
 
 IGNORED = -1  # marks a position that is not the first piece of a word
 
@@ -62,7 +62,8 @@ def split_texts(tokenizer, texts):
         numbers = tokenizer.word_numbers(text, encoding)
         _, first, word = np.unique(numbers, return_index=True, return_inverse=True)
         last = np.append(first[1:], len(offsets))[: len(first)] - 1
-        spans = [stripped_span(text, *span) for span in zip(offsets[first, 0], offsets[last, 1], strict=True)]
+        ends = [end_with_marks(text, end) for end in offsets[last, 1].tolist()]
+        spans = [stripped_span(text, *span) for span in zip(offsets[first, 0], ends, strict=True)]
         split.append(SplitText(encoding.ids, word, np.array(spans, "int32").reshape(-1, 2)))
     return split
 

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import unicodedata
 
 import numpy as np
 
@@ -43,6 +44,14 @@ def stripped_span(text: str, start: int, end: int) -> tuple[int, int]:
     while end > start and text[end - 1].isspace():
         end -= 1
     return start, end
+
+
+def end_with_marks(text: str, end: int) -> int:
+    """The end of a span with the combining marks that follow it: accents and vowel signs belong to the character before
+    them, also where a tokenizer drops them, as that of BERT does with lower-casing."""
+    while end < len(text) and unicodedata.category(text[end]).startswith("M"):
+        end += 1
+    return end
 
 
 def _first_character(spans, place):

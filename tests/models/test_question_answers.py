@@ -41,6 +41,13 @@ def test_what_was_learnt_is_answered_in_words(model):
     assert model.answer(QUESTIONS[1], LONG)[0].text != ""
 
 
+def test_an_answer_keeps_the_accents_that_the_tokenizer_drops(model):
+    context = LONG.replace("good", "good\u0301")
+    trained(model, (QUESTIONS[:1], [context]), [("good\u0301", context.index("good"))])
+    [found] = model.answer(QUESTIONS[0], context)
+    assert found.text == "good\u0301" and context[found.start : found.end] == found.text
+
+
 def test_a_text_that_stands_alone_belongs_to_each_of_the_others(model):
     assert model.answer(QUESTIONS, CONTEXT) == model.answer(QUESTIONS, [CONTEXT] * 2)
     assert model.answer(QUESTIONS[0], [CONTEXT, LONG]) == model.answer([QUESTIONS[0]] * 2, [CONTEXT, LONG])

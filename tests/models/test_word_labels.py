@@ -118,6 +118,13 @@ def test_long_texts_are_tagged_to_their_end_by_windows(model):
     assert found == alone and len(set(found)) > 1
 
 
+@pytest.mark.parametrize("mark", ["\u0301", "\u0301\u0327"])
+def test_an_entity_keeps_the_accents_that_the_tokenizer_drops(model, mark):
+    trained(model, TEXTS, SPANS)
+    [found] = model.tag(f"the cats sat{mark}")
+    assert found.text == f"cats sat{mark}" and found.end == len(f"the cats sat{mark}")
+
+
 def test_nothing_is_found_in_nothing(model):
     assert model.tag("") == [] and model.tag(["", " \u200b"]) == [[], []] and model.tag([[], ["a"]])[0] == []
 

@@ -3,7 +3,7 @@
 import pytest
 from tiers import once
 
-from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
+from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span, word_numbers
 
 pytestmark = once
 
@@ -24,6 +24,20 @@ pytestmark = once
 )
 def test_pieces_belong_to_words(text, offsets, expected):
     assert word_numbers(text, offsets).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "expected"),
+    [
+        ("Cafe\u0301 x", 4, 5),
+        ("Cafe\u0301\u0327", 4, 6),
+        ("हिन्दी है", 5, 6),  # its last vowel sign
+        ("Cafe x", 4, 4),
+        ("Cafe", 4, 4),
+    ],
+)
+def test_a_span_ends_behind_the_marks_of_its_last_character(text, end, expected):
+    assert end_with_marks(text, end) == expected
 
 
 def test_white_space_at_the_ends_of_a_span_is_left_out():

@@ -146,3 +146,18 @@ def test_what_cannot_be_honoured_is_refused(tmp_path):
         open_corpus(tmp_path, text_field="body")
     with pytest.raises(ValueError, match='language is "de", but there are no text files to read: give their path'):
         open_corpus(language="de")
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "sentence"),
+    [
+        ("ねこはいえの\nなかにいる。", "ねこはいえのなかにいる。"),  # hiragana
+        ("コンピュー\nタ。", "コンピュータ。"),  # katakana
+        ("「今日は、\n雨」", "「今日は、雨」"),  # behind punctuation
+        ("我们在\n家里。", "我们在家里。"),
+        ("안녕하세요\n여러분.", "안녕하세요 여러분."),  # Korean has spaces
+    ],
+)
+def test_a_line_that_was_wrapped_within_a_script_without_spaces_is_joined_without_one(wrapped, sentence, tmp_path):
+    (tmp_path / "text.txt").write_text(wrapped, encoding="utf-8")
+    assert sentences_of(tmp_path, text_format="running") == [[sentence]]

@@ -59,6 +59,8 @@ TASKS = {
 }
 MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class
 FORM = "Hugging Face's format"
+# The redundant tensors with these ends are copies of tied weights, unless config.json says tie_word_embeddings false.
+TIED = {".weight": "token_embedding/embeddings", ".bias": "masked_lm_head/output_bias"}
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # A new file on the left replaces the old ones on the right, which another library would read first or instead.
@@ -162,6 +164,8 @@ def open_checkpoint(directory):
     family = FAMILIES[model_type]
     config = family.config_class.from_huggingface(path)
     source = open_source(directory, family)
+    if content.get("tie_word_embeddings") is not False:
+        source = source._replace(copies={})  # transformers ties what it has read
     block = re.compile(re.escape(family.block).replace(r"\{\}", r"(\d+)"))
     blocks = {found.groups() for found in map(block.match, source.shapes) if found}
     tensor_tables.check_agreement(source, config, family.embedding_rows, blocks, "config.json")
@@ -275,20 +279,22 @@ def _with_beginning(name, pairs):
 
 def _merge(path, sources, family):
     """Several files as one Source of standard names; `path` is the file that messages name."""
-    shapes, kinds, readers = {}, {}, {}
+    shapes, kinds, readers, copies = {}, {}, {}, {}
     for source in sources:
         for stored, shape in source.shapes.items():
             name = standard_name(stored, family)
             # A pooler that a text classifier has besides its own dense layer was never trained.
             is_hidden = name in shapes and not _is_of_a_task(stored, family)
-            if name not in family.redundant and not is_hidden:
+            if name in family.redundant and name.endswith(tuple(TIED)):
+                readers[name], copies[TIED[f".{name.rpartition('.')[2]}"]] = (source.read, stored), name
+            elif name not in family.redundant and not is_hidden:
                 shapes[name], kinds[name], readers[name] = shape, source.kinds[stored], (source.read, stored)
 
     def read(name):
         read_from, stored = readers[name]
         return read_from(stored)
 
-    return tensor_tables.Source(str(path), shapes, read, kinds)
+    return tensor_tables.Source(str(path), shapes, read, kinds, copies)
 
 
 def _shards(index):

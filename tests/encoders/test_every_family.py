@@ -172,7 +172,8 @@ def test_vectors_of_texts_are_means_of_the_last_layer(config, small_batch, tmp_p
 def test_a_masked_lm_whose_words_are_not_tied_is_refused_and_its_encoder_opens(config, small_batch, tmp_path):
     rows, name = rows_for(config, small_batch), f"{config.class_prefix()}ForMaskedLM"
     random_model(name, config, tmp_path / "untied", tie_word_embeddings=False)
-    with pytest.raises(ValueError, match=r"has other values than (token_embedding|masked_lm_head), .*tie_word_embeddings"):
+    message = r"has other values than (token_embedding|masked_lm_head), .*tie_word_embeddings"
+    with pytest.raises(ValueError, match=message):
         kbi.MaskedLM.from_pretrained(tmp_path / "untied")
     encoder = encoder_of(config).from_pretrained(tmp_path / "untied")
     theirs = open_in_transformers(name, tmp_path / "untied")

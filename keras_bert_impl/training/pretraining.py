@@ -258,7 +258,14 @@ def check_shares(config):
 
 
 def check_executions(config):
-    """Raises ValueError if `steps_per_execution` does not suit the backend or the number of steps."""
+    """Raises ValueError if `steps_per_execution` does not suit the backend or the number of steps, or no update of the
+    weights fits into them."""
+    accumulated = config.gradient_accumulation_steps or 1
+    if config.steps is not None and config.steps < accumulated:
+        raise ValueError(
+            f"steps {config.steps} is below gradient_accumulation_steps {accumulated}: the weights would never be "
+            "updated. Give more steps."
+        )
     if config.steps_per_execution is None:
         return
     if config.steps_per_execution > 1 and keras.backend.backend() == "torch":

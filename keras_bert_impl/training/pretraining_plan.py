@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import time
 
 import keras
@@ -29,24 +30,31 @@ def make_plan(config, data, directory, build):
             say(f"  {seconds * 1000:.0f} ms a step {'with' if choice else 'without'} compilation")
     jit_compile = min(choices, key=measured.get) if measured else choices[0]
     steps, minutes = config.steps, config.max_minutes
+    # The gradients of a number of steps that fills no update would be lost, and so would part of an execution.
+    unit = math.lcm(together, config.gradient_accumulation_steps or 1)
     if minutes is not None:
         minutes -= (time.monotonic() - start) / 60
         # A twentieth of the time for validation and saving.
-        room = max(together, int(0.95 * minutes * 60 / measured[jit_compile]))
+        room = max(unit, int(0.95 * minutes * 60 / measured[jit_compile]))
         say(f"  {config.max_minutes:g} minutes are enough for {room:,} steps")
         steps = room if steps is None else min(steps, room)
     steps_per_round = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
-    if steps % together:
+    if steps < unit:
+        raise ValueError(
+            f"steps {steps} is below {unit}, in which steps_per_execution {together} and gradient_accumulation_steps "
+            f"{config.gradient_accumulation_steps or 1} both fit: give more steps."
+        )
+    if steps % unit:
         say(
-            f"  {steps:,} steps are rounded down to {steps - steps % together:,}: {steps // together:,} executions of "
-            f"{together} steps"
+            f"  {steps:,} steps are rounded down to {steps - steps % unit:,}, a multiple of steps_per_execution "
+            f"{together} and gradient_accumulation_steps {config.gradient_accumulation_steps or 1}"
         )
     plan = {
         "jit_compile": jit_compile,
         "seconds_per_step": measured.get(jit_compile),
         "steps_per_round": -(-steps_per_round // together) * together,  # rounded up
         "steps_per_execution": together,
-        "steps": steps - steps % together,
+        "steps": steps - steps % unit,
         "minutes": minutes,
     }
     write_json(path, plan)

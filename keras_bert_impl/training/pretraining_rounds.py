@@ -1,5 +1,6 @@
 """What happens between the rounds of pre-training: the history, and with limited time a new plan."""
 
+import math
 import time
 
 from keras_bert_impl.callbacks import TrainingFigures
@@ -105,12 +106,14 @@ class Rounds(TrainingFigures):
         """Moves the end of training to the last step that fits into the time left."""
         besides = time.monotonic() - self.validation_start + self.resume.seconds_to_save  # needed once in each round
         seconds = self.seconds_per_step() + besides / self.plan["steps_per_round"]
-        together, most = self.config.steps_per_execution, self.config.steps
+        # Whole executions, and no gradients that are left over.
+        unit = math.lcm(self.config.steps_per_execution, self.config.gradient_accumulation_steps or 1)
         left = (self.plan["minutes"] - self.minutes()) * 60
         # Some shorter rounds come before the last one, which makes about two more rounds.
         room = max((left - 2 * besides) / seconds, min(left / seconds, self.plan["steps_per_round"] / 4))
-        total = self.step + max(1, int(room / together)) * together
-        total = total if most is None else min(total, most - most % together)
+        total = max(-(-(self.step + 1) // unit), int(self.step + room) // unit) * unit
+        if self.config.steps is not None:
+            total = min(total, self.config.steps // unit * unit)
         if abs(total - self.total_steps) > 0.1 * (self.total_steps - self.step):
             room = total - self.step
             say(f"\n  Steps take {seconds * 1000:.0f} ms now: the time left is enough for {room:,} of them.")

@@ -190,3 +190,13 @@ def test_as_many_tokens_are_masked_as_the_rate_says(packed, prepared_data):
             assert labels["mask_ids"].shape == (16, predictions)
             wanted = np.maximum(1, np.round(inputs["padding_mask"].sum(axis=1) * rate))
             np.testing.assert_array_equal(labels["mask_weights"].sum(axis=1), wanted)
+
+
+def test_no_gradients_are_left_over_at_the_end(prepared_data, tmp_path, capsys):
+    train(prepared_data(), tmp_path / "run", steps=7, gradient_accumulation_steps=3)
+    printed = capsys.readouterr().out
+    assert "7 steps are rounded down to 6, a multiple of steps_per_execution 1 and gradient_accumulation" in printed
+    assert json.loads((tmp_path / "run" / "plan.json").read_text())["steps"] == 6
+    with pytest.raises(ValueError, match="steps 2 is below gradient_accumulation_steps 3: the weights would never be"):
+        train(prepared_data(), tmp_path / "short", steps=2, gradient_accumulation_steps=3)
+    assert not (tmp_path / "short").exists()

@@ -31,6 +31,7 @@ from keras_bert_impl.callbacks.step_data import FunctionSteps
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.distribution import Kind, hardware
 from keras_bert_impl.features import MASKING_RATE
+from keras_bert_impl.json_files import write_json
 from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.pretraining_data import PretrainingData
 from keras_bert_impl.training.pretraining_model import build, rates_of_family, schedule_of
@@ -241,10 +242,24 @@ def run_here(config, open_data, build):
         if config.profile_steps is not None:
             steps_to_profile(config.profile_steps)
         hardware.keep_compiled(config.compilation_cache)
+        check_data(directory, data)
         open_run(directory, config, is_copy=output.is_remote)
+        if distribution.is_chief():
+            write_json(directory / "data.json", {"directory": data.directory, "fingerprint": data.fingerprint})
         output.send()  # a state may be there before the first round ends, and is resumed with these files only
         with data.naming_damage():
             return train(config, data, output, build)
+
+
+def check_data(directory, data):
+    """Raises ValueError if the run began with other rows, or another vocabulary, than are at the same path now."""
+    path = directory / "data.json"
+    begun = json.loads(path.read_text())["fingerprint"] if path.is_file() else data.fingerprint
+    if not distribution.from_chief(begun == data.fingerprint):
+        raise ValueError(
+            f"{directory} holds a run that began on other data than {data.directory} holds now: it was prepared again. "
+            "Name another output, or bring the first data back."
+        )
 
 
 def check_shares(config):

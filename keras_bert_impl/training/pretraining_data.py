@@ -6,6 +6,8 @@ batches are the same.
 """
 
 import contextlib
+import hashlib
+import json
 import pathlib
 import tempfile
 
@@ -67,6 +69,9 @@ class PretrainingData:
             key=lambda shard: shard["path"],
         )
         self._refuse_damaged(self.shards)
+        # The manifest has checksums: this tells other rows, and another vocabulary, at the same path.
+        described = json.dumps([of_tokenizer, self.shards], sort_keys=True)
+        self.fingerprint = hashlib.sha256(described.encode()).hexdigest()
         of_training = self._shards_of("train")
         check_streams(config.streams, config.batch_size, distribution.part_of_batch()[1], len(of_training))
         tokens, rows = (sum(shard[name] for shard in of_training) for name in ("tokens", "examples"))

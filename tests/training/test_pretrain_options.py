@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -200,3 +201,23 @@ def test_no_gradients_are_left_over_at_the_end(prepared_data, tmp_path, capsys):
     with pytest.raises(ValueError, match="steps 2 is below gradient_accumulation_steps 3: the weights would never be"):
         train(prepared_data(), tmp_path / "short", steps=2, gradient_accumulation_steps=3)
     assert not (tmp_path / "short").exists()
+
+
+def test_a_run_does_not_go_on_with_data_that_was_prepared_again(prepared_data, tmp_path, monkeypatch):
+    first, second = prepared_data(), prepared_data(vocabulary_size=480)
+    data = tmp_path / "data"
+    shutil.copytree(first, data)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pretraining, "fit", interrupt)
+        train(data, tmp_path / "run")
+    shutil.rmtree(data)
+    shutil.copytree(second, data)
+    with pytest.raises(ValueError, match=r"began on other data than .* holds now: it was prepared again"):
+        train(data, tmp_path / "run")
+    shutil.rmtree(data)
+    shutil.copytree(first, data)
+    assert train(data, tmp_path / "run")["steps"] == 4

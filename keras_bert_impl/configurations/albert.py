@@ -57,6 +57,7 @@ class AlbertConfig(EncoderConfig):
         *BERT_KEYS[5:],
     )
     activation_key: typing.ClassVar = "hidden_act"
+    left_out: typing.ClassVar = {"hidden_act": "gelu_new"}
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
     has_pooler: typing.ClassVar = True
     fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}

@@ -52,6 +52,7 @@ class EncoderConfig:
         has_pooler: whether the encoder has a pooler.
         fixed_values: keys of config.json with the only value that this library supports, which is also the default.
         pair_tasks: what it can learn from rows of two segments, of `preprocessing.pretraining.PAIRS`.
+        left_out: what transformers takes for keys that config.json leaves out, where it is not the default here.
         may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
         other_model_types: further values of model_type in config.json that mean this family.
     """
@@ -64,6 +65,7 @@ class EncoderConfig:
     optional_keys: typing.ClassVar[tuple] = (("pad_id", "pad_token_id"),)
     has_pooler: typing.ClassVar[bool] = False
     fixed_values: typing.ClassVar[dict] = {}
+    left_out: typing.ClassVar[dict] = {}
     pair_tasks: typing.ClassVar[tuple] = ("next_sentence", "sentence_order")
     may_be_causal: typing.ClassVar[bool] = False
     other_model_types: typing.ClassVar[tuple] = ()
@@ -198,6 +200,7 @@ class EncoderConfig:
     def from_json(cls, path, activations):
         """Reads a JSON file with the keys of this family; `activations` maps its names of activations to ours."""
         found = read_json(path)
+        found |= {key: value for key, value in cls.left_out.items() if found.get(key) is None}
         missing = [theirs for _, theirs in cls.huggingface_keys[:5] if theirs not in found]
         if missing:
             raise ValueError(f"{path} lacks {', '.join(missing)}: it is not the configuration of a {cls.family}.")

@@ -4,7 +4,6 @@ import dataclasses
 import typing
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.json_files import read_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,20 +50,12 @@ class ErnieConfig(EncoderConfig):
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
     has_pooler: typing.ClassVar = True
     fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
+    left_out: typing.ClassVar = {"max_position_embeddings": 512, "layer_norm_eps": 1e-12}
 
     def __post_init__(self):
         super().__post_init__()
         if not isinstance(self.has_task_embedding, bool):
             raise ValueError(f"has_task_embedding must be True or False, not {self.has_task_embedding!r}.")
-
-    @classmethod
-    def from_huggingface(cls, path):
-        # What a config.json leaves out has the value of transformers, not that of ERNIE 1.0.
-        content, found = read_json(path), super().from_huggingface(path)
-        usual = {"max_length": ("max_position_embeddings", 512), "layer_norm_epsilon": ("layer_norm_eps", 1e-12)}
-        return dataclasses.replace(
-            found, **{ours: value for ours, (theirs, value) in usual.items() if content.get(theirs) is None}
-        )
 
     def count_parameters(self):
         return super().count_parameters() + self.has_task_embedding * self.num_tasks * self.hidden_size

@@ -46,6 +46,7 @@ class RobertaConfig(EncoderConfig):
     }
     huggingface_keys: typing.ClassVar = BERT_KEYS
     activation_key: typing.ClassVar = "hidden_act"
+    left_out: typing.ClassVar = {"layer_norm_eps": 1e-12, "type_vocab_size": 2}
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
     has_pooler: typing.ClassVar = True
     fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}

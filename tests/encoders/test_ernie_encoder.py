@@ -21,18 +21,6 @@ def test_the_published_size_has_the_parameters_of_its_tables_and_blocks():
     assert dataclasses.replace(config, has_task_embedding=True).count_parameters() == 99_866_112 + 3 * 768
 
 
-def test_what_a_config_leaves_out_has_the_value_of_transformers(tmp_path):
-    from transformers import ErnieConfig
-
-    wanted = {"vocab_size": 53, "hidden_size": 15, "num_hidden_layers": 2, "num_attention_heads": 3}
-    wanted |= {"intermediate_size": 21, "model_type": "ernie"}
-    (tmp_path / "config.json").write_text(json.dumps(wanted))
-    found = kbi.ErnieConfig.from_huggingface(tmp_path / "config.json").to_huggingface()
-    theirs = ErnieConfig(**wanted).to_dict()
-    assert {key: theirs[key] for key in found} == found
-    assert (found["max_position_embeddings"], found["layer_norm_eps"], found["hidden_act"]) == (512, 1e-12, "gelu")
-
-
 def test_both_objectives_of_pre_training_are_scored_as_by_transformers(small_batch, tmp_path):
     rows, positions = rows_for(WITH_TASKS, small_batch), small_batch["mask_positions"]
     theirs = outputs_of(random_model("ErnieForPreTraining", WITH_TASKS, tmp_path / "theirs"), rows)

@@ -1,6 +1,7 @@
 """What the encoders of all families have in common, held against transformers."""
 
 import dataclasses
+import json
 
 import keras
 import numpy as np
@@ -179,3 +180,14 @@ def test_a_masked_lm_whose_words_are_not_tied_is_refused_and_its_encoder_opens(c
     theirs = open_in_transformers(name, tmp_path / "untied")
     found = outputs_of(getattr(theirs, theirs.base_model_prefix), rows)["last_hidden_state"]
     np.testing.assert_allclose(encoder.predict_on_batch(rows)["sequence_output"], found, atol=1e-5)
+
+
+@every_family
+def test_what_a_config_leaves_out_has_the_value_of_transformers(config, tmp_path):
+    transformers, whole = pytest.importorskip("transformers"), config.to_huggingface()
+    theirs = getattr(transformers, type(config).__name__)()
+    needed = [theirs for _, theirs in type(config).huggingface_keys[:5]]
+    for key in whole.keys() - {"model_type", *needed}:
+        (tmp_path / "config.json").write_text(json.dumps({name: whole[name] for name in whole if name != key}))
+        found = type(config).from_huggingface(tmp_path / "config.json").to_huggingface()
+        assert found[key] == getattr(theirs, key), key

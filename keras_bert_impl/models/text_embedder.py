@@ -125,20 +125,20 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
         """The cosine of the vectors of each text of `first` with those of each text of `second`.
 
         Args:
-            first: a text, texts, or vectors (texts, width) that `embed` gave.
+            first: a text, texts, or what `embed` gave for them: a vector (width,), or vectors (texts, width).
             second: likewise.
             batch_size: how many texts are computed at once.
 
-        Returns: a float if both are one text, otherwise an array (texts of first, texts of second).
+        Returns: a float if both are one text or vector, otherwise an array (texts of first, texts of second).
         """
         cosines = self._directions(first, batch_size) @ self._directions(second, batch_size).T
-        return float(cosines[0, 0]) if isinstance(first, str) and isinstance(second, str) else cosines
+        return float(cosines[0, 0]) if is_one(first) and is_one(second) else cosines
 
     def search(self, query, corpus, top_k=10, batch_size=32):
         """The texts of a corpus that are most similar to a query, by the cosine of their vectors.
 
         Args:
-            query: a text, or several.
+            query: a text, or several, or their vectors.
             corpus: texts, or their vectors (texts, width) that `embed` gave, for a corpus that is searched often.
             top_k: how many texts; fewer if the corpus has fewer.
             batch_size: how many texts are computed at once.
@@ -147,16 +147,18 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
             queries a list of such lists.
         Raises: ValueError if the corpus is empty, or top_k is below 1.
         """
+        if is_one(corpus):
+            raise ValueError("The corpus is one text or vector: pass a list of texts, or vectors (texts, width).")
         if not len(corpus):
             raise ValueError("The corpus is empty: there is nothing to search.")
         top_k = checked_top_k(min(top_k, len(corpus)), len(corpus), "texts in the corpus")
-        scores = self.similarity([query] if isinstance(query, str) else query, corpus, batch_size)
+        scores = self._directions(query, batch_size) @ self._directions(corpus, batch_size).T
         texts = [None] * len(corpus) if is_vectors(corpus) else to_strings(corpus)
         found = [
             [Match(int(place), texts[place], float(row[place])) for place in places]
             for row, places in zip(scores, best(scores, top_k), strict=True)
         ]
-        return found[0] if isinstance(query, str) else found
+        return found[0] if is_one(query) else found
 
     def _of_texts(self, rows, outputs):
         vectors = super()._of_texts(rows, outputs)
@@ -168,13 +170,21 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
         """Vectors of length 1, (texts, width), of a text, texts or vectors."""
         if not is_vectors(texts):
             texts = np.atleast_2d(self.embed(texts, batch_size))
-        texts = np.asarray(texts, "float32")
+        texts = np.atleast_2d(np.asarray(texts, "float32"))
         return texts / np.maximum(np.linalg.norm(texts, axis=-1, keepdims=True), 1e-12)
 
 
 def is_vectors(texts):
-    """Whether these are vectors rather than texts."""
-    return getattr(texts, "ndim", None) == 2
+    """Whether `texts` are vectors, or one: an array of numbers, or a list of arrays or of lists of numbers."""
+    if isinstance(texts, str) or not len(texts):
+        return False
+    array = texts if hasattr(texts, "dtype") and not isinstance(texts, list) else np.asarray(texts[:1])
+    return np.asarray(array).dtype.kind in "fiu"
+
+
+def is_one(texts):
+    """Whether `texts` is one text or one vector."""
+    return isinstance(texts, str) or (is_vectors(texts) and np.ndim(texts) == 1)
 
 
 def checked_pooling(pooling):

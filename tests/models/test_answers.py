@@ -110,3 +110,20 @@ def test_a_real_model_finds_what_a_person_would():
     model = kbi.TextEmbedder.from_pretrained(pathlib.Path(package.origin).parent / "model", sequence_length=32)
     corpus = ["The bakery sells fresh bread.", "He repaired the engine of his car.", "A cat sleeps on the sofa."]
     assert [model.search(query, corpus)[0].number for query in ("Where can I buy a loaf?", "a kitten naps")] == [0, 2]
+
+
+def test_vectors_and_texts_are_searched_and_compared_alike(encoder, small_tokenizer):
+    model = kbi.TextEmbedder(encoder, tokenizer=small_tokenizer)
+    texts = ["the cat sat", "a dog ran", "red rain"]
+    vectors = model.embed(texts)
+    expected = model.search("a dog", texts, top_k=2)
+    for query in (model.embed("a dog"), model.embed("a dog").tolist()):
+        found = model.search(query, texts, top_k=2)
+        assert [match.text for match in found] == [match.text for match in expected]
+        assert model.search(query, list(vectors), top_k=2)[0].number == expected[0].number
+    assert [rows[0].number for rows in model.search(vectors, vectors)] == [0, 1, 2]
+    assert model.similarity(vectors[0], vectors[1]) == pytest.approx(model.similarity(*texts[:2]), abs=1e-5)
+    np.testing.assert_allclose(model.similarity(vectors[0], vectors), model.similarity(texts[0], texts), atol=1e-5)
+    for corpus in ("a dog", vectors[0]):
+        with pytest.raises(ValueError, match="The corpus is one text or vector: pass a list of texts"):
+            model.search("a dog", corpus)

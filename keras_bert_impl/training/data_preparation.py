@@ -43,6 +43,7 @@ from keras_bert_impl.preprocessing.language_sampling import copies_of, language_
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
+from keras_bert_impl.preprocessing.pretraining import PAIRS
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -191,6 +192,7 @@ def run(config):
     if (config.beam_options or config.beam_storage) and not config.runner:
         raise ValueError("beam_options and beam_storage are for Apache Beam: name a runner with --runner.")
     check_phrase_options(config)
+    check_row_options(config)
     phrases = read_phrases(config.phrases) if config.phrases else None
     config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
     what = dataclasses.replace(config, **HOW)
@@ -262,6 +264,22 @@ def factors_of(config, pieces):
     return sampling_factors(
         language_sizes([file for piece in pieces for file in piece.files]), config.language_exponent
     )
+
+
+def check_row_options(config):
+    """Raises ValueError for an option that would change nothing in the rows that are asked for."""
+    if config.masking_unit != "token" and not config.static_masks:
+        raise ValueError(
+            f"masking_unit {config.masking_unit} is for --static_masks. Without it keras-bert pretrain masks the rows "
+            f"anew in each epoch: give --masking_unit {config.masking_unit} there."
+        )
+    if config.pairs not in PAIRS and config.short_sequence_probability != PrepareConfig.short_sequence_probability:
+        raise ValueError(f"short_sequence_probability is for pairs of sentences, not for pairs {config.pairs}.")
+    if config.pairs not in PAIRS and config.duplicates > 1 and not config.static_masks:
+        raise ValueError(
+            f"duplicates {config.duplicates} would be equal copies of the rows of pairs {config.pairs}, which are "
+            "masked anew in each epoch: leave it out, and train for more steps."
+        )
 
 
 def check_phrase_options(config):

@@ -104,6 +104,11 @@ class PretrainingData:
                 f"{self.directory} holds rows in which words are masked already: prepare the data again without "
                 "--static_masks."
             )
+        if config.masking_unit not in ("token", self.static_unit):
+            raise ValueError(
+                f"{self.directory} was masked by {self.static_unit} while it was prepared: leave masking_unit out, or "
+                "prepare the data without static_masks."
+            )
         of_files = {"masking_rate": MASKING_RATE, **RATES}
         if others := [name for name, rate in of_files.items() if asked.get(name, rate) != rate]:
             raise ValueError(

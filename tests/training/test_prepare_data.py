@@ -283,3 +283,20 @@ def test_a_vocabulary_that_does_not_suit_the_options_is_refused(tmp_path, text_f
         options = {**options, "vocab": str(tmp_path / options["vocab"])}
     with pytest.raises(ValueError, match=message):
         prepare(tmp_path / "data", input=str(text_folder), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"masking_unit": "span"}, "masking_unit span is for --static_masks.*keras-bert pretrain"),
+        (
+            {"pairs": "full_sentences", "short_sequence_probability": 0.5},
+            "is for pairs of sentences, not for pairs full",
+        ),
+        ({"pairs": "doc_sentences", "duplicates": 3}, "duplicates 3 would be equal copies of the rows"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(options, message, tmp_path, text_folder):
+    with pytest.raises(ValueError, match=message):
+        data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), str(text_folder), **options))
+    assert not (tmp_path / "data").exists()

@@ -15,6 +15,7 @@ class Command(typing.NamedTuple):
     does: str
     environment: typing.Mapping[str, str] = {}
     positional: tuple[str, ...] = ()  # options whose values may be given first, as plain words
+    extras: str = ""  # what has to be installed besides a backend
 
 
 # The TPU compiler is used without TPU chips: without these variables it would look for chips, and for Google's cloud.
@@ -53,10 +54,18 @@ COMMANDS = {
         "commands.compare_exports", "CompareConfig", "prints size, speed and score of exports side by side"
     ),
     "serve": Command(
-        "commands.serve", "ServeConfig", "serves models over REST and gRPC", {"KERAS_BACKEND": "tensorflow"}
+        "commands.serve",
+        "ServeConfig",
+        "serves models over REST and gRPC",
+        {"KERAS_BACKEND": "tensorflow"},
+        extras="tensorflow,serving",
     ),
     "plan-tpu": Command(
-        "commands.plan_tpu", "PlanConfig", "asks the TPU compiler what a recipe needs on TPUs", WITHOUT_CHIPS
+        "commands.plan_tpu",
+        "PlanConfig",
+        "asks the TPU compiler what a recipe needs on TPUs",
+        WITHOUT_CHIPS,
+        extras="jax,tpu-plan",
     ),
 }
 
@@ -106,5 +115,9 @@ def run_command(name, options):
         )
     from keras_bert_impl.training import runs
 
-    module = importlib.import_module(f"keras_bert_impl.{command.module}")
+    try:
+        module = importlib.import_module(f"keras_bert_impl.{command.module}")
+    except ModuleNotFoundError as error:
+        remedy = f": pip install 'keras_bert_impl[{command.extras}]'" if command.extras else ""
+        sys.exit(f"error: keras-bert {name} needs {error.name}, which is not installed{remedy}")
     runs.main(getattr(module, command.configuration), module.run, options, f"keras-bert {name}", command.positional)

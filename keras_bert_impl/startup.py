@@ -36,18 +36,30 @@ def choose_backend():
     Keras writes that file itself when it is first imported, always with "tensorflow": a backend that is not installed
     counts as none.
     """
-    if "KERAS_BACKEND" in os.environ:
+    if named := os.environ.get("KERAS_BACKEND"):
+        if named in BACKENDS and importlib.util.find_spec(named) is None:
+            refuse(
+                f"KERAS_BACKEND is {named}, which is not installed: pip install 'keras_bert_impl[{named}]', or choose "
+                "another backend."
+            )
         return
     named = _backend_of_file(pathlib.Path(os.environ.get("KERAS_HOME", pathlib.Path.home() / ".keras")) / "keras.json")
     if named is not None and importlib.util.find_spec(named):
         return
     installed = [name for name in BACKENDS if importlib.util.find_spec(name)]
     if not installed:
-        raise ImportError(
+        refuse(
             "No backend is installed: keras_bert_impl runs on TensorFlow, JAX or PyTorch. "
             "pip install 'keras_bert_impl[tensorflow]', [jax] or [torch]."
         )
     os.environ["KERAS_BACKEND"] = installed[0]
+
+
+def refuse(message):
+    """Raises ImportError; ends the command `keras-bert`, which has nothing else to import first, with one line."""
+    if pathlib.Path(sys.argv[0]).stem == "keras-bert" or sys.argv[0] == "-m":
+        sys.exit(f"error: {message}")
+    raise ImportError(message)
 
 
 def _backend_of_file(path):

@@ -158,3 +158,36 @@ def test_no_backend_at_all_is_said_with_the_remedy(monkeypatch, tmp_path):
 def test_the_module_is_the_command():
     done = subprocess.run([sys.executable, "-m", "keras_bert_impl", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("keras_bert_impl ") and done.stderr == ""
+
+
+@once
+@pytest.mark.parametrize("program", ["/usr/bin/keras-bert", "train.py"])
+def test_a_backend_that_is_not_installed_is_named_with_the_remedy(program):
+    """The command ends with one line; in a program the error is an ImportError."""
+    code = (
+        "import importlib.util, sys\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *rest: None if name == 'jax' else find(name, *rest)\n"
+        f"sys.argv = [{program!r}]\n"
+        "import keras_bert_impl"
+    )
+    environment = {**os.environ, "KERAS_BACKEND": "jax"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    *before, last = done.stderr.strip().splitlines()
+    assert "KERAS_BACKEND is jax, which is not installed: pip install 'keras_bert_impl[jax]', or choose" in last
+    assert done.returncode == 1 and last.startswith("error: " if program != "train.py" else "ImportError: ")
+    assert bool(before) == (program == "train.py")
+
+
+def test_a_command_whose_packages_are_missing_names_its_extras(monkeypatch, capsys):
+    def import_module(name):
+        raise ModuleNotFoundError("No module named 'prometheus_client'", name="prometheus_client")
+
+    monkeypatch.setattr(cli.importlib, "import_module", import_module)
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["serve"])
+    assert ended.value.code == (
+        "error: keras-bert serve needs prometheus_client, which is not installed: "
+        "pip install 'keras_bert_impl[tensorflow,serving]'"
+    )

@@ -27,6 +27,11 @@ NAMES = [
 READ_AS_LOGITS = "returns logits: the loss .* from_logits=True"
 
 
+def name_of(loss):
+    """Not `str`, which has the address of a function, another one in each process."""
+    return loss if isinstance(loss, str) else getattr(loss, "name", None) or loss.__name__
+
+
 @pytest.fixture
 def model(small_tokenizer):
     config = revealing_config(small_tokenizer, max_length=12, initializer_range=0.5)
@@ -34,7 +39,7 @@ def model(small_tokenizer):
 
 
 def labels_for(loss):
-    name = loss if isinstance(loss, str) else getattr(loss, "name", None) or loss.__name__
+    name = name_of(loss)
     kind = "binary" if name == "bce" else name.lower().replace("sparsecategorical", "sparse_").split("_")[0]
     return LABELS[kind]
 
@@ -58,7 +63,7 @@ def test_the_compile_of_every_tutorial_learns(model):
         keras.losses.CategoricalCrossentropy(label_smoothing=0.2, name="categorical_mine"),
         keras.losses.BinaryCrossentropy(reduction="sum"),
     ],
-    ids=str,
+    ids=name_of,
 )
 def test_a_cross_entropy_has_the_value_of_the_one_from_logits(model, loss):
     with pytest.warns(UserWarning, match=READ_AS_LOGITS):
@@ -82,7 +87,7 @@ def test_a_loss_that_reads_logits_stays_without_a_word(model):
             assert model.loss is loss
 
 
-@pytest.mark.parametrize("loss", ["kl_divergence", keras.losses.KLDivergence(), "poisson"], ids=str)
+@pytest.mark.parametrize("loss", ["kl_divergence", keras.losses.KLDivergence(), "poisson"], ids=name_of)
 def test_a_loss_of_probabilities_is_refused(model, loss):
     with pytest.raises(ValueError, match="reads probabilities, but the model returns logits"):
         model.compile("sgd", loss)
@@ -93,7 +98,9 @@ def test_a_loss_that_could_be_several_is_refused(model):
         model.compile("sgd", "crossentropy")
 
 
-@pytest.mark.parametrize("metric", ["binary_accuracy", "Precision", keras.metrics.Recall(), "TruePositives"], ids=str)
+@pytest.mark.parametrize(
+    "metric", ["binary_accuracy", "Precision", keras.metrics.Recall(), "TruePositives"], ids=name_of
+)
 @pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
 def test_a_metric_of_probabilities_is_refused(model, metric, argument):
     with pytest.raises(ValueError, match="reads probabilities, but the model returns logits, whose threshold is 0"):

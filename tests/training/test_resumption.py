@@ -187,7 +187,7 @@ def test_a_run_of_executions_goes_on_as_it_began_also_on_a_cpu(prepared, whole, 
 def test_killed_at_twenty_random_moments_it_ends_as_if_it_had_not_been(prepared, tmp_path):
     """SIGKILL cannot be handled by a process; some of the moments fall into the writing of a state."""
     options = (
-        "--size bert_tiny --batch_size 8 --steps 900 --steps_per_round 20 --validation_batches 1 --jit_compile off"
+        "--size bert_tiny --batch_size 8 --steps 1500 --steps_per_round 20 --validation_batches 1 --jit_compile off"
     )
 
     def start(output):

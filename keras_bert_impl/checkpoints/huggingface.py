@@ -59,8 +59,8 @@ TASKS = {
 }
 MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class
 FORM = "Hugging Face's format"
-# The redundant tensors with these ends are copies of tied weights, unless config.json says tie_word_embeddings false.
-TIED = {".weight": "token_embedding/embeddings", ".bias": "masked_lm_head/output_bias"}
+# Redundant tensors whose names end so are copies of tied weights, unless config.json says tie_word_embeddings false.
+TIED = {"weight": "token_embedding/embeddings", "bias": "masked_lm_head/output_bias"}
 # Tasks whose `classifier` scores named classes.
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # A new file on the left replaces the old ones on the right, which another library would read first or instead.
@@ -285,9 +285,10 @@ def _merge(path, sources, family):
             name = standard_name(stored, family)
             # A pooler that a text classifier has besides its own dense layer was never trained.
             is_hidden = name in shapes and not _is_of_a_task(stored, family)
-            if name in family.redundant and name.endswith(tuple(TIED)):
-                readers[name], copies[TIED[f".{name.rpartition('.')[2]}"]] = (source.read, stored), name
-            elif name not in family.redundant and not is_hidden:
+            if name in family.redundant:
+                if tied := TIED.get(name.rpartition(".")[2]):
+                    readers[name], copies[tied] = (source.read, stored), name
+            elif not is_hidden:
                 shapes[name], kinds[name], readers[name] = shape, source.kinds[stored], (source.read, stored)
 
     def read(name):

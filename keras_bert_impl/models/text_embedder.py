@@ -170,10 +170,9 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
 
     def _directions(self, texts, batch_size):
         """Vectors of length 1, (texts, width), of a text, texts or vectors."""
-        if not is_vectors(texts):
-            texts = np.atleast_2d(self.embed(texts, batch_size))
-        texts = np.atleast_2d(np.asarray(texts, "float32"))
-        return texts / np.maximum(np.linalg.norm(texts, axis=-1, keepdims=True), 1e-12)
+        vectors = texts if is_vectors(texts) else self.embed(texts, batch_size)
+        vectors = np.atleast_2d(np.asarray(vectors, "float32"))
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 def is_vectors(texts):

@@ -50,7 +50,6 @@ def test_each_kind_of_model_gets_its_panel():
     assert {model.name: list(panels_of(model.signatures)) for model in StandIn().models} == TASKS
 
 
-@on("tensorflow")  # the graphs of exports are TensorFlow's
 @pytest.mark.parametrize("kind", TASKS_OF_EXPORTS)
 def test_an_export_of_each_kind_gets_its_panels(kind, small_tokenizer):
     tf = pytest.importorskip("tensorflow")

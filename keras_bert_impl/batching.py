@@ -193,6 +193,18 @@ class LengthBatches(keras.utils.PyDataset):
         return 1 - tokens / positions
 
 
+def padded_length(longest, sequence_length):
+    """The smallest of 32, 48, 64, 96, 128, 192, ... that holds `longest` tokens, at most `sequence_length`.
+
+    For a stream of batches, whose lengths are not known before: XLA compiles once for each of these few lengths.
+    """
+    power = ROW_MULTIPLE
+    while power < longest:
+        power *= 2
+    middle = power * 3 // 4
+    return min(middle if ROW_MULTIPLE < longest <= middle else power, sequence_length)
+
+
 def merged_lengths(lengths, least):
     """Lengths of rows, where those that fewer than `least` rows have are replaced by the next longer one."""
     found, places, counts = np.unique(lengths, return_inverse=True, return_counts=True)

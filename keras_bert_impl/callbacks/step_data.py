@@ -104,6 +104,12 @@ class PyDatasetSteps:
                 self.current_pass = number
             return self.dataset[index]
 
+    def sample(self, index):
+        """Batch `index` as TensorFlow, which looks at two batches to see which axes vary, is to see it."""
+        index = index if self.size is None else index % self.size
+        # A dataset's first batches are chosen to show it, or its samples are.
+        return getattr(self.dataset, "sample", self.batch)(index)
+
     def read_again(self):
         """The first batch, read several times; all must be equal."""
         return [self.batch(0), self.batch(0)]
@@ -129,8 +135,7 @@ class FromStep(keras.utils.PyDataset):
 
     def __getitem__(self, index):
         if not self.is_begun:
-            # TensorFlow looks at two batches to see which axes vary: those at the start are chosen to show it.
-            return self.steps.batch(index if self.steps.size is None else index % self.steps.size)
+            return self.steps.sample(index)
         step = self.first_step + index
         batch = self.steps.waited.timed(lambda: self.steps.batch(step))
         if self.steps.size and step % self.steps.size == 0:

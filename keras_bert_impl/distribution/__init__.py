@@ -27,6 +27,7 @@ from keras_bert_impl.distribution.replicas import (
     gathered_from_replicas,
     in_scope_of_model,
     is_shared,
+    needs_equal_shapes,
     num_processors,
     num_replicas,
     outputs_of_batch,
@@ -53,7 +54,7 @@ __all__ = [
     "adds_up_replicas", "assign_whole", "axes_of_state", "axes_of_weight", "can_compile", "check_batch_size",
     "check_can_compile", "check_orbax", "check_shape", "check_shared", "compiles_steps", "distributed",
     "divided_as_state", "failing_together", "from_chief", "gathered_from_processes", "gathered_from_replicas",
-    "in_scope_of_model", "is_chief", "is_complete", "is_shared", "layout_of_state", "num_processes",
-    "num_processors", "num_replicas", "outputs_of_batch", "part_of_batch", "path_of", "remove_directory",
-    "replica_number", "shared", "sum_over_replicas", "to_numpy",
+    "in_scope_of_model", "is_chief", "is_complete", "is_shared", "layout_of_state", "needs_equal_shapes",
+    "num_processes", "num_processors", "num_replicas", "outputs_of_batch", "part_of_batch", "path_of",
+    "remove_directory", "replica_number", "shared", "sum_over_replicas", "to_numpy",
 ]  # fmt: skip

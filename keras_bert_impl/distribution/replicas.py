@@ -49,6 +49,12 @@ def is_shared():
     return num_replicas() > 1 or num_processes() > 1
 
 
+def needs_equal_shapes():
+    """Whether all batches of a stream must have one shape: where each process reads a stream of its own, since they
+    would not agree on a length, and on a TPU under TensorFlow, which does not compile for varying lengths."""
+    return num_processes() > 1 or type(active_strategy()).__name__.startswith("TPUStrategy")
+
+
 def shared(dataset):
     """Sets a `tf.data.Dataset` of global batches to be divided by rows among the replicas of a strategy.
 

@@ -90,13 +90,13 @@ class LongTextsMixin(RawTextMixin):
         begins = np.cumsum(rows.source) - rows.source
         return np.add.reduceat(outputs, begins, axis=0) / rows.source[:, None]
 
-    def _convert_batch(self, batch, random):
+    def _convert_batch(self, batch, random, pad_to):
         if self.long_texts == "windows" and is_texts(batch if self._is_text_input(batch) else batch[0]):
             raise ValueError(
                 "long_texts='windows' needs all texts in memory, since a dataset has one row for each text: pass "
                 "lists, or build the model with long_texts='head_and_tail'."
             )
-        return super()._convert_batch(batch, random)
+        return super()._convert_batch(batch, random, pad_to)
 
 
 def checked_long_texts(long_texts):

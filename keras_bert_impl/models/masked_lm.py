@@ -152,9 +152,8 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     def _training_data(self, texts, labels, weights, batch_size, shuffle):
         """Batches that are masked when they are requested."""
         self._refuse_labels(labels, weights)
-        return MaskedTexts(
-            self._text_rows(texts).first, batch_size or 32, self._mask_ids, self._seed_of_data(), shuffle
-        )
+        ids, seed = self._text_rows(texts).first, self._seed_of_data()
+        return MaskedTexts(ids, batch_size or 32, self.sequence_length, self._mask_ids, seed, shuffle)
 
     def _test_data(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend only on the model's seed."""
@@ -172,14 +171,14 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         return int(self.random.integers(2**31))
 
     def _mask_ids(self, ids, length, random):
-        rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=min(length, self.sequence_length))
+        rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=length)
         return mask_rows(rows, self.tokenizer, random)
 
-    def _convert_batch(self, texts, random):
+    def _convert_batch(self, texts, random, pad_to):
         """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
         rows = self._rows_of(texts)
-        # All of the same length: Keras expects the shapes of the first batches in all others.
-        return self._mask_ids(rows.first, self.sequence_length, random), (rows.num_cut, len(rows))
+        length = pad_to or self._length_of_batch(rows)
+        return self._mask_ids(rows.first, length, random), (rows.num_cut, len(rows))
 
 
 class MaskedTexts(keras.utils.PyDataset):
@@ -191,6 +190,7 @@ class MaskedTexts(keras.utils.PyDataset):
     Args:
         ids: for each text the list of its ids, without special tokens.
         batch_size: texts in a batch; the last may be smaller.
+        sequence_length: of the longest row.
         mask: function from such lists, the length of a row and a NumPy generator to (inputs, mask_ids, mask_weights).
         seed: of order and masks.
         shuffle: False keeps the order given.
@@ -198,11 +198,11 @@ class MaskedTexts(keras.utils.PyDataset):
 
     is_seed_drawn = True
 
-    def __init__(self, ids, batch_size, mask, seed, shuffle=True):
+    def __init__(self, ids, batch_size, sequence_length, mask, seed, shuffle=True):
         super().__init__()
         self.ids, self.batch_size, self.mask = ids, batch_size, mask
         longest = max(map(len, ids)) + 2  # with the control tokens of a single text
-        self.length = -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE
+        self.length = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
         self.shuffle, self.seed = shuffle, seed
         self.start_epoch(0)
 

@@ -5,8 +5,8 @@ import warnings
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed
-from keras_bert_impl.distribution import in_scope_of_model, is_shared
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed, padded_length
+from keras_bert_impl.distribution import in_scope_of_model, is_shared, needs_equal_shapes
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
 from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
@@ -33,8 +33,10 @@ class RawTextMixin:
     Texts are a list or array of strings, or a column of pandas, polars, PyArrow or Hugging Face `datasets`; sentence
     pairs are a tuple of two such columns, `(questions, contexts)`, or a list with a 2-tuple for each pair. A
     `tf.data.Dataset` or PyTorch `DataLoader` yields batches of them: texts, (texts, labels) or (texts, labels,
-    weights), or dicts with the columns "text", "text_pair" and "label". Anything else is passed to Keras. The model has
-    the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a warning gives their number.
+    weights), or dicts with the columns "text", "text_pair" and "label"; such a batch is padded to the next of a few
+    lengths, `batching.padded_length`, or to `sequence_length` where all batches must have the same shape. Anything else
+    is passed to Keras. The model has the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a
+    warning gives their number.
 
     Labels and sample weights are arrays, lists, tuples or columns. On every backend, their number, shape and range are
     checked: for those in memory before training, for a dataset of texts batch by batch; those of a dataset of ids are
@@ -266,8 +268,13 @@ class RawTextMixin:
             self._require_tokenizer()
             class_names = getattr(self, "class_names", ())
 
-            def convert(batch, random):
-                return self._convert_batch(arranged(batch, self._is_text_input, class_names, with_labels), random)
+            # The outputs of tokens, which `predict` joins, are as long as the longest row.
+            is_joined = not with_labels and any(None in output.shape[1:] for output in self.outputs)
+            whole = self.sequence_length if is_joined or needs_equal_shapes() else None
+
+            def convert(batch, random, pad_to):
+                batch = arranged(batch, self._is_text_input, class_names, with_labels)
+                return self._convert_batch(batch, random, whole or pad_to)
 
             batches = TextBatches(x, convert, self.sequence_length, steps, self._seed_of_data())
             batches.check_first()
@@ -279,23 +286,24 @@ class RawTextMixin:
     def _seed_of_data(self):
         return drawn_seed()
 
-    def _convert_batch(self, batch, random):
+    def _convert_batch(self, batch, random, pad_to):
         """Converts an element of a dataset for Keras: texts, (texts, labels) or (texts, labels, weights).
 
-        `random` is a NumPy generator for models that draw something for each batch.
+        `random` is a NumPy generator for models that draw something for each batch; `pad_to` the length of its rows, or
+        None for that of the longest, rounded up by `padded_length`.
 
         Returns: the converted batch, and (the number of texts that were cut, the number of texts).
         """
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
         if not is_alone and self._are_in_words(texts, labels):
-            return self._converted_rows(texts, labels, weights)
+            return self._converted_rows(texts, labels, weights, pad_to)
         rows = self._rows_of(texts)
-        # All of the same length: Keras expects the shapes of the first batches in all others.
-        inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
+        width = pad_to or self._length_of_batch(rows)
+        inputs, cut = self._packed(rows, width), (rows.num_cut, len(rows.first))
         if is_alone:
             return inputs, cut
-        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)._replace(width=self.sequence_length)
+        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)._replace(width=width)
         labels, weights = self._checked_against(sizes, labels, weights)
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut
 
@@ -303,16 +311,20 @@ class RawTextMixin:
         """Whether `_labelled_rows` makes the labels of tokens, or the rows, from labels in words."""
         return False
 
-    def _converted_rows(self, texts, labels, weights):
+    def _length_of_batch(self, rows):
+        return padded_length(rows.lengths(self._require_tokenizer().template).max(initial=1), self.sequence_length)
+
+    def _converted_rows(self, texts, labels, weights, pad_to):
         """As `_convert_batch`, for labels in words, from which `_labelled_rows` makes those of tokens."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TextsCutWarning)  # they are counted over all batches
             rows = self._labelled_rows(texts, labels, weights)
-        inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows))
+        width = pad_to or self._length_of_batch(rows)
+        inputs, cut = self._packed(rows, width), (rows.num_cut, len(rows))
         labels, weights = rows.labels, rows.weights
         if rows.per_token:
-            labels = of_width(labels, self.sequence_length, NO_LABEL[0])
-            weights = weights if np.ndim(weights) < 2 else of_width(weights, self.sequence_length, 0)
+            labels = of_width(labels, width, NO_LABEL[0])
+            weights = weights if np.ndim(weights) < 2 else of_width(weights, width, 0)
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut
 
     def _require_tokenizer(self):

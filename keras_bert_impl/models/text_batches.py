@@ -7,7 +7,7 @@ import warnings
 import keras
 import numpy as np
 
-from keras_bert_impl.tokenizers.rows import warn_of_cut
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, warn_of_cut
 
 LONG_COUNT = 10_000  # batches
 
@@ -17,9 +17,9 @@ class TextBatches(keras.utils.PyDataset):
 
     Args:
         source: a `batch_sources.BatchSource`.
-        convert: function from one of its batches, and a random generator that depends only on the seed, the epoch and
-            the batch's index, to what Keras trains on, and (the number of texts that were cut, the number of texts). At
-            the end of the first epoch a warning reports both.
+        convert: function from one of its batches, a random generator that depends only on the seed, the epoch and the
+            batch's index, and the length of its rows (None for that of this batch), to what Keras trains on, and (the
+            number of texts that were cut, the number of texts). At the end of the first epoch a warning reports both.
         sequence_length: the number of tokens that texts are cut to, for the warning.
         steps: the number of batches in an epoch, if Keras was given one. A dataset that has as many is not read to its
             end, since it may be endless; the next epoch continues where this one stopped, and a dataset that ends
@@ -32,7 +32,7 @@ class TextBatches(keras.utils.PyDataset):
     def __init__(self, source, convert, sequence_length, steps=None, seed=0):
         super().__init__()
         self.source, self.convert, self.sequence_length = source, convert, sequence_length
-        self.iterator, self.position, self.epoch = None, 0, 0
+        self.iterator, self.position, self.epoch, self.is_begun = None, 0, 0, False
         self.seed = seed
         self.counted, self.num_cut, self.num_texts = 0, 0, 0
         self.size = self._size(steps)
@@ -63,12 +63,15 @@ class TextBatches(keras.utils.PyDataset):
         """Batches in an epoch; None if endless."""
         return self.size
 
+    def on_epoch_begin(self):
+        self.is_begun = True
+
     def on_epoch_end(self):
         self.start_epoch(self.epoch + 1)
 
     def start_epoch(self, epoch):
         """Starts `epoch`, counted from 0: of an endless dataset, the same batches are converted anew."""
-        self.epoch = epoch
+        self.epoch, self.is_begun = epoch, True
 
     def check_first(self):
         """Converts the first batch, so that what is wrong with it is raised before Keras runs.
@@ -78,14 +81,18 @@ class TextBatches(keras.utils.PyDataset):
         for batch in itertools.islice(self.source.open(), 1):
             self._converted(batch, 0)
 
+    def sample(self, index):
+        """Batch `index` as Keras' TensorFlow backend is to see it: before the first epoch it looks at two batches, to
+        learn which axes vary, and batches of one length would hide it. These two are not computed. A dataset of one
+        batch has one length.
+        """
+        return self._converted(self._batch(index), index, self.sequence_length + ROW_MULTIPLE * index)[0]
+
     def __getitem__(self, index):
-        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
-        if self.iterator is None or index < self.position:
-            self.iterator, self.position = self.source.open(), 0
-        while self.position <= index:
-            batch = self._next()
-            self.position += 1
-        converted, (num_cut, num_texts) = self._converted(batch, index)
+        if not self.is_begun:
+            return self.sample(index)
+        pad_to = self.sequence_length if self.num_batches == 1 else None
+        converted, (num_cut, num_texts) = self._converted(self._batch(index), index, pad_to)
         if index >= self.counted:
             self.counted, self.num_cut, self.num_texts = index + 1, self.num_cut + num_cut, self.num_texts + num_texts
             # Not in on_epoch_end, which Keras also calls after it has peeked at the first batches.
@@ -93,9 +100,18 @@ class TextBatches(keras.utils.PyDataset):
                 warn_of_cut(self.num_cut, self.num_texts, self.sequence_length)
         return converted
 
-    def _converted(self, batch, index):
+    def _batch(self, index):
+        # Keras asks in order, but peeks at the first batches before an epoch: an earlier index starts again.
+        if self.iterator is None or index < self.position:
+            self.iterator, self.position = self.source.open(), 0
+        while self.position <= index:
+            batch = self._next()
+            self.position += 1
+        return batch
+
+    def _converted(self, batch, index, pad_to=None):
         try:
-            return self.convert(batch, np.random.default_rng((self.seed, self.epoch, index)))
+            return self.convert(batch, np.random.default_rng((self.seed, self.epoch, index)), pad_to)
         except ValueError as error:
             raise ValueError(f"Batch {index} of the dataset: {error}") from error
 

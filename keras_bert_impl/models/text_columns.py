@@ -169,13 +169,13 @@ class TextColumnsMixin(RawTextMixin):
         numbers = text_numbers(np.reshape(ops.convert_to_numpy(x["token_ids"]), (-1, shape[2])).tolist())
         return self._targets(numbers.reshape(shape[:2]), y, weights)
 
-    def _convert_batch(self, batch, random):
+    def _convert_batch(self, batch, random, pad_to):
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
         rows = self._rows_of(texts)
         if rows.choices is None:  # to predict
-            return super()._convert_batch(batch, random)
-        inputs, cut = self._packed(rows, self.sequence_length), (rows.num_cut, len(rows.first))
+            return super()._convert_batch(batch, random, pad_to)
+        inputs, cut = self._packed(rows, pad_to or self._length_of_batch(rows)), (rows.num_cut, len(rows.first))
         numbers = text_numbers(rows.first).reshape(-1, rows.choices)
         labels, weights = self._targets(numbers, labels, weights)
         return (inputs, labels) if weights is None else (inputs, labels, weights), cut

@@ -144,7 +144,7 @@ def test_a_loader_shuffles_anew_in_each_epoch(model, monkeypatch):
     torch = pytest.importorskip("torch")
     seen, convert = [], model._convert_batch
     monkeypatch.setattr(
-        model, "_convert_batch", lambda batch, random: seen.append(tuple(batch[0])) or convert(batch, random)
+        model, "_convert_batch", lambda batch, *more: seen.append(tuple(batch[0])) or convert(batch, *more)
     )
     examples = rows_of(["the " * number for number in range(12)], [0] * 12)
     shuffled = loader(examples, batch_size=12, shuffle=True, generator=torch.Generator().manual_seed(3))

@@ -122,7 +122,7 @@ def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shu
 
 def test_masks_are_a_function_of_seed_epoch_and_batch(model):
     def batch(epoch, index, seed=3):
-        batches = MaskedTexts([[5, 6, 7, 8, 9, 10, 11, 12, 13]] * 4, 2, model._mask_ids, seed, shuffle=False)
+        batches = MaskedTexts([list(range(5, 14))] * 4, 2, 32, model._mask_ids, seed, shuffle=False)
         batches[0]
         batches.start_epoch(epoch)
         return batches[index][0]["token_ids"].tolist()
@@ -135,7 +135,7 @@ def test_a_second_fit_masks_other_words(model, monkeypatch):
     """Although both begin with epoch 0."""
     seeds = []
     monkeypatch.setattr(
-        masked_lm, "MaskedTexts", lambda *arguments: seeds.append(arguments[3]) or MaskedTexts(*arguments)
+        masked_lm, "MaskedTexts", lambda *arguments: seeds.append(arguments[4]) or MaskedTexts(*arguments)
     )
     for _ in range(2):
         model.fit(TEXTS, verbose=0)

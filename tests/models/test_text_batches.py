@@ -3,11 +3,14 @@
 import itertools
 import warnings
 
+import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from tiers import every_backend
 
 import keras_bert_impl as kbi
+from keras_bert_impl.batching import padded_length
 from keras_bert_impl.models import text_batches
 from keras_bert_impl.models.batch_sources import source_of_dataset
 from keras_bert_impl.models.text_batches import TextBatches
@@ -44,7 +47,7 @@ def test_an_endless_generator_trains_for_the_steps_asked_for(model):
 
 
 def batches_of(dataset, steps=None):
-    return TextBatches(source_of_dataset(dataset), lambda batch, random: (batch[1][0], (1, 2)), 11, steps)
+    return TextBatches(source_of_dataset(dataset), lambda batch, random, pad_to: (batch[1][0], (1, 2)), 11, steps)
 
 
 def test_a_generator_of_unknown_size_is_counted_where_no_steps_are_given():
@@ -55,7 +58,7 @@ def test_a_generator_of_unknown_size_is_counted_where_no_steps_are_given():
 def test_what_is_drawn_for_a_batch_depends_on_seed_epoch_and_index():
     def drawn(epoch, index, seed=3):
         batches = TextBatches(
-            source_of_dataset(generated(5)), lambda batch, random: (random.random(), (1, 2)), 11, None, seed
+            source_of_dataset(generated(5)), lambda batch, random, pad_to: (random.random(), (1, 2)), 11, None, seed
         )
         batches.start_epoch(epoch)
         return batches[index]
@@ -93,3 +96,61 @@ def test_texts_that_were_cut_are_said_once_for_all_batches_and_epochs(model):
 def test_a_label_out_of_range_in_a_dataset_is_refused(model):
     with pytest.raises(Exception, match=r"labels\[0\] is 7, out of range"):
         model.fit(generated(8), verbose=0)
+
+
+LENGTHS = {
+    "long": "the dog is bad on a mat in the rain . " * 12,
+    "middle": "the cat is good . " * 8,
+    "short": "the cat",
+}
+
+
+def texts_like(*kinds):
+    """A dataset of a batch of two texts for each kind, and the texts."""
+    texts = [LENGTHS[kind] for kind in kinds for _ in range(2)]
+    labels = [number % 2 for number in range(len(texts))]
+    return tf.data.Dataset.from_tensor_slices((texts, labels)).batch(2), texts
+
+
+@pytest.fixture
+def long_model(small_tokenizer):
+    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=120)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer)
+    model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
+    return model
+
+
+@every_backend
+@pytest.mark.parametrize("kinds", [("long", "long", "short", "middle"), ("short", "short", "long"), ("short",)])
+def test_batches_of_a_dataset_are_as_long_as_their_texts(long_model, monkeypatch, kinds):
+    seen, call = [], type(long_model).call
+    monkeypatch.setattr(
+        type(long_model),
+        "call",
+        lambda self, x, **more: (seen.append(x["token_ids"].shape[1]), call(self, x, **more))[1],
+    )
+    dataset, texts = texts_like(*kinds)
+    long_model.fit(dataset, epochs=2, validation_data=dataset, verbose=0)
+    assert int(long_model.optimizer.iterations) == 2 * len(kinds)
+    found = long_model.predict(dataset.map(lambda texts, labels: texts), verbose=0)
+    lengths = [length for length in seen if length]  # compiled, each length is seen once, or none
+    np.testing.assert_allclose(found, long_model.predict(texts, verbose=0), atol=1e-6)
+    assert set(lengths) <= {32, 48, 120}
+    if keras.backend.backend() == "torch" and len(kinds) > 1:
+        assert lengths.count(32) >= 2 * kinds.count("short")
+
+
+@every_backend
+def test_a_shuffled_dataset_may_begin_with_any_length(long_model):
+    dataset, _ = texts_like(*["long"] * 3, *["short"] * 3)
+    dataset = dataset.shuffle(6, seed=2)  # in another order each time it is read
+    for _ in range(4):
+        long_model.fit(dataset, epochs=2, verbose=0)
+    assert int(long_model.optimizer.iterations) == 48
+
+
+def test_the_lengths_of_batches_are_few():
+    assert [padded_length(longest, 120) for longest in (1, 32, 33, 48, 49, 64, 65, 96, 97, 120)] == [
+        32, 32, 48, 48, 64, 64, 96, 96, 120, 120
+    ]  # fmt: skip
+    assert len({padded_length(longest, 512) for longest in range(1, 513)}) == 9

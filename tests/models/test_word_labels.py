@@ -159,12 +159,12 @@ def test_an_unknown_aggregation_is_refused(model):
 
 @pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
 def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
-    (inputs, labels), cut = model._convert_batch(data, None)
+    (inputs, labels), cut = model._convert_batch(data, None, pad_to=None)
     rows = model._labelled_rows(*data, None)
     width = rows.labels.shape[1]
     np.testing.assert_array_equal(labels[:, :width], rows.labels)
     assert labels.shape == inputs["token_ids"].shape == (3, 20) and (labels[:, width:] == -1).all() and cut == (0, 3)
-    weighted, _ = model._convert_batch((*data, [1.0, 2.0, 3.0]), None)
+    weighted, _ = model._convert_batch((*data, [1.0, 2.0, 3.0]), None, pad_to=None)
     np.testing.assert_array_equal(weighted[2], [1.0, 2.0, 3.0])
 
 

@@ -246,3 +246,25 @@ def predict_rows(model, batches):
     if outputs and isinstance(outputs[0], list | tuple):
         return [[row[part] for row in outputs] for part in range(len(outputs[0]))]
     return outputs
+
+
+def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, return_dict, **others):
+    """What `model.evaluate` would return, over outputs that are there already.
+
+    Args:
+        model: a compiled keras.Model.
+        outputs: (examples, ...), float.
+        labels: (examples, ...).
+        weights: None, or sample weights.
+        batch_size: how many outputs are compared at once.
+        verbose: as for `keras.Model.evaluate`.
+        return_dict: likewise.
+        others: further figures, which are returned behind the loss and the metrics.
+    """
+    given = keras.Input(outputs.shape[1:])
+    judge = keras.Model(given, given)
+    options = keras.saving.deserialize_keras_object(model.get_compile_config())
+    names = ("loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly")
+    judge.compile(**{name: options.get(name) for name in names}, jit_compile=False)
+    figures = {**judge.evaluate(outputs, labels, batch_size, verbose, weights, return_dict=True), **others}
+    return figures if return_dict else judge._flatten_metrics_in_order(figures)

@@ -3,7 +3,11 @@
 import re
 import typing
 
+import keras
 import numpy as np
+from keras import ops
+
+from keras_bert_impl.losses import LabelledAccuracy, has_label, weights_of_labels
 
 # "B-PER": begin, inside, end, single (IOB1, IOB2, IOBES); last, unit (BILOU).
 PREFIXED = re.compile(r"[BIESLU]-.+")
@@ -48,6 +52,12 @@ def are_entities(labels):
             "cannot be told from words. Give a prefix to every label but O, or to none."
         )
     return not without
+
+
+def mark_entities(class_names):
+    """Whether all classes but O have a prefix: what `are_entities` tells, without an error and without O alone."""
+    named = set(class_names) - {"O"}
+    return bool(named) and (named <= BARE_PREFIXES or all(map(PREFIXED.fullmatch, named)))
 
 
 def as_iobes(label):
@@ -161,3 +171,94 @@ def _refuse_unknown(row, labels, class_names):
         )
     if unknown is not None:
         raise ValueError(f"labels[{row}]: {unknown!r} is not one of the classes {', '.join(class_names)}.")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class EntityF1(keras.metrics.Metric):
+    """F1 over entities of which type, first and last word are right, as seqeval and conlleval count them (Tjong Kim
+    Sang & De Meulder 2003); most words are no entity, so that the accuracy is high where nothing is found.
+
+    Args:
+        class_names: of the classes: O, and others with the prefixes of IOB1, IOB2, IOBES or BILOU.
+
+    Labels are (batch, length), int, any of `losses.NO_LABEL` for a token without a label, which is passed over; logits
+    (batch, length, classes). Sample weights are as for the labels; an entity has that of its first word. It is 0 where
+    there is no entity, labelled or predicted.
+    """
+
+    def __init__(self, class_names, name="entity_f1", dtype="float32"):
+        super().__init__(name=name, dtype=dtype)
+        self.class_names = list(class_names)
+        self.num_right, self.num_labelled, self.num_predicted = (
+            self.add_variable((), initializer="zeros", name=name) for name in ("right", "labelled", "predicted")
+        )
+        self.tables = None
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        labels = ops.cast(y_true, "int32")
+        is_labelled, places = has_label(labels), ops.arange(ops.shape(labels)[1], dtype="int32")[None]
+        # The labelled tokens of each row come first, in their order.
+        order = ops.argsort(ops.where(is_labelled, places, places + ops.shape(labels)[1]), axis=1)
+        outside = len(self.class_names)
+        wanted, found = (
+            ops.where(
+                ops.take_along_axis(is_labelled, order, axis=1), ops.take_along_axis(numbers, order, axis=1), outside
+            )
+            for numbers in (labels, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
+        )
+        weights = weights_of_labels(1.0 if sample_weight is None else sample_weight, labels)
+        # (batch, length + 1): an entity that ends with the row ends before a place that has none.
+        weights = ops.pad(ops.take_along_axis(weights, order, axis=1), ((0, 0), (0, 1)))
+        (labelled, last, wanted), (predicted, found_last, found) = map(self._entities, (wanted, found))
+        kinds = ops.convert_to_tensor(self._tables()[2])
+        same = ops.logical_and(ops.take(kinds, wanted) == ops.take(kinds, found), last == found_last)
+        right = ops.logical_and(ops.logical_and(labelled, predicted), same)
+        for variable, begins in (
+            (self.num_right, right), (self.num_labelled, labelled), (self.num_predicted, predicted)
+        ):  # fmt: skip
+            variable.assign_add(ops.sum(weights * ops.cast(begins, "float32")))
+
+    def _entities(self, numbers):
+        """Where entities begin, bool; the place after the last word of each, where it begins; the class of each place.
+
+        Args:
+            numbers: of the classes, (batch, length); the number after the last stands for no word.
+
+        Returns: three (batch, length + 1).
+        """
+        starts, ends, _ = (ops.convert_to_tensor(table) for table in self._tables())
+        outside = len(self.class_names)
+        before = ops.pad(numbers, ((0, 0), (1, 0)), constant_values=outside)
+        here = ops.pad(numbers, ((0, 0), (0, 1)), constant_values=outside)
+        pairs = before * (outside + 1) + here
+        begins, is_after = ops.take(starts, pairs), ops.take(ends, pairs)
+        length = ops.shape(here)[1]
+        # The n-th entity of a row ends at the n-th end.
+        after = ops.sort(ops.where(is_after, ops.arange(length, dtype="int32")[None], length), axis=1)
+        number = ops.maximum(ops.cumsum(ops.cast(begins, "int32"), axis=1) - 1, 0)
+        return begins, ops.take_along_axis(after, number, axis=1), here
+
+    def _tables(self):
+        """Whether an entity begins, and whether one ended, between each two classes, flat bool ((classes + 1)^2,); the
+        number of each class' type, (classes + 1,)."""
+        if self.tables is None:
+            from seqeval.metrics.sequence_labeling import end_of_chunk, start_of_chunk  # scikit-learn takes a second
+
+            parts = [as_iobes(name).partition("-") for name in (*self.class_names, "O")]
+            pairs = [(one[0], other[0], one[2], other[2]) for one in parts for other in parts]
+            starts, ends = ([rule(*pair) for pair in pairs] for rule in (start_of_chunk, end_of_chunk))
+            types = sorted({kind for _, _, kind in parts})
+            kinds = [types.index(kind) for _, _, kind in parts]
+            self.tables = np.array(starts), np.array(ends), np.array(kinds, "int32")
+        return self.tables
+
+    def result(self):
+        return ops.divide_no_nan(2 * self.num_right.value, self.num_labelled.value + self.num_predicted.value)
+
+    def get_config(self):
+        return {**super().get_config(), "class_names": self.class_names}
+
+
+def metrics_of_words(class_names):
+    """The metrics of a model of words by default: accuracy, and if the classes mark entities their F1."""
+    return [LabelledAccuracy(), *([EntityF1(class_names)] if mark_entities(class_names) else [])]

@@ -1,9 +1,8 @@
 """What is done with texts that are longer than a row: cut, without their middle, or in windows."""
 
-import keras
 import numpy as np
 
-from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
+from keras_bert_impl.batching import Rows, SortedBatches, evaluate_outputs, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.data_sources import in_memory, received
 from keras_bert_impl.models.fit_arguments import weights_of_rows
@@ -42,15 +41,7 @@ class LongTextsMixin(RawTextMixin):
         outputs = self._of_texts(rows, np.stack(predict_rows(self, batches)))
         begins = np.cumsum(counts) - counts
         weights = None if rows.weights is None else rows.weights[begins] * counts  # they were divided among the windows
-        # The same loss and metrics, over outputs that are there already.
-        given = keras.Input(outputs.shape[1:])
-        judge = keras.Model(given, given)
-        options = keras.saving.deserialize_keras_object(self.get_compile_config())
-        names = ("loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly")
-        judge.compile(**{name: options.get(name) for name in names}, jit_compile=False)
-        return judge.evaluate(
-            outputs, rows.labels[begins], batches.batch_size, verbose, weights, return_dict=return_dict
-        )
+        return evaluate_outputs(self, outputs, rows.labels[begins], weights, batches.batch_size, verbose, return_dict)
 
     def _rows_of(self, texts):
         if self.long_texts == "cut" or not is_texts(texts):

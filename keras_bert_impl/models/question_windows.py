@@ -29,7 +29,7 @@ class Windows(typing.NamedTuple):
     tokens of the row before the piece; `question`: number of the question; `offsets`: (tokens, 2) characters of the
     context; `is_best`: bool (tokens,), whether no other window shows the token with more context around it; `start`,
     `end`: positions of the answer in the row, 0 ([CLS]) for none. `num_cut` questions had more than `question_length`
-    tokens and were cut.
+    tokens and were cut. `questions`: those that the rows were made of.
     """
 
     first: list
@@ -42,6 +42,7 @@ class Windows(typing.NamedTuple):
     end: list
     question_length: int = 0
     num_cut: int = 0
+    questions: list = ()
 
 
 def question_rows(tokenizer, questions, sequence_length, stride=128, question_length=64):
@@ -104,7 +105,7 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
     num_cut = sum(len(ids) > question_length for ids in asked)
     asked = [ids[:question_length] for ids in asked]
     contexts = {}
-    windows = Windows([], [], [], [], [], [], [], [], question_length, num_cut)
+    windows = Windows([], [], [], [], [], [], [], [], question_length, num_cut, questions)
     for number, question in enumerate(questions):
         if question.context not in contexts:  # the questions of a paragraph follow one another
             contexts = {question.context: _encode(tokenizer, [question.context])[0]}
@@ -148,8 +149,9 @@ def questions_of(questions, contexts, answers=None):
         questions: texts.
         contexts: a text for each question, of any length.
         answers: None, or for each question its answer: (text, position of its first character in the context); a dict
-            of `text` and `answer_start`, each one value or a list of several, of which the first is taken, as in SQuAD
-            and its copies; or None, "", () or [] if the context does not answer it.
+            of `text` and `answer_start`, each one value or a list of several, as in SQuAD and its copies: the first is
+            trained, and each is right when answers are evaluated; or None, "", () or [] if the context does not answer
+            it.
 
     Raises: ValueError naming the question whose answer is not in its context at this position, or has another form.
     """
@@ -179,7 +181,8 @@ def _has_text(answer):
 
 
 def _checked_answer(row, answer, context):
-    """The answers of a Question: one at most."""
+    """The answers of a Question, of which the first, which is trained, is checked."""
+    others = []
     if isinstance(answer, dict):
         if not {"text", "answer_start"} <= set(answer):
             raise ValueError(f"answers[{row}] has {', '.join(answer) or 'nothing'}, expected text and answer_start.")
@@ -188,6 +191,7 @@ def _checked_answer(row, answer, context):
             for value in (answer["text"], answer["answer_start"])
         )
         answer = (texts[0], starts[0]) if len(texts) and texts[0] else None
+        others = list(zip(texts, starts, strict=False))[1:]
     if answer is None or len(answer) == 0:
         return []
     if isinstance(answer, str) or len(answer) != 2 or not isinstance(answer[0], str):
@@ -203,4 +207,4 @@ def _checked_answer(row, answer, context):
         raise ValueError(
             f"answers[{row}] is {text[:60]!r} at character {start}, where the context has {found[:60]!r}: {remedy}."
         )
-    return [(text, start)]
+    return [(text, start), *others]

@@ -1,10 +1,16 @@
 """From start and end scores to answers: spans of the context, or none (Devlin et al. 2019, sections 4.2 and 4.3)."""
 
+import collections
+import re
+import string
 import typing
 
 import numpy as np
 
 from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 class Answer(typing.NamedTuple):
@@ -118,3 +124,39 @@ def choose(answers, odds, threshold=0.0):
         with_text = next((found.text for found in ranked if found.text), "")
         texts.append("" if odds is not None and odds[number] > threshold else with_text)
     return texts
+
+
+def normalize_answer(text):
+    """The text in lower case, without ASCII punctuation and without a, an, the, its words separated by one space."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer, predicted):
+    """1.0 if both texts are equal after normalization, else 0.0."""
+    return float(normalize_answer(answer) == normalize_answer(predicted))
+
+
+def token_f1(answer, predicted, both_empty=1.0):
+    """F1 over the words that both texts have; 0.0 if one is empty after normalization, `both_empty` if both are:
+    1.0 in evaluate-v2.0.py, where "" is the answer to an impossible question, 0.0 in evaluate-v1.1.py."""
+    wanted, found = normalize_answer(answer).split(), normalize_answer(predicted).split()
+    if not wanted or not found:
+        return both_empty if wanted == found else 0.0
+    common = sum((collections.Counter(wanted) & collections.Counter(found)).values())
+    if common == 0:
+        return 0.0
+    precision, recall = common / len(found), common / len(wanted)
+    return 2 * precision * recall / (precision + recall)
+
+
+def shares_of_right_answers(questions, texts):
+    """The mean exact match and F1, 0 to 1, of one answer to each Question, as SQuAD's official scripts count them:
+    against the accepted answer that fits best; without any, "" is right."""
+    figures = np.zeros((len(questions), 2))
+    for row, (question, text) in enumerate(zip(questions, texts, strict=True)):
+        accepted = [answer for answer, _ in question.answers] or [""]
+        both_empty = float(not question.answers)
+        scores = [(exact_match(answer, text), token_f1(answer, text, both_empty)) for answer in accepted]
+        figures[row] = np.max(scores, axis=0)
+    exact, f1 = figures.mean(axis=0).tolist()
+    return {"exact": exact, "f1": f1}

@@ -2,7 +2,8 @@
 
 import keras
 
-from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
+from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
+from keras_bert_impl.models.entities import metrics_of_words
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -18,7 +19,8 @@ from keras_bert_impl.optimization import BertAdamW
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
     """A dense layer over every token, as for CoNLL-2003 (Devlin et al. 2019, section 5.3). Compiled by default with
-    AdamW at 5e-5, the mean cross-entropy over labelled tokens, and accuracy.
+    AdamW at 5e-5, the mean cross-entropy over labelled tokens, accuracy, and, if the classes mark entities, their F1
+    (`entities.EntityF1`).
 
     `fit(words, labels)` takes lists of words with a label each, a number or a name; `fit(texts, spans)` takes strings
     with a list of (start, end, type) for each, in characters. `tag` finds entities in texts, or labels words.
@@ -71,5 +73,5 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
             optimizer=BertAdamW(5e-5),
             # The mean over the batch's tokens that have a label; Keras' default would count the padding, too.
             loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
-            metrics=[LabelledAccuracy()],
+            metrics=metrics_of_words(self.class_names),
         )

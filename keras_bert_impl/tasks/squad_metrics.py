@@ -5,36 +5,9 @@ evaluate-v2.0.py leaves a question without a prediction out of the mean, evaluat
 counts as wrong in both cases, whatever its null odds, and is reported.
 """
 
-import collections
 import functools
-import re
-import string
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-
-
-def normalize_answer(text):
-    """The text in lower case, without ASCII punctuation and without a, an, the, its words separated by one space."""
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
-
-
-def exact_match(answer, predicted):
-    """1.0 if both texts are equal after normalization, else 0.0."""
-    return float(normalize_answer(answer) == normalize_answer(predicted))
-
-
-def token_f1(answer, predicted, both_empty=1.0):
-    """F1 over the words that both texts have; 0.0 if one is empty after normalization, `both_empty` if both are:
-    1.0 in evaluate-v2.0.py, where "" is the answer to an impossible question, 0.0 in evaluate-v1.1.py."""
-    wanted, found = normalize_answer(answer).split(), normalize_answer(predicted).split()
-    if not wanted or not found:
-        return both_empty if wanted == found else 0.0
-    common = sum((collections.Counter(wanted) & collections.Counter(found)).values())
-    if common == 0:
-        return 0.0
-    precision, recall = common / len(found), common / len(wanted)
-    return 2 * precision * recall / (precision + recall)
+from keras_bert_impl.models.span_answers import exact_match, normalize_answer, token_f1
 
 
 def read_answers(dataset):

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import transformers
 from conftest import revealing_config
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.question_windows import question_rows, questions_of
+from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.question_answering import TASKS
 from keras_bert_impl.tasks.squad_files import read_squad
 
@@ -95,7 +97,7 @@ def test_every_form_of_an_answer_means_the_same():
     forms.append({"text": [text, "ran"], "answer_start": [start, 43]})
     nothing = [None, "", (), [], {"text": [], "answer_start": []}, {"text": "", "answer_start": 0}]
     found = questions_of(["q"] * 10, [CONTEXT] * 10, [*forms, *nothing])
-    assert [question.answers for question in found] == [[(text, start)]] * 4 + [[]] * 6
+    assert [question.answers for question in found] == [[(text, start)]] * 3 + [[(text, start), ("ran", 43)]] + [[]] * 6
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,9 @@ def test_what_cannot_be_asked_is_refused(model):
 
 def test_batches_of_a_loader_have_the_windows_of_lists(model):
     answers = [("good", LONG.index("good")), None]
-    (inputs, labels, weights), cut = model._convert_batch(((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0]), None)
+    (inputs, labels, weights), cut = model._convert_batch(
+        ((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0]), None, pad_to=None
+    )
     rows = model._labelled_rows((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])
     assert inputs["token_ids"].shape == (len(rows), 24) and len(rows) > 4 and cut == (0, len(rows))
     np.testing.assert_array_equal(labels, rows.labels)
@@ -158,6 +162,59 @@ def test_batches_of_a_loader_have_the_windows_of_lists(model):
 
 
 def test_pairs_of_a_loader_are_questions_and_contexts_without_answers(model):
-    inputs, cut = model._convert_batch((QUESTIONS, [CONTEXT] * 2), None)
+    inputs, cut = model._convert_batch((QUESTIONS, [CONTEXT] * 2), None, pad_to=None)
     np.testing.assert_array_equal(inputs["token_ids"], model.rows((QUESTIONS, [CONTEXT] * 2), pad_to=24)["token_ids"])
     assert cut == (0, 2)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_answers_are_evaluated_by_exact_match_and_f1(model, threshold):
+    model.null_threshold = threshold
+    trained(model, (QUESTIONS, [LONG] * 2), [("good dog", LONG.index("good dog")), None])
+    questions, contexts = [*QUESTIONS[:1] * 4, *QUESTIONS[1:] * 2], [LONG] * 6
+    told = [found[0].text for found in model.answer(questions, contexts)]
+    assert told[:4] == ["good dog"] * 4 and (told[4] == "") is (threshold is not None)
+    answers = [  # right, half of it, wrong, the second of several, none, none
+        {"text": ["good dog"], "answer_start": [LONG.index("good dog")]},
+        ("good dog ran", LONG.index("good dog")),
+        ("cat", LONG.index("cat")),
+        {"text": ["cat", "good dog"], "answer_start": [LONG.index("cat"), LONG.index("good dog")]},
+        None,
+        "",
+    ]
+    accepted = [["good dog"], ["good dog ran"], ["cat"], ["cat", "good dog"], [], []]
+    paragraphs = [
+        {"qas": [{"id": str(row), "question": "", "is_impossible": not texts, "answers": [{"text": t} for t in texts]}]}
+        for row, texts in enumerate(accepted)
+    ]
+    official = squad_metrics.evaluate(
+        {"data": [{"paragraphs": paragraphs}]}, {str(row): text for row, text in enumerate(told)}
+    )
+    figures = model.evaluate((questions, contexts), answers, batch_size=2, verbose=0, return_dict=True)
+    assert figures["exact"] == pytest.approx(official["exact"] / 100)
+    assert figures["f1"] == pytest.approx(official["f1"] / 100)
+    assert 0 < figures["exact"] < figures["f1"] < 1
+    assert model.evaluate((questions, contexts), answers, batch_size=2, verbose=0) == [
+        figures["loss"], figures["exact"], figures["f1"]
+    ]  # fmt: skip
+
+
+@every_backend
+def test_validation_on_answers_in_words_has_their_figures(model):
+    data = (QUESTIONS * 2, [LONG, CONTEXT] * 2), [("good", LONG.index("good")), None] * 2
+    model.null_threshold = 0.0
+    history = model.fit(*data, validation_data=data, epochs=2, batch_size=3, verbose=0).history
+    figures = model.evaluate(*data, batch_size=3, verbose=0, return_dict=True)
+    for name in ("loss", "exact", "f1"):
+        assert history[f"val_{name}"][-1] == pytest.approx(figures[name], abs=1e-5)
+
+
+def test_the_loss_of_answers_is_that_of_their_rows(model):
+    """Although they are compared without the padding of their batches."""
+    answers = [("good", LONG.index("good")), None]
+    rows = question_rows(model.tokenizer, questions_of(QUESTIONS, [LONG] * 2, answers), model.sequence_length)
+    arrays = model._packed(rows, 24)
+    expected = keras.Model(model.inputs, model.outputs)
+    expected.compile(loss=model.loss)
+    figures = model.evaluate((QUESTIONS, [LONG] * 2), answers, batch_size=32, verbose=0)
+    assert figures[0] == pytest.approx(expected.evaluate(arrays, rows.labels, verbose=0), abs=1e-5)

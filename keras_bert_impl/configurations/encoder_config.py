@@ -1,6 +1,7 @@
 """What the configurations of all families share: checks, and reading and writing Hugging Face's config.json."""
 
 import dataclasses
+import numbers
 import typing
 
 from keras_bert_impl.json_files import read_json
@@ -75,8 +76,9 @@ class EncoderConfig:
             object.__setattr__(self, "intermediate_size", 4 * self.hidden_size)
         for name in (name for name in SIZES if hasattr(self, name)):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+            object.__setattr__(self, name, int(value))  # NumPy's integers are not written to JSON
             if value > LARGEST_SIZE:
                 raise ValueError(f"{name} is {value}, above {LARGEST_SIZE:,}: no {self.family} is so large.")
         for name in ("hidden_dropout_rate", "attention_dropout_rate", "initializer_range", "layer_norm_epsilon"):

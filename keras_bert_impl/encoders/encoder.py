@@ -26,6 +26,16 @@ class Encoder(KerasMethodsMixin, keras.Model):
         for option, value in options.items():
             setattr(self, option, value)
 
+    def call(self, inputs, training=None, mask=None, **options):
+        """The graph's outputs. Raises TypeError for what is an option of the constructor."""
+        if options:
+            kind = type(self).__name__
+            raise TypeError(
+                f"A call of {kind} takes no {', '.join(options)}; what it returns is decided when it is built: "
+                f"{kind}(config, return_attention=True), or from_pretrained(path, return_attention=True)."
+            )
+        return super().call(inputs, training=training, mask=mask)
+
     @property
     def token_embedding(self):
         """The `keras.layers.ReversibleEmbedding` that a masked-LM head shares."""

@@ -27,16 +27,24 @@ class Match(typing.NamedTuple):
     score: float
 
 
+def finite(outputs):
+    """A model's outputs, float64. Raises ValueError if they hold NaN or infinity, of which no answer would tell."""
+    outputs = np.asarray(outputs, "float64")
+    if not np.isfinite(outputs).all():
+        raise ValueError("The model's outputs hold NaN or infinity: its training diverged, or its weights are damaged.")
+    return outputs
+
+
 def softmax(logits):
-    """Softmax along the last axis, float64."""
-    logits = np.asarray(logits, "float64")
+    """Softmax along the last axis, float64. Raises ValueError as `finite` does."""
+    logits = finite(logits)
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def sigmoid(logits):
-    """1 / (1 + exp(-logits)), float64."""
-    return 0.5 * (1 + np.tanh(np.asarray(logits, "float64") / 2))  # exp would overflow
+    """1 / (1 + exp(-logits)), float64. Raises ValueError as `finite` does."""
+    return 0.5 * (1 + np.tanh(finite(logits) / 2))  # exp would overflow
 
 
 def best(scores, count):

@@ -36,9 +36,14 @@ def source_of_dataset(dataset):
 
 
 def is_text_loader(x):
-    """Whether `x` is a `torch.utils.data.DataLoader` whose first batch holds texts."""
+    """Whether `x` is a torch DataLoader whose first batch holds texts. Raises ValueError if it yields none."""
     names = [f"{kind.__module__}.{kind.__name__}" for kind in type(x).__mro__]
-    return "torch.utils.data.dataloader.DataLoader" in names and is_text_batch(next(iter(x), None))
+    if "torch.utils.data.dataloader.DataLoader" not in names:
+        return False
+    first = next(iter(x), None)
+    if first is None:
+        raise ValueError("The DataLoader yields no batch: its dataset is empty.")
+    return is_text_batch(first)
 
 
 def source_of_loader(loader):

@@ -56,6 +56,8 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
     ):
         if features not in FEATURES:
             raise ValueError(f"features {features!r} are unknown; known are {', '.join(FEATURES)}.")
+        class_names = checked_class_names(class_names, num_classes)
+        num_classes = len(class_names)
         check_vocabulary(tokenizer, encoder)
         encoder.trainable = False
         layers, how = FEATURES[features]
@@ -79,7 +81,7 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
         self.tokenizer = tokenizer
         self.num_classes, self.features, self.units = num_classes, features, units
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
-        self.class_names = checked_class_names(class_names, num_classes)
+        self.class_names = class_names
 
     def save_pretrained(self, directory):
         """Writes model.keras and the tokenizer: no other library has this model, so there is no layout to share.

@@ -23,6 +23,7 @@ class LabelRule(typing.NamedTuple):
         meaning: of one label, for messages.
         per_token: whether there is a label for each token of a row.
         names: of the classes, which may be given instead of their numbers.
+        are_booleans_clear: whether True can only mean 1.
     """
 
     shape: tuple
@@ -30,6 +31,7 @@ class LabelRule(typing.NamedTuple):
     meaning: str
     per_token: bool = False
     names: tuple = ()
+    are_booleans_clear: bool = True
 
 
 class Positions(np.ndarray):
@@ -265,6 +267,8 @@ def _check_count(array, name, count):
 
 def _checked_numbers(labels, rule, ignored):
     """The labels in the rule's shape and range."""
+    if labels.dtype.kind == "b" and not rule.are_booleans_clear:
+        raise ValueError(f"labels are booleans, which can be read both ways: each label is {rule.meaning}.")
     if labels.shape == (*rule.shape, 1):
         labels = labels[..., 0]
     if labels.shape != rule.shape:

@@ -71,4 +71,6 @@ class NextSentencePredictor(RawTextMixin, PretrainedMixin, keras.Model):
         return float(probabilities[0]) if is_one else probabilities
 
     def label_rule(self, sizes):
-        return LabelRule((len(sizes.tokens),), 2, "0 for a text that follows, 1 for a random one")
+        return LabelRule(
+            (len(sizes.tokens),), 2, "0 for a text that follows, 1 for a random one", are_booleans_clear=False
+        )

@@ -1,6 +1,7 @@
 """Configuration, loading and saving, for the models that put a head on an encoder."""
 
 import collections
+import numbers
 
 import keras
 
@@ -198,8 +199,11 @@ def check_vocabulary(tokenizer, encoder):
 def checked_class_names(class_names, num_classes):
     """`class_names` as a list of str, where None means "0", "1", ...
 
-    Raises: ValueError if they are not num_classes, or if two are equal.
+    Raises: ValueError if num_classes is not a whole number of at least 1, if the names are not as many, or if two are
+        equal.
     """
+    if isinstance(num_classes, bool) or not isinstance(num_classes, numbers.Integral) or num_classes < 1:
+        raise ValueError(f"num_classes must be a whole number of at least 1, not {num_classes!r}.")
     names = [str(name) for name in (range(num_classes) if class_names is None else class_names)]
     if len(names) != num_classes:
         raise ValueError(f"{len(names)} class_names for num_classes {num_classes}.")
@@ -221,4 +225,4 @@ def head_dense(encoder, units, name):
 def head_dropout(encoder, rate, name):
     """Dropout before a head's dense layer; None means the rate that the family has there."""
     rate = encoder.config.classifier_dropout_rate if rate is None else rate
-    return Dropout(rate, dtype=encoder.dtype_policy, name=name)
+    return Dropout(float(rate), dtype=encoder.dtype_policy, name=name)

@@ -150,6 +150,9 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
 
 def _equally_many(questions, contexts):
     """Both as lists or columns: a text that stands alone is repeated for each of the others."""
+    for name, texts in (("question", questions), ("context", contexts)):
+        if not hasattr(texts, "__len__"):
+            raise ValueError(f"The {name} is {texts!r}, neither a text nor several.")
     if isinstance(contexts, str):
         contexts = [contexts] * (1 if isinstance(questions, str) else len(questions))
     return [questions] * len(contexts) if isinstance(questions, str) else questions, contexts

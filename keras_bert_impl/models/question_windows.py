@@ -1,6 +1,7 @@
 """Questions with contexts of any length, as rows that each show a window of the context (Devlin et al. 2019, sections
 4.2 and 4.3)."""
 
+import numbers
 import typing
 
 import keras
@@ -192,9 +193,11 @@ def _checked_answer(row, answer, context):
         )
         answer = (texts[0], starts[0]) if len(texts) and texts[0] else None
         others = list(zip(texts, starts, strict=False))[1:]
-    if answer is None or len(answer) == 0:
+    if answer is None or (isinstance(answer, str | list | tuple) and not answer):
         return []
-    if isinstance(answer, str) or len(answer) != 2 or not isinstance(answer[0], str):
+    is_pair = isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[0], str)
+    # pandas makes floats of whole numbers where one of a column is missing.
+    if not is_pair or not isinstance(answer[1], numbers.Real) or not float(answer[1]).is_integer():
         raise ValueError(
             f"answers[{row}] is {str(answer)[:60]!r}: give (text, position of its first character in the context), or "
             "None if there is no answer."

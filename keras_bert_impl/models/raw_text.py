@@ -296,6 +296,8 @@ class RawTextMixin:
         """
         is_alone = self._is_text_input(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
+        if not len(texts):
+            raise ValueError("it holds no text.")
         if not is_alone and self._are_in_words(texts, labels):
             return self._converted_rows(texts, labels, weights, pad_to)
         rows = self._rows_of(texts)

@@ -7,6 +7,7 @@ import typing
 
 import numpy as np
 
+from keras_bert_impl.models.answers import finite
 from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -44,13 +45,14 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
         n_best: number of starts and ends considered in a window, and of answers kept; 20 in the original code.
         longest: number of tokens in the longest answer; 30 in the original code.
 
+    Raises: ValueError if a logit is NaN or infinite.
     Returns: (list of lists of Answer, best first; list of null odds, the score of [CLS] minus that of the best
         answer with text, or None).
     """
     by_question = [[] for _ in questions]
     null_scores = np.full(len(questions), np.inf)
     for row, number in enumerate(windows.question):
-        starts, ends = (np.asarray(logits[row], "float64") for logits in (start_logits, end_logits))
+        starts, ends = (finite(logits[row]) for logits in (start_logits, end_logits))
         # The window with the lowest score for no answer decides.
         null_scores[number] = min(null_scores[number], starts[0] + ends[0])
         by_question[number] += _spans(questions[number].context, windows, row, starts, ends, n_best, longest)

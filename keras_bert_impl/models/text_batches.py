@@ -78,8 +78,10 @@ class TextBatches(keras.utils.PyDataset):
 
         On JAX, Keras takes the weights out of the model while it runs: an error in the first batch would lose them.
         """
-        for batch in itertools.islice(self.source.open(), 1):
-            self._converted(batch, 0)
+        batch = next(iter(self.source.open()), None)
+        if batch is None or self.size == 0:
+            raise ValueError("The dataset yields no batch: it is empty, or all that it held was filtered out.")
+        self._converted(batch, 0)
 
     def sample(self, index):
         """Batch `index` as Keras' TensorFlow backend is to see it: before the first epoch it looks at two batches, to

@@ -60,6 +60,7 @@ class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
         name="bert_text_classifier",
     ):
         class_names = checked_class_names(class_names, num_classes)
+        num_classes = len(class_names)
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output)))

@@ -93,13 +93,27 @@ def to_word_lists(x):
 def to_strings(texts):
     """A list of str; bytes are decoded as UTF-8, leaving out undecodable ones, as in Google's tokenizer.
 
-    Raises: ValueError naming the first element that is neither str nor bytes.
+    Raises: ValueError naming the first element that is neither str nor bytes, or holds half of a surrogate pair.
     """
     texts = list(texts) if isinstance(texts, collections.abc.Sequence) else np.asarray(texts, dtype=object).tolist()
     for index, text in enumerate(texts):
         if not isinstance(text, (str, bytes)):
             raise ValueError(f"text {index} is {repr(text)[:60]}, not a string: leave it out, or write '' for it.")
-    return [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
+    decoded = [text.decode("utf-8", errors="ignore") if isinstance(text, bytes) else text for text in texts]
+    for index, text in enumerate(decoded):
+        if not text.isascii():
+            _refuse_surrogates(text, index)
+    return decoded
+
+
+def _refuse_surrogates(text, index):
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"text {index} has the lone surrogate {text[error.start]!a} at character {error.start}, which is no "
+            "character: text.encode('utf-8', 'replace').decode() replaces it."
+        ) from None
 
 
 def is_text_dataset(x):

@@ -57,6 +57,7 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
         name="bert_token_classifier",
     ):
         class_names = checked_class_names(class_names, num_classes)
+        num_classes = len(class_names)
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "token_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["sequence_output"]))

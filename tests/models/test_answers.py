@@ -127,3 +127,46 @@ def test_vectors_and_texts_are_searched_and_compared_alike(encoder, small_tokeni
     for corpus in ("a dog", vectors[0]):
         with pytest.raises(ValueError, match="The corpus is one text or vector: pass a list of texts"):
             model.search("a dog", corpus)
+
+
+ASKED = {
+    "QuestionAnswerer": ({}, lambda model: model.answer("rain", TEXTS[0])),
+    "TokenClassifier": ({"num_classes": 2, "class_names": ["O", "B-A"]}, lambda model: model.tag(TEXTS)),
+    "TextClassifier": ({"num_classes": 2, "multi_label": True}, lambda model: model.classify(TEXTS)),
+    "NextSentencePredictor": ({}, lambda model: model.follows(TEXTS, TEXTS)),
+    "MultipleChoice": ({}, lambda model: model.choose(TEXTS[0], TEXTS)),
+}
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_outputs_that_are_nan_are_no_answers(kind, encoder, small_tokenizer):
+    """They would be answered by "", no entity, or no class."""
+    options, ask = ASKED[kind]
+    model = getattr(kbi, kind)(encoder, tokenizer=small_tokenizer, **options)
+    for weight in model.trainable_weights[-2:]:
+        weight.assign(np.full(weight.shape, np.nan))
+    with pytest.raises(ValueError, match="outputs hold NaN or infinity"):
+        ask(model)
+
+
+@pytest.mark.parametrize("kind", ["QuestionAnswerer", "TokenClassifier", "TextClassifier", "NextSentencePredictor"])
+def test_half_of_a_surrogate_pair_is_named_with_its_place(kind, encoder, small_tokenizer):
+    options, _ = ASKED[kind]
+    model = getattr(kbi, kind)(encoder, tokenizer=small_tokenizer, **options)
+    broken = "the \ud800 cat"
+    asks = {
+        "QuestionAnswerer": lambda: model.answer("rain", broken),
+        "TokenClassifier": lambda: model.tag([broken]),
+        "TextClassifier": lambda: model.fit([broken], [[1]], verbose=0),
+        "NextSentencePredictor": lambda: model.follows(["the"], [broken]),
+    }
+    with pytest.raises(ValueError, match=r"text 0 has the lone surrogate '\\ud800' at character 4"):
+        asks[kind]()
+
+
+@pytest.mark.parametrize("labels", [[True, False, True], np.array([True, False, True])])
+def test_booleans_do_not_say_whether_a_text_follows(labels, encoder, small_tokenizer):
+    """0 is a text that follows, as in Google's code, but True reads as if it did."""
+    model = kbi.NextSentencePredictor(encoder, small_tokenizer)
+    with pytest.raises(ValueError, match="booleans, which can be read both ways: each label is 0 for a text"):
+        model.fit((TEXTS, TEXTS), labels, verbose=0)

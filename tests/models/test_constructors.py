@@ -1,5 +1,6 @@
 """Arguments that a model does not know are refused by name; the encoder's are passed on."""
 
+import numpy as np
 import pytest
 from every_model import KINDS, MODELS
 
@@ -45,3 +46,27 @@ def test_a_pretrainer_can_be_loaded_without_next_sentences(directory):
     model = kbi.Pretrainer.from_pretrained(directory, next_sentence=False, rematerialize=True)
     assert not model.next_sentence and model.encoder.rematerialize
     assert not any("next_sentence" in weight.path for weight in model.weights)
+
+
+def test_sizes_may_be_integers_of_numpy(tmp_path):
+    sizes = {"hidden_size": np.int64(8), "num_layers": np.int64(1), "num_heads": np.int32(2)}
+    encoder = kbi.BertEncoder(kbi.BertConfig(np.int64(20), intermediate_size=np.int64(8), **sizes))
+    model = kbi.TextClassifier(encoder, np.int64(3), sequence_length=np.int64(16), dropout_rate=np.float32(0.5))
+    model.save_pretrained(tmp_path)
+    model.save(tmp_path / "model.keras")
+    loaded = kbi.TextClassifier.from_pretrained(tmp_path)
+    assert (loaded.num_classes, loaded.encoder.config) == (3, encoder.config)
+
+
+@pytest.mark.parametrize("count", [0, 2.0, True, "2"])
+@pytest.mark.parametrize("kind", ["TextClassifier", "TokenClassifier", "FeatureTagger"])
+def test_what_is_no_number_of_classes_is_refused(kind, count, small_config):
+    with pytest.raises(ValueError, match="num_classes must be a whole number of at least 1, not"):
+        getattr(kbi, kind)(kbi.BertEncoder(small_config), count)
+
+
+def test_an_option_of_the_constructor_is_refused_in_a_call(small_config):
+    encoder = kbi.BertEncoder(small_config)
+    rows = {name: np.ones((1, 4), "int32") for name in encoder.input}
+    with pytest.raises(TypeError, match=r"takes no return_attention; .* BertEncoder\(config, return_attention=True\)"):
+        encoder(rows, return_attention=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
 from every_model import KINDS, MODELS
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.optimization import BertAdamW
@@ -53,7 +54,6 @@ def test_gradients_too_small_for_float16_arrive(encoder, small_batch):
 
 
 def test_training_with_a_scaled_loss_learns(small_config, small_batch):
-    # With dropout of attention: JAX has no fused attention in float16 on a CPU.
     config = dataclasses.replace(small_config, hidden_dropout_rate=0.0)
     model = kbi.TextClassifier(kbi.BertEncoder(config, dtype="mixed_float16"), 3)
     model.compile(optimizer=BertAdamW(1e-2), loss=model.loss, **QUICK_STEPS)
@@ -93,3 +93,14 @@ def test_other_precisions_are_trained_without_a_word(small_config, small_batch):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert step_of_block(model, small_batch) > 1e-4
+
+
+@every_backend
+@pytest.mark.parametrize("dtype", ["float16", "mixed_float16"])
+def test_an_encoder_of_float16_predicts_as_one_of_float32(small_config, small_batch, dtype):
+    """Without dropout, for which XLA has no fused attention of float16 on a CPU."""
+    wide, narrow = kbi.BertEncoder(small_config), kbi.BertEncoder(small_config, dtype=dtype)
+    narrow.set_weights(wide.get_weights())
+    inputs = {name: small_batch[name] for name in wide.input}
+    expected, found = (model.predict(inputs, verbose=0)["sequence_output"] for model in (wide, narrow))
+    np.testing.assert_allclose(found.astype("float32"), expected, atol=0.02)

@@ -93,7 +93,7 @@ def test_answers_in_words_give_the_rows_of_the_task(model, small_tokenizer, tmp_
 
 def test_every_form_of_an_answer_means_the_same():
     text, start = ANSWERS[0]
-    forms = [(text, start), [text, start], {"text": text, "answer_start": start}]
+    forms = [(text, float(start)), [text, start], {"text": text, "answer_start": start}]
     forms.append({"text": [text, "ran"], "answer_start": [start, 43]})
     nothing = [None, "", (), [], {"text": [], "answer_start": []}, {"text": "", "answer_start": 0}]
     found = questions_of(["q"] * 10, [CONTEXT] * 10, [*forms, *nothing])
@@ -108,6 +108,8 @@ def test_every_form_of_an_answer_means_the_same():
         ([("red", -48), None], r"answers\[0\] is 'red' at character -48"),
         ([None], "2 questions but 1 answers"),
         (["red", None], r"answers\[0\] is 'red': give \(text, position of its first character"),
+        ([("red", 35), float("nan")], r"answers\[1\] is 'nan': give \(text, position"),
+        ([("red", float("nan")), None], r"answers\[0\] is .* give \(text, position"),
         ([{"text": "red"}, None], r"answers\[0\] has text, expected text and answer_start"),
     ],
 )

@@ -154,3 +154,30 @@ def test_the_lengths_of_batches_are_few():
         32, 32, 48, 48, 64, 64, 96, 96, 120, 120
     ]  # fmt: skip
     assert len({padded_length(longest, 512) for longest in range(1, 513)}) == 9
+
+
+@every_backend
+@pytest.mark.parametrize("what", ["filtered", "empty", "generated"])
+def test_a_dataset_without_a_batch_is_refused_and_leaves_the_model_whole(model, what):
+    dataset = {
+        "filtered": generated(3).unbatch().filter(lambda text, label: False).batch(2),
+        "empty": generated(3).take(0),
+        "generated": generated(0),
+    }[what]
+    with pytest.raises(ValueError, match="The dataset yields no batch"):
+        model.fit(dataset, verbose=0)
+    with pytest.raises(ValueError, match="The dataset yields no batch"):
+        model.predict(dataset.map(lambda text, label: text), verbose=0)
+    model.fit(*BATCH, verbose=0)
+
+
+def test_a_loader_without_a_batch_is_refused(model):
+    data = pytest.importorskip("torch.utils.data")
+    with pytest.raises(ValueError, match="The DataLoader yields no batch"):
+        model.fit(data.DataLoader([]), verbose=0)
+
+
+def test_a_batch_without_a_text_is_refused_by_its_number(model):
+    empty = generated(1).map(lambda texts, labels: (texts[:0], labels[:0]))
+    with pytest.raises(ValueError, match="Batch 0 of the dataset: it holds no text"):
+        model.fit(empty, verbose=0)

@@ -16,8 +16,10 @@ from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, ran
 
 
 def form_for(inputs):
-    """The form for the device in question; None on a CPU."""
+    """The form for the device in question; None on a CPU, where XLA has no fused form of float16."""
     place = placement()
+    if place.platform == "cpu" and inputs.query_key_value.dtype == jnp.float16:
+        return plainly
     if place.platform == "tpu":
         return tpu_form(inputs, place)
     if place.platform == "gpu" and not inputs.dropout_rate:

@@ -1,6 +1,8 @@
 """Configuration, loading and saving, for the models that put a head on an encoder."""
 
 import collections
+import functools
+import inspect
 import numbers
 
 import keras
@@ -16,6 +18,7 @@ from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_confi
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
 SHORTEST_ROW = 3
+OF_ENCODER = (("dtype", None), ("rematerialize", False))  # arguments of `load_model` that are passed to the encoder
 
 
 class PretrainedMixin(KerasMethodsMixin):
@@ -27,6 +30,11 @@ class PretrainedMixin(KerasMethodsMixin):
     """
 
     head_arguments = ()
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls) and "arguments" in inspect.signature(cls.from_pretrained).parameters:
+            cls.from_pretrained = with_arguments_of_constructor(cls)
 
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
@@ -90,13 +98,18 @@ class ClassesMixin(PretrainedMixin):
 
     @classmethod
     def from_pretrained(cls, path, num_classes=None, report=False, **arguments):
-        """The classifier of a checkpoint, or a new head of `num_classes` over its encoder; see PretrainedMixin.
+        """The classifier of a checkpoint, or a new head over its encoder.
 
-        `class_names`, which labels and answers then use, may be given instead of their number. Names of the checkpoint
-        in another order move its classes; other names, as many, rename them.
+        Args:
+            path: a checkpoint directory, "hf://owner/name", or a published name.
+            num_classes: of a new head; None means those of the checkpoint, or as many as there are class_names.
+            report: print which tensors were used, left over and newly initialised.
+            arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. Of
+                `class_names`, those of the checkpoint in another order move its classes; other names, as many, rename
+                them. `dtype` and `rematerialize` are passed to the encoder, as in `PretrainedMixin.from_pretrained`.
 
-        Raises: ValueError also if the checkpoint has no classifier and both are missing, or if a name of the checkpoint
-            would belong to another class.
+        Raises: ValueError if the checkpoint is damaged or cannot be reached, if it has no classifier and neither
+            num_classes nor class_names are given, or if a name of the checkpoint would belong to another class.
         """
         checkpoint = checkpoints.open_checkpoint(path)
         if num_classes is None and arguments.get("class_names") is not None:
@@ -115,6 +128,25 @@ class ClassesMixin(PretrainedMixin):
                 weight.assign(keras.ops.take(weight, order, axis=-1))
             return model
         return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
+
+
+def with_arguments_of_constructor(cls):
+    """`cls.from_pretrained` as a class method that shows, in `help` and notebooks, what the constructor takes."""
+    inherited = cls.from_pretrained.__func__
+
+    @functools.wraps(inherited)
+    def from_pretrained(cls, *arguments, **options):
+        return inherited(cls, *arguments, **options)
+
+    shown = dict(inspect.signature(inherited).parameters)
+    del shown["arguments"]
+    constructor = inspect.signature(cls.__init__).parameters
+    others = [constructor[name] for name in constructor if name not in ("self", "encoder", *shown)]
+    others += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in OF_ENCODER]
+    from_pretrained.__signature__ = inspect.Signature(
+        [*shown.values(), *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others)]
+    )
+    return classmethod(from_pretrained)
 
 
 def _order_of_classes(names, given):

@@ -1,5 +1,6 @@
 """What `help()` of a model shows first: what this library adds, before the two thousand lines of Keras."""
 
+import inspect
 import pydoc
 
 import pytest
@@ -17,3 +18,14 @@ def test_help_shows_our_methods_before_those_of_keras(kind):
     first_of_keras = lines.index(sections[is_ours.index(False)])
     for name in ("from_pretrained", "save_pretrained"):
         assert any(f" {name}(" in line for line in lines[:first_of_keras]), name
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if hasattr(getattr(kbi, kind), "head_arguments") and kind != "FeatureTagger"]
+)
+def test_from_pretrained_shows_what_it_passes_to_the_constructor(kind):
+    model = getattr(kbi, kind)
+    shown = inspect.signature(model.from_pretrained).parameters
+    assert next(iter(shown)) == "path"
+    assert {"dtype", "rematerialize", "sequence_length", *model.head_arguments} <= set(shown)
+    assert "arguments" not in shown and "encoder" not in shown

@@ -335,8 +335,8 @@ def check_vocabulary(tokenizer, config, source):
             f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has {words} words: "
             "they do not belong together."
         )
-    # Embeddings are rounded up to a multiple of 8 to 128, for speed. Otherwise words were lost, or are stored in an
-    # added_tokens.json, which is not read: the other ids stay right, but these words are split into pieces.
+    # Embeddings are rounded up to a multiple of 8 to 128, for speed. Otherwise words were lost: the other ids stay
+    # right, but these words are split into pieces.
     if rows - words >= 128 or (rows > words and rows % 8):
         warn_user(
             f"{source.path}: the token embedding has {rows} rows, but the vocabulary beside it has only {words} words: "

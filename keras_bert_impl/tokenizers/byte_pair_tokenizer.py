@@ -19,6 +19,7 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
     read_vocabulary,
     write_files,
 )
+from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import model_type_of, read_object
@@ -143,8 +144,8 @@ class BytePairTokenizer(Tokenizer):
         Args:
             directory: holds vocab.json and merges.txt, or a tokenizer.json, and often tokenizer_config.json.
 
-        Raises: FileNotFoundError; ValueError as in the constructor, if tokenizer.json has steps that give other ids
-            than RoBERTa's, or if the files disagree on add_prefix_space.
+        Raises: FileNotFoundError; ValueError as in the constructor, if a file has steps, control tokens or added tokens
+            that give other ids than RoBERTa's, or if the files disagree.
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
@@ -162,7 +163,12 @@ class BytePairTokenizer(Tokenizer):
             arguments = steps
         else:
             raise FileNotFoundError(f"{directory} holds neither vocab.json with merges.txt nor a tokenizer.json.")
-        return cls(**{**arguments, "add_prefix_space": bool(said and said[0])})
+        found = cls(**{**arguments, "add_prefix_space": bool(said and said[0])})
+        if steps:
+            check_same_tokens(directory, "vocab.json", found.vocabulary, steps["vocabulary"])
+            check_same_tokens(directory, "merges.txt", found.merges, steps["merges"], "merges")
+        check_directory(found, directory)
+        return found
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
         """Writes vocab.json, merges.txt and tokenizer_config.json, which Hugging Face's RobertaTokenizerFast opens.

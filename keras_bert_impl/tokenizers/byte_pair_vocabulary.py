@@ -103,7 +103,8 @@ def read_tokenizer_file(path: str | Path) -> dict:
 
 
 def check_vocabulary(tokens: Sequence[str], source: str) -> None:
-    """Raises: ValueError naming `source` and the token that is repeated, or the control token that is missing."""
+    """Raises: ValueError naming `source` and the token that is repeated, or the control token that is missing, or if
+    pieces are not those of byte-level BPE."""
     seen = set()
     for token in tokens:
         if token in seen:
@@ -114,6 +115,12 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> None:
             raise ValueError(
                 f"{source} has no {token}. RoBERTa needs {' '.join(SPECIAL_TOKENS)}: is this a RoBERTa vocabulary?"
             )
+    ends = [token for token in tokens if token.endswith("</w>")]
+    if len(ends) > sum(token.startswith(SPACE) for token in tokens):
+        raise ValueError(
+            f"{source}: pieces such as {ends[0]!r} mark the end of a word, as those of HerBERT; byte-level BPE, "
+            f"which is used here, marks the space before a word, with {SPACE}, and would give other ids."
+        )
 
 
 def check_merges(tokens: Sequence[str], merges: Merges, source: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.sentence_piece_file import is_sentence_pieces, model_of, read_file, write_file
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
@@ -212,9 +213,16 @@ class SentencePieceTokenizer(Tokenizer):
             directory: holds the model file or a tokenizer.json, and often tokenizer_config.json.
 
         Raises: FileNotFoundError; ValueError and ImportError as in the constructor; ValueError if tokenizer.json has
-            steps that give other ids than the family's tokenizer, or the files contradict each other.
+            steps that give other ids than the family's tokenizer, a file has other control tokens or added tokens, or
+            the files contradict each other.
         """
         directory = Path(directory)
+        found = cls._read(directory)
+        check_directory(found, directory)
+        return found
+
+    @classmethod
+    def _read(cls, directory):
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
         said = cls._settings_in(read_object(config_path) if config_path.is_file() else {})
         if not steps_path.is_file():
@@ -230,11 +238,7 @@ class SentencePieceTokenizer(Tokenizer):
             model = model_of(cls._in_model_order(pieces, steps_path), cls.names, cls.is_cut_again, table)
             return cls(model, **settings)
         found = cls(directory / cls.model_file, **settings)
-        if found.vocabulary != [token for token, _ in pieces]:
-            raise ValueError(
-                f"{directory}: {cls.model_file} and tokenizer.json have different tokens, and programs differ in which "
-                "they follow. Remove the one that does not belong to the model."
-            )
+        check_same_tokens(directory, cls.model_file, found.vocabulary, [token for token, _ in pieces])
         return found
 
     @classmethod

@@ -9,6 +9,7 @@ from tokenizers import AddedToken, Encoding, decoders, models, processors
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.tokenizers import google_pipeline, tokenizer_file
+from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
@@ -153,9 +154,10 @@ class WordPieceTokenizer(Tokenizer):
                 tokenizer_config.json, and if neither is given, as in Google's directories, what the vocabulary shows:
                 False if it holds words with upper-case letters.
 
-        Raises: FileNotFoundError; ValueError as in the constructor, if tokenizer.json and tokenizer_config.json
-            disagree, or if the checkpoint keeps accents while lower-casing or strips them without it, does not split
-            CJK characters, or has other steps that Google's algorithm does not have.
+        Raises: FileNotFoundError; ValueError as in the constructor, if vocab.txt, tokenizer.json and
+            tokenizer_config.json disagree, or if the checkpoint keeps accents while lower-casing or strips them without
+            it, does not split CJK characters, or has other steps, control tokens or added tokens that Google's
+            algorithm does not have.
         """
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
@@ -165,6 +167,8 @@ class WordPieceTokenizer(Tokenizer):
             vocabulary_path = steps_path
         vocabulary = read_vocabulary(vocabulary_path)
         normalizer = tokenizer_file.read_lowercase(steps_path) if steps_path.is_file() else None
+        if steps_path.is_file():
+            check_same_tokens(directory, vocabulary_path.name, vocabulary, tokenizer_file.read_tokens(steps_path))
         if lowercase is None:
             said = [choice for choice in (normalizer, config.get("do_lower_case")) if choice is not None]
             if len(set(said)) > 1:
@@ -176,7 +180,9 @@ class WordPieceTokenizer(Tokenizer):
                 )
             lowercase = said[0] if said else not is_cased(vocabulary)
         _check_steps(config, lowercase, config_path)
-        return cls(vocabulary, lowercase)
+        found = cls(vocabulary, lowercase)
+        check_directory(found, directory)
+        return found
 
     @classmethod
     def is_in(cls, directory: str | Path) -> bool:
@@ -217,3 +223,8 @@ def _check_steps(config: dict, lowercase: bool, source: Path) -> None:
         )
     if not config.get("tokenize_chinese_chars", True):
         raise ValueError(f"{source} has tokenize_chinese_chars false; Google's tokenizer always splits CJK characters.")
+    if config.get("word_tokenizer_type", "basic") != "basic":
+        raise ValueError(
+            f"{source} has word_tokenizer_type {config['word_tokenizer_type']!r}; Google's tokenizer splits words at "
+            "white space and punctuation only."
+        )

@@ -1,0 +1,128 @@
+"""Refuses a directory whose files say that its tokenizer gives other ids than the tokenizer here that read it."""
+
+import json
+from pathlib import Path
+
+from tokenizers import Tokenizer as Pipeline
+
+from keras_bert_impl.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.tokenizers.tokenizer_file import read_object
+
+# By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends. Those of
+# every kind read a tokenizer.json, whose steps are checked.
+ANY = ("PreTrainedTokenizer", "TokenizersBackend")
+BERTS = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "LayoutLMTokenizer")
+DENSE_RETRIEVERS = ("DPRQuestionEncoderTokenizer", "DPRContextEncoderTokenizer", "DPRReaderTokenizer")
+BERTS += ("MobileBertTokenizer", "SqueezeBertTokenizer", "RetriBertTokenizer", "LxmertTokenizer", *DENSE_RETRIEVERS)
+CLASSES = {
+    "wordpiece": BERTS + ANY,
+    "byte_pair": ("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", *ANY),
+    "sentence_piece": ("AlbertTokenizer", *ANY),
+    "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),
+}
+
+
+def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
+    """Checks what a directory says beside the vocabulary and the steps before the model, from which `tokenizer` was
+    read: the class, control tokens, added tokens, and what stands between the texts of a row.
+
+    Raises: ValueError naming the file, and what would be read otherwise.
+    """
+    directory = Path(directory)
+    path = directory / "tokenizer_config.json"
+    config = _content(path)
+    _check_class(tokenizer, path, config.get("tokenizer_class"))
+    if config.get("tokenizer_class") is None:
+        _check_class(tokenizer, directory / "config.json", _content(directory / "config.json").get("tokenizer_class"))
+    _check_tokens(tokenizer, path, config, config.get("added_tokens_decoder") or {})
+    if "added_tokens_decoder" not in config:  # which stands for both of these files
+        path = directory / "special_tokens_map.json"
+        _check_tokens(tokenizer, path, _content(path), {})
+        path = directory / "added_tokens.json"
+        _check_tokens(tokenizer, path, {}, {index: token for token, index in _content(path).items()})
+    path = directory / "tokenizer.json"
+    if path.is_file():
+        _check_rows(tokenizer, path, read_object(path).get("post_processor"))
+
+
+def check_same_tokens(directory: Path, name: str, found: list, in_steps: list, what: str = "tokens") -> None:
+    """Raises: ValueError if a file of a vocabulary and the tokenizer.json beside it hold different tokens."""
+    if found != in_steps:
+        raise ValueError(
+            f"{directory}: {name} and tokenizer.json have different {what}, and programs differ in which they follow. "
+            "Remove the one that does not belong to the model."
+        )
+
+
+def _content(path):
+    return read_object(path) if path.is_file() else {}
+
+
+def _check_class(tokenizer, path, name):
+    known = CLASSES[tokenizer.kind]
+    if name is not None and str(name).removesuffix("Fast") not in known:
+        raise ValueError(
+            f"{path}: tokenizer_class is {name}, which is not known to give the ids of the {type(tokenizer).__name__} "
+            f"here, as {known[0]} does. Remove the entry if it does."
+        )
+
+
+def _check_tokens(tokenizer, path, config, added):
+    """Checks the control tokens and added tokens of a file; `added` are tokens by id."""
+    control = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
+    names = {key: tokenizer.vocabulary[index] for key, index in control.items()}
+    words = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
+    for key, token in config.items():
+        if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
+            continue
+        if _text(token) != names.get(key, _text(token)):
+            raise ValueError(
+                f"{path}: {key} is {_text(token)!r}, but {type(tokenizer).__name__} has {names[key]!r}. Give "
+                f"{names[key]!r} the row in the embedding that {_text(token)!r} has, and correct the file."
+            )
+        words.append(token)
+    for index, token in added.items():
+        words.append(token)
+        if _text(token) in names.values() and int(index) != tokenizer.token_to_id(_text(token)):
+            raise ValueError(
+                f"{path}: {_text(token)} has the id {index}, but {tokenizer.token_to_id(_text(token))} in the "
+                "vocabulary. Correct one of the files."
+            )
+    words = sorted(set(map(_text, words)) - set(names.values()))
+    if words:
+        raise ValueError(
+            f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
+            f"{type(tokenizer).__name__} would cut them to pieces and give other ids. Remove them from the file if no "
+            "text holds them."
+        )
+
+
+def _listed(config, key):
+    """The tokens of a list, or of a dict of names to tokens."""
+    tokens = config.get(key) or []
+    return list(tokens.values()) if isinstance(tokens, dict) else tokens
+
+
+def _text(token):
+    return str(token["content"]) if isinstance(token, dict) else str(token)
+
+
+def _check_rows(tokenizer, path, post_processor):
+    """Raises ValueError unless a post_processor lays out rows as the tokenizer's template does."""
+    # The library itself carries it out, over a model of one word with the id 0.
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+    try:
+        rows = Pipeline.from_str(json.dumps({"version": "1.0", "post_processor": post_processor, "model": model}))
+    except Exception as error:  # the library raises nothing more precise
+        raise ValueError(f"{path}: the post_processor cannot be read, {error}.") from error
+    cls, sep, template = tokenizer.cls_id, tokenizer.sep_id, tokenizer.template
+    first, segment = [cls, 0, *[sep] * template.separators], template.second_segment
+    single, pair = rows.encode("a"), rows.encode("a", "a")
+    is_same = single.ids == [cls, 0, sep] and not any(single.type_ids)
+    is_same &= pair.ids == [*first, 0, sep] and pair.type_ids == [0] * len(first) + [segment] * 2
+    if not is_same:
+        between = tokenizer.vocabulary[cls], tokenizer.vocabulary[sep]
+        raise ValueError(
+            f"{path} has no post_processor that puts a text between {between[0]} and {between[1]} and joins pairs as "
+            f"{CLASSES[tokenizer.kind][0]} does, and other programs would leave rows so. Save the file again with it."
+        )

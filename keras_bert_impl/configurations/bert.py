@@ -29,7 +29,7 @@ class BertConfig(EncoderConfig):
             Google's code computes) or "relu".
         hidden_dropout_rate, attention_dropout_rate: 0.1 in the paper (appendix A.2).
         max_length: rows of the position table, hence the longest row in tokens.
-        num_segments: rows of the segment table.
+        num_segments: rows of the segment table. With one, both texts of a pair have it.
         initializer_range: standard deviation of the truncated normal that weights start from.
         layer_norm_epsilon: 1e-12 in Google's code.
         pad_id: the id of [PAD], written to Hugging Face's config.json.

@@ -59,11 +59,9 @@ class RobertaEncoder(Encoder):
             dtype=policy,
             name="position_embedding",
         )(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
-        # A segment that the table does not have is the last one that it has.
-        segment_ids = keras.ops.minimum(inputs["segment_ids"], config.num_segments - 1)
         segment_rows = SegmentEmbedding(
             config.hidden_size, config.num_segments, initializer.clone(), dtype=policy, name="segment_embedding"
-        )(segment_ids)
+        )(inputs["segment_ids"])
         hidden = keras.layers.Add(dtype=policy, name="embeddings")([hidden, segment_rows]) + position_rows
         hidden = normalized(hidden, config, policy)
         mask = AttentionMask(name="attention_mask")(inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))

@@ -15,7 +15,10 @@ class SegmentEmbedding(keras.layers.Layer):
         num_segments: rows of the table. BERT: 2.
         initializer: BERT uses a truncated normal of standard deviation 0.02.
 
-    Input:  segment_ids, (batch, length), int, each in [0, num_segments).
+    A segment that the table does not have is the last one that it has, as the backends differ in what they do with it:
+    in a checkpoint with one segment, pairs have segments 0 and 1, too, and every token receives the only row.
+
+    Input:  segment_ids, (batch, length), int, at least 0.
     Output: (batch, length, width).
     """
 
@@ -33,6 +36,7 @@ class SegmentEmbedding(keras.layers.Layer):
     def call(self, segment_ids):
         # A product with one-hot rows, as in Google's code: its gradient is a product, too, while that of a gather
         # would add every token of the batch into two rows, one after the other.
+        segment_ids = ops.minimum(segment_ids, self.num_segments - 1)
         one_hot = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)  # (batch, length, segments)
         return exact_product(one_hot, ops.convert_to_tensor(self.table))
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from families import encoder_of, every_config, every_family, rows_for
+from families import CONFIGS, FAMILIES, encoder_of, every_config, every_family, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
 from tiers import every_backend
 
@@ -42,6 +42,22 @@ def test_what_is_saved_opens_in_transformers(config, small_batch, tmp_path):
     np.testing.assert_allclose(
         encoder.predict_on_batch(rows)["sequence_output"], theirs["last_hidden_state"], atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [config for config in map(CONFIGS.get, FAMILIES) if hasattr(config, "num_segments")],
+    ids=lambda config: config.family,
+)
+def test_with_one_segment_pairs_are_computed_as_by_transformers_without_segments(config, small_batch, tmp_path):
+    config = dataclasses.replace(config, num_segments=1)
+    rows = rows_for(config, small_batch)
+    assert rows["segment_ids"].any()
+    theirs = random_model(f"{config.class_prefix()}Model", config, tmp_path)
+    without_segments = {**rows, "segment_ids": np.zeros_like(rows["segment_ids"])}
+    expected = outputs_of(theirs, without_segments)["last_hidden_state"]
+    ours = encoder_of(config).from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    np.testing.assert_allclose(ours, expected, atol=1e-5)
 
 
 @every_config

@@ -47,6 +47,14 @@ def test_segments_receive_their_rows():
     np.testing.assert_allclose(rows, ops.convert_to_numpy(layer.table)[SEGMENTS], atol=1e-7)
 
 
+@pytest.mark.parametrize("num_segments", [1, 2])
+def test_a_segment_that_the_table_does_not_have_is_the_last_one(num_segments):
+    """A pair has segments 0 and 1, also in a checkpoint with type_vocab_size 1."""
+    layer = SegmentEmbedding(3, num_segments)
+    rows = ops.convert_to_numpy(layer(SEGMENTS * num_segments))
+    np.testing.assert_array_equal(rows, ops.convert_to_numpy(layer.table)[SEGMENTS * (num_segments - 1)])
+
+
 PADDED = np.array([[1, 1, 1, 0, 0], [0, 1, 0, 1, 1]], "int32")
 
 

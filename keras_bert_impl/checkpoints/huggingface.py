@@ -330,8 +330,6 @@ def _head_config(model, dropout_key):
         fields["problem_type"] = "regression"
     elif getattr(model, "multi_label", False):
         fields["problem_type"] = MULTI_LABEL
-    elif names is not None and len(names) == 1:
-        fields["problem_type"] = "single_label_classification"  # otherwise it would be read as a regressor
     if names is not None:
         fields["id2label"] = {str(index): name for index, name in enumerate(names)}
         fields["label2id"] = {name: index for index, name in enumerate(names)}

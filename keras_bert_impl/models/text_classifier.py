@@ -41,8 +41,8 @@ class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
     Input:  dict of the encoder's inputs, or texts.
     Output: logits (batch, num_classes), float32; labels are (batch,), numbers or names of classes. With multi_label
             they are for each text a list of numbers or names of classes, or (batch, num_classes) of 0 and 1.
-    Raises: ValueError if class_names are not num_classes names, the vocabulary is not the encoder's, or
-            sequence_length is above its max_length.
+    Raises: ValueError if class_names are not num_classes names, num_classes is 1 without multi_label, the vocabulary is
+            not the encoder's, or sequence_length is above its max_length.
     """
 
     head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label", "long_texts")
@@ -61,6 +61,11 @@ class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
     ):
         class_names = checked_class_names(class_names, num_classes)
         num_classes = len(class_names)
+        if num_classes == 1 and not multi_label:  # transformers refuses such a checkpoint, too
+            raise ValueError(
+                "num_classes is 1: the only class of a text always has the probability 1, so that there is nothing to "
+                "learn. Give two classes, or multi_label=True for texts with the class or without."
+            )
         check_vocabulary(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output)))

@@ -101,7 +101,7 @@ def test_two_rates_of_dropout_are_not_made_one(config, tmp_path):
     "kind, arguments",
     [
         (kbi.TextClassifier, {"num_classes": 3, "class_names": ["a", "b", "c"], "dropout_rate": 0.3}),
-        (kbi.TextClassifier, {"num_classes": 1}),
+        (kbi.TextClassifier, {"num_classes": 1, "multi_label": True}),
         (kbi.TextRegressor, {"dropout_rate": 0.2}),
         (kbi.TokenClassifier, {"num_classes": 1}),
         (kbi.TokenClassifier, {"num_classes": 3}),

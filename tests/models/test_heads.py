@@ -197,7 +197,7 @@ def test_dropout_of_a_head_is_kept(small_config, tmp_path):
         ("BertForTokenClassification", {"num_labels": 3}, kbi.TextClassifier, {"num_classes": 3}),
         ("BertForSequenceClassification", {"num_labels": 3}, kbi.TokenClassifier, {"num_classes": 3}),
         ("BertForSequenceClassification", {"num_labels": 3}, kbi.TextRegressor, {}),
-        ("BertForSequenceClassification", {"num_labels": 1}, kbi.TextClassifier, {"num_classes": 1}),
+        ("BertForSequenceClassification", {"num_labels": 1}, kbi.TextClassifier, {"num_classes": 2}),
         ("BertForSequenceClassification", {"num_labels": 1}, kbi.MultipleChoice, {}),
         ("BertForMultipleChoice", {}, kbi.TextRegressor, {}),
     ],

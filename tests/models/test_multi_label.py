@@ -164,7 +164,8 @@ def test_a_checkpoint_of_transformers_with_several_classes_opens_so(labels, conf
     small_tokenizer.save_pretrained(tmp_path)
     model = kbi.TextClassifier.from_pretrained(tmp_path)
     assert model.multi_label and model.num_classes == labels
-    assert not kbi.TextClassifier.from_pretrained(tmp_path, multi_label=False).multi_label
+    if labels > 1:
+        assert not kbi.TextClassifier.from_pretrained(tmp_path, multi_label=False).multi_label
 
 
 @pytest.mark.filterwarnings("ignore:.* newly initialised")
@@ -181,6 +182,16 @@ def test_several_names_are_refused_where_a_text_has_one_class(config, small_toke
         model.fit(TEXTS, CLASSES, verbose=0)
 
 
-def test_one_class_of_which_a_text_has_one_comes_back_so(config, tmp_path):
-    kbi.TextClassifier(kbi.BertEncoder(config), 1).save_pretrained(tmp_path)
-    assert not kbi.TextClassifier.from_pretrained(tmp_path).multi_label
+def test_a_classifier_of_one_class_is_refused_unless_texts_may_lack_it(config, tmp_path):
+    with pytest.raises(ValueError, match=r"num_classes is 1: .* Give two classes, or multi_label=True"):
+        kbi.TextClassifier(kbi.BertEncoder(config), 1)
+    kbi.TextClassifier(kbi.BertEncoder(config), 1, multi_label=True, class_names=["mad"]).save_pretrained(tmp_path)
+    found = kbi.TextClassifier.from_pretrained(tmp_path)
+    assert found.multi_label and found.class_names == ["mad"]
+    assert open_in_transformers("BertForSequenceClassification", tmp_path).config.id2label == {0: "mad"}
+
+
+def test_a_classifier_of_tokens_of_one_class_opens_in_transformers_and_here(config, tmp_path):
+    kbi.TokenClassifier(kbi.BertEncoder(config), 1, class_names=["O"]).save_pretrained(tmp_path)
+    assert open_in_transformers("BertForTokenClassification", tmp_path).config.id2label == {0: "O"}
+    assert kbi.TokenClassifier.from_pretrained(tmp_path).class_names == ["O"]

@@ -58,7 +58,7 @@ def check_settings(model, tokenizer, open_written, form):
     wanted = _settings_of(model, tokenizer)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a small vocabulary, already shown when the model was built
-        found = _settings_read(open_written(), tokenizer is not None)
+        found = _settings_read(open_written(), type(model), tokenizer is not None)
     lost = [
         f"{name} is {_short(value)} and would be read as {_short(found.get(name))}"
         for name, value in wanted.items()
@@ -133,21 +133,23 @@ def _settings_of(model, tokenizer):
     return settings
 
 
-def _settings_read(checkpoint, with_tokenizer):
-    """The settings of an open checkpoint; those that it lacks have the defaults of the models' constructors."""
-    names = checkpoint.class_names
+def _settings_read(checkpoint, kind, with_tokenizer):
+    """The settings of an open checkpoint for a class of models; those that it lacks have the defaults of the
+    constructor."""
+    names, config = checkpoint.class_names, checkpoint.config
+    of_tokens = getattr(kind, "scores_tokens", False)
     settings = {
-        **checkpoint.config.to_dict(),
+        **config.to_dict(),
         "class_names": names,
         "num_classes": names and len(names),
-        "dropout_rate": checkpoint.config.classifier_dropout_rate,
+        "dropout_rate": config.token_classifier_dropout_rate if of_tokens else config.classifier_dropout_rate,
         "multi_label": False,
         "null_threshold": None,
         "long_texts": "cut",
         "pooling": "mean",
         "normalize": False,
-        "sequence_length": checkpoint.sequence_length or checkpoint.config.max_length,
-        **checkpoint.head_arguments,
+        "sequence_length": checkpoint.sequence_length or config.max_length,
+        **(checkpoint.arguments_of(kind) if hasattr(kind, "head_arguments") else {}),
         **checkpoint.read_pooling(),
     }
     if with_tokenizer:

@@ -124,7 +124,7 @@ def config_of(model):
     return {
         "architectures": [config.class_prefix() + task_of(model)],
         **config.to_huggingface(),
-        **_head_config(model, FAMILIES[config.model_type].dropout_key),
+        **_head_config(model, FAMILIES[config.model_type]),
     }
 
 
@@ -173,6 +173,7 @@ def open_checkpoint(directory):
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
     stored = {
         "dropout_rate": content.get(family.dropout_key),
+        "token_dropout_rate": content.get(family.token_dropout_key or family.dropout_key),
         "multi_label": content.get("problem_type") == MULTI_LABEL or None,
         "null_threshold": content.get("null_threshold"),
         "long_texts": content.get("long_texts"),
@@ -311,7 +312,7 @@ def _shards(index):
     return [index.parent / name for name in names]
 
 
-def _head_config(model, dropout_key):
+def _head_config(model, family):
     """The fields of config.json that describe a model's head."""
     names = getattr(model, "class_names", None)
     if kind_of(type(model)) == "TextRegressor":
@@ -325,7 +326,8 @@ def _head_config(model, dropout_key):
     if getattr(model, "null_threshold", None) is not None:
         fields["null_threshold"] = float(model.null_threshold)  # a field of our own
     if hasattr(model, "dropout_rate"):
-        fields[dropout_key] = model.dropout_rate
+        key = (model.scores_tokens and family.token_dropout_key) or family.dropout_key
+        fields[key] = model.dropout_rate
     if kind_of(type(model)) == "TextRegressor":
         fields["problem_type"] = "regression"
     elif getattr(model, "multi_label", False):

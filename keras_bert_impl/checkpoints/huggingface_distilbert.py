@@ -48,4 +48,5 @@ FAMILY = Family(
     redundant=("vocab_projector.weight", "distilbert.embeddings.position_ids"),
     tasks=COMMON_TASKS,
     dropout_key="seq_classif_dropout",
+    token_dropout_key="token_classif_dropout",  # a field of our own: transformers has no other than the encoder's
 )

@@ -59,6 +59,7 @@ class Family(typing.NamedTuple):
         redundant: tensors that hold no information of their own.
         tasks: ends of the names of the family's classes.
         dropout_key: the key in config.json of the dropout before a classifier.
+        token_dropout_key: the same for a classifier of tokens; None means the same key.
         names_by_task: for tasks whose tensors have other names than in the rows, pairs of the beginning of a name in
             the rows and in a model for that task.
     """
@@ -74,6 +75,7 @@ class Family(typing.NamedTuple):
     tasks: tuple
     dropout_key: str
     names_by_task: Mapping[str, tuple] = types.MappingProxyType({})
+    token_dropout_key: str | None = None
 
     def rows(self, config):
         """The rows of every weight that an encoder of this configuration and its heads can have."""
@@ -111,7 +113,8 @@ class Checkpoint(typing.NamedTuple):
         sequence_length: the number of tokens that texts are cut to; None if it is not specified.
         class_names: of its classifier; None if it has no classifier or is a regressor.
         architecture: Hugging Face's name of the model; None if it is not specified.
-        head_arguments: the arguments of a model that it specifies: dropout_rate, multi_label, null_threshold.
+        head_arguments: the arguments of a model that it specifies: dropout_rate, multi_label, null_threshold,
+            long_texts, and as token_dropout_rate the dropout_rate of a model that scores tokens; see `arguments_of`.
         read_pooling: function that returns the arguments of a TextEmbedder that it specifies: pooling, normalize,
             sequence_length. Raises ValueError if a TextEmbedder would not compute the checkpoint's vectors.
     """
@@ -135,6 +138,12 @@ class Checkpoint(typing.NamedTuple):
     def tokenizer(self):
         """Its tokenizer, read only when needed, since ids can do without; None if it has no vocabulary."""
         return self.read_tokenizer()
+
+    def arguments_of(self, kind):
+        """The arguments that it specifies of a class of models, by the names in its `head_arguments`."""
+        rate = self.head_arguments.get("token_dropout_rate" if kind.scores_tokens else "dropout_rate")
+        found = {**self.head_arguments, "dropout_rate": rate}
+        return {name: found[name] for name in kind.head_arguments if found.get(name) is not None}
 
     def has(self, beginning):
         """Whether it has values for all our weights whose paths start with `beginning`."""

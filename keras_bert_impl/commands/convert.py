@@ -124,7 +124,7 @@ def build(checkpoint, encoder_only):
         if all(map(checkpoint.has, parts)):
             if kind is models.Pretrainer:
                 return kind(encoder)
-            return kind(encoder, tokenizer=checkpoint.tokenizer, **stored_arguments(kind, checkpoint))
+            return kind(encoder, tokenizer=checkpoint.tokenizer, **checkpoint.arguments_of(kind))
     if is_embedder(checkpoint):
         arguments = {"sequence_length": checkpoint.sequence_length, **checkpoint.read_pooling()}
         return models.TextEmbedder(encoder, tokenizer=checkpoint.tokenizer, **arguments)
@@ -139,13 +139,8 @@ def build(checkpoint, encoder_only):
         tokenizer=checkpoint.tokenizer,
         sequence_length=checkpoint.sequence_length,
         **classes,
-        **stored_arguments(kind, checkpoint),
+        **checkpoint.arguments_of(kind),
     )
-
-
-def stored_arguments(kind, checkpoint):
-    """The arguments of a kind of model that a checkpoint specifies, such as dropout_rate and multi_label."""
-    return {name: value for name, value in checkpoint.head_arguments.items() if name in kind.head_arguments}
 
 
 def largest_difference(one, other, tokenizer):

@@ -43,3 +43,9 @@ class DistilBertConfig(EncoderConfig):
     activation_key: typing.ClassVar = "activation"
     fixed_values: typing.ClassVar = {"sinusoidal_pos_embds": False}
     pair_tasks: typing.ClassVar = ()
+    classifier_dropout_rate: typing.ClassVar[float] = 0.2  # seq_classif_dropout of transformers
+
+    @property
+    def token_classifier_dropout_rate(self):
+        """The encoder's, as in transformers: seq_classif_dropout is for classifiers of texts alone."""
+        return self.hidden_dropout_rate

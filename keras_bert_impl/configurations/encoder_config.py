@@ -135,6 +135,11 @@ class EncoderConfig:
         """The dropout before a classifier, unless the head is given another."""
         return self.hidden_dropout_rate
 
+    @property
+    def token_classifier_dropout_rate(self):
+        """The dropout before a classifier of tokens, unless the head is given another."""
+        return self.classifier_dropout_rate
+
     def count_parameters(self):
         """The number of weights of the encoder, with its pooler if it has one: 109,482,240 for bert-base-uncased."""
         width, inner = self.hidden_size, self.intermediate_size

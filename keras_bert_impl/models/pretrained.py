@@ -25,11 +25,13 @@ class PretrainedMixin(KerasMethodsMixin):
     """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
 
     The model takes `encoder`, `tokenizer` and `sequence_length` in its constructor and has them as attributes;
-    `head_arguments` names the constructor's other arguments, which are attributes, too. Its dtype policy is the
-    encoder's, since Keras decides in `compile` by the model's policy whether to scale the loss, for mixed_float16.
+    `head_arguments` names the constructor's other arguments, which are attributes, too; `scores_tokens` is whether it
+    classifies tokens, before which DistilBERT has another dropout than before texts. Its dtype policy is the encoder's,
+    since Keras decides in `compile` by the model's policy whether to scale the loss, for mixed_float16.
     """
 
     head_arguments = ()
+    scores_tokens = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -171,7 +173,7 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
     if "tokenizer" not in arguments:
         arguments["tokenizer"] = checkpoint.tokenizer
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
-    stored = {name: value for name, value in checkpoint.head_arguments.items() if name in cls.head_arguments}
+    stored = checkpoint.arguments_of(cls)
     if "classifier/" in except_for:
         stored.pop("multi_label", None)  # of the head that is replaced
     arguments = {"sequence_length": checkpoint.sequence_length, **stored, **arguments}
@@ -255,6 +257,6 @@ def head_dense(encoder, units, name):
 
 
 def head_dropout(encoder, rate, name):
-    """Dropout before a head's dense layer; None means the rate that the family has there."""
+    """Dropout before a head's dense layer; None means the rate that the family has before classes of texts."""
     rate = encoder.config.classifier_dropout_rate if rate is None else rate
     return Dropout(float(rate), dtype=encoder.dtype_policy, name=name)

@@ -45,6 +45,7 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
     """
 
     head_arguments = ("num_classes", "dropout_rate", "class_names")
+    scores_tokens = True
 
     def __init__(
         self,
@@ -59,6 +60,8 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
         class_names = checked_class_names(class_names, num_classes)
         num_classes = len(class_names)
         check_vocabulary(tokenizer, encoder)
+        if dropout_rate is None:
+            dropout_rate = encoder.config.token_classifier_dropout_rate
         dropout = head_dropout(encoder, dropout_rate, "token_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["sequence_output"]))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)

@@ -14,7 +14,6 @@ def finetuned_model(config, task, path):
     names, length = checkpoint.class_names, min(config.sequence_length, checkpoint.config.max_length)
     model = task.build(build_encoder(checkpoint.config), checkpoint.tokenizer, names, length)
     checkpoints.load(model, checkpoint)
-    for name, value in checkpoint.head_arguments.items():
-        if name in model.head_arguments:
-            setattr(model, name, value)
+    for name, value in checkpoint.arguments_of(type(model)).items():
+        setattr(model, name, value)
     return model, names

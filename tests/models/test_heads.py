@@ -1,13 +1,14 @@
 """The heads for fine-tuning over the encoder of each family, compared with transformers, loading and saving."""
 
 import dataclasses
+import json
 import warnings
 
 import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
-from families import CONFIGS, FAMILIES, rows_for
+from families import CONFIGS, FAMILIES, encoder_of, every_family, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
 from tiers import full_but
 
@@ -189,6 +190,37 @@ def test_dropout_of_a_head_is_kept(small_config, tmp_path):
     kbi.TextClassifier(kbi.BertEncoder(small_config), 3, dropout_rate=0.37).save_pretrained(tmp_path)
     assert open_in_transformers("BertForSequenceClassification", tmp_path).dropout.p == 0.37
     assert kbi.TextClassifier.from_pretrained(tmp_path).dropout_rate == 0.37
+
+
+@every_family
+@pytest.mark.parametrize("kind", [kbi.TextClassifier, kbi.TokenClassifier])
+def test_without_its_key_dropout_of_a_head_is_that_of_transformers(kind, config, tmp_path):
+    config = dataclasses.replace(config, hidden_dropout_rate=0.23)
+    name = config.class_prefix() + huggingface.TASKS[kind.__name__]
+    random_model(name, config, tmp_path, num_labels=3)
+    content = json.loads((tmp_path / "config.json").read_text())
+    kept = {key: value for key, value in content.items() if not key.startswith(("classifier_drop", "seq_classif_drop"))}
+    (tmp_path / "config.json").write_text(json.dumps(kept))
+    theirs = open_in_transformers(name, tmp_path)
+    [rate] = [
+        module.p
+        for path, module in theirs.named_modules()
+        if type(module).__name__ == "Dropout" and not path.startswith(f"{theirs.base_model_prefix}.")
+    ]
+    assert kind.from_pretrained(tmp_path).dropout_rate == rate
+    assert kind(encoder_of(config)(config), 3).dropout_rate == rate
+
+
+def test_distilberts_dropout_of_texts_is_not_that_of_tokens(tmp_path):
+    config = dataclasses.replace(CONFIGS["DistilBert"], hidden_dropout_rate=0.23)
+    theirs = random_model("DistilBertForTokenClassification", config, tmp_path, num_labels=3, seq_classif_dropout=0.4)
+    assert kbi.TokenClassifier.from_pretrained(tmp_path).dropout_rate == theirs.dropout.p == 0.23
+    with pytest.warns(UserWarning, match="newly initialised"):
+        assert kbi.TextClassifier.from_pretrained(tmp_path, num_classes=2).dropout_rate == 0.4
+    kbi.TokenClassifier(kbi.DistilBertEncoder(config), 3, dropout_rate=0.37).save_pretrained(tmp_path)
+    assert kbi.TokenClassifier.from_pretrained(tmp_path).dropout_rate == 0.37
+    with pytest.warns(UserWarning, match="newly initialised"):
+        assert kbi.TextClassifier.from_pretrained(tmp_path, num_classes=2).dropout_rate == 0.2
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,13 @@ class RelationDistiller(Distiller):
 
     def __init__(self, student, teacher, attention_weight=1.0, value_weight=1.0, name="relation_distiller"):
         check_same(student, teacher, "num_heads", "relations of attention heads need")
+        for role, encoder in (("student", student), ("teacher", teacher)):
+            direction = getattr(encoder.config, "direction", "both")
+            if direction != "both":
+                raise ValueError(
+                    f"The {role}'s direction is {direction}: its tokens do not attend to all others, and MiniLM "
+                    "compares the relations of all pairs. Take an encoder that reads both sides."
+                )
         of_student, of_teacher = (
             keras.Model(encoder.input, {"query_key_value": last_query_key_value(encoder)}, name=role)
             for role, encoder in (("student", student), ("teacher", teacher))
@@ -232,9 +239,12 @@ def computing(model, names, role):
 
 
 def last_query_key_value(encoder):
-    """Queries, keys and values of an encoder's last block, (batch, length, 3 * width)."""
-    block = encoder.get_layer(f"block_{encoder.config.num_layers - 1}")
-    return block.attention.query_key_value(block.input[0])
+    """Queries, keys and values of an encoder's last layer, (batch, length, 3 * width)."""
+    schedule = encoder.config.schedule
+    block = encoder.get_layer(f"block_{schedule[-1]}")
+    # A block that is called several times has no single input: it is what the layer before it gives.
+    hidden = encoder.block_outputs()[-2] if len(schedule) > 1 else block.input[0]
+    return block.attention.query_key_value(hidden)
 
 
 def check_same(student, teacher, name, need):

@@ -230,6 +230,36 @@ def test_tokens_of_packed_rows_relate_to_their_own_sequence_alone(teacher_config
     np.testing.assert_allclose(packed, (3 * first + 4 * second) / 7, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.* has no values for pooler")
+@pytest.mark.parametrize("groups", [1, 2])
+def test_an_albert_is_compared_by_its_last_layer_as_student_and_as_teacher(groups, teacher_config, small_batch):
+    """A teacher that computes the same has no loss; one with other weights in its last layer has."""
+    sizes = {name: getattr(teacher_config, name) for name in ("vocabulary_size", "hidden_size", "num_heads")}
+    config = kbi.AlbertConfig(**sizes, num_layers=3, num_groups=groups, layers_per_group=2, initializer_range=0.3)
+    student, teacher = kbi.AlbertEncoder(config), kbi.AlbertEncoder(config)
+
+    def loss(student, teacher):
+        model = kbi.RelationDistiller(student, teacher)
+        model.compile(**QUICK_STEPS)
+        return model.test_on_batch(small_batch, LABELS, return_dict=True)["loss"]
+
+    teacher.set_weights(student.get_weights())
+    np.testing.assert_allclose(loss(student, teacher), 0.0, atol=1e-6)
+    last = teacher.get_layer(f"block_{2 * groups - 1}").attention.query_key_value
+    last.kernel.assign(2 * last.kernel)
+    assert loss(student, teacher) > 0.01
+    bert = kbi.BertEncoder(dataclasses.replace(teacher_config, num_layers=1))
+    assert loss(student, bert) > 0 and loss(bert, student) > 0
+
+
+@pytest.mark.parametrize("role", ["student", "teacher"])
+def test_relations_of_encoders_that_read_one_side_are_refused(role, teacher_config):
+    encoders = {"student": kbi.BertEncoder(teacher_config), "teacher": kbi.BertEncoder(teacher_config)}
+    encoders[role] = kbi.BertEncoder(dataclasses.replace(teacher_config, direction="left_to_right"))
+    with pytest.raises(ValueError, match=f"The {role}'s direction is left_to_right: its tokens do not attend to all"):
+        kbi.RelationDistiller(**encoders)
+
+
 def test_relations_need_no_equal_widths(teacher_config, small_batch):
     model = build(kbi.RelationDistiller, teacher_config, sizes={"hidden_size": 9})
     assert np.isfinite(model.train_on_batch(small_batch, LABELS, return_dict=True)["loss"])

@@ -8,12 +8,15 @@ from tokenizers import Tokenizer as Pipeline
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import read_object
 
-# By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends. Those of
-# every kind read a tokenizer.json, whose steps are checked.
+# By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends; the first
+# is the family's own. Those of every kind read a tokenizer.json, whose steps are checked.
 ANY = ("PreTrainedTokenizer", "TokenizersBackend")
-BERTS = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "LayoutLMTokenizer")
-DENSE_RETRIEVERS = ("DPRQuestionEncoderTokenizer", "DPRContextEncoderTokenizer", "DPRReaderTokenizer")
-BERTS += ("MobileBertTokenizer", "SqueezeBertTokenizer", "RetriBertTokenizer", "LxmertTokenizer", *DENSE_RETRIEVERS)
+BERTS = (
+    *("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "ConvBertTokenizer", "LayoutLMTokenizer"),
+    *("MobileBertTokenizer", "SqueezeBertTokenizer", "RetriBertTokenizer", "LxmertTokenizer"),
+    *("DPRQuestionEncoderTokenizer", "DPRContextEncoderTokenizer", "DPRReaderTokenizer"),
+    "ErnieTokenizer",  # PaddleNLP's name of BERT's, in files that were converted
+)
 CLASSES = {
     "wordpiece": BERTS + ANY,
     "byte_pair": ("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", *ANY),

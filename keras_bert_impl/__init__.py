@@ -2,51 +2,54 @@
 
 import importlib.metadata
 
-import keras_bert_impl.startup  # noqa: F401  before Keras is imported
+from keras_bert_impl import startup  # before Keras is imported
 
-from keras_bert_impl import (
-    callbacks,
-    checkpoints,
-    corpora,
-    embedding_losses,
-    embedding_metrics,
-    export,
-    layers,
-    losses,
-    models,
-    optimization,
-    tokenizers,
-)
-from keras_bert_impl.configurations.albert import AlbertConfig
-from keras_bert_impl.configurations.bert import BertConfig
-from keras_bert_impl.configurations.distilbert import DistilBertConfig
-from keras_bert_impl.configurations.electra import ElectraConfig
-from keras_bert_impl.configurations.ernie import ErnieConfig
-from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
-from keras_bert_impl.encoders.albert import AlbertEncoder
-from keras_bert_impl.encoders.bert import BertEncoder
-from keras_bert_impl.encoders.distilbert import DistilBertEncoder
-from keras_bert_impl.encoders.electra import ElectraEncoder
-from keras_bert_impl.encoders.ernie import ErnieEncoder
-from keras_bert_impl.encoders.families import encoder_from_pretrained
-from keras_bert_impl.encoders.roberta import RobertaEncoder, XLMRobertaEncoder
-from keras_bert_impl.models import (
-    ElectraPretrainer,
-    FeatureTagger,
-    MaskedLM,
-    MaskedLMDistiller,
-    MultipleChoice,
-    NextSentencePredictor,
-    Pretrainer,
-    QuestionAnswerer,
-    RelationDistiller,
-    ReplacedTokenDetector,
-    TextClassifier,
-    TextEmbedder,
-    TextRegressor,
-    TokenClassifier,
-)
-from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XLMRobertaTokenizer
+# `keras-bert` parses its options before these imports, which take seconds. In a program they are made at once: Keras
+# finds our classes in a file only after they are registered.
+if startup.imports_keras:
+    from keras_bert_impl import (
+        callbacks,
+        checkpoints,
+        corpora,
+        embedding_losses,
+        embedding_metrics,
+        export,
+        layers,
+        losses,
+        models,
+        optimization,
+        tokenizers,
+    )
+    from keras_bert_impl.configurations.albert import AlbertConfig
+    from keras_bert_impl.configurations.bert import BertConfig
+    from keras_bert_impl.configurations.distilbert import DistilBertConfig
+    from keras_bert_impl.configurations.electra import ElectraConfig
+    from keras_bert_impl.configurations.ernie import ErnieConfig
+    from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
+    from keras_bert_impl.encoders.albert import AlbertEncoder
+    from keras_bert_impl.encoders.bert import BertEncoder
+    from keras_bert_impl.encoders.distilbert import DistilBertEncoder
+    from keras_bert_impl.encoders.electra import ElectraEncoder
+    from keras_bert_impl.encoders.ernie import ErnieEncoder
+    from keras_bert_impl.encoders.families import encoder_from_pretrained
+    from keras_bert_impl.encoders.roberta import RobertaEncoder, XLMRobertaEncoder
+    from keras_bert_impl.models import (
+        ElectraPretrainer,
+        FeatureTagger,
+        MaskedLM,
+        MaskedLMDistiller,
+        MultipleChoice,
+        NextSentencePredictor,
+        Pretrainer,
+        QuestionAnswerer,
+        RelationDistiller,
+        ReplacedTokenDetector,
+        TextClassifier,
+        TextEmbedder,
+        TextRegressor,
+        TokenClassifier,
+    )
+    from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XLMRobertaTokenizer
 
 __all__ = [
     "AlbertConfig",

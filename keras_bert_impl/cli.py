@@ -1,10 +1,14 @@
-"""The command `keras-bert`: one subcommand for each job; only the module of the one that is run is imported."""
+"""The command `keras-bert`: one subcommand for each job; only the module of the one that is run is imported, and only
+after its options are parsed."""
 
 import importlib
 import importlib.metadata
 import os
 import sys
 import typing
+
+from keras_bert_impl import startup
+from keras_bert_impl.training import runs
 
 
 class Command(typing.NamedTuple):
@@ -68,6 +72,8 @@ COMMANDS = {
         extras="jax,tpu-plan",
     ),
 }
+# On a busy machine the imports alone can take a minute: these commands, which take longer, announce them.
+LONG = ("quickstart", "prepare-data", "pretrain", "distill", "finetune", "ablate")
 
 
 def main(arguments=None):
@@ -103,21 +109,35 @@ def overview():
 
 
 def run_command(name, options):
-    """Imports the module of a command and runs it, in a new process if it needs another environment."""
+    """Parses the options of a command; then imports its module, and with it Keras, and runs it."""
+    command = COMMANDS[name]
+    module = importlib.import_module(f"keras_bert_impl.options.{name.replace('-', '_')}")
+
+    def run(config):
+        return run_of(name, options)(config)
+
+    runs.main(getattr(module, command.configuration), run, options, f"keras-bert {name}", command.positional)
+
+
+def run_of(name, options):
+    """The function `run` of a command's module; a command that needs another environment is started anew with it."""
     command = COMMANDS[name]
     missing = {key: value for key, value in command.environment.items() if os.environ.get(key) != value}
     if missing:
-        # Keras is already imported and its backend cannot be changed: the command is started again in a new process.
+        # A program may have imported Keras, whose backend cannot be changed.
         os.execve(
             sys.executable,
             [sys.executable, "-m", "keras_bert_impl", name, *options],
             {**os.environ, **missing},
         )
-    from keras_bert_impl.training import runs
-
+    if not startup.imports_keras:
+        if name in LONG:
+            print(f"  importing Keras on {os.environ.get('KERAS_BACKEND', 'its own backend')}", flush=True)
+        startup.imports_keras = True
+        startup.import_keras()
+        importlib.reload(sys.modules[__package__])  # for what it has left out until now
     try:
-        module = importlib.import_module(f"keras_bert_impl.{command.module}")
+        return importlib.import_module(f"keras_bert_impl.{command.module}").run
     except ModuleNotFoundError as error:
         remedy = f": pip install 'keras_bert_impl[{command.extras}]'" if command.extras else ""
         sys.exit(f"error: keras-bert {name} needs {error.name}, which is not installed{remedy}")
-    runs.main(getattr(module, command.configuration), module.run, options, f"keras-bert {name}", command.positional)

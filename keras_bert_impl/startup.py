@@ -4,11 +4,14 @@
 - TensorFlow's start-up messages about oneDNN and missing GPUs are hidden. They are written before TensorFlow reads its
   own log level, so only redirecting stderr hides them; a failing import raises an exception and is still reported.
 - If another backend trains, TensorFlow only reads the data and leaves the accelerator's memory to that backend.
+
+The command `keras-bert` parses its options before Keras is imported, which takes seconds.
 """
 
 import contextlib
 import importlib.util
 import json
+import multiprocessing
 import os
 import pathlib
 import sys
@@ -55,6 +58,12 @@ def choose_backend():
     os.environ["KERAS_BACKEND"] = installed[0]
 
 
+def is_command():
+    """Whether this process is `keras-bert`, or `python -m keras_bert_impl`, and none of the processes it starts."""
+    is_module = sys.argv[0] == "-m" and "keras_bert_impl" in sys.orig_argv
+    return (is_module or pathlib.Path(sys.argv[0]).stem == "keras-bert") and multiprocessing.parent_process() is None
+
+
 def refuse(message):
     """Raises ImportError; ends the command `keras-bert`, which has nothing else to import first, with one line."""
     if pathlib.Path(sys.argv[0]).stem == "keras-bert" or sys.argv[0] == "-m":
@@ -70,8 +79,16 @@ def _backend_of_file(path):
         return None  # Keras, too, ignores a file that it cannot read
 
 
+def import_keras():
+    """Imports Keras, and with it the backend, without the backend's messages."""
+    with without_native_output():
+        import keras  # noqa: F401
+
+
 def leave_accelerators_to_the_backend():
     """Hides the GPUs from TensorFlow if it only reads data; to be called before its first operation."""
+    import keras
+
     if keras.backend.backend() == "tensorflow" or importlib.util.find_spec("tensorflow") is None:
         return
     with without_native_output():
@@ -88,5 +105,6 @@ if os.environ.get("KERAS_BACKEND") != "tensorflow":
     # For programs that import TensorFlow themselves, such as a notebook with tf.data: TensorFlow then takes GPU memory
     # as it needs it, instead of all of it, its default.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-with without_native_output():
-    import keras
+imports_keras = not is_command()  # the command sets it when its options are parsed, and calls `import_keras`
+if imports_keras:
+    import_keras()

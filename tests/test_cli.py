@@ -3,11 +3,13 @@
 import dataclasses
 import importlib
 import os
+import re
 import subprocess
 import sys
 import typing
 
 import pytest
+from documentation import ROOT, python_blocks
 from tiers import on, once
 
 from keras_bert_impl import cli, startup
@@ -31,7 +33,7 @@ def test_every_command_is_there_and_explains_each_of_its_options(capsys, monkeyp
     monkeypatch.setattr(cli, "COMMANDS", {n: c for n, c in cli.COMMANDS.items() if n != "plan-tpu"})
     for name, command in cli.COMMANDS.items():
         assert f"  {name} " in cli.overview()
-        module = importlib.import_module(f"keras_bert_impl.{command.module}")
+        module = importlib.import_module(f"keras_bert_impl.options.{name.replace('-', '_')}")
         config = getattr(module, command.configuration)
         with pytest.raises(SystemExit) as ended:
             runs.parse(config, ["--help"], f"keras-bert {name}", command.positional)
@@ -46,6 +48,44 @@ def test_start_up_is_silent():
     command = [sys.executable, "-m", "keras_bert_impl", "pretrain", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == "" and done.stdout.startswith("usage: keras-bert pretrain")
+
+
+@once
+@pytest.mark.parametrize(
+    "words", [("--help",), *((name, o) for name in cli.COMMANDS for o in ("--help", "--nonsense"))]
+)
+def test_options_are_parsed_before_a_backend_is_imported(words):
+    """Importing one takes seconds, which --help and a misspelt option do not need."""
+    code = (
+        "import sys; sys.argv[0] = 'keras-bert'\n"
+        "from keras_bert_impl.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'keras', 'tensorflow', 'torch', 'jax', 'numpy'} & sys.modules.keys()), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert "usage: keras-bert" in done.stdout + done.stderr and done.stderr.endswith("[]\n")
+
+
+@once
+def test_the_command_has_the_whole_package_when_it_runs(tmp_path):
+    """A task's file of your own may use any public name."""
+    (tmp_path / "own.py").write_text(
+        "import keras_bert_impl as kbi\nprint(kbi.TextClassifier.__name__)\nraise OSError('x')\n"
+    )
+    (tmp_path / "data").mkdir()
+    words = ["finetune", "--task", str(tmp_path / "own.py"), "--data", "data", "--model", "m", "--output", "out"]
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_bert_impl", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.split("\n")[-2:] == ["TextClassifier", ""] and done.stderr == "error: x\n"
+
+
+@once
+@pytest.mark.parametrize("page", [p for p in (ROOT / "docs").glob("*.md")] + [ROOT / "README.md"], ids=lambda p: p.name)
+def test_the_pages_import_the_library_before_keras_and_tensorflow(page):
+    """Only then are TensorFlow's start-up messages hidden."""
+    imported = re.findall(r"^import (keras|tensorflow|keras_bert_impl)\b", "\n".join(python_blocks(page)), re.MULTILINE)
+    assert "keras_bert_impl" not in imported or imported[0] == "keras_bert_impl"
 
 
 @on("jax", "torch")  # about the backends that need no TensorFlow
@@ -180,10 +220,9 @@ def test_a_backend_that_is_not_installed_is_named_with_the_remedy(program):
 
 
 def test_a_command_whose_packages_are_missing_names_its_extras(monkeypatch, capsys):
-    def import_module(name):
-        raise ModuleNotFoundError("No module named 'prometheus_client'", name="prometheus_client")
-
-    monkeypatch.setattr(cli.importlib, "import_module", import_module)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.delitem(sys.modules, "keras_bert_impl.commands.serve", raising=False)
+    monkeypatch.delitem(sys.modules, "keras_bert_impl.serving.metrics", raising=False)
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     with pytest.raises(SystemExit) as ended:
         cli.main(["serve"])

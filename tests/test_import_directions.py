@@ -10,6 +10,7 @@ PACKAGE = pathlib.Path(__file__).parents[1] / "keras_bert_impl"
 ORDER = (
     "startup",
     "features",
+    "options",
     "kernels",
     "distribution",
     "json_files",

@@ -22,6 +22,7 @@ from keras_bert_impl.console import say
 from keras_bert_impl.export.opened import description_of, open_rows, open_texts
 from keras_bert_impl.export.precisions import size_of
 from keras_bert_impl.json_files import read_json
+from keras_bert_impl.options.compare_exports import CompareConfig
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
@@ -30,30 +31,6 @@ from keras_bert_impl.training.finetuning_task import TASKS
 BATCH_SIZES = (1, 8, 64)
 SENTENCES = ["The cat sat on the mat and looked at the rain.", "It slept.", "Nobody had told the dog that trains stop."]
 SPEED, LATENCY = "texts/s", "p50 / p99 ms"
-
-
-@dataclasses.dataclass
-class CompareConfig:
-    """Prints size, speed and score of exports of one checkpoint, beside those of the first.
-
-    Args:
-        exports: directories of exports; the first is the one to compare with, usually in float32.
-        task: name of a fine-tuning task, to score the exports on its dev set; not for SavedModels. For exports of
-            vectors it can be sts-b, scored by the cosines of pairs.
-        data: directory of the task's files.
-        texts: file with a text on each line to measure speed with; default is the dev set, or three short sentences.
-        threads: threads of each runtime; default is one for each core.
-        rounds: how often each export is measured; medians count.
-        seconds: how long each batch size is measured in a round.
-    """
-
-    exports: list[str]
-    task: str | None = None
-    data: str | None = None
-    texts: str | None = None
-    threads: int | None = None
-    rounds: int = 3
-    seconds: float = 5.0
 
 
 def run(config):

@@ -9,7 +9,6 @@ prints how much the two models' outputs on a sentence differ.
 import dataclasses
 import importlib
 import pathlib
-import typing
 
 import numpy as np
 
@@ -29,27 +28,6 @@ CLASSIFIERS = {
     "ForTokenClassification": models.TokenClassifier,
     "ForMultipleChoice": models.MultipleChoice,
 }
-
-
-@dataclasses.dataclass
-class ConvertConfig:
-    """Converts a checkpoint to another format.
-
-    Args:
-        source: checkpoint directory, hf://owner/name or a published name.
-        target: directory to write; must be new or empty.
-        to: format of the target: huggingface, google or keras_hub. keras_hub holds only the encoder. Only huggingface
-            keeps what a directory of sentence-transformers specifies about how a text becomes a vector.
-        approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; if the
-            source computes exact GELU, activations change by about 1e-3.
-    """
-
-    REMOTE: typing.ClassVar = {"source": ("hf://",)}
-
-    source: str
-    target: str
-    to: typing.Literal["huggingface", "google", "keras_hub"] = "huggingface"
-    approximate_gelu: bool = False
 
 
 def run(config):

@@ -6,34 +6,13 @@ The dataset's layout decides between SQuAD 1.1 and 2.0. Questions without a pred
 stderr.
 """
 
-import dataclasses
 import json
 import pathlib
 import sys
-import typing
 
 from keras_bert_impl.console import say
+from keras_bert_impl.options.evaluate import EvaluateConfig as EvaluateConfig
 from keras_bert_impl.tasks import squad_metrics
-
-
-@dataclasses.dataclass
-class EvaluateConfig:
-    """Scores a file of predictions as the official scripts do.
-
-    Args:
-        task: squad.
-        dataset: a SQuAD file with answers.
-        predictions: JSON file that maps question ids to answer texts.
-        null_odds: JSON file that maps question ids to numbers, higher if no answer is likelier; with it, the best
-            thresholds on these numbers are also reported.
-        null_threshold: questions with higher null odds count as unanswered; 1.0 in the official script.
-    """
-
-    task: typing.Literal["squad"]
-    dataset: str
-    predictions: str
-    null_odds: str | None = None
-    null_threshold: float = 1.0
 
 
 def run(config):

@@ -3,30 +3,9 @@
 keras-bert fill-mask --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
 """
 
-import dataclasses
-import typing
-
 from keras_bert_impl.console import say
 from keras_bert_impl.models import MaskedLM
-
-
-@dataclasses.dataclass
-class FillMaskConfig:
-    """Fills in masks with a pre-trained model.
-
-    Args:
-        model: checkpoint directory.
-        text: a sentence with [MASK] for each word to guess; or several, as a YAML list.
-        k: guesses for each mask, or for all together.
-        together: guess the words of all masks of a text together.
-    """
-
-    REMOTE: typing.ClassVar = {"text": ("",)}
-
-    model: str
-    text: str | list[str]
-    k: int = 5
-    together: bool = False
+from keras_bert_impl.options.fill_mask import FillMaskConfig as FillMaskConfig
 
 
 def run(config):

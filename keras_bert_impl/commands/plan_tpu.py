@@ -35,6 +35,7 @@ from keras_bert_impl.distribution import axes_of_state, axes_of_weight
 from keras_bert_impl.distribution.divided_state import DataParallelWithDividedState
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.kernels import attention
+from keras_bert_impl.options.plan_tpu import PlanConfig as PlanConfig
 from keras_bert_impl.training import pretraining_model
 from keras_bert_impl.training.pretraining import PretrainConfig
 from keras_bert_impl.training.pretraining_data import predictions_of
@@ -60,33 +61,6 @@ CHIPS = {
     "v5p": Chip(459e12, 95 * GIB, 2.765e12, 600e9),
     "v6e": Chip(918e12, 32 * GIB, 1.64e12, 448e9),
 }
-
-
-@dataclasses.dataclass
-class PlanConfig:
-    """Asks the TPU compiler what a recipe needs on TPUs, on a machine without a TPU.
-
-    Args:
-        topology: TPU generation and shape of a slice, such as v5e:4x4; several are separated by commas.
-        recipe: folder or file of the package's recipes, such as bert_large.
-        global_batch: number of rows in a batch, over all chips; default is the recipe's.
-        vocabulary_size: number of words in the vocabulary.
-        model_devices: number of chips that share one copy of the model, as with --distribution model_parallel.
-        shard_optimizer: as in keras-bert pretrain.
-        gradient_checkpointing: as in keras-bert pretrain.
-        search: instead, find the largest number of rows that fits on a chip, with and without gradient checkpointing.
-        output: JSON file to write the figures to.
-    """
-
-    topology: str = "v5e:4x4"
-    recipe: str = "bert_base"
-    global_batch: int | None = None
-    vocabulary_size: int = 30522
-    model_devices: int = 1
-    shard_optimizer: bool = False
-    gradient_checkpointing: bool = False
-    search: bool = False
-    output: str | None = None
 
 
 def run(config):

@@ -8,7 +8,6 @@ Rows are answered in their order while the input is read; each answer is written
 """
 
 import contextlib
-import dataclasses
 import itertools
 import os
 import pathlib
@@ -20,53 +19,12 @@ import warnings
 from keras_bert_impl import models
 from keras_bert_impl.commands.export import choose_task
 from keras_bert_impl.commands.prediction_files import format_of, open_output, read_rows
+from keras_bert_impl.options.predict import PredictConfig as PredictConfig
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers.rows import TextsCutWarning
 
 LARGEST_PART = 64  # batches; texts of a part that have about the same length are computed together
 SECONDS_BETWEEN_NOTES = 10
-
-
-@dataclasses.dataclass
-class PredictConfig:
-    """Asks a trained checkpoint about new texts.
-
-    Args:
-        model: checkpoint directory, or the run directory of a fine-tuning.
-        input: file with texts, or - for standard input.
-        output: file to write, .jsonl or .csv; - is JSON Lines on standard output.
-        task: what is asked; auto is what the checkpoint was trained for.
-        format: how the input is read; auto chooses by the ending of the file's name, and text for standard input. text
-            has a text in each line; csv, tsv and jsonl have named columns; conll has a word in each line; squad is
-            SQuAD's JSON.
-        text_column: column of the text.
-        pair_column: column of a second text, if there is one.
-        question_column: column of the question, for question answering.
-        context_column: column of the context, for question answering.
-        endings_column: column of the endings, a list in JSON, for multiple choice.
-        words_column: column of the words, a list in JSON, for labels of words; without it, entities are found in the
-            text.
-        top_k: number of classes, answers, or words for each mask, the likeliest first.
-        bad_rows: what to do with malformed rows: stop at the first, or skip and count them.
-        batch_size: number of texts that are computed at once.
-    """
-
-    model: str
-    input: str = "-"
-    output: str = "-"
-    task: typing.Literal[
-        "auto", "classify", "regress", "label_words", "answer", "choose", "next_sentence", "fill_mask", "embed"
-    ] = "auto"
-    format: typing.Literal["auto", "text", "csv", "tsv", "jsonl", "conll", "squad"] = "auto"
-    text_column: str = "text"
-    pair_column: str = "text_pair"
-    question_column: str = "question"
-    context_column: str = "context"
-    endings_column: str = "endings"
-    words_column: str = "words"
-    top_k: int = 1
-    bad_rows: typing.Literal["stop", "skip"] = "stop"
-    batch_size: int = 32
 
 
 def run(config):

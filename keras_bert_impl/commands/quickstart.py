@@ -7,7 +7,6 @@
 Every stage runs another command's code with a recipe of training/recipes/quickstart; a finished stage is not repeated.
 """
 
-import dataclasses
 import hashlib
 import importlib.util
 import json
@@ -17,7 +16,6 @@ import re
 import subprocess
 import sys
 import time
-import typing
 import unicodedata
 
 import keras
@@ -27,31 +25,10 @@ from keras_bert_impl.console import say
 from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.models import MaskedLM, TextClassifier
+from keras_bert_impl.options.quickstart import QuickstartConfig
 from keras_bert_impl.tasks import text_classification
 from keras_bert_impl.training import data_preparation, finetuning, pretraining
-from keras_bert_impl.training.runs import RECIPES, parse
-
-
-@dataclasses.dataclass
-class QuickstartConfig:
-    """From raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
-
-    Args:
-        output: output directory, with a folder for each corpus.
-        corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
-            Keras.
-        recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
-        text_format: format of .txt files: lines, running, paragraphs, or auto (see keras-bert prepare-data --help).
-        text_field: key of the text in a .jsonl row.
-        language: language of the text, two letters (ISO 639-1).
-    """
-
-    output: str = "runs/quickstart"
-    corpus: str | None = None
-    recipes: str = str(RECIPES / "quickstart")
-    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
-    text_field: str = "text"
-    language: str = "en"
+from keras_bert_impl.training.runs import parse
 
 
 def run(config):

@@ -11,9 +11,9 @@ import dataclasses
 import pathlib
 import signal
 import tempfile
-import typing
 
 from keras_bert_impl.console import say
+from keras_bert_impl.options.serve import ServeConfig as ServeConfig
 from keras_bert_impl.serving import access, checkpoint_export, metrics, request_log
 from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
 from keras_bert_impl.serving.model_manager import ModelManager
@@ -25,77 +25,6 @@ from keras_bert_impl.serving.server import Server, stop_on_signals
 from keras_bert_impl.serving.tensorflow_runtime import HAS_GPU
 from keras_bert_impl.serving.versions import check_names, parse_model, read_model_config_file
 from keras_bert_impl.training.option_ranges import check_ranges
-
-
-@dataclasses.dataclass
-class ServeConfig:
-    """Serves models over REST and gRPC, with TensorFlow Serving's interfaces.
-
-    Args:
-        model: NAME=DIR, once for each model. DIR holds versions, as in DIR/1/saved_model.pb, or is itself a SavedModel
-            or a checkpoint.
-        model_config_file: the models in TensorFlow Serving's own format, instead of --model.
-        host: address to listen on; 0.0.0.0 is every one of this machine.
-        port: of REST; 0 is any that is free.
-        grpc_port: of gRPC; 0 is any that is free, null is no gRPC.
-        poll_seconds: how often to look for new versions; 0 is never.
-        allow_reload: let gRPC clients change which models are served.
-        api_keys: file with a key on each line; requests must show one of them.
-        tls_certificate: PEM file; with --tls_key, both ports speak TLS.
-        tls_key: PEM file with the private key of the certificate.
-        max_body_bytes: largest request.
-        max_rows: rows of a request.
-        max_text_bytes: largest text, in UTF-8.
-        max_queued_rows: rows that may wait; beyond, requests are refused with 429.
-        request_seconds: how long a request may take, waiting included.
-        body_seconds: how long a client may take to send a request.
-        max_batch_size: rows that run together; 1 merges no requests.
-        max_batch_bytes: bytes of text that run together; default is 2048 on a CPU, where more gains nothing, and 65536
-            on a GPU.
-        workers: batches that run at the same time.
-        threads: threads that share one batch; default is one for each core.
-        precision: bfloat16 is faster on processors that have instructions for it; for SavedModels and OpenVINO exports
-            in float32. Others compute in the precision of their file.
-        page: show a page at `/`, on which a person can ask the models.
-        log_requests: print a line for each request, without its texts.
-    """
-
-    GROUPS: typing.ClassVar = {
-        "who may ask": ("host", "api_keys", "tls_certificate", "tls_key", "allow_reload"),
-        "limits": (
-            "max_body_bytes",
-            "max_rows",
-            "max_text_bytes",
-            "max_queued_rows",
-            "request_seconds",
-            "body_seconds",
-        ),
-        "how to compute": ("max_batch_size", "max_batch_bytes", "workers", "threads", "precision"),
-    }
-
-    model: list[str] = dataclasses.field(default_factory=list)
-    model_config_file: str | None = None
-    host: str = "127.0.0.1"
-    port: int = 8501
-    grpc_port: int | None = 8500
-    poll_seconds: float = 1.0
-    allow_reload: bool = False
-    api_keys: str | None = None
-    tls_certificate: str | None = None
-    tls_key: str | None = None
-    max_body_bytes: int = 4 * 2**20
-    max_rows: int = 1024
-    max_text_bytes: int = 20_000
-    max_queued_rows: int = 2048
-    request_seconds: float = 30.0
-    body_seconds: float = 10.0
-    max_batch_size: int = 32
-    max_batch_bytes: int | None = None
-    workers: int = 1
-    threads: int | None = None
-    precision: typing.Literal["float32", "bfloat16"] = "float32"
-    page: bool = True
-    log_requests: bool = True
 
 
 def run(config):

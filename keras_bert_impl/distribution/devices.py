@@ -1,9 +1,7 @@
 """The devices that a script's options select: TensorFlow's strategies, JAX's meshes."""
 
 import contextlib
-import dataclasses
 import os
-import typing
 import warnings
 
 import keras
@@ -20,6 +18,8 @@ from keras_bert_impl.distribution.launchers import (
 )
 from keras_bert_impl.distribution.meshes import first_devices, mesh_distribution, platforms, shards_optimizer
 from keras_bert_impl.distribution.processes import ending_with_the_others
+from keras_bert_impl.options.devices import Distribution as Distribution
+from keras_bert_impl.options.devices import Kind as Kind
 
 # The backend that each kind needs; "single" runs on every backend.
 BACKENDS = {
@@ -33,31 +33,6 @@ BACKENDS = {
 JOINED_BY = {"multi_worker": ("TF_CONFIG",)} | dict.fromkeys(
     ("data_parallel", "model_parallel"), (JAX_COUNT, *DETECTED_BY_JAX)
 )
-Kind = typing.Literal["single", "mirrored", "multi_worker", "tpu", "data_parallel", "model_parallel"]
-
-
-@dataclasses.dataclass
-class Distribution:
-    """The options of a script that select the devices.
-
-    Args:
-        distribution: single; on TensorFlow mirrored (all GPUs of this machine), multi_worker (those of all machines in
-            TF_CONFIG) or tpu; on JAX data_parallel (all devices) or model_parallel (each weight matrix split over some
-            of them), with several processes on the hosts of a TPU slice, under SLURM's srun or Open MPI's mpirun, or if
-            KERAS_DISTRIBUTION_JOB_ADDRESSES, _NUM_PROCESSES and _PROCESS_ID are set.
-        devices: the number of devices to use; without an accelerator, the number of parts of the CPU, to try things
-            out.
-        model_devices: for model_parallel, the number of devices that share one copy of the model.
-        shard_optimizer: for data_parallel, whether the devices divide the optimizer's state among them (ZeRO, stage 1)
-            instead of each keeping the whole.
-        tpu: for tpu, the name of the TPU; default is "local", the TPU of this machine.
-    """
-
-    distribution: Kind = "single"
-    devices: int | None = None
-    model_devices: int = 1
-    shard_optimizer: bool = False
-    tpu: str = "local"
 
 
 @contextlib.contextmanager

@@ -1,4 +1,7 @@
-"""Runs from the command line: typed options, YAML recipes, run directories that record how they were made."""
+"""Runs from the command line: typed options, YAML recipes, run directories that record how they were made.
+
+Options are parsed before Keras is imported: here it is imported only where a run begins.
+"""
 
 import dataclasses
 import importlib.metadata
@@ -12,8 +15,8 @@ import warnings
 
 import jsonargparse
 
-from keras_bert_impl.distribution import Distribution, check_shared, failing_together, is_chief
-from keras_bert_impl.json_files import write_json
+from keras_bert_impl.options.devices import Distribution
+from keras_bert_impl.options.recipes import recipe_path
 from keras_bert_impl.training.option_ranges import check_ranges
 
 # Options that may change on resume: the result of a run depends neither on the devices, nor on what is recorded of
@@ -22,7 +25,6 @@ MAY_CHANGE = {field.name for field in dataclasses.fields(Distribution)} | {
     *("save_minutes", "profile_steps", "compilation_cache")
 }
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-RECIPES = pathlib.Path(__file__).parent / "recipes"
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
 
@@ -109,18 +111,6 @@ def named(arguments, positional):
     return options + list(arguments[len(plain) :])
 
 
-def recipe_path(name):
-    """The file of a recipe, which is given by its path, or by a name such as bert_base/phase_128 within the package.
-
-    Raises: ValueError if there is neither such a file nor such a recipe; the message lists the package's recipes.
-    """
-    for path in (pathlib.Path(name), RECIPES / name, RECIPES / f"{name}.yaml"):
-        if path.is_file():
-            return path
-    known = sorted(path.relative_to(RECIPES).with_suffix("").as_posix() for path in RECIPES.rglob("*.yaml"))
-    raise ValueError(f"{name} is neither a file nor a recipe of the package; its recipes are {', '.join(known)}.")
-
-
 def _underscores(argument):
     name, equals, value = argument.partition("=")
     return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
@@ -160,6 +150,8 @@ def check_run(directory, config):
     check_ranges(config)
     if REMOTE.match(str(directory)):
         raise ValueError(f"The output {directory} is remote: name a local directory, or mount the bucket (gcsfuse).")
+    from keras_bert_impl.distribution import failing_together, is_chief  # not before the options are parsed
+
     directory = pathlib.Path(directory)
     with failing_together():
         if is_chief():
@@ -228,6 +220,9 @@ def open_run(directory, config, is_copy=False):
 
     Raises: ValueError as `check_run`, and if the processes do not share the directory.
     """
+    from keras_bert_impl.distribution import check_shared, failing_together, is_chief
+    from keras_bert_impl.json_files import write_json
+
     directory = check_run(directory, config)
     with failing_together():
         if is_copy:

@@ -18,7 +18,9 @@ pytestmark = once
 def numeric_options():
     """(command, option) of each option that takes a number, or several."""
     for name, command in COMMANDS.items():
-        kind = getattr(importlib.import_module(f"keras_bert_impl.{command.module}"), command.configuration)
+        kind = getattr(
+            importlib.import_module(f"keras_bert_impl.options.{name.replace('-', '_')}"), command.configuration
+        )
         for option, hint in typing.get_type_hints(kind).items():
             field = next((field for field in dataclasses.fields(kind) if field.name == option), None)
             if field is not None and field.init and takes_numbers(hint):

@@ -7,9 +7,10 @@ import pytest
 from conftest import WORDS
 from tiers import once
 
+from keras_bert_impl.options.recipes import RECIPES
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.training import finetuning, pretraining, pretraining_model
-from keras_bert_impl.training.runs import RECIPES, parse
+from keras_bert_impl.training.runs import parse
 
 pytestmark = once
 

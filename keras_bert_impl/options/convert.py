@@ -1,0 +1,25 @@
+"""The options of `keras-bert convert`."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass
+class ConvertConfig:
+    """Converts a checkpoint to another format.
+
+    Args:
+        source: checkpoint directory, hf://owner/name or a published name.
+        target: directory to write; must be new or empty.
+        to: format of the target: huggingface, google or keras_hub. keras_hub holds only the encoder. Only huggingface
+            keeps what a directory of sentence-transformers specifies about how a text becomes a vector.
+        approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; if the
+            source computes exact GELU, activations change by about 1e-3.
+    """
+
+    REMOTE: typing.ClassVar = {"source": ("hf://",)}
+
+    source: str
+    target: str
+    to: typing.Literal["huggingface", "google", "keras_hub"] = "huggingface"
+    approximate_gelu: bool = False

@@ -1,0 +1,23 @@
+"""The options of `keras-bert fill-mask`."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass
+class FillMaskConfig:
+    """Fills in masks with a pre-trained model.
+
+    Args:
+        model: checkpoint directory.
+        text: a sentence with [MASK] for each word to guess; or several, as a YAML list.
+        k: guesses for each mask, or for all together.
+        together: guess the words of all masks of a text together.
+    """
+
+    REMOTE: typing.ClassVar = {"text": ("",)}
+
+    model: str
+    text: str | list[str]
+    k: int = 5
+    together: bool = False

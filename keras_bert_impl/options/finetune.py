@@ -1,0 +1,124 @@
+"""The options of `keras-bert finetune`."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass
+class FinetuneConfig:
+    """Fine-tunes a pre-trained checkpoint for a task.
+
+    Args:
+        data: directory with the task's files, for glue with a folder for each task. For tables of your own,
+            question_answering and ner also datasets:owner/name/config for a dataset of the Hugging Face hub, or
+            datasets: followed by a path.
+        model: checkpoint directory to start from.
+        output: run directory.
+        task: name of a task; text_classification or text_regression for tables of your own; glue for all its tasks; or
+            the path of a Python file that defines TASK.
+        task_options: fields of the task to set, such as task_options.document_context=true or task_options.stride=64.
+        text_column: for tables of your own, the column of the text.
+        pair_column: for tables of your own, the column of a second text, if there is one.
+        label_column: for tables of your own, the column of the label; for a dataset of tokens on the hub, the column of
+            the tags.
+        bad_rows: what to do with malformed rows: stop at the first, or skip and count them; default is the task's own,
+            for most tasks stop.
+        from_scratch: use only the checkpoint's shape and vocabulary and start from random weights, to see what
+            pre-training contributes.
+        teacher: fine-tuned checkpoint for the same task, whose outputs for the training texts the model learns beside
+            the labels; for tasks that find the class or a number of a text.
+        teacher_weight: share of the teacher's outputs in the loss, from 0 to 1, the rest being that of the labels;
+            default is 0.5.
+        temperature: with a teacher of classes, what the logits are divided by before the softmax; default is 2.
+        epochs: passes over the training set; default is 3, or the paper's value for the task. The paper tries 2 to 4.
+        batch_size: default is 32, or the paper's value for the task. The paper tries 16 and 32.
+        learning_rate: peak; default is 5e-5, or the paper's value for the task. The paper tries 5e-5 to 2e-5.
+        warmup_share: share of the steps in which the learning rate rises to its peak; then it decays linearly to 0.
+        dropout_rate: dropout on hidden states and attention while fine-tuning.
+        sequence_length: longer texts are cut to this many tokens; default is 128, or 384 for question answering.
+        seeds: number of trials, with seed, seed + 1, ...; the best on dev is kept, mean and deviation are reported.
+        search: try all combinations of the following three options and keep the best on dev, as the paper does.
+        search_learning_rates: learning rates that search tries.
+        search_batch_sizes: batch sizes that search tries.
+        search_epochs: numbers of epochs that search tries.
+        frozen_layers: number of lower blocks that are frozen, together with the embeddings; 0 freezes nothing.
+        layer_decay: each block's learning rate as a share of that of the block above it.
+        lora_rank: rank of the low-rank updates (LoRA) that are learned in place of the blocks' kernels; 0 for none.
+        join: checkpoint directory of a second encoder, whose vectors are joined to those of the first, for example one
+            that reads from right to left beside one that reads from left to right, as ELMo does.
+        bilstm_units: units of each direction of an LSTM between encoder and head (section 5.1); 0 for none.
+        class_weights: weight of each class in the loss, by its name, or balanced.
+        patience: stop after this many epochs without a better dev figure.
+        export: write a SavedModel that takes strings.
+        trim_vocabulary: train only with the words that occur in the task's texts. The embeddings of all others would
+            only be subject to weight decay, which is applied at the end: the result is the same, in less time. Of a
+            tokenizer other than WordPiece all pieces are kept.
+        precision: Keras dtype policy: float32 or mixed_bfloat16.
+        jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, and
+            for TensorFlow if the model is small.
+        seed: random seed for new weights, order of the rows and dropout.
+        distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine) or multi_worker
+            (the machines in TF_CONFIG); on JAX data_parallel (all devices of all processes) or model_parallel (each
+            weight matrix is split over some of them). batch_size counts the rows of all devices together.
+        devices: number of devices to use; without an accelerator, the number of virtual devices to divide the CPU into,
+            for trying things out.
+        model_devices: for model_parallel, the number of devices that share one copy of the model.
+    """
+
+    REMOTE: typing.ClassVar = {"teacher": ("hf://",)}
+    GROUPS: typing.ClassVar = {
+        "the task's data": (
+            *("task_options", "text_column", "pair_column", "label_column", "bad_rows"),
+            *("sequence_length", "trim_vocabulary"),
+        ),
+        "training": (
+            *("from_scratch", "epochs", "batch_size", "learning_rate", "warmup_share", "dropout_rate"),
+            *("class_weights", "patience", "seed"),
+        ),
+        "a teacher": ("teacher", "teacher_weight", "temperature"),
+        "several trials": ("seeds", "search", "search_learning_rates", "search_batch_sizes", "search_epochs"),
+        "which weights learn": ("frozen_layers", "layer_decay", "lora_rank"),
+        "on top of the encoder": ("join", "bilstm_units"),
+        "speed and memory": ("precision", "jit_compile"),
+        "devices": ("distribution", "devices", "model_devices"),
+    }
+
+    data: str
+    model: str
+    output: str
+    task: str = "text_classification"
+    task_options: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    text_column: str = "text"
+    pair_column: str = "text_pair"
+    label_column: str = "label"
+    bad_rows: typing.Literal["stop", "skip"] | None = None
+    from_scratch: bool = False
+    teacher: str | None = None
+    teacher_weight: float | None = None
+    temperature: float | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    warmup_share: float = 0.1
+    dropout_rate: float = 0.1
+    sequence_length: int | None = None
+    seeds: int = 1
+    search: bool = False
+    search_learning_rates: list[float] = dataclasses.field(default_factory=lambda: [5e-5, 4e-5, 3e-5, 2e-5])
+    search_batch_sizes: list[int] = dataclasses.field(default_factory=lambda: [16, 32])
+    search_epochs: list[int] = dataclasses.field(default_factory=lambda: [2, 3, 4])
+    frozen_layers: int = 0
+    layer_decay: float = 1.0
+    lora_rank: int = 0
+    join: str | None = None
+    bilstm_units: int = 0
+    class_weights: dict[str, float] | typing.Literal["balanced"] | None = None
+    patience: int | None = None
+    export: bool = False
+    trim_vocabulary: bool = True
+    precision: str = "float32"
+    jit_compile: typing.Literal["auto", "on", "off"] = "auto"
+    seed: int = 0
+    distribution: typing.Literal["single", "mirrored", "multi_worker", "data_parallel", "model_parallel"] = "single"
+    devices: int | None = None
+    model_devices: int = 1

@@ -1,0 +1,106 @@
+"""The options of `keras-bert prepare-data`."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass
+class PrepareConfig:
+    """Turns text into a vocabulary, pre-training examples and labelled sentences.
+
+    Args:
+        output: output directory.
+        input: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst), in UTF-8; default is the docstrings of
+            the installed Python, NumPy, TensorFlow and Keras.
+        text_format: format of .txt files. lines: one sentence a line, blank lines between documents; running: running
+            text, wrapped or not, one document a file; paragraphs: running text with blank lines between documents; auto
+            decides between the first two for each file, and prints what it found. A .jsonl row is one document; with
+            auto the lines of its text are paragraphs, otherwise they have the format given.
+        text_field: key of the text in a .jsonl row.
+        language: language of the text, two letters (ISO 639-1): decides which abbreviations and the like are known when
+            text is split into sentences. The marks that end a sentence are known in every script, whatever the
+            language.
+        tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
+            sentence_piece as ALBERT's, or xlm_sentence_piece as XLM-RoBERTa's, for which vocab has to be given.
+        vocab: an existing vocab.txt to use, or a directory with the files of a tokenizer; default is to learn one.
+        vocabulary_size: number of words in the vocabulary to learn.
+        vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
+        lowercase: whether text is lower-cased and accents are dropped; default is to do so, but for byte_pair, which
+            keeps the case.
+        sequence_length: number of tokens in a row.
+        long_sequence_length: also write rows of this length, for the last part of the training; 512 in the paper.
+        predictions_per_sequence: largest number of masked tokens in a row; default is 15 % of the length, rounded up.
+        pairs: what a row holds. next_sentence as in the paper; sentence_order as in ALBERT; full_sentences or
+            doc_sentences as in RoBERTa: no pairs, but as many sentences as fit, across documents or not.
+        short_sequence_probability: share of documents cut into pairs of a random, shorter length.
+        duplicates: how many times the training text is cut into pairs, differently each time.
+        static_masks: mask only once, while preparing, in google-research/bert's format, and not again in every epoch.
+        masking_unit: what static_masks masks: token, whole_word, span, ngram or phrase.
+        phrases: file of phrases and entities, one a line, which masking_unit phrase then masks whole, as ERNIE does.
+            They are found at whole words, the longest first; for tokenizer wordpiece.
+        phrase_field: key of the phrases in a .jsonl row, which masking_unit phrase then masks whole where they stand: a
+            list of objects with start and end (end exclusive), in characters of the row's text, as taggers and
+            keras-bert predict write them, or of pairs [start, end]; for tokenizer wordpiece.
+        segmented: spaces in the text separate the words of a segmenter, as for Chinese: masking_unit phrase then masks
+            what stands between two spaces whole; for tokenizer wordpiece.
+        packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
+        labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
+            validation and test; every label gets equally many.
+        language_exponent: samples the languages of a corpus in proportion to their share to this power, for the
+            vocabulary and for the training rows; 0.7 in multilingual BERT. The folders directly in the input are the
+            languages.
+        skip_unreadable: skip and report files that cannot be read, instead of stopping.
+        seed: random seed for every random choice.
+        workers: number of processes; default is one for each core, or a single one for a small corpus.
+        runner: run on Apache Beam instead, with DirectRunner, DaskRunner, DataflowRunner, FlinkRunner or SparkRunner.
+            All its machines must see the text and the output directory under the same paths, or use beam_storage.
+        beam_options: further flags for Beam, in one word: --beam_options="--region=europe-west4 --project=mine".
+        beam_storage: folder such as gs://bucket/folder, through which text and results pass if the machines share no
+            directory.
+        verify: only compare the files with the manifest, and report damaged ones. After these are removed, the same
+            command without --verify writes them again.
+    """
+
+    REMOTE: typing.ClassVar = {"beam_storage": ("",), "beam_options": ("",)}
+    GROUPS: typing.ClassVar = {
+        "the text": ("text_format", "text_field", "language", "language_exponent", "skip_unreadable"),
+        "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
+        "the rows": (
+            *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
+            *("phrases", "phrase_field", "segmented"),
+            *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
+        ),
+        "how it is done": ("workers", "runner", "beam_options", "beam_storage", "verify"),
+    }
+
+    output: str
+    input: str | None = None
+    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"
+    language_exponent: float | None = None
+    tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece", "xlm_sentence_piece"] = "wordpiece"
+    vocab: str | None = None
+    vocabulary_size: int = 8000
+    vocabulary_megabytes: int = 100
+    lowercase: bool | None = None
+    sequence_length: int = 128
+    long_sequence_length: int | None = None
+    predictions_per_sequence: int | None = None
+    pairs: typing.Literal["next_sentence", "sentence_order", "full_sentences", "doc_sentences"] = "next_sentence"
+    short_sequence_probability: float = 0.1
+    duplicates: int = 1
+    static_masks: bool = False
+    masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
+    phrases: str | None = None
+    phrase_field: str | None = None
+    segmented: bool = False
+    packed: bool = False
+    labelled_sentences: int = 0
+    skip_unreadable: bool = False
+    seed: int = 0
+    workers: int | None = None
+    runner: str | None = None
+    beam_options: str = ""
+    beam_storage: str | None = None
+    verify: bool = False

@@ -1,0 +1,28 @@
+"""The options of `keras-bert quickstart`."""
+
+import dataclasses
+import typing
+
+from keras_bert_impl.options.recipes import RECIPES
+
+
+@dataclasses.dataclass
+class QuickstartConfig:
+    """From raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
+
+    Args:
+        output: output directory, with a folder for each corpus.
+        corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
+            Keras.
+        recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
+        text_format: format of .txt files: lines, running, paragraphs, or auto (see keras-bert prepare-data --help).
+        text_field: key of the text in a .jsonl row.
+        language: language of the text, two letters (ISO 639-1).
+    """
+
+    output: str = "runs/quickstart"
+    corpus: str | None = None
+    recipes: str = str(RECIPES / "quickstart")
+    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_field: str = "text"
+    language: str = "en"

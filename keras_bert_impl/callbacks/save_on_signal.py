@@ -10,8 +10,9 @@ from keras_bert_impl.console import say
 
 
 class SaveOnSignal(keras.callbacks.Callback):
-    """Saves the state when the process receives SIGTERM, which preemptible machines send seconds before they stop, and
-    ends the process with exit code 143. Of several JAX processes, all save and end if one of them is asked.
+    """Saves the state when the process is asked to end. After SIGTERM, which preemptible machines send seconds before
+    they stop, ends it with exit code 143; after Ctrl-C (SIGINT), raises KeyboardInterrupt. A second Ctrl-C ends it at
+    once. Of several JAX processes, all save and end if one of them receives SIGTERM, and none saves after Ctrl-C.
 
         resume = kbi.callbacks.ExactResume("run")
         model.fit(texts, labels, callbacks=[resume, kbi.callbacks.SaveOnSignal(resume)])
@@ -21,8 +22,8 @@ class SaveOnSignal(keras.callbacks.Callback):
     Args:
         resume: the ExactResume of the same `fit`.
 
-    Raises (in `fit`): SystemExit, after the state is saved; ValueError if `resume` is not among the callbacks, or if
-        `fit` does not run in the main thread, the only one that can receive signals.
+    Raises (in `fit`): SystemExit or KeyboardInterrupt, after the state is saved; ValueError if `resume` is not among
+        the callbacks, or if `fit` does not run in the main thread, the only one that can receive signals.
     """
 
     def __init__(self, resume):
@@ -48,6 +49,8 @@ class SaveOnSignal(keras.callbacks.Callback):
         self.resume.finish()
         self.stop_listening()
         say(f"\n  Asked to end: step {self.resume.step:,} is saved; the same lines or command resume from it.")
+        if self.signal.number == signal.SIGINT:
+            raise KeyboardInterrupt
         sys.exit(128 + signal.SIGTERM)
 
     def on_train_end(self, logs=None):

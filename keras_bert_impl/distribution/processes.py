@@ -164,19 +164,28 @@ def ending_with_the_others():
 
 
 class EndSignal:
-    """Whether this process was asked to end by SIGTERM, which preemptible machines send seconds before they stop.
+    """Whether this process was asked to end: by SIGTERM, which preemptible machines send seconds before they stop, or
+    by SIGINT, which Ctrl-C sends. A second Ctrl-C ends it at once.
 
-    With several JAX processes, whether any of them was asked: all learn it after the same step, and can save together.
-    A TensorFlow process knows only of its own signal; if it ends, the others lose it.
+    With several JAX processes, whether any of them was asked by SIGTERM: all learn it after the same step, and can save
+    together; Ctrl-C ends them at once. A TensorFlow process knows only of its own signal; if it ends, the others lose
+    it.
+
+    Attributes:
+        number: of the signal that has arrived, None before.
     """
 
     def __init__(self):
-        self.is_asked, self.executions, self.earlier_handler = False, 0, None
+        self.number, self.executions, self.earlier_handlers = None, 0, {}
 
     def listen(self):
-        """Starts listening; JAX processes already have a handler for the signal."""
-        if not self._is_of_jax_processes():
-            self.earlier_handler = signal.signal(signal.SIGTERM, self._note)
+        """Starts listening; JAX processes already have a handler for SIGTERM. An ignored SIGINT, as that of a process
+        in the background, stays ignored."""
+        if self._is_of_jax_processes():
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                self.earlier_handlers[number] = signal.signal(number, self._note)
 
     def after_execution(self):
         """Whether to end now; all processes must call it after each execution of a training step."""
@@ -184,17 +193,21 @@ class EndSignal:
         if self._is_of_jax_processes():
             from jax.experimental import multihost_utils
 
-            return multihost_utils.reached_preemption_sync_point(self.executions)
-        return self.is_asked
+            if multihost_utils.reached_preemption_sync_point(self.executions):
+                self.number = signal.SIGTERM
+        return self.number is not None
 
     def stop_listening(self):
-        """Restores the previous handler, if it was replaced."""
-        if self.earlier_handler is not None:
-            signal.signal(signal.SIGTERM, self.earlier_handler)
-            self.earlier_handler = None
+        """Restores the previous handlers, where they were replaced."""
+        while self.earlier_handlers:
+            signal.signal(*self.earlier_handlers.popitem())
 
     def _note(self, number, frame):
-        self.is_asked = True
+        self.number = number
+        if number == signal.SIGINT:
+            signal.signal(number, self.earlier_handlers.pop(number))
+            # Not by print, which the signal may have interrupted.
+            os.write(2, b"\n  The state is saved after this step; Ctrl-C again ends at once.\n")
 
     @staticmethod
     def _is_of_jax_processes():

@@ -53,6 +53,45 @@ def test_a_fit_that_fails_leaves_the_signal_as_it_was(tmp_path):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def interrupted(directory, *interruptions, callbacks=()):
+    """Fits; Ctrl-C arrives at the end of these batches."""
+
+    def interrupt(number, logs):
+        if number in interruptions:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    asked = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
+    resume, before = ExactResume(directory, every_minutes=None), signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        build().fit(
+            TEXTS,
+            LABELS,
+            batch_size=3,
+            epochs=2,
+            verbose=0,
+            callbacks=[*callbacks, SaveOnSignal(resume), resume, asked],
+        )
+    assert signal.getsignal(signal.SIGINT) == before, "the handler from before is there again"
+
+
+def test_ctrl_c_saves_the_step_and_the_fit_goes_on_from_it(tmp_path, capfd):
+    interrupted(tmp_path / "broken", 2)
+    assert TrainingState(tmp_path / "broken").read_last()[0] == 3
+    printed = capfd.readouterr()
+    assert "Ctrl-C again ends at once" in printed.err and "Asked to end: step 3 is saved" in printed.out
+    assert_equal(fit(tmp_path / "broken", epochs=2), fit(tmp_path / "whole", epochs=2))
+
+
+def test_a_second_ctrl_c_ends_before_the_state_is_saved(tmp_path):
+    class Impatient(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    interrupted(tmp_path, callbacks=[Impatient()])
+    assert TrainingState(tmp_path).read_last() is None
+
+
 def test_without_its_exact_resume_it_is_refused(tmp_path):
     with pytest.raises(ValueError, match="pass this one to fit, too"):
         build().fit(TEXTS, LABELS, verbose=0, callbacks=[SaveOnSignal(ExactResume(tmp_path))])

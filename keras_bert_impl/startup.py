@@ -9,6 +9,8 @@ The command `keras-bert` parses its options before Keras is imported, which take
 """
 
 import contextlib
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import json
 import multiprocessing
@@ -85,6 +87,24 @@ def import_keras():
         import keras  # noqa: F401
 
 
+class QuietTensorFlow(importlib.abc.MetaPathFinder):
+    """Imports TensorFlow without its messages wherever it is first imported. Keras does it late where another backend
+    trains, for example in `set_random_seed`."""
+
+    def find_spec(self, name, path=None, target=None):
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name == "tensorflow" else None
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_quietly(module):
+            with without_native_output():
+                execute(module)
+
+        spec.loader.exec_module = execute_quietly
+        return spec
+
+
 def leave_accelerators_to_the_backend():
     """Hides the GPUs from TensorFlow if it only reads data; to be called before its first operation."""
     import keras
@@ -105,6 +125,7 @@ if os.environ.get("KERAS_BACKEND") != "tensorflow":
     # For programs that import TensorFlow themselves, such as a notebook with tf.data: TensorFlow then takes GPU memory
     # as it needs it, instead of all of it, its default.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+sys.meta_path.insert(0, QuietTensorFlow())
 imports_keras = not is_command()  # the command sets it when its options are parsed, and calls `import_keras`
 if imports_keras:
     import_keras()

@@ -88,6 +88,14 @@ def test_the_pages_import_the_library_before_keras_and_tensorflow(page):
     assert "keras_bert_impl" not in imported or imported[0] == "keras_bert_impl"
 
 
+@on("jax", "torch")  # where TensorFlow is not imported with Keras
+def test_tensorflow_is_silent_where_keras_imports_it_late():
+    """`set_random_seed` also seeds TensorFlow, if that is installed."""
+    code = "import keras, keras_bert_impl, sys; keras.utils.set_random_seed(0); assert 'tensorflow' in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @on("jax", "torch")  # about the backends that need no TensorFlow
 def test_a_command_that_reads_no_data_starts_without_tensorflow():
     code = (

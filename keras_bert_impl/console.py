@@ -1,5 +1,6 @@
 """What a run prints: progress bars on a terminal, lines in a file. Only one of several processes prints."""
 
+import functools
 import sys
 
 from rich.progress import track
@@ -11,6 +12,12 @@ def say(text):
     """Prints one line immediately, even if the output is a file. Only one of several processes prints."""
     if is_chief():
         print(text, flush=True)
+
+
+@functools.cache
+def say_once(text, about):
+    """`say`, unless this process has printed the same about the same, for what several trials have in common."""
+    say(text)
 
 
 def verbosity():

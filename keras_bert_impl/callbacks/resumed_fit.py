@@ -95,10 +95,11 @@ class ResumedFit:
             steps=None,
         )  # fmt: skip
 
-    def train(self, steps_per_epoch, epochs):
+    def train(self, steps_per_epoch, epochs, shows_count=True):
         """Trains until `epochs` epochs are done, or a callback stops. `steps_per_epoch` may differ between two calls,
-        and holds for an epoch that has begun."""
-        self.callbacks.set_params({**self.callbacks.params, "epochs": epochs, "steps": steps_per_epoch})
+        and holds for an epoch that has begun. Without `shows_count` no "Epoch 2/9" is printed."""
+        shown = {"epochs": epochs if shows_count else 1, "steps": steps_per_epoch}
+        self.callbacks.set_params({**self.callbacks.params, **shown})
         is_stopped = self.is_stopped
         while self.epoch < epochs and not is_stopped:
             rest = steps_per_epoch - self.done

@@ -138,6 +138,11 @@ def local_directory(path):
     )
 
 
+def in_one_line(error):
+    """The message of an error without its line breaks."""
+    return " ".join(str(error).split())
+
+
 def _fetch(repository):
     if repository.count("/") != 1:
         raise ValueError(f"{SCHEME}{repository}: expected {SCHEME}owner/name.")
@@ -150,9 +155,9 @@ def _fetch(repository):
         # The errors of huggingface_hub for a missing repository and a missing network are OSErrors or ValueErrors.
         endpoint = huggingface_hub.constants.ENDPOINT
         raise ValueError(
-            f"{repository} could not be fetched from {endpoint}, and is not in the local cache: {error} "
+            f"{repository} could not be fetched from {endpoint}, and is not in the local cache: {in_one_line(error)} "
             "Give the path of a directory, or set HF_ENDPOINT, HF_TOKEN or HF_HOME."
-        ) from error
+        ) from None  # a hundred lines of HTTP libraries would hide the message
     raise ValueError(f"{repository} has no weights that can be read: neither safetensors nor pytorch_model.bin.")
 
 

@@ -61,7 +61,8 @@ def _load(name):
     try:
         return datasets.load_dataset(path, *configuration)
     except Exception as error:  # the library raises errors of its own, of requests and of the hub
-        raise ValueError(f"{PREFIX}{name} cannot be loaded, {type(error).__name__}: {error}") from error
+        message = " ".join(str(error).split())
+        raise ValueError(f"{PREFIX}{name} cannot be loaded, {type(error).__name__}: {message}") from None
 
 
 def write_files(dataset, directory, label_column="label"):

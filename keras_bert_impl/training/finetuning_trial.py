@@ -11,7 +11,7 @@ import numpy as np
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.callbacks import BestWeights, ExactResume, SaveOnSignal, StopOnBadLoss
-from keras_bert_impl.console import say, verbosity
+from keras_bert_impl.console import say, say_once, verbosity
 from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.initialization import build_filled
 from keras_bert_impl.encoders.stacked import StackedEncoder
@@ -37,6 +37,7 @@ def train(config, task, examples, directory):
         examples: the examples of each split, by name.
         directory: the run directory.
     """
+    say("  reading the checkpoint and the texts")
     keras.utils.set_random_seed(config.seed)
     class_names = task.find_class_names(examples["train"])
     checkpoint = checkpoints.open_checkpoint(config.model)
@@ -57,6 +58,8 @@ def train(config, task, examples, directory):
     say(f"  {len(rows['train']):,} training rows, {batches['train'].padding_share():.0%} padding, from {start}")
     scorer = DevScores(task, examples, rows, batches, class_names)
     best = BestWeights(scorer.name)
+    if distribution.compiles_steps(model):
+        say("  compiling the first step")
     fit(config, model, batches["train"], [scorer, best], directory)
     merge_lora(model)
     whole = model
@@ -143,7 +146,10 @@ def build(config, task, class_names, checkpoint, trainable=False):
             new = checkpoints.load(model, checkpoint, except_for=heads).new
         missing = [path for path in new if not path.startswith(heads)]
         if missing and not trainable:
-            say(f"  note: {config.model} has no values for {', '.join(missing)}: they start with random values")
+            say_once(
+                f"  note: {config.model} has no values for {', '.join(missing)}: they start with random values",
+                config.data,
+            )
     if not trainable:
         freeze_layers(model, config.frozen_layers)
     if config.lora_rank and not trainable:
@@ -183,9 +189,10 @@ def featurize(config, task, examples, class_names, model):
     }
     for split, part in rows.items():
         if part.num_cut:
-            say(
+            say_once(
                 f"  {split}: {part.num_cut:,} of {len(part.first):,} rows had more than {model.sequence_length} tokens "
-                "and were cut; a larger --sequence_length keeps more of them"
+                "and were cut; a larger --sequence_length keeps more of them",
+                config.data,
             )
     if config.class_weights is not None:
         if class_names is None:

@@ -28,7 +28,7 @@ from keras_bert_impl.callbacks.profile_steps import steps_to_profile
 from keras_bert_impl.callbacks.resumed_fit import ResumedFit
 from keras_bert_impl.callbacks.step_data import FunctionSteps
 from keras_bert_impl.console import say, verbosity
-from keras_bert_impl.distribution import hardware
+from keras_bert_impl.distribution import compiles_steps, hardware
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_impl.training import pretraining_report
@@ -69,6 +69,7 @@ def run_here(config, open_data, build):
         if distribution.from_chief((directory / "evaluation.json").is_file()):
             say(f"{output.name} holds the finished run.")
             return json.loads((directory / "evaluation.json").read_text())
+        say(f"  opening the data in {config.data}")
         data = open_data(config)
         check_shares(config)
         if config.steps is None and config.max_minutes is None:
@@ -182,9 +183,12 @@ def fit(model, data, rounds, resume, output):
     )
     remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
     say(f"  progress: tensorboard --logdir {output.name}/tensorboard{remedy}")
+    if compiles_steps(model) and rounds.begun() < rounds.total_steps:
+        say("  compiling the first step")
     while rounds.begun() < rounds.total_steps:
         steps = rounds.steps_in_round()
-        run.train(steps, len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps)
+        until = len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps
+        run.train(steps, until, shows_count=rounds.plan["minutes"] is None)
     run.end()
 
 

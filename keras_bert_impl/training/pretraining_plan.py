@@ -25,9 +25,11 @@ def make_plan(config, data, directory, build):
     choices = jit_choices(config.jit_compile)
     measured = {}
     if len(choices) > 1 or config.max_minutes is not None:
-        measured = {choice: measure_step(config, data, build, choice) for choice in choices}
-        for choice, seconds in measured.items():
-            say(f"  {seconds * 1000:.0f} ms a step {'with' if choice else 'without'} compilation")
+        for choice in choices:
+            how = f"{'with' if choice else 'without'} compilation"
+            say(f"  measuring steps {how}")
+            measured[choice] = measure_step(config, data, build, choice)
+            say(f"  {measured[choice] * 1000:.0f} ms a step {how}")
     jit_compile = min(choices, key=measured.get) if measured else choices[0]
     steps, minutes = config.steps, config.max_minutes
     # The gradients of a number of steps that fills no update would be lost, and so would part of an execution.

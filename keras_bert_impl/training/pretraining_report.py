@@ -42,7 +42,7 @@ def write(model, data, rounds, directory):
         **{name: found[name] for name in (*DETECTION, *SPAN_BOUNDARY, *DISTILLATION) if name in found},
         "minutes": history[-1]["minutes"] if history else 0.0,
         "steps": history[-1]["step"] if history else 0,
-        "speed": speed(history, rounds.ceiling, rounds.ceiling_source),
+        "speed": speed(history, rounds.ceiling, rounds.ceiling_source, rounds.flops_per_token()),
     }
     print_figures(report)
     print_speed(report["speed"])
@@ -114,11 +114,13 @@ def print_masked_words(report):
 SPEED = ("tokens_per_second", "flops_utilization", "share_of_waiting", "device_memory_gib")
 
 
-def speed(history, ceiling=None, ceiling_source=None):
+def speed(history, ceiling=None, ceiling_source=None, flops_per_token=0.0):
     """How fast the training was: medians over its rounds of what `TrainingFigures` measured, the most memory, and what
     the devices can do at most, which is None if this process trained no round."""
     names = [name for name in (history[-1] if history else ()) if name in SPEED or name.startswith("seconds_per_step")]
     found = {name: statistics.median(row[name] for row in history if name in row) for name in names}
+    if ceiling is not None and "tokens_per_second" in found:  # the ceiling may have risen since the first rounds
+        found["flops_utilization"] = found["tokens_per_second"] * flops_per_token / ceiling
     if "device_memory_gib" in found:
         found["device_memory_gib"] = max(row.get("device_memory_gib", 0.0) for row in history)
     return {**found, "device": hardware.device_kind(), "ceiling_tflops": ceiling and ceiling / 1e12,

@@ -49,6 +49,11 @@ class Rounds(TrainingFigures):
         if history:
             self.earlier_minutes, self.total_steps = history[-1]["minutes"], history[-1]["planned_steps"]
 
+    def flops_per_token(self):
+        """The arithmetic of a step, by its tokens without padding."""
+        tokens, _, flops = self.given
+        return flops / tokens
+
     def minutes(self):
         """Minutes of training so far; those of rounds that an earlier process did not finish do not count."""
         return self.earlier_minutes + (time.monotonic() - self.time_start) / 60
@@ -71,6 +76,9 @@ class Rounds(TrainingFigures):
         super().on_epoch_begin(epoch, logs)
         self.minutes_at_round, self.size = self.minutes(), self.steps_in_round()
         self.round_ends_all = self.begun() + self.size == self.total_steps
+        if self.plan["minutes"] is not None:  # Keras' "Epoch 2/9" would count rounds that nobody knows yet
+            steps = f"steps {self.begun() + 1:,} to {self.begun() + self.size:,}"
+            say(f"Round {len(self.history) + 1}: {steps} of about {self.total_steps:,}")
 
     def on_train_batch_end(self, batch, logs=None):
         super().on_train_batch_end(batch, logs)

@@ -251,10 +251,11 @@ def test_data_sets_of_the_hub_become_the_files_of_a_task(checkpoint, tmp_path, t
 def test_a_data_set_that_cannot_be_had_says_why(checkpoint, tmp_path):
     pytest.importorskip("datasets")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"datasets:.*empty cannot be loaded"):
+    with pytest.raises(ValueError, match=r"^datasets:.*empty cannot be loaded.*$") as raised:
         finetuning.run(
             dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}")
         )
+    assert "\n" not in str(raised.value) and raised.value.__suppress_context__
 
 
 def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_labels(checkpoint, tmp_path, capsys):
@@ -382,6 +383,13 @@ def test_rows_that_are_cut_are_counted_by_split(checkpoint, tmp_path, capsys, ta
     # SENTENCES have 3, 5, 4, 7 and 3 tokens; a row has space for five, or for four of a pair together.
     cut = {"mrpc": "train: 10 of 10 rows had", "ner": "train: 2 of 10 rows had"}[task]
     assert f"  {cut} more than 7 tokens and were cut" in capsys.readouterr().out
+
+
+def test_what_all_trials_have_in_common_is_printed_once(checkpoint, tmp_path, capsys):
+    write_mrpc(tmp_path / "data")
+    finetuning.run(config_of(checkpoint, tmp_path, "mrpc", sequence_length=7, epochs=1, seeds=2))
+    printed = capsys.readouterr().out
+    assert printed.count("  train: 10 of 10 rows had more than 7 tokens") == 1 and printed.count("  trial ") == 2
 
 
 def texts_and_classes(folder):

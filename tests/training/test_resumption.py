@@ -353,10 +353,12 @@ SPEEDS = {
 @pytest.mark.parametrize(
     "speed", ["slower", *(pytest.param(name, marks=pytest.mark.full) for name in SPEEDS if name != "slower")]
 )
-def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tmp_path, monkeypatch, speed):
+def test_the_rate_is_0_when_the_time_is_up_however_fast_the_machine(prepared, tmp_path, monkeypatch, capsys, speed):
     """28 steps are planned from the speed at the start; as many are done as there is time for."""
     Clock(monkeypatch, SPEEDS[speed])
     pretraining.run(config_of(prepared, tmp_path / "run", **MINUTE))
+    printed = capsys.readouterr().out
+    assert "Round 1: steps 1 to 6 of about 28" in printed and "Epoch" not in printed, "how many follow is not known"
     rows = history(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "plan.json").read_text())["steps"] == 28
     steps, rates = [row["step"] for row in rows], [row["learning_rate"] for row in rows]

@@ -46,6 +46,8 @@ def write(model, data, rounds, directory):
     }
     print_figures(report)
     print_speed(report["speed"])
+    if "masked_lm_accuracy" in report:
+        print_shortfall(report)
     draw_curves(history, report, directory / "curves.png")
     write_json(directory / "evaluation.json", report)
     return report
@@ -87,6 +89,22 @@ def print_figures(report):
         )
     for name in (name for name in DISTILLATION if name in report):
         say(f"  held-out text: {report[name]:.4f} {DISTILLATION[name]}")
+
+
+def print_shortfall(report):
+    """Prints that a model is below a baseline, if it is, and what helps."""
+    reached = report["masked_lm_accuracy"]
+    for name, baseline in (
+        ("the most frequent word", report["unigram_masked_lm_accuracy"]),
+        ("the word that most often follows its left neighbour", report["bigram_masked_lm_accuracy"]),
+    ):
+        if reached < baseline:
+            say(
+                f"  The model is below a baseline: it got {reached:.1%} of the masked words right, and always guessing "
+                f"{name} {baseline:.1%}. {report['steps']:,} steps in {report['minutes']:.1f} minutes were too few: "
+                "give more --max_minutes, or --steps, and another --output."
+            )
+            return
 
 
 def print_masked_words(report):
@@ -269,30 +287,50 @@ def counted(pairs, counts, more):
     return everything, np.bincount(places, np.concatenate([counts, times]), len(everything)).astype(np.int64)
 
 
+def training_curve(history, name):
+    """(steps, values) of a figure of training, the mean over at least as many steps as the usual round has.
+
+    The last rounds of a run of limited time have only a few steps, whose means jump up and down.
+    """
+    sizes = np.diff([0, *(row["step"] for row in history)])
+    steps, values, since = [], [], 0
+    for place, row in enumerate(history, start=1):
+        is_rest = sizes[place:].sum() < np.median(sizes)  # which cannot be a point of its own
+        if place == len(history) or (sizes[since:place].sum() >= np.median(sizes) and not is_rest):
+            steps.append(row["step"])
+            values.append(np.average([other[name] for other in history[since:place]], weights=sizes[since:place]))
+            since = place
+    return steps, values
+
+
 def draw_curves(history, report, path):
     """Draws losses and accuracies over the steps, for training and validation, with the baselines as lines."""
     steps = [row["step"] for row in history]
+    of_words = {
+        "given its left neighbour": report.get("bigram_masked_lm_accuracy"),
+        "most frequent word": report.get("unigram_masked_lm_accuracy"),
+    }
     panels = (
-        ("masked_lm_loss", "Masked-LM loss (nats per token)", None),
-        ("masked_lm_accuracy", "Masked-LM accuracy", report.get("bigram_masked_lm_accuracy")),
-        ("next_sentence_accuracy", "Next-sentence accuracy", report.get("next_sentence_majority")),
-        ("detection_loss", "Replaced-token loss (nats per token)", None),
-        ("replaced_recall", "Share of replaced tokens found", None),
-        ("span_boundary_loss", "Span-boundary loss (nats per token)", None),
-        ("soft_target_loss", "Divergence from soft targets (nats)", None),
-        ("cosine_loss", "1 - cosine of hidden states", None),
-        ("attention_relation_loss", "Divergence of attention (nats)", None),
-        ("value_relation_loss", "Divergence of value relations (nats)", None),
+        ("masked_lm_loss", "Masked-LM loss (nats per token)", {}),
+        ("masked_lm_accuracy", "Masked-LM accuracy", of_words),
+        ("next_sentence_accuracy", "Next-sentence accuracy", {"always the same": report.get("next_sentence_majority")}),
+        ("detection_loss", "Replaced-token loss (nats per token)", {}),
+        ("replaced_recall", "Share of replaced tokens found", {}),
+        ("span_boundary_loss", "Span-boundary loss (nats per token)", {}),
+        ("soft_target_loss", "Divergence from soft targets (nats)", {}),
+        ("cosine_loss", "1 - cosine of hidden states", {}),
+        ("attention_relation_loss", "Divergence of attention (nats)", {}),
+        ("value_relation_loss", "Divergence of value relations (nats)", {}),
     )
     panels = [panel for panel in panels if history and panel[0] in history[0]]
     figure, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.8), layout="constrained")
-    for axis, (name, title, baseline) in zip(np.atleast_1d(axes), panels, strict=True):
-        axis.plot(steps, [row[name] for row in history], label="training", color="tab:blue")
+    for axis, (name, title, baselines) in zip(np.atleast_1d(axes), panels, strict=True):
+        axis.plot(*training_curve(history, name), label="training", color="tab:blue")
         axis.plot(steps, [row[f"val_{name}"] for row in history], label="validation", color="tab:orange")
-        if baseline is not None:
-            label = "left neighbour" if name == "masked_lm_accuracy" else "always the same"
-            axis.axhline(baseline, color="gray", linestyle="--", label=f"baseline: {label}")
-        axis.set(title=title, xlabel="step", ylim=None if baseline is None else (0, 1))
+        for (label, value), style in zip(baselines.items(), ("--", ":"), strict=False):
+            if value is not None:
+                axis.axhline(value, color="gray", linestyle=style, label=f"baseline: {label}")
+        axis.set(title=title, xlabel="step", ylim=(0, None) if baselines else None)
         axis.grid(alpha=0.3)
         axis.legend()
     figure.savefig(path, dpi=110)

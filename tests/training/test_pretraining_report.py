@@ -1,4 +1,5 @@
 import itertools
+import re
 import types
 
 import numpy as np
@@ -58,6 +59,41 @@ def test_the_speed_of_a_run_is_the_median_of_its_rounds_and_the_most_memory(caps
         "100 tokens/s, 30% of 197 TFLOP/s (published peak of TPU v5 lite), 10% of the time waiting for data" in printed
     )
     assert "3.5 GiB of a device" in printed and "ms a step: 200.0" in printed
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "said"),
+    [(0.05, "5.0% .* always guessing the most frequent word 6.9%"), (0.162, "left neighbour 16.4%"), (0.2, None)],
+)
+def test_a_model_below_a_baseline_says_what_helps(accuracy, said, capsys):
+    report = {"masked_lm_accuracy": accuracy, "steps": 1200, "minutes": 8.0}
+    baselines = {"unigram_masked_lm_accuracy": 0.069, "bigram_masked_lm_accuracy": 0.164}
+    pretraining_report.print_shortfall({**report, **baselines})
+    printed = capsys.readouterr().out
+    assert (
+        printed == "" if said is None else re.search(f"{said}.*1,200 steps in 8.0 minutes .* more --max_min", printed)
+    )
+
+
+def test_short_rounds_at_the_end_are_one_point_of_the_curve_of_training():
+    """Rounds of 4, 4, 4, 2 and 1 steps: the mean of the last three is that of seven steps."""
+    rounds = ((4, 5.0), (8, 4.0), (12, 3.0), (14, 2.0), (15, 9.0))
+    history = [{"step": step, "loss": loss} for step, loss in rounds]
+    steps, values = pretraining_report.training_curve(history, "loss")
+    assert steps == [4, 8, 15] and values == [5.0, 4.0, pytest.approx((4 * 3 + 2 * 2 + 9) / 7)]
+    assert pretraining_report.training_curve(history[:1], "loss") == ([4], [5.0])
+
+
+def test_curves_have_both_baselines_and_an_axis_that_fits(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(pretraining_report.plt, "close", drawn.append)
+    history = [{"step": n, **dict.fromkeys(("masked_lm_accuracy", "val_masked_lm_accuracy"), 0.1)} for n in (1, 2)]
+    report = {"bigram_masked_lm_accuracy": 0.16, "unigram_masked_lm_accuracy": 0.07}
+    pretraining_report.draw_curves(history, report, tmp_path / "curves.png")
+    (axis,) = drawn[0].axes
+    lines = {line.get_label(): line.get_ydata()[0] for line in axis.lines}
+    assert lines["baseline: given its left neighbour"] == 0.16 and lines["baseline: most frequent word"] == 0.07
+    assert axis.get_ylim()[0] == 0 and 0.16 < axis.get_ylim()[1] < 0.25
 
 
 def test_a_run_without_rounds_has_no_speed(capsys):

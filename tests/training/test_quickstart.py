@@ -1,4 +1,5 @@
 import json
+import re
 
 import keras
 import pytest
@@ -46,6 +47,8 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     for step in ("1-3.", "4-5.", "6. ", "7. ", "8. ", "9. "):
         assert f"\n{step}" in f"\n{printed}", f"step {step} was not announced"
     assert printed.count("     the word was: ") == 5
+    *_, serve = printed.splitlines()
+    assert re.search(rf"keras-bert serve --model quickstart=.*/{BACKEND}/saved_model$", serve)
     assert figures["pretraining"]["steps"] == 6
     assert figures["classifier"]["class_names"] == ["keras.txt", "numpy.txt"]
     for name in ("evaluation.json", "curves.png", "history.json", "encoder/model.safetensors", "encoder/vocab.txt"):
@@ -56,6 +59,20 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
     assert quickstart.run(config) == figures
     assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+
+
+@pytest.mark.parametrize(("steps", "minutes"), [(1200, 34), (4999, 9), (5000, None)])
+def test_fewer_steps_than_a_quiet_machine_does_are_reported_with_the_command_for_more(steps, minutes, capsys):
+    figures = {"steps": steps, "minutes": 8.0}
+    quickstart.advise_more_minutes(quickstart.QuickstartConfig(), figures, "data")
+    printed = capsys.readouterr().out
+    if minutes is None:
+        assert printed == ""
+    else:
+        assert f"{steps:,} steps; two cores without other work do 5,000" in printed
+        assert f"pretrain --config quickstart/pretrain --data data \\\n         --max_minutes {minutes}" in printed
+    quickstart.advise_more_minutes(quickstart.QuickstartConfig(recipes="mine"), figures, "data")
+    assert capsys.readouterr().out == "", "nothing is known of other recipes"
 
 
 @pytest.fixture

@@ -1,56 +1,92 @@
-"""Runs that several processes share: each claims one by a file before it begins."""
+"""Which process runs in a directory: no other one may write there, or resume the run, at the same time.
+
+The operating system holds these locks and releases them when their process ends, however it ends. File systems that
+several hosts share pass them on, NFS for one; a mounted bucket does not, and there a lock holds on its own host only.
+"""
 
 import contextlib
 import os
+import pathlib
 import socket
 import time
+
+import filelock
 
 from keras_bert_impl import distribution
 
 WAIT_SECONDS = 5  # between two looks at what other processes are doing
+LOCK = "run.lock"
+
+
+@contextlib.contextmanager
+def locked(directory):
+    """Within this context no other process runs in a directory, which is created and, if it stays empty, removed.
+
+    Of several processes that train together, the first one locks for all.
+
+    Raises: ValueError naming the process that runs there, in all processes.
+    """
+    directory, lock = pathlib.Path(directory), None
+    missing = [place for place in (directory, *directory.parents) if not place.exists()]
+    with distribution.failing_together():
+        if distribution.is_chief() and (lock := take(directory / LOCK)) is None:
+            raise ValueError(
+                f"{directory} is in use by {holder_of(directory / LOCK)}: wait until it has ended, end it, or name "
+                "another output."
+            )
+    try:
+        yield
+    finally:
+        if lock is not None:
+            give_back(lock)
+            for place in missing:
+                with contextlib.suppress(OSError):  # not empty
+                    place.rmdir()
 
 
 @contextlib.contextmanager
 def claimed(directory, wait=False):
     """Within this context other processes leave a run alone; gives whether it is ours.
 
-    A file beside the run's directory holds host and process; that of a process of this host which no longer lives is
-    removed. With `wait`, waits until it is ours.
+    The lock is a file beside the run's directory. With `wait`, waits until it is ours.
     """
     path = directory.with_name(directory.name + ".claim")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while not (is_ours := claim(path)) and wait:
+    if not distribution.is_chief():
+        yield True  # the first of several processes of one run claims for all
+        return
+    while (lock := take(path)) is None and wait:
         time.sleep(WAIT_SECONDS)
     try:
-        yield is_ours
+        yield lock is not None
     finally:
-        if is_ours:
-            path.unlink(missing_ok=True)
+        if lock is not None:
+            give_back(lock)
 
 
-def claim(path):
-    """Writes the file of a claim unless another process has; returns whether this process wrote it."""
-    if not distribution.is_chief():
-        return True  # the first of several processes of one run claims for all
-    own = f"{socket.gethostname()} {os.getpid()}"
-    with contextlib.suppress(FileNotFoundError):
-        host, _, process = path.read_text().partition(" ")
-        if host == socket.gethostname() and process.isdigit() and not is_alive(int(process)):
-            path.unlink(missing_ok=True)
+def take(path):
+    """The lock of a file, which then names this process; None if another process has it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(path)
     try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(own)
-    except FileExistsError:
-        return False
-    return True
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        return None
+    if not isinstance(lock, filelock.SoftFileLock):  # which a file system without locks gets: the file is the lock
+        with contextlib.suppress(OSError):  # Windows lets nobody write to a locked file
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+    return lock
 
 
-def is_alive(process):
-    """Whether a process of this machine is running."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+def give_back(lock):
+    """Removes the file of a lock and releases it."""
+    # In this order: after the release, the file could be the lock of another process already.
+    with contextlib.suppress(OSError):  # Windows removes no open file; the file itself locks nothing
+        os.unlink(lock.lock_file)
+    lock.release()
+
+
+def holder_of(path):
+    """The process that has the lock of a file, in words."""
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8").replace("\n", " ").strip() or "another process"
+    return "another process"

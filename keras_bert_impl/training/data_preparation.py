@@ -61,6 +61,7 @@ from keras_bert_impl.preprocessing.shards import (
     write_record,
     write_shard,
 )
+from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
 from keras_bert_impl.training.preparation_report import (
@@ -97,16 +98,31 @@ def run(config):
     directory = check_run(config.output, what)
     pieces, size = open_pieces(config)
     input_files = check_input(directory, pieces)
-    if (directory / "summary.json").is_file():
-        shards, others = read_manifest(directory)
-        damaged = damaged_files(directory, shards + others)
-        if not damaged:
-            check_same_phrases(config, phrases, directory)
-            say(f"{directory} is ready from an earlier run.")
-            return json.loads((directory / "summary.json").read_text())
+    is_finished = (directory / "summary.json").is_file()
+    damaged = damaged_files(directory, itertools.chain(*read_manifest(directory))) if is_finished else []
+    if is_finished and not damaged:
+        check_same_phrases(config, phrases, directory)
+        say(f"{directory} is ready from an earlier run.")
+        return json.loads((directory / "summary.json").read_text())
+    with locked(directory):
         for file in damaged:  # above all a damaged vocabulary, which would be used for the files made again
             (directory / file["path"]).unlink(missing_ok=True)
-    check_same_phrases(config, phrases, directory)
+        check_same_phrases(config, phrases, directory)
+        return prepare(config, what, directory, phrases, pieces, size, input_files)
+
+
+def prepare(config, what, directory, phrases, pieces, size, input_files):
+    """Prepares what is not there yet, in a directory in which no other process does; returns the summary.
+
+    Args:
+        config: the PrepareConfig.
+        what: the same without the options that may change on resume.
+        directory: of the output.
+        phrases: list of strings, or None.
+        pieces: the pieces of the corpus.
+        size: bytes of the corpus.
+        input_files: see `check_input`.
+    """
     tokenizer = read_tokenizer(config, directory)
     languages = factors_of(config, pieces)
     if size <= SMALL_BYTES and not config.runner:  # jobs for other machines name their text, and do not hold it

@@ -33,6 +33,7 @@ from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.options.finetune import FinetuneConfig as FinetuneConfig
 from keras_bert_impl.tasks import glue, hub_datasets
+from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.finetuning_report import print_paper, write_glue_table
 from keras_bert_impl.training.finetuning_task import find_task, read_splits
 from keras_bert_impl.training.finetuning_trial import train
@@ -77,14 +78,15 @@ def run_task(config, data):
     if distribution.from_chief((directory / "metrics.json").is_file()):
         say(f"  {directory} holds the finished run.")
         return score_new_splits(config, task, data, directory)
-    examples = read_splits(task, config, data)
-    if hasattr(task, "suited_to"):
-        task = task.suited_to(examples["train"])
-    trials = plan_trials(config)
-    if len(trials) == 1:
-        figures = train(config, task, examples, directory)
-    else:
-        figures = run_trials(config, task, examples, trials, directory)
+    with locked(directory):
+        examples = read_splits(task, config, data)
+        if hasattr(task, "suited_to"):
+            task = task.suited_to(examples["train"])
+        trials = plan_trials(config)
+        if len(trials) == 1:
+            figures = train(config, task, examples, directory)
+        else:
+            figures = run_trials(config, task, examples, trials, directory)
     print_paper(task, figures)
     return figures
 

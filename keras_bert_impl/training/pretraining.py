@@ -14,6 +14,7 @@
     profile/                          with --profile_steps, what the device did during some steps
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib.util
@@ -32,6 +33,7 @@ from keras_bert_impl.distribution import compiles_steps, hardware
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_impl.training import pretraining_report
+from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
 from keras_bert_impl.training.pretraining_model import build, rates_of_family, schedule_of
 from keras_bert_impl.training.pretraining_plan import make_plan
@@ -78,13 +80,15 @@ def run_here(config, open_data, build):
         if config.profile_steps is not None:
             steps_to_profile(config.profile_steps)
         hardware.keep_compiled(config.compilation_cache)
-        check_data(directory, data)
-        open_run(directory, config, is_copy=output.is_remote)
-        if distribution.is_chief():
-            write_json(directory / "data.json", {"directory": data.directory, "fingerprint": data.fingerprint})
-        output.send()  # a state may be there before the first round ends, and is resumed with these files only
-        with data.naming_damage():
-            return train(config, data, output, build)
+        # A bucket has no locks, and a process' own copy of it needs none.
+        with contextlib.nullcontext() if output.is_remote else locked(directory):
+            check_data(directory, data)
+            open_run(directory, config, is_copy=output.is_remote)
+            if distribution.is_chief():
+                write_json(directory / "data.json", {"directory": data.directory, "fingerprint": data.fingerprint})
+            output.send()  # a state may be there before the first round ends, and is resumed with these files only
+            with data.naming_damage():
+                return train(config, data, output, build)
 
 
 def check_data(directory, data):

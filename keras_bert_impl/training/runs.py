@@ -160,6 +160,8 @@ def check_run(directory, config):
 
 
 def _check_new_or_same(directory, config):
+    from keras_bert_impl.training.claims import LOCK
+
     path = directory / "run.json"
     if path.is_file():
         different = _differences(json.loads(path.read_text())["configuration"], config)
@@ -168,7 +170,7 @@ def _check_new_or_same(directory, config):
                 f"{directory} holds a run of another configuration ({'; '.join(different)}): "
                 "name another output, remove the directory, or give the same options to resume the run."
             )
-    elif directory.is_dir() and any(directory.iterdir()):
+    elif directory.is_dir() and any(path.name != LOCK for path in directory.iterdir()):
         raise ValueError(f"{directory} is not empty and holds no run.json: name another output directory.")
     elif directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is a file: name another output directory.")

@@ -31,6 +31,7 @@ from keras_bert_impl.tasks.conll import read_conll
 from keras_bert_impl.tasks.named_entities import LabelledSentences
 from keras_bert_impl.tasks.squad_files import read_squad
 from keras_bert_impl.training import finetuning
+from keras_bert_impl.training.claims import locked
 
 pytestmark = once
 
@@ -454,3 +455,9 @@ def test_a_test_file_that_is_added_to_a_finished_run_is_predicted_as_if_it_had_b
     (found,) = (tmp_path / "run").glob("predictions_test.*")
     assert found.read_text() == expected.read_text()
     assert finetuning.run(config) == after
+
+
+def test_two_fine_tuning_runs_in_one_directory_are_refused(checkpoint, tmp_path):
+    write_cola(tmp_path / "data")
+    with locked(tmp_path / "run"), pytest.raises(ValueError, match="run is in use by process"):
+        finetuning.run(config_of(checkpoint, tmp_path, "cola"))

@@ -15,6 +15,7 @@ from tiers import once
 from keras_bert_impl.preprocessing import sentence_ids, shards
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS, write_vocabulary
 from keras_bert_impl.training import data_preparation, pretraining
+from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
 pytestmark = once
@@ -300,3 +301,8 @@ def test_an_option_that_would_change_nothing_is_refused(options, message, tmp_pa
     with pytest.raises(ValueError, match=message):
         data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), str(text_folder), **options))
     assert not (tmp_path / "data").exists()
+
+
+def test_data_is_not_prepared_twice_in_one_directory_at_the_same_time(tmp_path, text_folder):
+    with locked(tmp_path / "data"), pytest.raises(ValueError, match="data is in use by process"):
+        prepare(tmp_path / "data", input=str(text_folder), vocabulary_size=500)

@@ -20,6 +20,7 @@ from keras_bert_impl.training import (
     pretraining_plan,
     pretraining_report,
 )
+from keras_bert_impl.training.claims import locked
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 
@@ -221,3 +222,8 @@ def test_a_run_does_not_go_on_with_data_that_was_prepared_again(prepared_data, t
     shutil.rmtree(data)
     shutil.copytree(first, data)
     assert train(data, tmp_path / "run")["steps"] == 4
+
+
+def test_two_pre_training_runs_in_one_directory_are_refused(prepared_data, tmp_path):
+    with locked(tmp_path / "run"), pytest.raises(ValueError, match="run is in use by process"):
+        train(prepared_data(), tmp_path / "run")

@@ -2,10 +2,16 @@
 
 import dataclasses
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 
 import pytest
 from tiers import once
 
+from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.runs import check_run, open_run
 
 pytestmark = once
@@ -81,3 +87,37 @@ def test_a_directory_of_other_files_is_refused(tmp_path):
     (tmp_path / "run" / "notes.txt").write_text("mine")
     with pytest.raises(ValueError, match=r"not empty and holds no run\.json"):
         check_run(tmp_path / "run", Config("data", str(tmp_path / "run")))
+
+
+def test_a_second_run_in_a_directory_is_refused_until_the_first_has_ended(tmp_path):
+    holder = f"process {os.getpid()} on {socket.gethostname()}"
+    with locked(tmp_path / "runs" / "one"):
+        with pytest.raises(ValueError, match=rf"one is in use by {holder}: wait until it has ended, end it, or name"):
+            with locked(tmp_path / "runs" / "one"):
+                pass
+        with locked(tmp_path / "runs" / "two"):
+            check_run(tmp_path / "runs" / "two", Config("data", "two"))  # a directory with a lock alone is empty
+    assert not list(tmp_path.iterdir())
+    with locked(tmp_path):
+        (tmp_path / "result").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["result"]
+
+
+HOLDER = """
+import sys, time
+from keras_bert_impl.training.claims import locked
+with locked(sys.argv[1]):
+    print("locked", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_lock_of_a_killed_process_holds_no_longer(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "run"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "locked\n"
+    with pytest.raises(ValueError, match=f"in use by process {process.pid} on"), locked(tmp_path / "run"):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with locked(tmp_path / "run"):
+        assert str(os.getpid()) in (tmp_path / "run" / "run.lock").read_text()

@@ -16,7 +16,7 @@ READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdErro
 
 
 class NotUtf8Error(ValueError):
-    """A line is not UTF-8; the message names the line and the byte."""
+    """A file is not UTF-8; the message names the line and the byte, or the likely encoding."""
 
 
 def text_lines(path):
@@ -67,6 +67,7 @@ def _blocks(path):
         parts, is_first = [], True
         while chunk := stream.read1(CHUNK_BYTES):
             if is_first:
+                _refuse_utf16(chunk)
                 chunk, is_first = chunk.removeprefix(b"\xef\xbb\xbf"), False
             lines, end, rest = chunk.rpartition(b"\n")
             if end:
@@ -75,6 +76,17 @@ def _blocks(path):
             parts.append(rest)
         if any(parts):
             yield b"".join(parts)
+
+
+def _refuse_utf16(chunk):
+    # Without a byte order mark most of it is valid UTF-8, with a zero byte for each Latin letter, or for each space and
+    # line break: 8 % of the bytes in Russian text.
+    if 100 * chunk.count(0) >= len(chunk):
+        order = "LE" if chunk[1::2].count(0) > chunk[::2].count(0) else "BE"
+        raise NotUtf8Error(
+            f"{chunk.count(0) / len(chunk):.0%} of the first bytes are zero, as in UTF-16, not UTF-8; convert the file "
+            f"to UTF-8 (iconv -f UTF-16{order} -t UTF-8)."
+        )
 
 
 def _opened(path):

@@ -16,8 +16,10 @@ from keras_bert_impl.corpora.numbered_lines import COMPRESSIONS, READ_ERRORS, No
 from keras_bert_impl.corpora.row_spans import spans_in_sentences
 from keras_bert_impl.corpora.sentences import check_language
 from keras_bert_impl.corpora.text_formats import (
+    LONGEST_DOCUMENT_CHARACTERS,
     PROBED_LINES,
     TEXT_FORMATS,
+    cut_documents,
     documents_of_lines,
     has_sentence_per_line,
     sentences_of_row,
@@ -93,7 +95,7 @@ class TextCorpus:
                 "alone."
             )
         self.problems, self.formats = [], collections.Counter()
-        self.may_be_empty = False
+        self.may_be_empty, self.longest = False, None
 
     def pieces(self, piece_bytes):
         """Splits this corpus into corpora of consecutive files, with about `piece_bytes` bytes of text each.
@@ -109,6 +111,15 @@ class TextCorpus:
                 pieces.append([])
                 size = 0
         return [self._with_files(files) for files in pieces if files]
+
+    def cut(self, longest):
+        """This corpus with documents of more than `longest` characters read as several.
+
+        They are cut between paragraphs, those of .jsonl rows between sentences; rows with a `phrase_field` stay whole.
+        """
+        cut = self._with_files(self.files)
+        cut.may_be_empty, cut.longest = self.may_be_empty, longest
+        return cut
 
     def moved(self, root):
         """This corpus after its files have been copied to the folder `root`, under the same names."""
@@ -152,7 +163,8 @@ class TextCorpus:
             text_format = "lines" if has_sentence_per_line(_first_lines(file), self.language) else "running"
         logger.info("%s is read as %s.", file, TEXT_FORMATS[text_format])
         self.formats[TEXT_FORMATS[text_format]] += 1
-        return enumerate(documents_of_lines(text_lines(file), text_format, self.language), start=1)
+        longest = self.longest or LONGEST_DOCUMENT_CHARACTERS
+        return enumerate(documents_of_lines(text_lines(file), text_format, self.language, longest), start=1)
 
     def _rows(self, file):
         for number, line in numbered_lines(file):
@@ -162,8 +174,12 @@ class TextCorpus:
                 document = self._document_of_row(_parsed_row(line))
             except ValueError as error:
                 self._report(f"{file}:{number}", str(error))
-            else:
+                continue
+            if self.longest is None or self.phrase_field is not None:
                 yield number, *document
+                continue
+            parts = cut_documents(([sentence] for sentence in document[0]), self.longest)
+            yield from ((f"{number}.{part}", sentences) for part, sentences in enumerate(parts, start=1))
 
     def _document_of_row(self, row):
         """(sentences,) of a row, or (sentences, spans) with a `phrase_field`."""

@@ -4,7 +4,8 @@
     keras-bert prepare-data --input 'corpus/**/*.txt.gz' --vocab vocab.txt --output data
     keras-bert prepare-data --output data --verify              # checks whether files are damaged
 
-The splits are train, validation and test (90, 5 and 5 % of the documents). The output directory holds:
+The splits are train, validation and test (90, 5 and 5 % of the documents; if these are too few, of their parts). The
+output directory holds:
     vocab.txt, tokenizer_config.json        the vocabulary, learned from the training split
                                             (vocab.json and merges.txt with --tokenizer byte_pair; spiece.model with
                                             sentence_piece)
@@ -75,6 +76,9 @@ from keras_bert_impl.training.preparation_report import (
 from keras_bert_impl.training.runs import check_run, open_run, versions
 from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open_vocabulary, vocabulary_in
 
+# Longest documents to try if there are too few for a split: a chapter, some pages, two pages.
+PART_CHARACTERS = (64_000, 16_000, 4_000)
+LEAST_DOCUMENTS = {"next_sentence": 2}  # of a split; 1 for other pairs
 SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more processes would not pay off
 
 
@@ -125,8 +129,9 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
     """
     tokenizer = read_tokenizer(config, directory)
     languages = factors_of(config, pieces)
+    pieces = with_enough_documents(config, pieces)
     if size <= SMALL_BYTES and not config.runner:  # jobs for other machines name their text, and do not hold it
-        pieces = read_pieces(config, pieces)
+        pieces = read_pieces(pieces)
     if tokenizer is None:
         tokenizer = learn_tokenizer(config, pieces, languages)
     finder = PhraseFinder(tokenizer, phrases) if phrases else None
@@ -144,7 +149,7 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
         records = do(tokenize_piece, pieces, "tokenizing")
         report_reading(config, records)
         statistics = print_statistics(records)
-        check_documents(statistics, config.pairs)
+        check_documents({split: counts["documents"] for split, counts in statistics.items()}, config.pairs)
         shards = do(write_shard, plan_shards(settings, records), "writing examples")
     summary = {
         "corpus": statistics,
@@ -269,17 +274,41 @@ def open_pieces(config):
     return pieces, sum(file.stat().st_size for file in getattr(corpus, "files", ()))
 
 
-def read_pieces(config, pieces):
-    """The pieces of a small corpus with all their documents, which are read and counted now."""
-    pieces = [
-        piece._replace(documents=ReadCorpus(list(progress(piece.documents, "reading")), piece.documents))
-        for piece in pieces
-    ]
+def with_enough_documents(config, pieces):
+    """The pieces; if a split would have too few documents, long ones are cut, which is printed.
+
+    Raises: ValueError if the text is too short even so.
+    """
+    counts = first_documents(config, pieces)
+    for longest in PART_CHARACTERS if config.input and too_small(counts, config.pairs) else ():
+        cut = [piece._replace(documents=piece.documents.cut(longest)) for piece in pieces]
+        if not too_small(first_documents(config, cut), config.pairs):
+            say(
+                f"  {sum(counts.values())} documents are too few to hold some out whole: those of more than "
+                f"{longest:,} characters are cut into several, so that held-out text is from documents that are also "
+                "trained on"
+            )
+            return cut
+    check_documents(counts, config.pairs)
+    return pieces
+
+
+def first_documents(config, pieces):
+    """The number of documents in each split, counted until all splits have enough."""
     counts = dict.fromkeys(SPLITS, 0)
     for document in itertools.chain.from_iterable(piece.documents for piece in pieces):
         counts[corpora.split_of(document.name, config.seed)] += 1
-    check_documents({split: {"documents": count} for split, count in counts.items()}, config.pairs)
-    return pieces
+        if not too_small(counts, config.pairs):
+            break
+    return counts
+
+
+def read_pieces(pieces):
+    """The pieces of a small corpus with all their documents, which are read now."""
+    return [
+        piece._replace(documents=ReadCorpus(list(progress(piece.documents, "reading")), piece.documents))
+        for piece in pieces
+    ]
 
 
 class ReadCorpus(list):
@@ -290,15 +319,18 @@ class ReadCorpus(list):
         self.problems, self.formats = getattr(corpus, "problems", []), getattr(corpus, "formats", {})
 
 
+def too_small(counts, pairs):
+    """The splits with too few documents, of a dict of split to number of documents."""
+    return [split for split in SPLITS if counts[split] < LEAST_DOCUMENTS.get(pairs, 1)]
+
+
 def check_documents(counts, pairs):
-    """Raises ValueError if a split has too few documents."""
-    least = 2 if pairs == "next_sentence" else 1
-    small = [split for split in SPLITS if counts[split]["documents"] < least]
-    if small:
+    """Raises ValueError if a split has too few documents, of a dict of split to number of documents."""
+    if small := too_small(counts, pairs):
         raise ValueError(
-            f"The corpus has {sum(count['documents'] for count in counts.values())} documents, which leaves "
-            f"{', '.join(small)} with fewer than the {least} that pairs={pairs} needs: give more documents (a file of "
-            "running text is one document; in files with one sentence a line, blank lines separate documents)."
+            f"The corpus has {sum(counts.values())} documents, which leaves {', '.join(small)} with fewer than the "
+            f"{LEAST_DOCUMENTS.get(pairs, 1)} that pairs={pairs} needs: give more text (a file of running text is one "
+            "document; in files with one sentence a line, blank lines separate documents)."
         )
 
 

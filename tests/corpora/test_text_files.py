@@ -145,6 +145,25 @@ def test_undecodable_text_is_read_up_to_the_damaged_document(tmp_path):
     assert corpus.problems == [(str(tmp_path / "a.txt"), "line 10: byte 0xe9 is not UTF-8; convert the file to UTF-8.")]
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
+@pytest.mark.parametrize("text", ["A cat sat there.\n", "Кошка сидела.\n"], ids=["Latin", "Cyrillic"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_utf16_without_a_mark_is_refused_with_its_name(tmp_path, encoding, text, name):
+    (tmp_path / name).write_bytes((text * 20).encode(encoding))
+    with pytest.raises(
+        ValueError, match=rf"{name}: \d+% of .* are zero, as in UTF-16, .*-f {encoding.upper()} -t UTF-8"
+    ):
+        list(TextCorpus(tmp_path, on_error="raise"))
+
+
+def test_a_long_document_is_cut_between_paragraphs_on_demand(tmp_path):
+    (tmp_path / "a.txt").write_text("A cat sat there. It slept.\n\n" * 5)
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": "A dog barked. It ran."}) + "\n")
+    cut = {document.name: len(document.sentences) for document in TextCorpus(tmp_path).cut(40)}
+    assert cut == {"a.txt#1": 4, "a.txt#2": 4, "a.txt#3": 2, "b.jsonl#1.1": 2}
+    assert [document.name for document in TextCorpus(tmp_path).cut(10)][-2:] == ["b.jsonl#1.1", "b.jsonl#1.2"]
+
+
 def test_bad_rows_are_named_by_line_and_left_out_alone(tmp_path):
     file = tmp_path / "rows.jsonl"
     rows = [b'{"text": "Good."}', b"{broken", b'{"body": "x"}', b'{"text": 3}', b"[1]", b'{"text": "\xe9"}', b"",

@@ -79,6 +79,23 @@ def test_wrapped_paragraphs_with_headings_stay_running_text():
     assert not has_sentence_per_line(lines)
 
 
+@pytest.mark.parametrize("text_format", ["auto", "paragraphs"])
+@pytest.mark.parametrize("width", [121, 130, 200])
+def test_text_that_is_wrapped_at_a_great_width_is_joined(tmp_path, width, text_format):
+    sentences = ["He woke early, for the house was quiet.", "Nobody had lit the fire that morning, and so he went out."]
+    paragraph = textwrap.fill(" ".join(sentences * 6), width)
+    assert paragraph.count("\n") > 1
+    write(tmp_path / "a.txt", f"{paragraph}\n\n{paragraph}\n")
+    documents = sentences_of(tmp_path, text_format=text_format)
+    assert [sentence for document in documents for sentence in document] == sentences * 12
+
+
+def test_long_lines_that_nobody_wrapped_stay_paragraphs(tmp_path):
+    titles = ["a list of what stands in the library " * 4, "<unk> of the town, the river and the mill" * 2]
+    write(tmp_path / "a.txt", "\n".join(titles) + "\n\n" + "He woke early, for the house was quiet.\n" * 20)
+    assert sentences_of(tmp_path, text_format="running")[0][:2] == [title.strip() for title in titles]
+
+
 def test_lines_that_go_on_in_small_letters_are_running_text_whatever_their_widths():
     first = "The house was quiet\nand cold.\nIt rained\nall day."
     second = "She had\ngone to the town by the sea\nin spring.\nHe slept."

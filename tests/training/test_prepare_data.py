@@ -303,6 +303,27 @@ def test_an_option_that_would_change_nothing_is_refused(options, message, tmp_pa
     assert not (tmp_path / "data").exists()
 
 
+def novel(number):
+    """Paragraphs of two wrapped sentences, a hundred thousand characters."""
+    paragraph = f"It was the day on which the number {number}\ncame to us. Then it went\naway from here.\n\n"
+    return paragraph * (100_000 // len(paragraph))
+
+
+def test_few_long_documents_are_cut_so_that_parts_are_held_out(tmp_path, capsys):
+    folder = tmp_path / "novels"
+    folder.mkdir()
+    for number in range(5):
+        (folder / f"{number}.txt").write_text(novel(number))
+    summary = prepare(tmp_path / "data", input=str(folder), vocabulary_size=300, sequence_length=32)
+    assert "  5 documents are too few to hold some out whole: those of more than 16,000" in capsys.readouterr().out
+    assert all(summary["corpus"][split]["documents"] >= 2 for split in ("train", "validation", "test"))
+    assert prepare(tmp_path / "data", input=str(folder), vocabulary_size=300, sequence_length=32) == summary
+
+    (folder / "0.txt").write_text("A short text. It ends here.")
+    with pytest.raises(ValueError, match=r"The corpus has 1 documents, which leaves .* give more text"):
+        prepare(tmp_path / "short", input=str(folder / "0.txt"), vocabulary_size=300)
+
+
 def test_data_is_not_prepared_twice_in_one_directory_at_the_same_time(tmp_path, text_folder):
     with locked(tmp_path / "data"), pytest.raises(ValueError, match="data is in use by process"):
         prepare(tmp_path / "data", input=str(text_folder), vocabulary_size=500)

@@ -8,7 +8,7 @@
 
 Without --task, `--data` holds train, validation and test tables of your own (.jsonl, .csv, .tsv). The output directory
 holds:
-    run.json                            configuration and versions
+    run.json, data.json                 configuration and versions; SHA-256 of the files that were read
     model/                              the best epoch, as a Hugging Face checkpoint
     metrics.json                        figures of every labelled split and every epoch, seconds, share of padding
     predictions.jsonl, ...              predictions for the reported split; files for other splits end in its name
@@ -35,7 +35,7 @@ from keras_bert_impl.options.finetune import FinetuneConfig as FinetuneConfig
 from keras_bert_impl.tasks import glue, hub_datasets
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.finetuning_report import print_paper, write_glue_table
-from keras_bert_impl.training.finetuning_task import find_task, read_splits
+from keras_bert_impl.training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_impl.training.finetuning_trial import train
 from keras_bert_impl.training.finished_run import score_new_splits
 from keras_bert_impl.training.runs import check_run, open_run
@@ -80,13 +80,15 @@ def run_task(config, data):
         return score_new_splits(config, task, data, directory)
     with locked(directory):
         examples = read_splits(task, config, data)
+        files = file_sums(task, examples, data)
+        check_files(directory, files, config.data)
         if hasattr(task, "suited_to"):
             task = task.suited_to(examples["train"])
         trials = plan_trials(config)
         if len(trials) == 1:
-            figures = train(config, task, examples, directory)
+            figures = train(config, task, examples, directory, files)
         else:
-            figures = run_trials(config, task, examples, trials, directory)
+            figures = run_trials(config, task, examples, trials, directory, files)
     print_paper(task, figures)
     return figures
 
@@ -128,17 +130,18 @@ def plan_trials(config):
     return trials
 
 
-def run_trials(config, task, examples, trials, directory):
+def run_trials(config, task, examples, trials, directory, files):
     """Runs the trials that are not finished and copies the files of the best into `directory`; returns the figures of
     the best, with the dev figures of all."""
     open_run(directory, config)
+    write_json(directory / "data.json", {"files": files})
     found = []
     for number, trial in enumerate(trials, start=1):
         say(f"  trial {number} of {len(trials)}: {pathlib.Path(trial.output).name}")
         path = check_run(trial.output, trial) / "metrics.json"
         # One process may not see yet what another wrote: all train, or none.
         is_finished = distribution.from_chief(path.is_file())
-        found.append(json.loads(path.read_text()) if is_finished else train(trial, task, examples, path.parent))
+        found.append(json.loads(path.read_text()) if is_finished else train(trial, task, examples, path.parent, files))
     values = [figures["splits"][task.dev[0]][task.main_metric] for figures in found]
     best = max(range(len(values)), key=values.__getitem__)
     summary = {
@@ -161,7 +164,7 @@ def copy_up(trial, directory):
     for source in trial.iterdir():
         if source.is_dir():
             shutil.copytree(source, directory / source.name, dirs_exist_ok=True)
-        elif source.name not in ("run.json", "metrics.json"):
+        elif source.name not in ("run.json", "data.json", "metrics.json"):
             shutil.copy(source, directory / source.name)
 
 

@@ -1,9 +1,13 @@
 """Finds the task of a fine-tuning run and reads the examples of its splits; called by `finetuning.py`."""
 
 import dataclasses
+import hashlib
+import json
+import os
 import pathlib
 import runpy
 
+from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 from keras_bert_impl.tasks import endings, glue, hub_datasets, named_entities, own_data, question_answering
 from keras_bert_impl.tasks.tables import BadRows
@@ -90,9 +94,44 @@ def read_splits(task, config, data):
 
 
 def has_file(task, split, data):
-    """Whether a split's file is in the directory. `task.splits` holds its name, a tuple that begins with the name, or
-    an object with a `path`."""
+    """Whether a split's file is in the directory."""
+    return path_of(task, split, data).is_file()
+
+
+def path_of(task, split, data):
+    """The path of a split's file. `task.splits` holds its name, a tuple that begins with the name, or an object with a
+    `path`."""
     place = task.splits[split]
     if hasattr(place, "path"):
-        return place.path(data).is_file()
-    return (pathlib.Path(data) / (place if isinstance(place, str) else place[0])).is_file()
+        return place.path(data)
+    return pathlib.Path(data) / (place if isinstance(place, str) else place[0])
+
+
+def file_sums(task, splits, data):
+    """The SHA-256 of the files that splits are read from, by their paths in the directory `data`.
+
+    If a split has no file of its own, all files of the directory count: the task has made it of some of them.
+    """
+    paths = set()
+    for split in splits:
+        path = path_of(task, split, data)
+        others = pathlib.Path(data).glob("*") if pathlib.Path(data).is_dir() else ()
+        paths |= {path} if path.is_file() else {other for other in others if other.is_file()}
+    sums = {}
+    for path in sorted(paths):
+        with path.open("rb") as file:
+            sums[pathlib.Path(os.path.relpath(path, data)).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return sums
+
+
+def check_files(directory, sums, data):
+    """Raises ValueError, in all processes, if the run in a directory began with other files, naming the first."""
+    path = directory / "data.json"
+    with distribution.failing_together():
+        begun = json.loads(path.read_text())["files"] if distribution.is_chief() and path.is_file() else {}
+        for name, sha256 in begun.items():
+            if sums.get(name) != sha256:
+                raise ValueError(
+                    f"{directory} holds a run that began with another {name} than {data} holds now. Name another "
+                    "output, or bring the first file back."
+                )

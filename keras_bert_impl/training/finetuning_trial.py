@@ -16,6 +16,7 @@ from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.initialization import build_filled
 from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
+from keras_bert_impl.json_files import write_json
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.tokenizers import WordPieceTokenizer
@@ -28,7 +29,7 @@ from keras_bert_impl.training.task_distillation import loss_of, with_teacher
 SMALL_MODEL = 5_000_000
 
 
-def train(config, task, examples, directory):
+def train(config, task, examples, directory, files):
     """Trains, keeps the weights of the epoch with the best dev figure, writes the results; returns the figures.
 
     Args:
@@ -36,6 +37,7 @@ def train(config, task, examples, directory):
         task: see `keras_bert_impl/tasks/__init__.py`.
         examples: the examples of each split, by name.
         directory: the run directory.
+        files: SHA-256 of the files that the examples were read from, by name; written to data.json.
     """
     say("  reading the checkpoint and the texts")
     keras.utils.set_random_seed(config.seed)
@@ -52,6 +54,7 @@ def train(config, task, examples, directory):
         )
         batches["train"] = batches_of(config, taught, model)
     open_run(directory, config)
+    write_json(directory / "data.json", {"files": files})
     total_steps = config.epochs * batches["train"].num_batches
     compile_for(model, config, task, total_steps)
     start = "random weights" if config.from_scratch else config.model

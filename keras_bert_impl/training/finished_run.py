@@ -9,7 +9,7 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.training.finetuned_model import finetuned_model
 from keras_bert_impl.training.finetuning_report import shown, write_outputs
-from keras_bert_impl.training.finetuning_task import has_file
+from keras_bert_impl.training.finetuning_task import file_sums, has_file
 from keras_bert_impl.training.finetuning_trial import batches_of
 
 
@@ -44,6 +44,8 @@ def score_new_splits(config, task, data, directory):
         if part.labels is not None:
             figures["splits"][split] = task.score(part, rows[split], outputs[split], class_names)
             say(f"  {split}: {shown(figures['splits'][split])}")
+    if (path := directory / "data.json").is_file():
+        write_json(path, {"files": {**json.loads(path.read_text())["files"], **file_sums(task, new, data)}})
     figures["predicted"] += new
     write_json(directory / "metrics.json", figures)
     return figures

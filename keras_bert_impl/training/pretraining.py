@@ -4,7 +4,7 @@
     KERAS_BACKEND=jax keras-bert pretrain ...
 
 `--data` is the directory that keras-bert prepare-data wrote. The output directory holds:
-    run.json, plan.json               configuration and versions; steps, rounds and the measured time of a step
+    run.json, data.json, plan.json    configuration and versions; which data; steps, rounds and the time of a step
     encoders/STEP/                    with --encoder_rounds, the model after these steps
     encoder/                          the model as Hugging Face's BertForPreTraining, with its vocabulary; of an ELECTRA
                                       the discriminator, and the generator in encoder/generator

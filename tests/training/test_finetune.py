@@ -30,7 +30,7 @@ from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.conll import read_conll
 from keras_bert_impl.tasks.named_entities import LabelledSentences
 from keras_bert_impl.tasks.squad_files import read_squad
-from keras_bert_impl.training import finetuning
+from keras_bert_impl.training import finetuning, finetuning_trial
 from keras_bert_impl.training.claims import locked
 
 pytestmark = once
@@ -461,3 +461,27 @@ def test_two_fine_tuning_runs_in_one_directory_are_refused(checkpoint, tmp_path)
     write_cola(tmp_path / "data")
     with locked(tmp_path / "run"), pytest.raises(ValueError, match="run is in use by process"):
         finetuning.run(config_of(checkpoint, tmp_path, "cola"))
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_an_interrupted_run_is_not_resumed_with_other_dev_or_test_files(checkpoint, tmp_path, monkeypatch, seeds):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    write_cola(tmp_path / "data")
+    config = config_of(checkpoint, tmp_path, "cola", epochs=1, seeds=seeds)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(finetuning_trial, "fit", interrupt)
+        finetuning.run(config)
+    for name in ("train.tsv", "dev.tsv", "test.tsv"):
+        first = (tmp_path / "data" / name).read_text()
+        (tmp_path / "data" / name).write_text(first.replace("a", "o", 1))
+        with pytest.raises(ValueError, match=rf"run holds a run that began with another {name} than .*data holds now"):
+            finetuning.run(config)
+        (tmp_path / "data" / name).write_text(first)
+    finetuning.run(config)
+    assert set(json.loads((tmp_path / "run" / "data.json").read_text())["files"]) == {
+        "train.tsv",
+        "dev.tsv",
+        "test.tsv",
+    }

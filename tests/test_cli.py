@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import typing
 
 import pytest
@@ -225,6 +226,32 @@ def test_a_backend_that_is_not_installed_is_named_with_the_remedy(program):
     assert "KERAS_BACKEND is jax, which is not installed: pip install 'keras_bert_impl[jax]', or choose" in last
     assert done.returncode == 1 and last.startswith("error: " if program != "train.py" else "ImportError: ")
     assert bool(before) == (program == "train.py")
+
+
+@once
+def test_a_package_that_is_missing_in_a_run_is_named_with_its_extra():
+    def run(config):
+        raise ModuleNotFoundError("No module named 'apache_beam'", name="apache_beam.options")
+
+    with pytest.raises(SystemExit) as ended:
+        runs.main(MixConfig, run, ["--output", "x"])
+    assert ended.value.code == "error: No module named 'apache_beam': pip install 'keras_bert_impl[beam]'"
+    found = [runs.remedy_for(name) for name in ("tensorflow_text", "tensorflow_serving.apis", "grpc", "ai_edge_litert")]
+    assert [re.findall(r"\[(.*)]", remedy) for remedy in found] == [
+        ["tensorflow"],
+        ["serving"],
+        ["serving"],
+        ["litert"],
+    ]
+    assert runs.remedy_for("no_such_module") == runs.remedy_for(None) == ""
+
+
+@once
+def test_the_readme_names_every_extra():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    of_developers = {"dev", "browser-test", "keras-nlp"}  # no command imports these
+    assert [extra for extra in extras.keys() - of_developers if f"`[{extra}]`" not in page] == []
 
 
 def test_a_command_whose_packages_are_missing_names_its_extras(monkeypatch, capsys):

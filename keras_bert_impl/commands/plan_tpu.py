@@ -98,7 +98,7 @@ def devices_of(topology):
     if generation not in CHIPS:
         raise ValueError(f"Topology {topology!r}: the generation must be one of {', '.join(CHIPS)}, as in v5e:4x4.")
     if importlib.util.find_spec("libtpu") is None:
-        raise ValueError("The TPU compiler is missing: pip install libtpu.")
+        raise ValueError("The TPU compiler is missing: pip install 'keras_bert_impl[jax,tpu-plan]'.")
     # A v4 chip has two cores, which are used as one.
     more = {"chip_config_name": "megacore"} if generation == "v4" else {}
     try:

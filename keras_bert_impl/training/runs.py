@@ -131,11 +131,24 @@ def main(config_class, run, arguments=None, program=None, positional=()):
     warnings.formatwarning = lambda message, *place, **rest: f"  note: {message}\n"
     try:
         run(parse(config_class, arguments, program, positional))
+    except ModuleNotFoundError as error:
+        sys.exit(f"error: {error}{remedy_for(error.name)}")
     except (ValueError, OSError, ImportError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         print("interrupted; a run that saves checkpoints resumes with the same command.", file=sys.stderr)
         sys.exit(130)
+
+
+def remedy_for(module):
+    """How to install a missing module, by the first extra of this package that lists it; empty if none does."""
+    for requirement in importlib.metadata.requires("keras_bert_impl") or ():
+        package, _, extra = requirement.replace("'", '"').partition('extra == "')
+        # The module of tensorflow-serving-api is tensorflow_serving, that of grpcio grpc.
+        if module and extra and package.startswith(module.split(".")[0].replace("_", "-")):
+            extra = extra.rstrip('"')
+            return f": pip install 'keras_bert_impl[{extra}]'"
+    return ""
 
 
 def check_run(directory, config):

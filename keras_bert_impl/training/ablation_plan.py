@@ -11,7 +11,7 @@ import typing
 from keras_bert_impl.training import ablation_report, finetuning, pretraining, pretraining_model
 from keras_bert_impl.training.ablation_study import folder_name
 from keras_bert_impl.training.finetuning_task import find_task
-from keras_bert_impl.training.pretraining_data import PretrainingData
+from keras_bert_impl.training.pretraining_data import MASKING_OPTIONS, PretrainingData
 
 ROUNDS = 5  # of a pre-training run, unless the recipe or the study's shares of the steps say otherwise
 
@@ -86,8 +86,11 @@ class Plan:
         rounds = {"steps_per_round": max(1, -(-self.steps // ROUNDS))}
         if self.shares:
             rounds = {"steps_per_round": round(self.shares[0] * self.steps), "encoder_rounds": 1}
+        usual = self.recipe["pretrain"]
+        if options.get("direction", "both") != "both":  # how the recipe masks is for the rows that mask
+            usual = {name: value for name, value in usual.items() if name not in MASKING_OPTIONS}
         return pretraining.PretrainConfig(
-            **{**rounds, **self.recipe["pretrain"], **length, **options},
+            **{**rounds, **usual, **length, **options},
             data=str(data_for(row, self.data, self.directory)),
             output=str(self.pretraining_directory(row, options, number)),
             seed=self.config.seed + number,

@@ -96,6 +96,12 @@ class PretrainingData:
                 f"{self.directory} holds no phrases to mask: prepare the data with --phrases, --phrase_field or "
                 "--segmented, or leave masking_unit phrase out."
             )
+        given = [name for name in MASKING_OPTIONS if getattr(config, name) != getattr(type(config), name)]
+        if config.direction != "both" and given:
+            raise ValueError(
+                f"A model that reads {config.direction.replace('_', ' ')} predicts the next token and masks none: "
+                f"leave {' and '.join(given)} out."
+            )
         asked = {name: value for name in MASKING_OPTIONS if (value := getattr(config, name)) is not None}
         if not self.static_masks:
             return {**rates, **asked, **({} if hides_words else dict.fromkeys(RATES, 0.0))}

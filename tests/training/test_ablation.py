@@ -142,6 +142,13 @@ def test_every_study_of_the_package_can_be_read(name):
     assert len(study.rows) >= 2 and study.title and study.paper
 
 
+def test_how_a_recipe_masks_is_not_asked_of_rows_that_read_one_side(tmp_path):
+    study, recipe = read_study("directions"), read_recipe("short")
+    plan = ablation_plan.Plan(ablation.AblateConfig(str(tmp_path), "directions"), study, recipe, tmp_path, [], tmp_path)
+    rates = [plan.pretrain_config(row, row.pretrain).masking_rate for row in study.rows]
+    assert rates == [0.4, 0.15, 0.15, 0.15]
+
+
 @pytest.mark.parametrize("name", ["usual", "short"])
 def test_every_recipe_of_the_package_can_be_read(name):
     assert read_recipe(name)["pretrain"]["steps"] > 0

@@ -145,6 +145,12 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
         ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
         ({"masking_rate": 1.0}, "masking_rate 1.0 is out of range: expected above 0 and below 1"),
         ({"direction": "left_to_right", "next_sentence": True}, "predicts the next token alone"),
+        ({"direction": "left_to_right", "masking_rate": 0.4}, "masks none: leave masking_rate out"),
+        (
+            {"direction": "right_to_left", "masking_unit": "span", "random_token_rate": 0.1},
+            "reads right to left predicts the next token and masks none: leave masking_unit and random_token_rate out",
+        ),
+        ({"direction": "left_to_right", "mask_token_rate": 0.8}, "masks none: leave mask_token_rate out"),
         ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
         ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),
     ],

@@ -55,6 +55,8 @@ def check(config):
         raise ValueError("task and data belong together: give both, or none.")
     if config.task is not None and config.task not in TASKS:
         raise ValueError(f"There is no task {config.task!r}: give one of {', '.join(TASKS)}.")
+    if config.texts is not None and not pathlib.Path(config.texts).is_file():
+        raise ValueError(f"{config.texts} not found: expected a file with a text on each line.")
 
 
 def measured_apart(config, directory):

@@ -113,16 +113,22 @@ def check_suffices(form, column, needed, optional):
 
 
 def checked_rows(rows, names, needed, bad_rows):
-    """Yields the rows that have the columns, with lists where lists are wanted."""
-    present = None
+    """Yields the rows that have the columns, with lists where lists are wanted.
+
+    Raises: ValueError if no row has a column that is needed, also if malformed rows are skipped: it is misspelt.
+    """
+    present, is_anywhere, lacking = None, False, None
     for place, row in rows:
         given = {ours for ours, name in names.items() if name in row}
         missing = set(needed) - given - ({"text"} if "words" in given else set())
         present = given if present is None else present
         if missing:
-            name = names[min(missing)]
-            bad_rows.add(place, f"no column {name!r}, found {', '.join(map(str, row)) or 'nothing'}", row)
-        elif given != present:
+            problem = f"no column {names[min(missing)]!r}, found {', '.join(map(str, row)) or 'nothing'}"
+            lacking = lacking or f"{place}: {problem}. No other row has it either."
+            bad_rows.add(place, problem, row)
+            continue
+        is_anywhere = True
+        if given != present:
             bad_rows.add(place, f"only some rows have {names[min(given ^ present)]!r}, expected in all or in none", row)
         else:
             values = {names[ours]: checked_value(row[names[ours]], ours in LISTS) for ours in given}
@@ -132,6 +138,8 @@ def checked_rows(rows, names, needed, bad_rows):
             else:
                 kind = "a list of strings" if wrong in {names.get(ours) for ours in LISTS} else "a string"
                 bad_rows.add(place, f"{wrong} is not {kind}", row[wrong])
+    if lacking and not is_anywhere:
+        raise ValueError(lacking)
 
 
 def checked_value(value, is_list):

@@ -71,7 +71,10 @@ def write_files(dataset, directory, label_column="label"):
     layout = _layout_of(found["train"], label_column)
     parts = {split: _labelled(split, rows, layout) for split, rows in found.items() if rows is not None}
     if not parts["train"].has_labels:
-        raise ValueError(f"No row of the split train has a label in the column {layout.label!r}.")
+        raise ValueError(
+            f"No row of the split train has a label in the column {layout.label!r}; it has the columns "
+            f"{', '.join(found['train'].column_names)}."
+        )
     if "dev" not in parts or not parts["dev"].has_labels:
         parts["train"], parts["dev"] = _split_off(parts["train"], layout)
     for split, part in parts.items():

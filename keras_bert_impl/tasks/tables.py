@@ -56,6 +56,8 @@ def read_table(path, columns, bad_rows, optional=(), others=False):
         found = True
         yield place, {**content, **row} if others else row
     if not found and not others:
+        if bad_rows.messages:
+            raise ValueError(f"All rows would be skipped, the first because of {bad_rows.messages[0]}.")
         wanted = ", ".join(str(name) for ours, name in columns.items() if ours not in optional)
         raise ValueError(f"{path} has no lines: expected {wanted}.")
 

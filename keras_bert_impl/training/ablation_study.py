@@ -86,6 +86,8 @@ def read_recipe(name):
     Raises: ValueError naming the file for unknown keys or options.
     """
     path = STUDIES / f"{name}.yaml" if name in RECIPE_NAMES else pathlib.Path(name)
+    if not path.is_file():
+        raise ValueError(f"{name} is neither a file nor one of the recipes {', '.join(RECIPE_NAMES)}.")
     found = _read(path)
     _refuse_unknown(found, OF_RECIPE, path, "recipe")
     missing = [key for key in OF_RECIPE if key not in found]

@@ -280,6 +280,10 @@ def with_enough_documents(config, pieces):
     Raises: ValueError if the text is too short even so.
     """
     counts = first_documents(config, pieces)
+    problems = [problem for piece in pieces for problem in getattr(piece.documents, "problems", ())]
+    if problems and not sum(counts.values()):
+        place, reason = problems[0]
+        raise ValueError(f"No document of {config.input} can be read; the first problem: {place}: {reason}")
     for longest in PART_CHARACTERS if config.input and too_small(counts, config.pairs) else ():
         cut = [piece._replace(documents=piece.documents.cut(longest)) for piece in pieces]
         if not too_small(first_documents(config, cut), config.pairs):

@@ -66,7 +66,9 @@ def run_here(config):
 def run_task(config, data):
     """`run` for one task, whose files are in the directory `data`."""
     task = find_task(config, data)
-    usual = {**DEFAULTS, **{name: value for name, value in task.defaults.items() if name in DEFAULTS}}
+    if unknown := sorted(set(task.defaults) - set(DEFAULTS)):
+        raise ValueError(f"The task {config.task} has a default {unknown[0]!r}; it can have {', '.join(DEFAULTS)}.")
+    usual = {**DEFAULTS, **task.defaults}
     chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
     config = dataclasses.replace(config, **chosen)
     if config.export and not getattr(task, "exports", True):

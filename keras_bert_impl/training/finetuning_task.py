@@ -72,7 +72,15 @@ def with_options(task, config):
     unknown = sorted(set(config.task_options) - set(fields))
     if unknown:
         raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.")
-    return dataclasses.replace(task, **config.task_options)
+    if "splits" in config.task_options and not all(isinstance(place, str) for place in task.splits.values()):
+        raise ValueError(f"The task {config.task} reads files with certain columns: leave task_options.splits out.")
+    task = dataclasses.replace(task, **config.task_options)
+    for option in ("dev", "test"):
+        given = getattr(task, option)
+        if isinstance(given, str) or not {*given, "train"} <= set(task.splits):
+            known = ", ".join(task.splits)
+            raise ValueError(f"The task {config.task} has {option} {given!r}, expected a list of its splits, {known}.")
+    return task
 
 
 def read_splits(task, config, data):

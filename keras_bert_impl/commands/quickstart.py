@@ -108,10 +108,9 @@ def advise_more_minutes(config, figures, data):
     if config.recipes != QuickstartConfig.recipes or figures["steps"] >= STEPS_OF_A_QUIET_MACHINE:
         return
     minutes = math.ceil(figures["minutes"] * STEPS_OF_A_QUIET_MACHINE / figures["steps"])
-    say(
-        f"     {figures['steps']:,} steps; two cores without other work do {STEPS_OF_A_QUIET_MACHINE:,} in as many "
-        "minutes, and the model then gets 37 % of these words right. At this speed that takes:"
-    )
+    quiet = f"two cores without other work do {STEPS_OF_A_QUIET_MACHINE:,} in as many minutes"
+    say(f"     {figures['steps']:,} steps; {quiet}, and the model")
+    say("     then gets 37 % of these words right. At the speed of this run that takes:")
     say(f"     {program()} pretrain --config quickstart/pretrain --data {data} \\")
     say(f"         --max_minutes {minutes} --output runs/pretrain_{minutes}_minutes")
 

@@ -61,8 +61,6 @@ def train(config, task, examples, directory, files):
     say(f"  {len(rows['train']):,} training rows, {batches['train'].padding_share():.0%} padding, from {start}")
     scorer = DevScores(task, examples, rows, batches, class_names)
     best = BestWeights(scorer.name)
-    if distribution.compiles_steps(model):
-        say("  compiling the first step")
     fit(config, model, batches["train"], [scorer, best], directory)
     merge_lora(model)
     whole = model

@@ -29,7 +29,7 @@ from keras_bert_impl.callbacks.profile_steps import steps_to_profile
 from keras_bert_impl.callbacks.resumed_fit import ResumedFit
 from keras_bert_impl.callbacks.step_data import FunctionSteps
 from keras_bert_impl.console import say, verbosity
-from keras_bert_impl.distribution import compiles_steps, hardware
+from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.options.pretrain import PretrainConfig as PretrainConfig
 from keras_bert_impl.training import pretraining_report
@@ -187,8 +187,6 @@ def fit(model, data, rounds, resume, output):
     )
     remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
     say(f"  progress: tensorboard --logdir {output.name}/tensorboard{remedy}")
-    if compiles_steps(model) and rounds.begun() < rounds.total_steps:
-        say("  compiling the first step")
     while rounds.begun() < rounds.total_steps:
         steps = rounds.steps_in_round()
         until = len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps

@@ -256,7 +256,7 @@ def test_a_data_set_that_cannot_be_had_says_why(checkpoint, tmp_path):
         finetuning.run(
             dataclasses.replace(config_of(checkpoint, tmp_path, "ner"), data=f"datasets:{tmp_path / 'empty'}")
         )
-    assert "\n" not in str(raised.value) and raised.value.__suppress_context__
+    assert "\n" not in str(raised.value) and raised.value.__cause__ is None
 
 
 def test_a_set_of_the_hub_needs_no_validation_split_and_may_have_rows_without_labels(checkpoint, tmp_path, capsys):

@@ -21,6 +21,8 @@ from made_tasks import SENTENCES, write_lines, write_mrpc
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
+from keras_bert_impl.options.serve import ServeConfig
+from keras_bert_impl.training.runs import parse
 
 PAGE = "README.md"
 PAGES = (PAGE, "docs/quickstart.md", "docs/pretraining.md", "docs/finetuning.md")
@@ -169,9 +171,14 @@ def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
     if not (clone / "data").is_dir():
         shell(block_with("--verify").split("\n    --output data\n")[0] + " --output data")
-    printed = shell(block_with("keras-bert fill-mask").split("Next:")[1])
+    ends_with, page = block_with("keras-bert fill-mask").split("Next:")[1].split("A page at")
+    printed = shell(ends_with)
     assert "It returns a [MASK] of integers." in printed
     assert (clone / "runs/bert_small/encoder/model.safetensors").is_file()
+    ((name, *options),) = commands(page, "keras-bert")  # which would serve until it is ended
+    assert name == "serve" and parse(ServeConfig, options).model == [
+        f"quickstart={ENCODER.removesuffix('/pretrain/encoder')}/saved_model"
+    ]
 
 
 @pytest.fixture

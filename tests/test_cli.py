@@ -258,6 +258,7 @@ def test_a_command_whose_packages_are_missing_names_its_extras(monkeypatch, caps
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     monkeypatch.delitem(sys.modules, "keras_bert_impl.commands.serve", raising=False)
     monkeypatch.delitem(sys.modules, "keras_bert_impl.serving.metrics", raising=False)
+    monkeypatch.delattr("keras_bert_impl.serving.metrics", raising=False)
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     with pytest.raises(SystemExit) as ended:
         cli.main(["serve"])

@@ -23,6 +23,7 @@ from keras_bert_impl.export.opened import description_of, open_rows, open_texts
 from keras_bert_impl.export.precisions import size_of
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.compare_exports import CompareConfig
+from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
@@ -48,11 +49,10 @@ def run(config):
 
 def check(config):
     """Raises ValueError for a directory without an export, or a task that cannot be scored, before anything runs."""
+    check_options(config)
     kinds = {description_of(directory)["model"] for directory in config.exports}
     if len(kinds) > 1:
         raise ValueError(f"The exports are of different models, {', '.join(sorted(kinds))}: compare those of one.")
-    if (config.task is None) != (config.data is None):
-        raise ValueError("task and data belong together: give both, or none.")
     if config.task is not None and config.task not in TASKS:
         raise ValueError(f"There is no task {config.task!r}: give one of {', '.join(TASKS)}.")
     if config.texts is not None and not pathlib.Path(config.texts).is_file():

@@ -15,6 +15,7 @@ import numpy as np
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.console import say
 from keras_bert_impl.encoders.families import build_encoder
+from keras_bert_impl.options.convert import ConvertConfig as ConvertConfig
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
 # The parts of a checkpoint, and our model that holds them all; the first entry that fits is used.

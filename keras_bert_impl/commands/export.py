@@ -17,6 +17,7 @@ from keras_bert_impl.encoders.families import encoder_from_pretrained
 from keras_bert_impl.export import export_litert, export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.export import ExportConfig as ExportConfig
+from keras_bert_impl.options.rules import check_options
 
 # The tasks that a checkpoint can be exported for; "auto" means the first.
 TASKS = {
@@ -60,7 +61,7 @@ def run(config):
     """Writes the export and prints how to call it; returns the signatures of a SavedModel."""
     task = choose_task(config.model, config.task)
     tokenizer = checkpoints.open_checkpoint(config.model).tokenizer
-    check_precision(config)
+    check_options(config)
     # For other formats the model is computed in float32 and reduced afterwards.
     dtype = {"dtype": "bfloat16"} if (config.format, config.precision) == ("saved_model", "bfloat16") else {}
     model, figures = LOADERS[task](config.model, **dtype), figures_of(config)
@@ -76,20 +77,6 @@ def run(config):
         print_signature(name, function)
     print_example(config.output, task, signatures["serving_default"].structured_outputs)
     return signatures
-
-
-def check_precision(config):
-    """Raises ValueError for a precision that a SavedModel cannot have, or texts for a format that takes none."""
-    if config.format == "saved_model" and config.precision not in ("float32", "bfloat16"):
-        raise ValueError(
-            f"A SavedModel cannot be in {config.precision}: give bfloat16, or --format openvino, which has "
-            "every precision."
-        )
-    if config.calibration is not None and (config.format, config.precision) != ("openvino", "int8"):
-        raise ValueError(
-            "calibration is for --format openvino --precision int8; other formats and precisions do not need it: leave "
-            "it out."
-        )
 
 
 def calibration_of(config):

@@ -36,10 +36,11 @@ from keras_bert_impl.distribution.divided_state import DataParallelWithDividedSt
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.options.plan_tpu import PlanConfig as PlanConfig
+from keras_bert_impl.options.recipes import RECIPES
+from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.training import pretraining_model
 from keras_bert_impl.training.pretraining import PretrainConfig
 from keras_bert_impl.training.pretraining_data import predictions_of
-from keras_bert_impl.training.runs import RECIPES
 
 GIB = 2**30
 SECONDS_OF_DAY = 86400
@@ -65,6 +66,7 @@ CHIPS = {
 
 def run(config):
     """Plans every phase on every topology; returns a list with a dict of figures for each."""
+    check_options(config)
     found = []
     for name in config.topology.split(","):
         devices = devices_of(name)
@@ -113,8 +115,6 @@ def plan(config, topology, devices, phase):
     replicas = len(devices) // config.model_devices
     if rows % replicas:
         raise ValueError(f"--global_batch {rows} cannot be shared evenly by {replicas} copies of the model.")
-    if config.shard_optimizer and config.model_devices > 1:
-        raise ValueError("--shard_optimizer is for data parallelism: leave out it or --model_devices.")
     model = build(phase, config)
     figures = compile_step(model, devices, rows, phase, config)
     figures = {"topology": topology, "phase": phase["name"], "chips": len(devices), "rows": rows, **figures}

@@ -13,6 +13,7 @@ import signal
 import tempfile
 
 from keras_bert_impl.console import say
+from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.options.serve import ServeConfig as ServeConfig
 from keras_bert_impl.serving import access, checkpoint_export, metrics, request_log
 from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
@@ -24,13 +25,12 @@ from keras_bert_impl.serving.servable import SessionOptions
 from keras_bert_impl.serving.server import Server, stop_on_signals
 from keras_bert_impl.serving.tensorflow_runtime import HAS_GPU
 from keras_bert_impl.serving.versions import check_names, parse_model, read_model_config_file
-from keras_bert_impl.training.option_ranges import check_ranges
 
 
 def run(config):
     """Serves until the process is asked to end."""
     models = chosen_models(config)
-    check_limits(config)
+    check_options(config)
     with contextlib.ExitStack() as opened:
         # While models are exported and loaded, SIGTERM must also remove the temporary directories.
         signal.signal(signal.SIGTERM, end)
@@ -104,13 +104,6 @@ def chosen_models(config):
         if not pathlib.Path(model.directory).is_dir():
             raise ValueError(f"model {model.name}: there is no directory {model.directory}.")
     return models
-
-
-def check_limits(config):
-    """Raises ValueError for options that need each other, or for a number out of range."""
-    check_ranges(config)
-    if (config.tls_certificate is None) != (config.tls_key is None):
-        raise ValueError("TLS needs both --tls_certificate and --tls_key.")
 
 
 def exported(model, opened):

@@ -25,12 +25,12 @@ import numpy as np
 
 from keras_bert_impl.console import say
 from keras_bert_impl.options.ablate import AblateConfig as AblateConfig
+from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.training import data_preparation
 from keras_bert_impl.training.ablation_plan import Plan, data_for, found_task
 from keras_bert_impl.training.ablation_study import read_recipe, read_study
 from keras_bert_impl.training.ablation_tasks import TaskData, make_tasks
 from keras_bert_impl.training.claims import WAIT_SECONDS, claimed
-from keras_bert_impl.training.option_ranges import check_ranges
 from keras_bert_impl.training.runs import check_run, open_run
 
 
@@ -59,7 +59,7 @@ def check_config(config, study):
         raise ValueError("steps and minutes are two ways to limit a row: give only one of them.")
     if config.data is not None and config.input is not None:
         raise ValueError(f"data {config.data} is prepared already: leave input out, or data.")
-    check_ranges(config)
+    check_options(config)
     if config.pretraining_seeds > config.seeds:
         raise ValueError(
             f"pretraining_seeds {config.pretraining_seeds} must be at most seeds, {config.seeds}: each pre-training "
@@ -83,6 +83,7 @@ def prepare_for(row, data, directory, seed):
     if not row.prepare:
         return
     usual = json.loads((data / "run.json").read_text())["configuration"]
+    usual = {name: value for name, value in usual.items() if name not in ("vocabulary_size", "vocabulary_megabytes")}
     own = {"vocab": str(data), "labelled_sentences": 0, "output": str(data_for(row, data, directory))}
     options = {**usual, **row.prepare, **own}
     if row.prepare.get("phrases") == "random":

@@ -37,14 +37,14 @@ from keras_bert_impl import corpora
 from keras_bert_impl.console import progress, say
 from keras_bert_impl.features import usual_predictions
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.options.prepare_data import PrepareConfig
+from keras_bert_impl.options.prepare_data import PrepareConfig as PrepareConfig
+from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.preprocessing.beam_jobs import run_jobs_on_beam
 from keras_bert_impl.preprocessing.beam_storage import open_storage, remove_storage
 from keras_bert_impl.preprocessing.language_sampling import copies_of, language_sizes, sampling_factors
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
-from keras_bert_impl.preprocessing.pretraining import PAIRS
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -90,12 +90,7 @@ def run(config):
     """Prepares the data as the module's docstring describes; returns the summary. A finished output is not changed."""
     if config.verify:
         return verify(pathlib.Path(config.output))
-    if config.static_masks and config.packed:
-        raise ValueError("Google's format has no packed rows: leave static_masks or packed out.")
-    if (config.beam_options or config.beam_storage) and not config.runner:
-        raise ValueError("beam_options and beam_storage are for Apache Beam: name a runner with --runner.")
-    check_phrase_options(config)
-    check_row_options(config)
+    check_options(config)
     phrases = read_phrases(config.phrases) if config.phrases else None
     config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
     what = dataclasses.replace(config, **HOW)
@@ -178,41 +173,9 @@ def factors_of(config, pieces):
     """How often the training text of each language is used, see `language_sampling`; empty without that option."""
     if config.language_exponent is None:
         return {}
-    if config.input is None:
-        raise ValueError("language_exponent is for text of your own: name a folder of folders with --input.")
     return sampling_factors(
         language_sizes([file for piece in pieces for file in piece.files]), config.language_exponent
     )
-
-
-def check_row_options(config):
-    """Raises ValueError for an option that would change nothing in the rows that are asked for."""
-    if config.masking_unit != "token" and not config.static_masks:
-        raise ValueError(
-            f"masking_unit {config.masking_unit} is for --static_masks. Without it keras-bert pretrain masks the rows "
-            f"anew in each epoch: give --masking_unit {config.masking_unit} there."
-        )
-    if config.pairs not in PAIRS and config.short_sequence_probability != PrepareConfig.short_sequence_probability:
-        raise ValueError(f"short_sequence_probability is for pairs of sentences, not for pairs {config.pairs}.")
-    if config.pairs not in PAIRS and config.duplicates > 1 and not config.static_masks:
-        raise ValueError(
-            f"duplicates {config.duplicates} would be equal copies of the rows of pairs {config.pairs}, which are "
-            "masked anew in each epoch: leave it out, and train for more steps."
-        )
-
-
-def check_phrase_options(config):
-    """Raises ValueError for options about phrases that do not go together."""
-    given = [name for name in PHRASE_OPTIONS if getattr(config, name)]
-    if len(given) > 1:
-        raise ValueError(f"Phrases are marked in one way: leave {given[0]} or {given[1]} out.")
-    asked = phrase_option(config)
-    if config.masking_unit == "phrase" and not asked:
-        raise ValueError("masking_unit phrase needs phrases to mask: give --phrases, --phrase_field or --segmented.")
-    if asked and config.tokenizer != "wordpiece":
-        raise ValueError(f"{asked} is for tokenizer wordpiece, not {config.tokenizer}: leave one of them out.")
-    if config.segmented and config.input is None:
-        raise ValueError("segmented is for text of your own that a segmenter has cut into words: name it with --input.")
 
 
 def phrase_option(config):

@@ -32,6 +32,7 @@ from keras_bert_impl import distribution
 from keras_bert_impl.console import say
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.options.finetune import FinetuneConfig as FinetuneConfig
+from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.tasks import glue, hub_datasets
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.finetuning_report import print_paper, write_glue_table
@@ -117,18 +118,22 @@ def check_devices(config):
         )
 
 
+SEARCHED = ("search_learning_rates", "search_batch_sizes", "search_epochs")
+
+
 def plan_trials(config):
     """The configurations to try, each with a folder and a seed of its own, and without search."""
     choices = [("learning_rate", "batch_size", "epochs")]
     values = [[config.learning_rate], [config.batch_size], [config.epochs]]
     if config.search:
-        values = [config.search_learning_rates, config.search_batch_sizes, config.search_epochs]
+        values = [getattr(config, name) for name in SEARCHED]
+    usual = {name: default_of(config, name) for name in SEARCHED} | {"search": False, "seeds": 1}
     trials = []
     for rate, size, epochs in itertools.product(*values):
         for seed in range(config.seed, config.seed + config.seeds):
             folder = pathlib.Path(config.output) / "trials" / f"rate{rate:g}_batch{size}_epochs{epochs}_seed{seed}"
             options = dict(zip(choices[0], (rate, size, epochs), strict=True))
-            trials.append(dataclasses.replace(config, **options, seed=seed, seeds=1, search=False, output=str(folder)))
+            trials.append(dataclasses.replace(config, **options, **usual, seed=seed, output=str(folder)))
     return trials
 
 

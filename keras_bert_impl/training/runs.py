@@ -17,7 +17,7 @@ import jsonargparse
 
 from keras_bert_impl.options.devices import Distribution
 from keras_bert_impl.options.recipes import recipe_path
-from keras_bert_impl.training.option_ranges import check_ranges
+from keras_bert_impl.options.rules import check_options
 
 # Options that may change on resume: the result of a run depends neither on the devices, nor on what is recorded of
 # them, nor on when it is saved.
@@ -56,7 +56,7 @@ def parse(config_class, arguments=None, program=None, positional=()):
     values.pop("config")
     check_local(config_class, values)
     config = config_class(**values)
-    check_ranges(config)
+    check_options(config)
     return config
 
 
@@ -160,7 +160,7 @@ def check_run(directory, config):
     Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
         files, or if it is remote, or an option is out of its range; of several processes that call it, in all.
     """
-    check_ranges(config)
+    check_options(config)
     if REMOTE.match(str(directory)):
         raise ValueError(f"The output {directory} is remote: name a local directory, or mount the bucket (gcsfuse).")
     from keras_bert_impl.distribution import failing_together, is_chief  # not before the options are parsed

@@ -60,7 +60,8 @@ def prepared_data(tmp_path_factory, text_folder):
         key = tuple(sorted(options.items()))
         if key not in made:
             made[key] = tmp_path_factory.mktemp("prepared") / "data"
-            config = {"vocabulary_size": 500, "sequence_length": 32, "input": str(text_folder), **options}
+            vocabulary = {} if "vocab" in options else {"vocabulary_size": 500}
+            config = {**vocabulary, "sequence_length": 32, "input": str(text_folder), **options}
             data_preparation.run(data_preparation.PrepareConfig(str(made[key]), **config))
         return made[key]
 

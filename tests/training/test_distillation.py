@@ -108,7 +108,7 @@ def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "minilm", "temperature": 2.0}, "The objective minilm has no temperature: leave it out"),
+        ({"objective": "minilm", "temperature": 2.0}, "--temperature 2.0 is for --objective distilbert: leave it out"),
         ({"objective": "minilm", "masking_unit": "span"}, "masks no words: leave masking_unit span out"),
         ({"objective": "minilm", "masking_rate": 0.4}, "masks no words: leave masking_rate 0.4 out"),
         ({"hidden_size": 9}, "another hidden_size than its teacher cannot begin with the teacher's weights"),

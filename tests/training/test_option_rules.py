@@ -9,7 +9,7 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.cli import COMMANDS
-from keras_bert_impl.training.option_ranges import RANGES, Range
+from keras_bert_impl.options.rules import ABSENT, GIVEN, OF_DEVICES, RANGES, RULES, Range, check_options, default_of
 from keras_bert_impl.training.runs import check_run, parse
 
 pytestmark = once
@@ -60,7 +60,7 @@ def form_of(option, number):
 
 @pytest.mark.parametrize(("command", "kind", "option"), CASES, ids=[f"{case[0]}-{case[2]}" for case in CASES])
 def test_a_number_out_of_range_is_refused_in_one_line(command, kind, option):
-    assert option in RANGES, f"give --{option} a range in option_ranges.py"
+    assert option in RANGES, f"give --{option} a range in options/rules.py"
     for number in outside(option):
         with pytest.raises(ValueError, match=rf"^--{option} .* is out of range: expected .*\.$"):
             parse(kind, arguments_of(kind, option, form_of(option, number)))
@@ -96,3 +96,63 @@ def test_a_range_is_told_in_words_and_holds_its_ends(found, words):
     if math.isfinite(found.high):
         assert found.holds(found.high) != found.below and not found.holds(found.high + 0.1)
     assert found.holds(0.5) == (found.low <= 0.5) and not found.holds(float("nan")) and not found.holds(float("inf"))
+
+
+def broken(rule, kind):
+    """A configuration that has the option of a rule and nothing of what it needs."""
+    hints = typing.get_type_hints(kind)
+    needed = {field.name: "somewhere" for field in dataclasses.fields(kind) if field.default is field.default_factory}
+    config = kind(**needed)
+    set_other(config, rule.option, rule.values, hints)
+    for option, wanted in rule.needs.items():
+        if wanted == ABSENT:
+            set_other(config, option, (), hints)
+        elif wanted != GIVEN:
+            others = [value for value in typing.get_args(hints[option]) if value not in wanted]
+            set_other(config, option, others, hints)
+    return config
+
+
+def set_other(config, option, values, hints):
+    """Gives an option one of the values, or one that is not its default."""
+    usual = default_of(config, option)
+    if not values:
+        literal = [value for value in typing.get_args(hints[option]) if isinstance(value, str) and value != usual]
+        values = literal or [{bool: True, int: 7, float: 0.5, str: "one", list: [1], type(None): 7}[type(usual)]]
+    object.__setattr__(config, option, values[0])
+
+
+KINDS = {kind.__name__: kind for _, kind, _ in CASES}
+RULE_CASES = [(KINDS[name], rule) for name, rules in RULES.items() for rule in rules]
+RULE_CASES += [(KINDS["PretrainConfig"], rule) for rule in OF_DEVICES]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    RULE_CASES,
+    ids=[f"{kind.__name__}-{rule.option}-{number}" for number, (kind, rule) in enumerate(RULE_CASES)],
+)
+def test_an_option_without_what_it_needs_is_refused_in_one_line(kind, rule):
+    config = broken(rule, kind)
+    assert rule.is_broken(config)
+    with pytest.raises(ValueError, match=rf"^--{rule.option} .*\.$"):
+        check_options(config)
+    for option, wanted in rule.needs.items():
+        if wanted not in (GIVEN, ABSENT):
+            object.__setattr__(config, option, wanted[0])
+        elif wanted == ABSENT:
+            object.__setattr__(config, option, default_of(config, option))
+        else:
+            set_other(config, option, (), typing.get_type_hints(kind))
+    assert not rule.is_broken(config)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_defaults_keep_every_rule(kind):
+    needed = {field.name: "somewhere" for field in dataclasses.fields(kind) if field.default is field.default_factory}
+    check_options(kind(**needed))
+
+
+def test_the_options_of_every_rule_exist():
+    for kind, rule in RULE_CASES:
+        assert {rule.option, *rule.needs} <= {field.name for field in dataclasses.fields(kind)}

@@ -1,0 +1,276 @@
+"""The range of each option that is a number, and which options need or exclude each other, for all commands.
+
+What breaks a rule is refused before anything runs. An option has the same meaning in each command that has it, and
+hence one range; what it needs depends on the command. What depends on the data, on a checkpoint or on the machine is
+checked where these are read.
+"""
+
+import dataclasses
+import itertools
+import math
+import typing
+
+from keras_bert_impl.options.distill import OF_DISTILBERT
+
+
+class Range(typing.NamedTuple):
+    """Numbers from `low` to `high`; `above` and `below` leave the end itself out."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    below: bool = False
+
+    def holds(self, number):
+        """Whether a number is in the range; NaN and infinity never are."""
+        is_high_enough = number > self.low if self.above else number >= self.low
+        is_low_enough = number < self.high if self.below else number <= self.high
+        return math.isfinite(number) and is_high_enough and is_low_enough
+
+    def __str__(self):
+        low = f"{'above' if self.above else 'at least'} {self.low:g}" if self.low > -math.inf else ""
+        high = f"{'below' if self.below else 'at most'} {self.high:g}" if self.high < math.inf else ""
+        return " and ".join(filter(None, (low, high))) or "a finite number"
+
+
+ANY, COUNT, AT_LEAST_0, POSITIVE = Range(), Range(1), Range(0), Range(0, above=True)
+SHARE, RATE, PART = Range(0, 1), Range(0, 1, below=True), Range(0, 1, above=True)
+PORT = Range(0, 65535)
+RANGES = {
+    # data
+    "duplicates": COUNT,
+    "labelled_sentences": AT_LEAST_0,
+    "language_exponent": SHARE,
+    "long_sequence_length": Range(3),
+    "predictions_per_sequence": COUNT,
+    "sequence_length": Range(3),  # [CLS], a token, [SEP]
+    "short_sequence_probability": SHARE,
+    "vocabulary_megabytes": COUNT,
+    "vocabulary_size": COUNT,
+    # the model
+    "bilstm_units": AT_LEAST_0,
+    "dropout_rate": RATE,
+    "frozen_layers": AT_LEAST_0,
+    "generator_size": POSITIVE,
+    "hidden_size": COUNT,
+    "initializer_range": POSITIVE,
+    "intermediate_size": COUNT,
+    "lora_rank": AT_LEAST_0,
+    "num_heads": COUNT,
+    "num_layers": COUNT,
+    # masking
+    "mask_token_rate": SHARE,
+    "masking_rate": Range(0, 1, above=True, below=True),
+    "random_token_rate": SHARE,
+    # training
+    "batch_size": COUNT,
+    "beta_2": RATE,
+    "class_weights": AT_LEAST_0,
+    "cosine_weight": AT_LEAST_0,
+    "ema_momentum": RATE,
+    "encoder_rounds": COUNT,
+    "epochs": COUNT,
+    "gradient_accumulation_steps": COUNT,
+    "layer_decay": PART,
+    "learning_rate": AT_LEAST_0,
+    "masked_lm_weight": AT_LEAST_0,
+    "max_minutes": POSITIVE,
+    "minutes": POSITIVE,
+    "patience": COUNT,
+    "pretraining_seeds": COUNT,
+    "save_minutes": AT_LEAST_0,
+    "search_batch_sizes": COUNT,
+    "search_epochs": COUNT,
+    "search_learning_rates": POSITIVE,
+    "seed": AT_LEAST_0,
+    "seeds": COUNT,
+    "soft_target_weight": AT_LEAST_0,
+    "steps": COUNT,
+    "steps_per_execution": COUNT,
+    "steps_per_round": COUNT,
+    "streams": COUNT,
+    "teacher_weight": SHARE,
+    "temperature": POSITIVE,
+    "validation_batches": COUNT,
+    "warmup_share": RATE,
+    "weight_decay": AT_LEAST_0,
+    # devices and processes
+    "devices": COUNT,
+    "global_batch": COUNT,
+    "model_devices": COUNT,
+    "threads": COUNT,
+    "workers": COUNT,
+    # asking and serving
+    "body_seconds": POSITIVE,
+    "grpc_port": PORT,
+    "k": COUNT,
+    "max_batch_bytes": COUNT,
+    "max_batch_size": COUNT,
+    "max_body_bytes": COUNT,
+    "max_queued_rows": COUNT,
+    "max_rows": COUNT,
+    "max_text_bytes": COUNT,
+    "null_threshold": ANY,
+    "poll_seconds": AT_LEAST_0,
+    "port": PORT,
+    "request_seconds": POSITIVE,
+    "rounds": COUNT,
+    "seconds": POSITIVE,
+    "top_k": COUNT,
+}
+
+
+class Rule(typing.NamedTuple):
+    """An option that needs others, or excludes them.
+
+    Fields:
+        option: which has another value than its default, or one of `values` if there are any.
+        needs: of these other options at least one must be as is said here: GIVEN, ABSENT, or one of several values.
+        why: what is wrong then, and what to do, to be read after the option; `{value}` is its value.
+        values: see `option`.
+    """
+
+    option: str
+    needs: dict
+    why: str
+    values: tuple = ()
+
+    def is_broken(self, config):
+        """Whether a configuration has the option without any of what it needs."""
+        is_there = holds(config, self.option, self.values or GIVEN)
+        return is_there and not any(holds(config, other, wanted) for other, wanted in self.needs.items())
+
+
+GIVEN, ABSENT = "given", "absent"
+OF_PAIRS = ("next_sentence", "sentence_order")
+PHRASES = ("phrases", "phrase_field", "segmented")
+RULES = {
+    "PrepareConfig": (
+        *(
+            Rule(one, {other: ABSENT}, f"beside {other}: phrases are marked in one way, leave {one} or {other} out.")
+            for one, other in itertools.combinations(PHRASES, 2)
+        ),
+        *(Rule(name, {"tokenizer": ("wordpiece",)}, "is for tokenizer wordpiece: leave it out.") for name in PHRASES),
+        *(
+            Rule(name, {"input": GIVEN}, "is for text of your own: name it with --input.")
+            for name in ("text_format", "text_field", "language", "skip_unreadable", *PHRASES[1:])
+        ),
+        Rule("language_exponent", {"input": GIVEN}, "needs a folder of folders: name it with --input."),
+        *(
+            Rule(name, {"vocab": ABSENT}, "is of a vocabulary to be learnt: leave it out, or vocab.")
+            for name in ("vocabulary_size", "vocabulary_megabytes")
+        ),
+        *(
+            Rule(name, {"runner": GIVEN}, "is for Apache Beam: name a runner with --runner.")
+            for name in ("beam_options", "beam_storage")
+        ),
+        Rule("packed", {"static_masks": ABSENT}, "beside static_masks: Google's format has no packed rows."),
+        Rule(
+            "masking_unit",
+            dict.fromkeys(PHRASES, GIVEN),
+            "needs phrases to mask: give --phrases, --phrase_field or --segmented.",
+            values=("phrase",),
+        ),
+        Rule(
+            "masking_unit",
+            {"static_masks": GIVEN},
+            "is for --static_masks. Without it keras-bert pretrain masks the rows anew in each epoch: give "
+            "--masking_unit {value} there.",
+        ),
+        Rule("short_sequence_probability", {"pairs": OF_PAIRS}, f"is for pairs {' or '.join(OF_PAIRS)}: leave it out."),
+        Rule(
+            "duplicates",
+            {"pairs": OF_PAIRS, "static_masks": GIVEN},
+            "would be equal copies of the rows, which are no pairs and are masked anew in each epoch: leave it out, "
+            "and train for more steps.",
+        ),
+    ),
+    "FinetuneConfig": (
+        *(
+            Rule(name, {"teacher": GIVEN}, "is for distillation: name a fine-tuned checkpoint with --teacher.")
+            for name in ("teacher_weight", "temperature")
+        ),
+        *(
+            Rule(name, {"search": GIVEN}, "is for --search: give that, too.")
+            for name in ("search_learning_rates", "search_batch_sizes", "search_epochs")
+        ),
+    ),
+    "DistillConfig": tuple(
+        Rule(name, {"objective": ("distilbert",)}, "is for --objective distilbert: leave it out.")
+        for name in OF_DISTILBERT
+    ),
+    "ExportConfig": (
+        Rule(
+            "precision",
+            {"format": ("onnx", "openvino", "litert")},
+            "is no precision of a SavedModel: give bfloat16, or --format openvino, which has every precision.",
+            values=("float16", "int8_weights", "int8"),
+        ),
+        Rule("calibration", {"format": ("openvino",)}, "is for --format openvino --precision int8: leave it out."),
+        Rule("calibration", {"precision": ("int8",)}, "is for --format openvino --precision int8: leave it out."),
+    ),
+    "ServeConfig": (
+        Rule("tls_certificate", {"tls_key": GIVEN}, "needs --tls_key."),
+        Rule("tls_key", {"tls_certificate": GIVEN}, "needs --tls_certificate."),
+        Rule("model", {"model_config_file": ABSENT}, "beside model_config_file: name the models in one way."),
+    ),
+    "PlanConfig": (
+        Rule("shard_optimizer", {"model_devices": ABSENT}, "is for data parallelism: leave model_devices out."),
+    ),
+    "CompareConfig": (
+        Rule("task", {"data": GIVEN}, "needs --data, on which its models are scored."),
+        Rule("data", {"task": GIVEN}, "needs --task, which says what they are scored for."),
+    ),
+}
+# Of every command that trains on several devices.
+OF_DEVICES = (
+    Rule("shard_optimizer", {"distribution": ("data_parallel",)}, "is for --distribution data_parallel: leave it out."),
+    Rule("model_devices", {"distribution": ("model_parallel",)}, "is for --distribution model_parallel: leave it out."),
+    Rule("tpu", {"distribution": ("tpu",)}, "is for --distribution tpu: leave it out."),
+    Rule(
+        "devices",
+        {"distribution": ("mirrored", "data_parallel", "model_parallel")},
+        "is for several devices: give --distribution mirrored, data_parallel or model_parallel.",
+    ),
+)
+
+
+def holds(config, option, wanted):
+    """Whether an option of a configuration is GIVEN, ABSENT, or has one of the values wanted."""
+    value = getattr(config, option)
+    if wanted in (GIVEN, ABSENT):
+        return (value not in (default_of(config, option), None)) is (wanted == GIVEN)
+    return value in wanted
+
+
+def default_of(config, option):
+    """The default of an option of a configuration, a dataclass."""
+    [field] = [field for field in dataclasses.fields(config) if field.name == option]
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def check_options(config):
+    """Raises ValueError naming the first option of a configuration, a dataclass, that is outside its range, or lacks
+    what it needs."""
+    check_ranges(config)
+    names = {kind.__name__ for kind in type(config).__mro__}
+    rules = [rule for name, rules in RULES.items() if name in names for rule in rules]
+    rules += OF_DEVICES if hasattr(config, "distribution") else ()
+    for rule in rules:
+        if hasattr(config, rule.option) and rule.is_broken(config):
+            value = getattr(config, rule.option)
+            raise ValueError(f"--{rule.option} {value} {rule.why.format(value=value)}")
+
+
+def check_ranges(config):
+    """Raises ValueError naming the first option of a configuration, a dataclass, that is outside its range."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        for number in _numbers_in(value) if field.name in RANGES else ():
+            if not RANGES[field.name].holds(number):
+                raise ValueError(f"--{field.name} {value} is out of range: expected {RANGES[field.name]}.")
+
+
+def _numbers_in(value):
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    return [number for number in values if isinstance(number, int | float) and not isinstance(number, bool)]

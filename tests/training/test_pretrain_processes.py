@@ -12,6 +12,8 @@ import pytest
 from test_distribution import environments
 from tiers import on
 
+from keras_bert_impl.training.claims import locked
+
 pytestmark = [
     on("jax"),  # an array of all processes is JAX's
     pytest.mark.full,
@@ -58,6 +60,12 @@ def test_no_callback_of_one_process_reads_a_variable(prepared_data, tmp_path):
 def test_a_callback_that_reads_in_one_process_is_seen_in_the_records(prepared_data, tmp_path):
     _, (one, other) = run(prepared_data(), tmp_path, "alone")
     assert len(one) > len(other)
+
+
+def test_all_processes_end_if_another_run_is_in_their_directory(prepared_data, tmp_path):
+    with locked(tmp_path / "run"):
+        printed, _ = run(prepared_data(), tmp_path, status=1)
+    assert "run is in use by process" in printed[0] and "Process 0 has ended with an error" in printed[1]
 
 
 @pytest.mark.parametrize("processes", [1, 2])

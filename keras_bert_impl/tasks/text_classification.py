@@ -6,6 +6,7 @@ import pathlib
 import typing
 
 import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
 
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
@@ -103,16 +104,17 @@ def weights_of_classes(class_weights, class_names, labels):
     """The weight of each class, (classes,) float32.
 
     Args:
-        class_weights: name -> weight, 1 for classes not named; or "balanced": inversely proportional to how often a
-            class occurs, as in scikit-learn.
+        class_weights: name -> weight, 1 for classes not named; or "balanced", which gives the classes that occur the
+            same total, as scikit-learn and `fit` do.
         class_names: names of the classes.
         labels: class ids, in any shape.
 
     Raises: ValueError for a name that is not a class.
     """
     if class_weights == "balanced":
-        counts = np.bincount(np.ravel(labels), minlength=len(class_names))
-        return (np.sum(counts) / (len(class_names) * np.maximum(counts, 1))).astype("float32")
+        weights, found = np.ones(len(class_names), "float32"), np.unique(labels)
+        weights[found] = compute_class_weight("balanced", classes=found, y=np.ravel(labels))
+        return weights
     unknown = sorted(set(class_weights) - set(class_names))
     if unknown:
         raise ValueError(f"class_weights has {unknown[0]!r}, which is not one of the classes {', '.join(class_names)}.")

@@ -149,7 +149,12 @@ class RequestQueue:
     def _start(self):
         """Gives waiting work to free workers."""
         while self._free and self._waiting:
-            batch = self._next_batch()
+            try:
+                batch = self._next_batch()
+            except Exception as failure:  # the oldest cannot be put into a batch: what waits behind it goes on
+                batch, oldest = [], self._waiting[0]
+                self._take(oldest)
+                resolve(oldest, error_of(failure))
             if not batch:
                 continue
             self._free -= 1
@@ -176,22 +181,18 @@ class RequestQueue:
         self.queued_rows -= work.rows
 
     async def _run_batch(self, batch):
-        began = time.monotonic()
-        loop = asyncio.get_running_loop()
+        """Runs a batch. Whatever fails, each of its works gets an answer or an error, and the queue goes on."""
+        began, loop = time.monotonic(), asyncio.get_running_loop()
         try:
             answers = await loop.run_in_executor(self._threads, run_together, batch)
-        finally:
-            self._free += 1
+        except Exception as failure:
+            answers = [error_of(failure) for _ in batch]
+        self._free += 1
         for work, answer in zip(batch, answers, strict=True):
-            if work.done.done():
-                continue
-            if isinstance(answer, ServingError):
-                work.done.set_exception(answer)
-            else:
-                work.done.set_result(answer)
+            resolve(work, answer)
+        self._start()
         rows, first = sum(work.rows for work in batch), batch[0]
         self._observe(first.servable, first.signature, rows, began - first.arrived, time.monotonic() - began)
-        self._start()
 
     async def close(self):
         """Waits for what runs, and ends the workers."""
@@ -205,12 +206,17 @@ def run_together(batch):
     first = batch[0]
     if len(batch) == 1:
         return [run_alone(first)]
-    inputs = {name: np.concatenate([work.inputs[name] for work in batch]) for name in first.inputs}
     try:
+        inputs = {name: np.concatenate([work.inputs[name] for work in batch]) for name in first.inputs}
         outputs = first.servable.run(first.signature.name, inputs)
         check_rows(outputs, sum(work.rows for work in batch))
+        return divided(outputs, batch)
     except Exception:  # one of the requests cannot be answered: the others must not fail with it
         return [run_alone(work) for work in batch]
+
+
+def divided(outputs, batch):
+    """The outputs of each work, out of those of a batch."""
     answers, start = [], 0
     for work in batch:
         rows = slice(start, start + work.rows)
@@ -218,6 +224,16 @@ def run_together(batch):
         answers.append(work.signature.cut_to_own_width(own))
         start += work.rows
     return answers
+
+
+def resolve(work, answer):
+    """Gives a work its outputs or its ServingError, if somebody still waits for it."""
+    if work.done.done():
+        return
+    if isinstance(answer, ServingError):
+        work.done.set_exception(answer)
+    else:
+        work.done.set_result(answer)
 
 
 def run_alone(work):

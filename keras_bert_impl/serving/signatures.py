@@ -67,7 +67,8 @@ class Signature:
         if shown_by is None or self._fixed_widths:
             return outputs
         shown = outputs[shown_by]
-        used = (shown != (b"" if shown.dtype == object else 0)).reshape(*shown.shape[:2], -1).any(axis=(0, 2))
+        is_used = shown != (b"" if shown.dtype == object else 0)
+        used = is_used.any(axis=(0, *range(2, is_used.ndim)))
         width = int(used.nonzero()[0].max(initial=-1)) + 1
         return {name: array[:, :width] if self._is_as_wide(name) else array for name, array in outputs.items()}
 

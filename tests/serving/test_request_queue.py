@@ -9,6 +9,7 @@ import pytest
 from grpc import StatusCode
 from tiers import on
 
+from keras_bert_impl.serving import request_queue
 from keras_bert_impl.serving.batch_choice import part_starts
 from keras_bert_impl.serving.errors import ServingError, invalid
 from keras_bert_impl.serving.request_queue import RequestQueue
@@ -156,3 +157,61 @@ def test_a_request_that_is_given_up_leaves_the_queue():
 def test_only_arrays_with_free_first_dimensions_are_merged(shape):
     signature = Signature("s", {"x": Array(np.dtype(np.float32), shape)}, {"y": NUMBERS}, "")
     assert signature.mergeable == (shape == (None,))
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"logits": np.zeros((3, 2)), "probabilities": np.zeros((3, 2)), "labels": np.full((3, 0), b"", object)},
+        {name: np.zeros((3, 0, 5), object) for name in ("tokens", "token_ids", "probabilities")},
+        {name: np.full((3, 0), b"", object) for name in ("words", "labels", "probabilities")},
+    ],
+    ids=["no label above 0.5", "no mask", "no word"],
+)
+def test_outputs_without_a_column_are_divided(outputs):
+    """As when several requests run together of which none has a label, a mask or a word."""
+    arrays = {
+        name: Array(array.dtype, (None, None if array.shape[1] == 0 else 2, *array.shape[2:]))
+        for name, array in outputs.items()
+    }
+    signature = Signature("s", {"text": STRINGS}, arrays, "")
+    assert signature.mergeable
+    found = signature.cut_to_own_width({name: array[:1] for name, array in outputs.items()})
+    assert {name: array.shape for name, array in found.items()} == {
+        name: (1, *array.shape[1:]) for name, array in outputs.items()
+    }
+
+
+def explode(*arguments, **options):
+    raise MemoryError("exploded")
+
+
+PLACES = {
+    "the model": (Measuring, "run"),
+    "the check of its outputs": (request_queue, "check_rows"),
+    "the division of outputs": (Signature, "cut_to_own_width"),
+    "the worker": (request_queue, "run_together"),
+    "the choice of company": (request_queue, "choose_company"),
+    "the lengths of rows": (request_queue, "row_lengths"),
+    "the metrics": (RequestQueue, "__init__"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_whatever_fails_every_request_is_answered_and_the_queue_goes_on(place, monkeypatch):
+    async def fail_and_go_on():
+        queue, servable = RequestQueue(), Measuring()
+        with monkeypatch.context() as broken:
+            if place == "the metrics":
+                broken.setattr(queue, "_observe", explode)
+            else:
+                broken.setattr(*PLACES[place], explode)
+            asked = [queue.run(servable, WORDS, texts(value), time.monotonic() + 9) for value in ("a", "b c", "")]
+            failed = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 5)
+        answer = await asyncio.wait_for(queue.run(servable, WORDS, texts("a b"), time.monotonic() + 9), 5)
+        await queue.close()
+        return failed, answer, queue.queued_rows
+
+    failed, answer, queued = asyncio.run(fail_and_go_on())
+    assert answer["words"].tolist() == [[b"a", b"b"]] and queued == 0
+    assert all(isinstance(one, (dict, ServingError, MemoryError)) for one in failed)

@@ -197,7 +197,8 @@ class ModelManager:
     def _is_new(self, version, directory, files):
         if version is None or version.directory != str(directory):
             return True
-        return version.state == END and version.files != files
+        # One that was replaced is loaded again when what replaced it is removed; one that failed, when it changes.
+        return version.state == END and (not version.error or version.files != files)
 
     def _is_settled(self, directory, files, wait):
         """Whether the files are as they were at the last look: a version may still be being copied."""

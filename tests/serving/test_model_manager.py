@@ -72,6 +72,19 @@ def test_a_new_version_replaces_the_old_one_without_a_request_lost(toy, written)
         assert server.ask("/v1/models/toy/versions/1:predict", BODY)[0] == 404
 
 
+def test_removing_a_version_brings_the_one_before_it_back(toy, written):
+    """The documented way to go back."""
+    with running(toy) as server:
+        shutil.copytree(written / "2", toy / "2")
+        wait_for(lambda: states(server) == {"2": ("AVAILABLE", "OK"), "1": ("END", "OK")})
+        shutil.rmtree(toy / "2")
+        wait_for(lambda: states(server) == {"2": ("END", "OK"), "1": ("AVAILABLE", "OK")})
+        assert version_of(server) == 1
+        shutil.copytree(written / "2", toy / "2")
+        wait_for(lambda: states(server)["2"] == ("AVAILABLE", "OK"))
+        assert version_of(server) == 2
+
+
 def damage_graph(version):
     (version / "saved_model.pb").write_bytes(b"\x0a\xff damaged")
 

@@ -18,7 +18,7 @@ from keras_bert_impl.serving.errors import ServingError, error_of, invalid, plac
 from keras_bert_impl.serving.grpc_parsing import MessageParser
 from keras_bert_impl.serving.request_log import RequestEntry
 from keras_bert_impl.serving.signatures import find_signature
-from keras_bert_impl.serving.tensor_messages import array_of_message, message_of_array
+from keras_bert_impl.serving.tensor_messages import arrays_of_messages, message_of_array
 from keras_bert_impl.serving.versions import models_of_config
 
 
@@ -77,7 +77,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 signature = find_signature(servable, request.model_spec.signature_name)
                 wanted = wanted_outputs(request.output_filter, signature)
                 most = self._manager.limits.max_body_bytes
-                inputs = {name: array_of_message(name, tensor, most) for name, tensor in request.inputs.items()}
+                inputs = arrays_of_messages(request.inputs, signature, most)
                 entry.answered_by(servable, signature.name, inputs)
                 outputs = await self._manager.ask(servable, inputs, signature.name, context.time_remaining())
                 response = predict_pb2.PredictResponse()
@@ -195,7 +195,7 @@ def wanted_outputs(names, signature):
                 f"output tensor alias not found in signature: {name}; signature {signature.name} has "
                 f"{', '.join(sorted(signature.outputs))}."
             )
-    return list(names) or list(signature.outputs)
+    return list(dict.fromkeys(names)) or list(signature.outputs)
 
 
 def examples_of(given, limits):

@@ -1,6 +1,7 @@
 """The arrays of a request, checked against the signature and the limits before they take a place in the queue."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -44,11 +45,7 @@ def check_inputs(inputs, signature, limits):
 
     Raises: ServingError if a name, type, rank or size is not what the signature takes, or exceeds the limits.
     """
-    if set(inputs) != set(signature.inputs):
-        raise invalid(
-            f"The request has the inputs {', '.join(sorted(map(str, inputs))) or '(none)'}; signature {signature.name} "
-            f"takes {', '.join(sorted(signature.inputs))}."
-        )
+    check_names(inputs, signature)
     arrays = {name: as_array(name, inputs[name], wanted) for name, wanted in signature.inputs.items()}
     for name, array in arrays.items():
         check_shape(name, array, signature.inputs[name].shape)
@@ -57,6 +54,17 @@ def check_inputs(inputs, signature, limits):
         if array.dtype == object:
             check_texts(name, array, limits)
     return arrays
+
+
+def check_names(inputs, signature):
+    """Raises ServingError unless the inputs are those of the signature."""
+    if set(inputs) != set(signature.inputs):
+        found = sorted(str(name)[:50] for name in itertools.islice(inputs, 10))
+        more = f" and {len(inputs) - 10} more" if len(inputs) > 10 else ""
+        raise invalid(
+            f"The request has the inputs {', '.join(found) or '(none)'}{more}; signature {signature.name} takes "
+            f"{', '.join(sorted(signature.inputs))}."
+        )
 
 
 def as_array(name, values, wanted):

@@ -5,7 +5,10 @@ import math
 import numpy as np
 
 from keras_bert_impl.serving.errors import invalid
+from keras_bert_impl.serving.request_inputs import check_names
 from keras_bert_impl.serving.tensorflow_runtime import tf
+
+MOST_DIMENSIONS = 64
 
 # Clients read answers from these fields, in which TensorFlow Serving writes them; tf.make_tensor_proto would write
 # tensor_content instead.
@@ -25,26 +28,40 @@ FIELDS = {
 }
 
 
-def array_of_message(name, message, most_bytes):
-    """The array in a TensorProto.
+def arrays_of_messages(messages, signature, most_bytes):
+    """The arrays in TensorProto messages, by name.
 
     Args:
-        name: of the input, for errors.
-        message: the TensorProto.
-        most_bytes: largest size of the array: a message of a few bytes can describe an array of any size.
+        messages: TensorProto by name, with the names that the signature takes.
+        signature: the Signature asked for.
+        most_bytes: largest size of the arrays together: a message of a few bytes can describe arrays of any size.
 
-    Raises: ServingError.
+    Raises: ServingError, before anything is allocated.
     """
+    check_names(messages, signature)
+    size = sum(described_bytes(name, message) for name, message in messages.items())
+    if size > most_bytes:
+        raise invalid(f"The inputs describe arrays of {size} bytes; this server takes at most {most_bytes}.")
+    return {name: array_of_message(name, message) for name, message in messages.items()}
+
+
+def described_bytes(name, message):
+    """The bytes of the array that a TensorProto describes. Raises ServingError."""
     shape = [dimension.size for dimension in message.tensor_shape.dim]
     if message.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise invalid(f"Input {name} has the shape {shape} of a specification, not of an array.")
+    if len(shape) > MOST_DIMENSIONS:
+        raise invalid(f"Input {name} has {len(shape)} dimensions, more than NumPy's {MOST_DIMENSIONS}.")
     try:
         dtype = tf.dtypes.as_dtype(message.dtype)
-        size = math.prod(shape) * (dtype.size or 8)
     except TypeError:
         raise invalid(f"Input {name} has the unknown type {message.dtype}.") from None
-    if size > most_bytes:
-        raise invalid(f"Input {name} describes an array of {size} bytes; this server takes at most {most_bytes}.")
+    return math.prod(shape) * (dtype.size or 8)
+
+
+def array_of_message(name, message):
+    """The array in a TensorProto, whose size was checked. Raises ServingError if it holds another than it describes."""
+    shape = [dimension.size for dimension in message.tensor_shape.dim]
     try:
         return tf.make_ndarray(message)
     except (TypeError, ValueError, IndexError, KeyError) as error:

@@ -6,7 +6,7 @@ import numpy as np
 from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_bert_impl.serving.signatures import find_signature
-from keras_bert_impl.serving.tensor_messages import array_of_message
+from keras_bert_impl.serving.tensor_messages import arrays_of_messages
 from keras_bert_impl.serving.tensorflow_runtime import tf
 
 # Where TensorFlow Serving, too, looks for the requests that come with a SavedModel.
@@ -37,7 +37,7 @@ def send_recorded(servable, path):
             continue
         request = log.predict_log.request
         signature = find_signature(servable, request.model_spec.signature_name)
-        inputs = {name: array_of_message(name, tensor, LARGEST_REQUEST) for name, tensor in request.inputs.items()}
+        inputs = arrays_of_messages(request.inputs, signature, LARGEST_REQUEST)
         servable.run(signature.name, inputs)
         sent += 1
     return sent

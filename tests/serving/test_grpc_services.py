@@ -20,6 +20,8 @@ from tensorflow_serving.apis import (
 )
 from tiers import on
 
+from keras_bert_impl.serving import grpc_services, tensor_messages
+
 pytestmark = on("tensorflow")
 
 
@@ -109,8 +111,9 @@ def test_wrong_requests_are_refused_with_their_status(services):
 @pytest.mark.parametrize(
     ("sizes", "values", "message"),
     [
-        ([10**6, 10**6], [b"a"], "describes an array of"),
-        ([2**40, 2**40], [b"a"], "describes an array of"),
+        ([10**6, 10**6], [b"a"], "describe arrays of"),
+        ([2**40, 2**40], [b"a"], "describe arrays of"),
+        ([1] * 65, [b"a"], "has 65 dimensions, more than NumPy's 64"),
         ([-1], [b"a"], "not of an array"),
         ([1], [b"a", b"b"], "is no valid tensor"),
     ],
@@ -125,6 +128,42 @@ def test_a_message_that_describes_another_array_than_it_holds_is_refused(service
     tensor.string_val.extend(values)
     with refused(grpc.StatusCode.INVALID_ARGUMENT, message):
         services[0].Predict(request)
+
+
+def claim(message, kind, *sizes):
+    """Makes a TensorProto describe an array of these sizes, and hold one value of it."""
+    message.dtype = kind.as_datatype_enum
+    for size in sizes:
+        message.tensor_shape.dim.add(size=size)
+
+
+def test_names_are_checked_before_the_arrays_that_they_claim_to_hold_are_made(services, monkeypatch):
+    monkeypatch.setattr(tensor_messages, "array_of_message", lambda *arguments: pytest.fail("allocated"))
+    request = request_of(["a"])
+    for number in range(400):
+        claim(request.inputs[f"surplus_{number}_{'x' * 200}"], tf.float32, 20_000)
+    with pytest.raises(grpc.RpcError) as failure:
+        services[0].Predict(request)
+    assert "and 391 more; signature serving_default takes text" in failure.value.details()
+    assert len(failure.value.details()) < 1000
+
+
+def test_the_inputs_of_a_request_are_limited_together(services, monkeypatch):
+    monkeypatch.setattr(tensor_messages, "array_of_message", lambda *arguments: pytest.fail("allocated"))
+    request = request_of(["a"], "add")
+    request.inputs.clear()
+    for name in ("numbers", "more"):
+        claim(request.inputs[name], tf.float32, 15_000)  # 60,000 bytes, of at most 100,000
+    with refused(grpc.StatusCode.INVALID_ARGUMENT, "describe arrays of 120000 bytes; this server takes at most 100000"):
+        services[0].Predict(request)
+
+
+def test_an_output_that_is_asked_for_many_times_is_written_once(services, monkeypatch):
+    written, write = [], grpc_services.message_of_array
+    monkeypatch.setattr(grpc_services, "message_of_array", lambda array: written.append(1) or write(array))
+    request = request_of(["a"])
+    request.output_filter.extend(["length"] * 5000)
+    assert list(services[0].Predict(request).outputs) == ["length"] and len(written) == 1
 
 
 def test_status_and_metadata_are_told(services):

@@ -64,25 +64,6 @@ def write_model(directory, version=1):
     tf.saved_model.save(model, str(pathlib.Path(directory) / str(version)), signatures)
 
 
-def write_examples_model(directory):
-    """Writes a SavedModel with the signatures `classify` and `regress`, of the feature x and, added to it, y."""
-    tf1 = tf.compat.v1
-    with tf1.Session(graph=tf.Graph()) as session:
-        serialized = tf1.placeholder(tf.string, [None], "examples")
-        features = {name: tf.io.FixedLenFeature([], tf.float32, default) for name, default in (("x", None), ("y", 0.0))}
-        parsed = tf.io.parse_example(serialized, features)
-        value = parsed["x"] + parsed["y"]
-        scores = tf.stack([value, -value], axis=1)
-        labels = tf.tile([["up", "down"]], [tf.shape(value)[0], 1])
-        definitions = {
-            "classify": tf1.saved_model.classification_signature_def(serialized, labels, scores),
-            "regress": tf1.saved_model.regression_signature_def(serialized, value),
-        }
-        builder = tf1.saved_model.Builder(str(pathlib.Path(directory) / "1"))
-        builder.add_meta_graph_and_variables(session, [tf.saved_model.SERVING], signature_def_map=definitions)
-        builder.save()
-
-
 def write_requests(directory, texts):
     """Writes one recorded predict request for each text."""
     (directory / "assets.extra").mkdir()

@@ -86,7 +86,6 @@ def make_server(config, models):
         config.tls_certificate,
         config.tls_key,
         page=make_page if config.page else None,
-        allow_reload=config.allow_reload,
     )
 
 

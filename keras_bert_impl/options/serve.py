@@ -16,7 +16,6 @@ class ServeConfig:
         port: of REST; 0 is any that is free.
         grpc_port: of gRPC; 0 is any that is free, null is no gRPC.
         poll_seconds: how often to look for new versions; 0 is never.
-        allow_reload: let gRPC clients change which models are served.
         api_keys: file with a key on each line; requests must show one of them.
         tls_certificate: PEM file; with --tls_key, both ports speak TLS.
         tls_key: PEM file with the private key of the certificate.
@@ -38,7 +37,7 @@ class ServeConfig:
     """
 
     GROUPS: typing.ClassVar = {
-        "who may ask": ("host", "api_keys", "tls_certificate", "tls_key", "allow_reload"),
+        "who may ask": ("host", "api_keys", "tls_certificate", "tls_key"),
         "limits": (
             "max_body_bytes",
             "max_rows",
@@ -56,7 +55,6 @@ class ServeConfig:
     port: int = 8501
     grpc_port: int | None = 8500
     poll_seconds: float = 1.0
-    allow_reload: bool = False
     api_keys: str | None = None
     tls_certificate: str | None = None
     tls_key: str | None = None

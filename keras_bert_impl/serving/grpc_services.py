@@ -3,23 +3,14 @@
 import contextlib
 
 import grpc
-from tensorflow_serving.apis import (
-    classification_pb2,
-    inference_pb2,
-    model_management_pb2,
-    model_service_pb2_grpc,
-    predict_pb2,
-    prediction_service_pb2_grpc,
-    regression_pb2,
-)
+from tensorflow_serving.apis import model_service_pb2_grpc, predict_pb2, prediction_service_pb2_grpc
 
-from keras_bert_impl.serving import examples, model_messages
+from keras_bert_impl.serving import model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_impl.serving.grpc_parsing import MessageParser
 from keras_bert_impl.serving.request_log import RequestEntry
 from keras_bert_impl.serving.signatures import find_signature
 from keras_bert_impl.serving.tensor_messages import arrays_of_messages, message_of_array
-from keras_bert_impl.serving.versions import models_of_config
 
 
 class Services:
@@ -29,11 +20,10 @@ class Services:
         manager: ModelManager.
         log: RequestLog.
         keys: ApiKeys.
-        allow_reload: whether clients may change which models are served.
     """
 
-    def __init__(self, manager, log, keys, allow_reload=False):
-        self.manager, self.log, self.keys, self.allow_reload = manager, log, keys, allow_reload
+    def __init__(self, manager, log, keys):
+        self.manager, self.log, self.keys = manager, log, keys
 
     @contextlib.asynccontextmanager
     async def answering(self, context, method, model):
@@ -86,66 +76,6 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                     response.outputs[name].CopyFrom(message_of_array(outputs[name]))
                 return response
 
-    async def Classify(self, request, context):
-        """Examples to classes with scores."""
-        async with self._services.answering(context, "classify", request.model_spec.name) as entry:
-            response = classification_pb2.ClassificationResponse()
-            await self._classify(request.input, request.model_spec, response, entry, context)
-            return response
-
-    async def _classify(self, given, spec, response, entry, context):
-        for row in await self._asked(examples.classify, given, spec, response, entry, context):
-            classes = response.result.classifications.add().classes
-            for label, score in row:
-                classes.add(label=label, score=score)
-
-    async def Regress(self, request, context):
-        """Examples to values."""
-        async with self._services.answering(context, "regress", request.model_spec.name) as entry:
-            response = regression_pb2.RegressionResponse()
-            await self._regress(request.input, request.model_spec, response, entry, context)
-            return response
-
-    async def _regress(self, given, spec, response, entry, context):
-        for value in await self._asked(examples.regress, given, spec, response, entry, context):
-            response.result.regressions.add(value=value)
-
-    async def _asked(self, method, given, spec, response, entry, context):
-        """What `examples.classify` or `examples.regress` finds for each example; notes in the response who answered."""
-        serialized = examples_of(given, self._manager.limits)
-        entry.rows = len(serialized)
-        with self._services.using(spec) as servable:
-            remaining = context.time_remaining()
-            found = await method(self._manager, servable, spec.signature_name, serialized, remaining)
-            fill_spec(response.model_spec, servable, spec.signature_name)
-        return found
-
-    async def MultiInference(self, request, context):
-        """Several classifications and regressions of the same examples."""
-        name = request.tasks[0].model_spec.name if request.tasks else ""
-        async with self._services.answering(context, "multi_inference", name) as entry:
-            if not request.tasks:
-                raise invalid("Inference request must have at least one task.")
-            if len({task.model_spec.name for task in request.tasks}) > 1:
-                raise invalid("All tasks of a multi-inference request must name the same model.")
-            methods = {examples.CLASSIFY: self._classify, examples.REGRESS: self._regress}
-            response = inference_pb2.MultiInferenceResponse()
-            for task in request.tasks:
-                if task.method_name not in methods:
-                    raise ServingError(grpc.StatusCode.UNIMPLEMENTED, f"Unsupported method: {task.method_name}")
-                is_classification = task.method_name == examples.CLASSIFY
-                found = (
-                    classification_pb2.ClassificationResponse()
-                    if is_classification
-                    else regression_pb2.RegressionResponse()
-                )
-                await methods[task.method_name](request.input, task.model_spec, found, entry, context)
-                result = response.results.add()
-                result.model_spec.CopyFrom(found.model_spec)
-                target = result.classification_result if is_classification else result.regression_result
-                target.CopyFrom(found.result)
-            return response
-
     async def GetModelMetadata(self, request, context):
         """The signatures of a model."""
         async with self._services.answering(context, "metadata", request.model_spec.name):
@@ -155,7 +85,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Says which versions answer, and changes what is served if that is allowed."""
+    """Says which versions answer."""
 
     def __init__(self, services):
         self._services, self._manager = services, services.manager
@@ -165,20 +95,6 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         spec = request.model_spec
         async with self._services.answering(context, "status", spec.name):
             return model_messages.status_message(self._manager.statuses(spec.name, *version_of(spec)))
-
-    async def HandleReloadConfigRequest(self, request, context):
-        """Serves the models of a ModelServerConfig instead of the present ones."""
-        async with self._services.answering(context, "reload_config", ""):
-            if not self._services.allow_reload:
-                raise ServingError(
-                    grpc.StatusCode.PERMISSION_DENIED,
-                    "This server's models cannot be changed by clients: start it with --allow_reload true.",
-                )
-            try:
-                await self._manager.replace_models(models_of_config(request.config))
-            except ValueError as error:
-                raise invalid(str(error)) from None
-            return model_management_pb2.ReloadConfigResponse()
 
 
 def fill_spec(spec, servable, signature_name):
@@ -196,20 +112,6 @@ def wanted_outputs(names, signature):
                 f"{', '.join(sorted(signature.outputs))}."
             )
     return list(dict.fromkeys(names)) or list(signature.outputs)
-
-
-def examples_of(given, limits):
-    """The serialized Examples of an Input message, each with the features of the context. Raises ServingError."""
-    kind = given.WhichOneof("kind")
-    if kind is None:
-        raise invalid("Input is empty: it needs an example_list.")
-    found = getattr(given, kind)
-    limits.check_count(len(found.examples))
-    if not found.examples:
-        raise invalid("Input is empty: it needs at least one example.")
-    context = found.context.SerializeToString() if kind == "example_list_with_context" else b""
-    # Serialized messages that stand one behind the other are read as one, merged; maps keep the last value of a key.
-    return [context + example.SerializeToString() for example in found.examples]
 
 
 async def start_grpc(services, address, credentials=None, most_bytes=4 * 2**20):

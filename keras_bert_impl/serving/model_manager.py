@@ -242,21 +242,6 @@ class ModelManager:
             self.metrics.loaded.remove(name, str(version.number))
         self._log("unloaded", model=name, version=version.number)
 
-    async def replace_models(self, models):
-        """Serves these models and no others; the new ones are loaded first. Raises ValueError as `start` does."""
-        before = self._models
-        self._models = {**before, **{model.name: model for model in models}}
-        for model in models:
-            self._versions.setdefault(model.name, {})
-            if not await self._refresh(model, wait_until_settled=False):
-                self._models = before
-                for name in set(self._versions) - set(before):
-                    self._let_go_all(name)
-                raise ValueError(f"{model.directory} has no version of model {model.name} that can be loaded.")
-        for name in set(before) - {model.name for model in models}:
-            self._let_go_all(name)
-            del self._models[name]
-
     async def close(self):
         """Answers what was taken, and frees the memory."""
         self.is_stopping = True

@@ -53,7 +53,7 @@ class RequestEntry:
 
     Args:
         protocol: rest or grpc.
-        method: predict, classify, regress, status, metadata and so on.
+        method: predict, status, metadata and so on.
         model: name, as the client gave it.
     """
 

@@ -1,6 +1,6 @@
 """The REST interface, with the addresses, requests and answers of TensorFlow Serving.
 
-POST /v1/models/NAME[/versions/N|/labels/L]:predict|classify|regress
+POST /v1/models/NAME[/versions/N|/labels/L]:predict
 GET  /v1/models/NAME[/versions/N|/labels/L][/metadata]
 GET  /healthz  /readyz  /metrics  /monitoring/prometheus/metrics
 """
@@ -15,13 +15,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from keras_bert_impl.serving import examples, json_examples, json_tensors, model_messages
+from keras_bert_impl.serving import json_tensors, model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_impl.serving.request_log import RequestEntry
 from keras_bert_impl.serving.signatures import find_signature
 
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
-ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict|classify|regress)")
+ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
 LOOK = re.compile(rf"{OF_MODEL}(?P<metadata>/metadata)?")
 LARGEST_VERSION = 2**63 - 1
 # A body above the limit is read to its end, and forgotten, up to this many times the limit: a client that is still
@@ -93,7 +93,7 @@ class RestInterface:
                 return JSONResponse(model_messages.metadata_json(servable))
         body = await read_body(request, self._manager.limits)
         with self._manager.using(*spec) as servable:
-            return await while_connected(request, getattr(self, f"_{entry.method}")(servable, body, entry))
+            return await while_connected(request, self._predict(servable, body, entry))
 
     async def _predict(self, servable, body, entry):
         asked = json_tensors.read_predict(body)
@@ -102,19 +102,6 @@ class RestInterface:
         entry.answered_by(servable, signature.name, inputs)
         outputs = await self._manager.ask(servable, inputs, signature.name)
         return json_response(json_tensors.predict_answer(outputs, in_rows=asked.rows is not None))
-
-    async def _classify(self, servable, body, entry):
-        return await self._examples(servable, body, entry, examples.classify)
-
-    async def _regress(self, servable, body, entry):
-        return await self._examples(servable, body, entry, examples.regress)
-
-    async def _examples(self, servable, body, entry, method):
-        name, serialized = json_examples.read_examples(body)
-        self._manager.limits.check_count(len(serialized))
-        entry.answered_by(servable, name, {})
-        entry.rows = len(serialized)
-        return json_response(json_examples.examples_answer(await method(self._manager, servable, name, serialized)))
 
     async def readiness(self, request):
         """200 if every model answers; 503 while one is missing, or the server is about to end."""

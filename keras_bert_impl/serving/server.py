@@ -41,7 +41,6 @@ class Server:
         grpc_port: of gRPC; 0 means any that is free, None means no gRPC.
         certificate, private_key: PEM files for TLS on both ports, or None.
         page: a function from the manager to the ASGI application shown at `/` and under `/page/`, or None.
-        allow_reload: whether gRPC clients may change which models are served.
 
     Attributes:
         port, grpc_port: after `start`, the real ports.
@@ -58,12 +57,11 @@ class Server:
         certificate=None,
         private_key=None,
         page=None,
-        allow_reload=False,
     ):
         self.manager, self.host, self.port, self.grpc_port = manager, host, port, grpc_port
         self._log, self._keys, self._page = log, keys, page
         self._certificate, self._private_key = certificate, private_key
-        self._services = Services(manager, log, keys, allow_reload)
+        self._services = Services(manager, log, keys)
         self._grpc = self._http = self._serving = None
 
     async def start(self):

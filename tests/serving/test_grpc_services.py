@@ -6,17 +6,15 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_servers import running, write_examples_model, write_model
+from made_servers import running, write_model
 from tensorflow_serving.apis import (
     classification_pb2,
     get_model_metadata_pb2,
     get_model_status_pb2,
-    inference_pb2,
     model_management_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
-    regression_pb2,
 )
 from tiers import on
 
@@ -181,49 +179,11 @@ def test_status_and_metadata_are_told(services):
         services[0].GetModelMetadata(asked)
 
 
-def example(**values):
-    features = {k: tf.train.Feature(float_list=tf.train.FloatList(value=[v])) for k, v in values.items()}
-    return tf.train.Example(features=tf.train.Features(feature=features))
-
-
-def test_examples_are_classified_and_regressed_with_the_features_of_their_context(tmp_path):
-    write_examples_model(tmp_path)
-    with running(tmp_path) as server, stubs(server) as (prediction, _):
-        asked = classification_pb2.ClassificationRequest()
-        asked.model_spec.name, asked.model_spec.signature_name = "toy", "classify"
-        asked.input.example_list.examples.extend([example(x=1.0, y=1.0), example(x=-3.0)])
-        first, second = prediction.Classify(asked).result.classifications
-        assert [(one.label, one.score) for one in first.classes] == [("up", 2.0), ("down", -2.0)]
-        assert second.classes[0].score == -3.0
-        several = inference_pb2.MultiInferenceRequest()
-        several.input.example_list_with_context.examples.append(example(x=1.0))
-        several.input.example_list_with_context.context.CopyFrom(example(y=0.5))
-        for name in ("classify", "regress"):
-            task = several.tasks.add(method_name=f"tensorflow/serving/{name}")
-            task.model_spec.name, task.model_spec.signature_name = "toy", name
-        classes, values = prediction.MultiInference(several).results
-        assert classes.classification_result.classifications[0].classes[0].score == 1.5
-        assert values.regression_result.regressions[0].value == 1.5
-        wrong = regression_pb2.RegressionRequest(model_spec=asked.model_spec, input=asked.input)
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "method_name to be tensorflow/serving/regress"):
-            prediction.Regress(wrong)
-
-
-def test_models_are_replaced_only_if_that_is_allowed(tmp_path):
-    write_model(tmp_path / "toy")
-    write_model(tmp_path / "other", 3)
-    asked = model_management_pb2.ReloadConfigRequest()
-    asked.config.model_config_list.config.add(name="other", base_path=str(tmp_path / "other"))
-    with running(tmp_path / "toy") as server, stubs(server) as (_, management):
-        with refused(grpc.StatusCode.PERMISSION_DENIED, "--allow_reload"):
-            management.HandleReloadConfigRequest(asked)
-    with running(tmp_path / "toy", allow_reload=True) as server, stubs(server) as (_, management):
-        management.HandleReloadConfigRequest(asked)
-        assert [(model.name, model.version) for model in server.server.manager.models] == [("other", 3)]
-        asked.config.model_config_list.config[0].base_path = str(tmp_path / "nowhere")
-        with refused(grpc.StatusCode.INVALID_ARGUMENT, "no version"):
-            management.HandleReloadConfigRequest(asked)
-        assert server.json("/v1/models/other:predict", {"instances": ["a"]})["predictions"][0]["version"] == 3
+def test_methods_that_no_export_of_ours_answers_do_not_exist(services):
+    with refused(grpc.StatusCode.UNIMPLEMENTED, ""):
+        services[0].Classify(classification_pb2.ClassificationRequest())
+    with refused(grpc.StatusCode.UNIMPLEMENTED, ""):
+        services[1].HandleReloadConfigRequest(model_management_pb2.ReloadConfigRequest())
 
 
 def test_with_keys_only_those_who_show_one_are_answered(tmp_path):

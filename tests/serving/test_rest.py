@@ -5,7 +5,7 @@ import http.client
 import json
 
 import pytest
-from made_servers import running, write_examples_model, write_model
+from made_servers import running, write_model
 from tiers import on
 
 pytestmark = on("tensorflow")
@@ -150,40 +150,6 @@ def test_health_readiness_and_metrics_are_open(server):
 def test_names_that_clients_invent_do_not_become_labels_of_metrics(server):
     server.error("/v1/models/invented:predict", {"instances": ["a"]})
     assert b"invented" not in server.ask("/metrics")[1]
-
-
-@pytest.fixture(scope="module")
-def examples_server(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("examples")
-    write_examples_model(directory)
-    with running(directory) as server:
-        yield server
-
-
-def test_examples_are_classified_and_regressed(examples_server):
-    asked = {"examples": [{"x": 1.5}, {"x": [2.0]}], "context": {"y": 1.0}}
-    classes = examples_server.json("/v1/models/toy:classify", {"signature_name": "classify", **asked})
-    assert classes == {"results": [[["up", 2.5], ["down", -2.5]], [["up", 3.0], ["down", -3.0]]]}
-    assert examples_server.json("/v1/models/toy:regress", {"signature_name": "regress", **asked}) == {
-        "results": [2.5, 3.0]
-    }
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"examples": []}, "not empty"),
-        ({"examples": ["x"]}, "must be JSON object"),
-        ({"examples": [{"x": None}]}, "all alike"),
-        ({"examples": [{"x": [1.0, "a"]}]}, "all alike"),
-        ({"examples": [{"x": 1.0}], "context": {"x": 2.0}}, "both in an example and in the context"),
-        ({"examples": [{"x": 1.0}], "signature_name": "classify"}, "method_name to be tensorflow/serving/regress"),
-        ({"examples": [{"z": 1.0}]}, "x"),
-    ],
-)
-def test_wrong_examples_are_refused(examples_server, content, message):
-    status, error = examples_server.error("/v1/models/toy:regress", {"signature_name": "regress", **content})
-    assert status == 400 and message in error
 
 
 def test_with_keys_only_those_who_show_one_are_answered(tmp_path):

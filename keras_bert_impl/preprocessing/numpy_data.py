@@ -201,9 +201,13 @@ def joined(parts):
 
 def prefetched(items, count):
     """The same items, computed in another thread, up to `count` ahead of their use."""
-    items = iter(items)
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+    items, thread = iter(items), concurrent.futures.ThreadPoolExecutor(1)
+    try:
         waiting = collections.deque(thread.submit(next, items, None) for _ in range(count))
         while (item := waiting.popleft().result()) is not None:
             waiting.append(thread.submit(next, items, None))
             yield item
+    finally:
+        # Without waiting: what is given up is closed by the garbage collector, which may run in the middle of the start
+        # of another thread, and would wait there for a lock that this very start holds.
+        thread.shutdown(wait=False, cancel_futures=True)

@@ -1,6 +1,7 @@
 """Rows read without TensorFlow are those of tf.data, byte for byte, for the same seed, epoch and step."""
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from made_text import TOKENIZER, tokens
 from tiers import full_but, on
 
 from keras_bert_impl.preprocessing import numpy_data, tf_data
-from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
+from keras_bert_impl.preprocessing.numpy_data import TrainingBatches, prefetched
 from keras_bert_impl.preprocessing.phrases import PhraseFinder
 from keras_bert_impl.preprocessing.pretraining import write_rows
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
@@ -151,3 +152,23 @@ def test_batches_that_cannot_be_are_refused_as_by_tf_data(path):
     ):
         with pytest.raises(ValueError, match=message):
             TrainingBatches([path], TOKENIZER, **SHAPE, **options)
+
+
+def test_batches_that_are_given_up_are_not_waited_for():
+    """Closed by the garbage collector in the middle of another thread's start, a wait for theirs would never end."""
+    may_go_on = threading.Event()
+
+    def slow():
+        yield 1
+        may_go_on.wait(20)
+        yield 2
+
+    items = prefetched(slow(), 1)
+    assert next(items) == 1
+    closing = threading.Thread(target=items.close)
+    closing.start()
+    closing.join(5)
+    was_closed = not closing.is_alive()
+    may_go_on.set()
+    closing.join()
+    assert was_closed

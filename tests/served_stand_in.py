@@ -4,6 +4,8 @@ import types
 
 import numpy as np
 
+from keras_bert_impl.serving.request_inputs import Limits
+
 METADATA = {"id2label": {"0": "bad", "1": "fair", "2": "good"}, "export": {"sequence_length": 8}}
 
 
@@ -17,7 +19,7 @@ class StandIn:
 
     def __init__(self, *names):
         self.models = [described(name) for name in names or KINDS]
-        self.asked, self.failure = [], None
+        self.asked, self.failure, self.limits = [], None, Limits()
 
     async def predict(self, name, inputs, signature="serving_default"):
         self.asked.append((name, signature, inputs))

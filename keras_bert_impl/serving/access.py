@@ -51,7 +51,7 @@ def shown_key(headers):
     """The key that a request shows, in bytes, or None."""
     kind, _, rest = (headers.get("authorization") or "").partition(" ")
     if kind.lower() == "bearer":
-        return rest.strip().encode("utf-8", "replace")
+        return bytes_of_header(rest.strip())
     if kind.lower() == "basic":
         try:
             _, colon, password = base64.b64decode(rest, validate=True).partition(b":")
@@ -59,4 +59,9 @@ def shown_key(headers):
             return None
         return password if colon else None
     key = headers.get("x-api-key")
-    return None if key is None else key.encode("utf-8", "replace")
+    return None if key is None else bytes_of_header(key)
+
+
+def bytes_of_header(value):
+    """The bytes that a client sent: headers are read as Latin-1, one character for each byte."""
+    return value.encode("latin-1", "replace")

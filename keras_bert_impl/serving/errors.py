@@ -23,6 +23,9 @@ HTTP_STATUS = {
 }
 
 
+LONGEST_MESSAGE = 1000
+
+
 class ServingError(Exception):
     """What a client is told instead of an answer.
 
@@ -33,7 +36,8 @@ class ServingError(Exception):
     """
 
     def __init__(self, code, message, http_status=None):
-        super().__init__(message)
+        # A message may quote what the client sent, a name of a megabyte, say.
+        super().__init__(message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]} ...")
         self.code = code
         self.http_status = http_status or HTTP_STATUS.get(code, 500)
 

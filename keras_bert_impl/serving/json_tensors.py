@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 
 from keras_bert_impl.serving.errors import invalid
+from keras_bert_impl.serving.request_inputs import utf8_of
 
 MOST_DIMENSIONS = 8
 # What a JSON number of each kind of array may be. A bool is an int to Python: it is refused by its exact type.
@@ -150,7 +151,7 @@ def array_of(name, value, dtype):
 def text_of(name, value, dtype):
     """The bytes of a JSON string, or of {"b64": ...}. Raises ServingError."""
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
+        return utf8_of(name, value)
     if is_bytes(value):
         try:
             return base64.b64decode(value["b64"], validate=True)

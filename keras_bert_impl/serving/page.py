@@ -5,6 +5,7 @@ takes 59 requests, and axe-core reports its colours and attributes as violations
 45 kB, needs only what the server needs, and keeps its state in the address.
 """
 
+import dataclasses
 import importlib.resources
 import logging
 import traceback
@@ -16,6 +17,7 @@ from starlette.routing import Route
 
 from keras_bert_impl.serving.page_metadata import is_cut, longest_row
 from keras_bert_impl.serving.page_panels import FieldError, panels_of
+from keras_bert_impl.serving.rest import read_body
 
 STATIC = importlib.resources.files("keras_bert_impl.serving") / "static"
 TYPES = {
@@ -45,9 +47,9 @@ def make_page(served):
     Args:
         served: a `model_manager.ModelManager`, or another object with `models`, a list of objects with `name`,
             `signatures` (by name, objects with `inputs` and `outputs` by name) and `metadata` (a dict, what config.json
-            beside the SavedModel holds); and with the coroutine `predict(name, inputs, signature)`, which takes lists
-            of texts and returns NumPy arrays by name, strings as bytes. If it raises an exception that has
-            `http_status`, the client is told its message.
+            beside the SavedModel holds); with `limits`, a `request_inputs.Limits`; and with the coroutine
+            `predict(name, inputs, signature)`, which takes lists of texts and returns NumPy arrays by name, strings as
+            bytes. If it raises an exception that has `http_status`, the client is told its message.
     """
     page = Page(served)
     return Starlette(
@@ -94,7 +96,7 @@ class Page:
         "request"}, where `cut_to` is null, or how many tokens the model read of a longer text, and `request` is the
         same request to the REST interface; or {"error"}, with "field" if one field is the reason."""
         try:
-            return json_response(await self._answer(await body_of(request)))
+            return json_response(await self._answer(await body_of(request, self._served.limits)))
         except FieldError as error:
             return json_response({"error": str(error), "field": error.field}, 400)
         except Exception as error:
@@ -138,13 +140,10 @@ class RequestError(Exception):
         self.http_status = http_status
 
 
-async def body_of(request):
-    """The JSON object of a request, its texts made writable as UTF-8. Raises RequestError."""
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > MOST_BYTES:
-            raise RequestError(f"The texts have more than {MOST_BYTES:,} bytes.", 413)
+async def body_of(request, limits):
+    """The JSON object of a request, its texts made writable as UTF-8. Raises RequestError, or ServingError for a body
+    that is too large or comes too slowly."""
+    body = await read_body(request, dataclasses.replace(limits, max_body_bytes=MOST_BYTES))
     try:
         asked = orjson.loads(body)
         fields = {str(name): str(text) for name, text in asked["fields"].items()}

@@ -71,7 +71,7 @@ def as_array(name, values, wanted):
     """The values as an array of the wanted dtype; strings become bytes. Raises ServingError."""
     if wanted.dtype == object:
         array = np.asarray(values, dtype=object)
-        flat = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in array.flat]
+        flat = [utf8_of(name, value) if isinstance(value, str) else value for value in array.flat]
         for value in flat:
             if not isinstance(value, bytes):
                 raise invalid(f"Input {name} takes strings; the request has {str(value)[:50]!r}.")
@@ -86,6 +86,17 @@ def as_array(name, values, wanted):
     if converted.dtype.kind in "iu" and not np.array_equal(converted, array):
         raise invalid(f"Input {name} has numbers outside the range of {wanted.dtype.name}.")
     return converted
+
+
+def utf8_of(name, text):
+    """The bytes of a text. Raises ServingError for half of a surrogate pair, which UTF-8 has not."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise invalid(
+            f"Input {name} has a text with the lone surrogate {text[error.start]!a} at character {error.start}, which "
+            "is no character."
+        ) from None
 
 
 def check_shape(name, array, wanted):

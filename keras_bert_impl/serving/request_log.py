@@ -1,5 +1,6 @@
 """One JSON line for each request and event, without the texts: who reads the log should not read the clients' mail."""
 
+import contextlib
 import json
 import sys
 import time
@@ -20,8 +21,10 @@ class RequestLog:
     def event(self, name, **fields):
         """Writes a line about the server itself."""
         now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{int(time.time() % 1 * 1000):03d}Z"
-        self._stream.write(json.dumps({"time": now, "event": name, **fields}) + "\n")
-        self._stream.flush()
+        # Whoever read the log may be gone: the requests are answered all the same.
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(json.dumps({"time": now, "event": name, **fields}) + "\n")
+            self._stream.flush()
 
     def request(self, entry, status, served_names):
         """Writes a line about an answered request, and counts it.

@@ -29,13 +29,15 @@ LARGEST_VERSION = 2**63 - 1
 TIMES_READ = 8
 
 
-def make_app(manager, log, keys, page=None):
+def make_app(manager, log, keys, hosts=None, page=None):
     """The ASGI application.
 
     Args:
         manager: ModelManager.
         log: RequestLog.
-        keys: ApiKeys; health and metrics are open to all.
+        keys: ApiKeys; health is open to all.
+        hosts: the names by which the server may be addressed, or None for any: a server of this machine alone must not
+            answer a page from elsewhere whose name was made to point here.
         page: an ASGI application to show at `/` and at what is under `/page/`, or None.
     """
     interface = RestInterface(manager, log, keys)
@@ -49,7 +51,7 @@ def make_app(manager, log, keys, page=None):
     if page is not None:
         page = BehindKeys(page, keys)
         routes += [Route("/", page), Route("/page/{rest:path}", page)]
-    return Starlette(routes=routes, exception_handlers={404: not_found, 405: not_found})
+    return OwnClients(Starlette(routes=routes, exception_handlers={404: not_found, 405: not_found}), hosts)
 
 
 class RestInterface:
@@ -109,7 +111,11 @@ class RestInterface:
         return PlainTextResponse("ready\n" if ready else "not ready\n", 200 if ready else 503)
 
     async def show_metrics(self, request):
-        """What Prometheus reads."""
+        """What Prometheus reads, with a key if the server asks for one."""
+        try:
+            self._keys.check(request.headers)
+        except ServingError as error:
+            return error_response(error)
         content, kind = self._manager.metrics.page()
         return Response(content, media_type=kind)
 
@@ -187,6 +193,30 @@ async def not_found(request, failure):
     """The response to an address or method that does not exist, in the form of all errors."""
     message = f"Malformed request: {request.method} {request.url.path}: models answer at /v1/models/NAME."
     return JSONResponse({"error": message}, failure.status_code)
+
+
+class OwnClients:
+    """An ASGI application that refuses what a page of another site lets a browser send.
+
+    Args:
+        app: the application.
+        hosts: as for `make_app`.
+    """
+
+    def __init__(self, app, hosts):
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope, receive, send):
+        headers = dict(scope["headers"]) if scope["type"] == "http" else {}
+        host, origin = (headers.get(name, b"").decode("latin-1").lower() for name in (b"host", b"origin"))
+        name = urllib.parse.urlsplit(f"//{host}").hostname
+        if self._hosts is not None and name not in self._hosts:
+            message = f"This server is addressed as {' or '.join(sorted(self._hosts))}, not as {host[:100]!r}."
+        elif origin and urllib.parse.urlsplit(origin).netloc != host:
+            message = f"Requests from pages of {origin[:100]} are not answered."
+        else:
+            return await self._app(scope, receive, send)
+        await error_response(ServingError(StatusCode.PERMISSION_DENIED, message))(scope, receive, send)
 
 
 class BehindKeys:

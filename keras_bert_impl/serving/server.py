@@ -18,6 +18,7 @@ from keras_bert_impl.serving.http_protocol import protocol_with_limits
 from keras_bert_impl.serving.rest import make_app
 
 MOST_CONNECTIONS = 512
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class HttpServer(uvicorn.Server):
@@ -70,6 +71,14 @@ class Server:
         listening = listen(self.host, self.port)
         try:
             self.port = listening.getsockname()[1]
+            # Before the models are loaded, so that whoever asks meanwhile is told that the server is not ready.
+            self._http = HttpServer(self._uvicorn_config())
+            self._serving = asyncio.ensure_future(self._http.serve(sockets=[listening]))
+            while not self._http.started:
+                if self._serving.done():
+                    await self._serving
+                    raise OSError("the HTTP server ended as it started")
+                await asyncio.sleep(0.01)
             await self.manager.start()
             if self.grpc_port is not None:
                 self._grpc, self.grpc_port = await start_grpc(
@@ -78,14 +87,10 @@ class Server:
                     self._grpc_credentials(),
                     self.manager.limits.max_body_bytes,
                 )
-            self._http = HttpServer(self._uvicorn_config())
-            self._serving = asyncio.ensure_future(self._http.serve(sockets=[listening]))
-            while not self._http.started:
-                if self._serving.done():
-                    await self._serving
-                    raise OSError("the HTTP server ended as it started")
-                await asyncio.sleep(0.01)
         except BaseException:
+            if self._serving is not None:
+                self._http.should_exit = True
+                await asyncio.wait([self._serving])
             listening.close()
             raise
 
@@ -109,14 +114,13 @@ class Server:
         limits = self.manager.limits
         page = self._page and self._page(self.manager)
         return uvicorn.Config(
-            make_app(self.manager, self._log, self._keys, page),
-            http=protocol_with_limits(limits.body_seconds),
+            make_app(self.manager, self._log, self._keys, LOOPBACK if self.host in LOOPBACK else None, page),
+            http=protocol_with_limits(limits.body_seconds, MOST_CONNECTIONS),
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=int(limits.request_seconds) + 1,
             ssl_certfile=self._certificate,
             ssl_keyfile=self._private_key,

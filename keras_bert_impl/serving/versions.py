@@ -5,6 +5,7 @@ import pathlib
 
 SAVED_MODEL = "saved_model.pb"
 # A version is written completely once one of these is there: an export is renamed when it is whole.
+LARGEST_VERSION = 2**63 - 1
 MAIN_FILES = (SAVED_MODEL, "openvino_model.xml", "model.onnx")
 
 
@@ -34,7 +35,9 @@ def versions_in(directory):
     if holds_model(directory):
         return {1: directory}
     try:
-        found = {int(path.name): path for path in directory.iterdir() if path.name.isascii() and path.name.isdigit()}
+        numbered = (path for path in directory.iterdir() if path.name.isascii() and path.name.isdigit())
+        # Clients give a version as a 64-bit number: a larger one could not be asked.
+        found = {int(path.name): path for path in numbered if int(path.name[:20]) <= LARGEST_VERSION}
     except (FileNotFoundError, NotADirectoryError):
         return {}
     return {number: path for number, path in sorted(found.items()) if holds_model(path)}

@@ -87,7 +87,7 @@ def hostile_requests(count):
 def drop_half_way(server, body):
     """Promises more than it sends, and closes the connection."""
     with socket.create_connection(("127.0.0.1", server.server.port), timeout=10) as connection:
-        head = f"POST {PREDICT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body) + 50}\r\n\r\n"
+        head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body) + 50}\r\n\r\n"
         connection.sendall(head.encode() + body)
 
 

@@ -10,7 +10,7 @@ import pytest
 from made_servers import RunningServer, running, write_model, write_requests
 from tiers import on
 
-from keras_bert_impl.serving.versions import ServedModel
+from keras_bert_impl.serving.versions import ServedModel, versions_in
 
 pytestmark = on("tensorflow")
 
@@ -83,6 +83,11 @@ def test_removing_a_version_brings_the_one_before_it_back(toy, written):
         shutil.copytree(written / "2", toy / "2")
         wait_for(lambda: states(server)["2"] == ("AVAILABLE", "OK"))
         assert version_of(server) == 2
+
+
+def test_a_version_that_no_client_could_ask_for_is_left_out(toy, written):
+    shutil.copytree(written / "2", toy / str(2**63))
+    assert list(versions_in(toy)) == [1]
 
 
 def damage_graph(version):

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import os
 
 import pytest
 from made_servers import running, write_model
@@ -162,3 +163,58 @@ def test_with_keys_only_those_who_show_one_are_answered(tmp_path):
         shown += [{"Authorization": "Bearer wrong"}, {"x-api-key": ""}]
         assert [server.ask(PREDICT, body, **headers)[0] for headers in shown] == [401, 200, 200, 200, 401, 401]
         assert server.ask("/v1/models/toy")[0] == 401 and server.ask("/readyz")[0] == 200
+        assert server.ask("/metrics")[0] == 401 and server.ask("/metrics", **shown[1])[0] == 200
+
+
+def test_a_key_may_have_letters_of_any_script(tmp_path):
+    write_model(tmp_path / "toy")
+    (tmp_path / "keys").write_text("\u043a\u043b\u044e\u0447\n", encoding="utf-8")
+    with running(tmp_path / "toy", api_keys=str(tmp_path / "keys")) as server:
+        sent = "\u043a\u043b\u044e\u0447".encode().decode("latin-1")  # urllib writes headers as Latin-1
+        assert server.ask("/v1/models/toy", **{"x-api-key": sent})[0] == 200
+        assert server.ask("/v1/models/toy", Authorization=f"Bearer {sent}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost"}, 200),
+        ({"Host": "[::1]:8501"}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_a_page_from_elsewhere_cannot_ask_a_server_of_this_machine(server, headers, status):
+    """Neither by a name that was made to point here, nor by a form or script that a browser sends here."""
+    assert server.ask(PREDICT, {"instances": ["cat"]}, **headers)[0] == status
+
+
+def test_the_own_page_of_the_server_may_ask(server):
+    assert server.ask(PREDICT, {"instances": ["cat"]}, Origin=server.address)[0] == 200
+
+
+def test_half_of_a_surrogate_pair_is_refused_with_its_place(server):
+    status, message = server.error(PREDICT, b'{"instances": ["a\\ud800"], "unused": NaN}')
+    assert status == 400 and "lone surrogate '\\ud800' at character 1" in message
+
+
+@pytest.mark.parametrize("where", ["model", "signature", "label"])
+def test_a_long_name_is_not_sent_back_whole(server, where):
+    name = "x" * 4_000
+    path = {"model": f"/v1/models/{name}:predict", "label": f"/v1/models/toy/labels/{name}:predict"}.get(where, PREDICT)
+    body = {"instances": ["a"], **({"signature_name": "x" * 4_000} if where == "signature" else {})}
+    status, message = server.error(path, body)
+    assert status in (400, 404) and len(message) < 1100
+
+
+def test_a_log_that_nobody_reads_any_more_does_not_fail_requests(server):
+    log = server.server._log
+    stream, log._stream = log._stream, open(os.devnull, "w")
+    log._stream.close()
+    try:
+        assert server.ask(PREDICT, {"instances": ["cat"]})[0] == 200
+    finally:
+        log._stream = stream

@@ -22,6 +22,7 @@ from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.commands.serve import ServeConfig, chosen_models, exported, run
+from keras_bert_impl.serving import model_manager
 from keras_bert_impl.serving.versions import ServedModel
 from keras_bert_impl.training import runs
 
@@ -35,6 +36,36 @@ def toy(tmp_path_factory):
     directory = tmp_path_factory.mktemp("toy")
     write_model(directory)
     return directory
+
+
+def test_the_server_says_that_it_is_not_ready_while_models_load(toy, monkeypatch):
+    may_load, load = threading.Event(), model_manager.load_and_warm
+    monkeypatch.setattr(model_manager, "load_and_warm", lambda *given: may_load.wait(30) and load(*given))
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    servers = []
+    starting = threading.Thread(target=lambda: servers.append(RunningServer([ServedModel("toy", str(toy))], port=port)))
+    starting.start()
+
+    def status(path, body=None):
+        end = time.monotonic() + 20
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            try:
+                connection.request("GET" if body is None else "POST", path, body)
+                return connection.getresponse().status
+            except ConnectionError:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            finally:
+                connection.close()
+
+    asked = [("/healthz",), ("/readyz",), (PREDICT, b'{"instances": ["cat"]}')]
+    assert [status(*one) for one in asked] == [200, 503, 503]
+    may_load.set()
+    starting.join()
+    assert [status(*one) for one in asked] == [200, 200, 200]
+    servers[0].stop()
 
 
 def test_requests_that_were_taken_are_answered_when_the_server_is_asked_to_end(toy):
@@ -92,7 +123,7 @@ def test_the_command_serves_until_sigterm_and_ends_with_0(toy, tmp_path):
         ({"model": ["toy=/nowhere/at/all"]}, "there is no directory /nowhere/at/all"),
         ({"model": ["toy=."] * 2}, "Two models are named toy"),
         ({"model": ["toy=."], "max_rows": 0}, "max_rows 0 is out of range: expected at least 1"),
-        ({"model": ["toy=."], "tls_key": "key.pem"}, "TLS needs both"),
+        ({"model": ["toy=."], "tls_key": "key.pem"}, "--tls_key key.pem needs --tls_certificate"),
     ],
 )
 def test_wrong_options_are_refused(options, message):

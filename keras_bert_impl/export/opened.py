@@ -35,7 +35,7 @@ def open_texts(directory, threads=None):
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(pathlib.Path(directory, "tokenizer.json")))
-    run = open_rows(directory, export["format"], export["precision"], threads)
+    run = open_rows(directory, export["format"], export["precision"], threads or os.cpu_count())
 
     return lambda texts: run(rows_of(tokenizer, texts))
 
@@ -51,14 +51,16 @@ def open_export(directory, threads=None, batch_size=32):
 
     Args:
         directory: as `export_saved_model`, `export_onnx`, `export_openvino` or `export_litert` wrote it.
-        threads: threads that share one operation; None means one for each core.
+        threads: threads that share one operation; None means one for each core. Those of a SavedModel can only be
+            chosen before TensorFlow computes.
         batch_size: texts that are computed together. They are sorted by length, so that little of a batch is padding.
 
     Returns: a function from a list of texts, or of pairs of texts, to a dict of arrays, one row for each text in the
         order given; outputs with an axis of tokens are filled up with 0 (strings with b"") to the longest text.
-    Raises: ValueError if the directory holds no export; the function raises it for one string and for no texts.
+    Raises: ValueError if the directory holds no export, or the threads can no longer be chosen; the function raises it
+        for one string and for no texts.
     """
-    answer = open_texts(directory, threads or os.cpu_count())
+    answer = open_texts(directory, threads)
 
     def of_texts(texts):
         if isinstance(texts, str) or not len(texts):
@@ -91,7 +93,13 @@ def open_saved_model(directory, threads=None):
     import tensorflow_text  # noqa: F401  the operations of the tokenizer
 
     if threads:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        try:
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+        except RuntimeError as error:  # other than those it has
+            raise ValueError(
+                f"TensorFlow has computed already, so that its threads cannot become {threads}: open the export first, "
+                "or leave threads out."
+            ) from error
     signatures = tf.saved_model.load(str(directory)).signatures
 
     def answer(texts):

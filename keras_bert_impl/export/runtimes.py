@@ -23,7 +23,8 @@ def open_openvino(directory, threads=None, precision="float32"):
     processor can."""
     import openvino
 
-    options = {"INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32"}
+    # Weights are read, not mapped: a file that is overwritten in place would end the process (SIGBUS).
+    options = {"INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32", "ENABLE_MMAP": False}
     options |= {"INFERENCE_NUM_THREADS": threads} if threads else {}
     compiled = openvino.compile_model(pathlib.Path(directory, "openvino_model.xml"), "CPU", options)
     names = [output.get_any_name() for output in compiled.outputs]
@@ -40,10 +41,15 @@ def open_openvino(directory, threads=None, precision="float32"):
 
 
 def open_litert(directory, threads=None):
-    """LiteRT's interpreter on the CPU."""
+    """LiteRT's interpreter on the CPU; several threads may call the function, one after the other."""
     from ai_edge_litert.interpreter import Interpreter
 
     path = str(pathlib.Path(directory, "model.tflite"))
     interpreter = Interpreter(path, num_threads=threads or os.cpu_count())
-    signature = interpreter.get_signature_runner()
-    return lambda rows: signature(**rows)
+    signature, lock = interpreter.get_signature_runner(), threading.Lock()
+
+    def run(rows):
+        with lock:  # two threads at once would end the process
+            return signature(**rows)
+
+    return run

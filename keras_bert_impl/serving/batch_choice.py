@@ -1,5 +1,7 @@
 """Which of the waiting requests run as one batch, and how a large one is cut; see `request_queue`."""
 
+import math
+
 import numpy as np
 
 # Running a batch costs about as much as this many further bytes of text, measured with MiniLM-L6 on two cores.
@@ -16,15 +18,17 @@ def choose_company(oldest, alike, max_batch_size, max_batch_bytes):
 
     Padding texts to the longest costs less than a batch of their own, up to the limit of BYTES_PER_BATCH.
     """
-    batch, rows, own, longest = [oldest], oldest.rows, oldest.rows * oldest.length, oldest.length
+    batch, rows, texts = [oldest], oldest.rows, oldest.texts
+    own, longest = oldest.rows * oldest.length, oldest.length
     for work in sorted(alike, key=lambda work: abs(work.length - oldest.length)):
         rows_after, own_after = rows + work.rows, own + work.rows * work.length
         longest_after = max(longest, work.length)
         padded = rows_after * longest_after
-        if rows_after > max_batch_size or padded > max_batch_bytes:
+        if texts + work.texts > max_batch_size or padded > max_batch_bytes:
             continue
         if padded - own_after <= BYTES_PER_BATCH + PADDING_SHARE * own_after:
             batch.append(work)
+            texts += work.texts
             rows, own, longest = rows_after, own_after, longest_after
     return batch
 
@@ -43,6 +47,11 @@ def rows_of(inputs):
     """The number of rows that all inputs have, or None if they differ, or one has no rows."""
     counts = {array.shape[0] if array.ndim else None for array in inputs.values()}
     return counts.pop() if len(counts) == 1 else None
+
+
+def texts_of_row(inputs):
+    """How many texts are computed for each row: 1, but for rows with several, such as the endings to choose from."""
+    return max((math.prod(array.shape[1:]) for array in inputs.values() if array.dtype == object), default=1)
 
 
 def row_lengths(inputs, rows):

@@ -20,6 +20,7 @@ from keras_bert_impl.serving.batch_choice import (
     part_starts,
     row_lengths,
     rows_of,
+    texts_of_row,
 )
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid
 
@@ -30,6 +31,7 @@ class Work:
 
     Attributes:
         inputs: arrays by name, all with `rows` rows.
+        texts: that are computed, at least one for each row.
         length: bytes of the longest row; 0 where the inputs are not texts.
         deadline: time.monotonic() after which nobody waits for the answer.
         done: the future of the outputs.
@@ -39,6 +41,7 @@ class Work:
     signature: object
     inputs: dict[str, np.ndarray]
     rows: int
+    texts: int
     length: int
     deadline: float
     done: asyncio.Future
@@ -55,9 +58,9 @@ class RequestQueue:
 
     Args:
         workers: batches that run at the same time.
-        max_batch_size: largest number of rows in a batch; 1 means that no requests are merged.
+        max_batch_size: largest number of texts in a batch; 1 means that no requests are merged.
         max_batch_bytes: bytes of text in a batch, padding included, beyond which no further row joins.
-        max_queued_rows: rows that may wait; what comes then is refused.
+        max_queued_rows: texts that may wait; what comes then is refused.
         observe: called with (servable, signature, rows, seconds waited, seconds run) for each batch.
     """
 
@@ -89,7 +92,12 @@ class RequestQueue:
 
         Raises: ServingError.
         """
-        rows = rows_of(inputs)
+        rows, of_row = rows_of(inputs), texts_of_row(inputs)
+        if of_row > self.max_batch_size:
+            raise invalid(
+                f"A row of the request has {of_row} texts; the server takes at most {self.max_batch_size} (option "
+                "--max_batch_size), since they are computed together."
+            )
         if rows is None or rows < 2 or not signature.mergeable:
             return await self._submit(servable, signature, inputs, rows or 1, deadline)
         if signature.splittable:
@@ -104,10 +112,12 @@ class RequestQueue:
     async def _run_in_parts(self, servable, signature, inputs, rows, deadline):
         lengths = row_lengths(inputs, rows)
         order = np.argsort(lengths, kind="stable")
-        parts = np.split(order, part_starts(lengths[order], self.max_batch_size, self.max_batch_bytes))
+        of_row = texts_of_row(inputs)
+        most = max(1, self.max_batch_size // max(1, of_row))
+        parts = np.split(order, part_starts(lengths[order], most, self.max_batch_bytes))
         if len(parts) == 1:
             return await self._submit(servable, signature, inputs, rows, deadline)
-        self._check_room(rows)
+        self._check_room(rows * of_row)
         running = [
             asyncio.ensure_future(
                 self._submit(servable, signature, {n: a[part] for n, a in inputs.items()}, len(part), deadline)
@@ -123,12 +133,13 @@ class RequestQueue:
         return {name: np.concatenate([part[name] for part in found])[back] for name in signature.outputs}
 
     async def _submit(self, servable, signature, inputs, rows, deadline):
-        self._check_room(rows)
+        texts = rows * max(1, texts_of_row(inputs))
+        self._check_room(texts)
         length = int(row_lengths(inputs, rows).max(initial=0))
         done = asyncio.get_running_loop().create_future()
-        work = Work(servable, signature, inputs, rows, length, deadline, done)
+        work = Work(servable, signature, inputs, rows, texts, length, deadline, done)
         self._waiting.append(work)
-        self.queued_rows += rows
+        self.queued_rows += texts
         self._start()
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
@@ -178,7 +189,7 @@ class RequestQueue:
 
     def _take(self, work):
         self._waiting.remove(work)
-        self.queued_rows -= work.rows
+        self.queued_rows -= work.texts
 
     async def _run_batch(self, batch):
         """Runs a batch. Whatever fails, each of its works gets an answer or an error, and the queue goes on."""

@@ -1,5 +1,7 @@
 """An opened export answers any number of texts in their order, whatever their lengths."""
 
+import concurrent.futures
+
 import keras
 import numpy as np
 import pytest
@@ -49,3 +51,35 @@ def test_outputs_of_other_widths_are_filled_up():
     assert numbers[:, :, 0].tolist() == [[1, 1], [2, 0], [2, 0]]
     words = opened.joined([np.array([[b"a"]], object), np.array([[b"b", b"c"]], object)])
     assert words.tolist() == [[b"a", b""], [b"b", b"c"]]
+
+
+@written_here
+def test_several_threads_may_ask(tmp_path):
+    model = make("TextClassifier")
+    writes[BACKEND](model, tmp_path / "served")
+    answer, expected = kbi.export.open_export(tmp_path / "served"), model.predict(TEXTS, verbose=0)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        starts = [number % len(TEXTS) for number in range(200)]  # so that the lengths change, too
+        for start, found in zip(starts, threads.map(lambda start: answer(TEXTS[start:]), starts), strict=True):
+            np.testing.assert_allclose(found["logits"], expected[start:], atol=1e-4)
+
+
+@on("tensorflow")
+def test_a_saved_model_is_opened_after_tensorflow_has_computed(tmp_path):
+    model = make("TextClassifier")
+    kbi.export.export_saved_model(model, tmp_path / "served")
+    found = kbi.export.open_export(tmp_path / "served")(TEXTS)["logits"]
+    np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-4)
+    with pytest.raises(ValueError, match="TensorFlow has computed already, so that its threads cannot become 1"):
+        kbi.export.open_export(tmp_path / "served", threads=1)
+
+
+@on("torch")
+def test_weights_that_are_overwritten_in_place_do_not_end_the_process(tmp_path):
+    pytest.importorskip("openvino")
+    model = make("TextClassifier")
+    kbi.export.export_openvino(model, tmp_path / "served")
+    answer = kbi.export.open_export(tmp_path / "served", threads=1)
+    expected = answer(TEXTS)["logits"]
+    (tmp_path / "served" / "openvino_model.bin").write_bytes(b"")  # of a mapped file, the next page would be a SIGBUS
+    np.testing.assert_allclose(answer(TEXTS)["logits"], expected)

@@ -98,6 +98,27 @@ def test_a_large_request_runs_in_parts_by_length_and_comes_back_in_order():
     assert max(map(len, batches[0])) < min(map(len, batches[-1]))
 
 
+ENDINGS = Signature(
+    "measure", {"text": STRINGS, "endings": Array(np.dtype(object), (None, None))}, {"length": NUMBERS}, ""
+)
+
+
+def choices(rows, width):
+    """A request of multiple choice: `rows` texts with `width` endings each."""
+    return {**texts(*"a" * rows), "endings": np.full((rows, width), b"bb", object)}
+
+
+def test_the_texts_of_a_row_count():
+    """A row of multiple choice computes as many texts as it has endings."""
+    (refused, found), batches = run([choices(1, 33), choices(10, 8)], ENDINGS, max_batch_size=32)
+    assert "A row of the request has 33 texts; the server takes at most 32" in str(refused)
+    assert found["length"].tolist() == [1] * 10 and [len(batch) for batch in batches] == [4, 4, 2]
+    _, batches = run([choices(1, 8)] * 5, ENDINGS, max_batch_size=16)
+    assert [len(batch) for batch in batches] == [2, 2, 1]
+    found, _ = run([choices(1, 8)] * 3, ENDINGS, max_queued_rows=20, max_batch_size=8)
+    assert [getattr(one, "code", None) for one in found] == [None, None, StatusCode.RESOURCE_EXHAUSTED]
+
+
 def test_parts_are_cut_by_rows_and_by_bytes():
     assert part_starts([1, 1, 1, 1, 1], 2, 100) == [2, 4]
     assert part_starts([10, 40, 50, 90], 10, 100) == [2, 3]

@@ -66,9 +66,7 @@ def make_server(config, models):
     """The Server of a configuration, not started. Raises OSError or ValueError if the file of keys is not readable."""
     figures = metrics.Metrics()
     log = request_log.RequestLog(figures, requests=config.log_requests)
-    limits = Limits(
-        config.max_body_bytes, config.max_rows, config.max_text_bytes, config.request_seconds, config.body_seconds
-    )
+    limits = Limits(**{field.name: getattr(config, field.name) for field in dataclasses.fields(Limits)})
     batch_bytes = config.max_batch_bytes or (BATCH_BYTES_ON_GPU if HAS_GPU else BATCH_BYTES_ON_CPU)
     queue = RequestQueue(
         config.workers, config.max_batch_size, config.max_queued_rows, batch_bytes, figures.observe_batch

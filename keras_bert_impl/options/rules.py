@@ -104,6 +104,7 @@ RANGES = {
     "body_seconds": POSITIVE,
     "grpc_port": PORT,
     "k": COUNT,
+    "max_answer_bytes": COUNT,
     "max_batch_bytes": COUNT,
     "max_batch_size": COUNT,
     "max_body_bytes": COUNT,

@@ -22,10 +22,11 @@ class ServeConfig:
         max_body_bytes: largest request.
         max_rows: rows of a request.
         max_text_bytes: largest text, in UTF-8.
-        max_queued_rows: rows that may wait; beyond, requests are refused with 429.
+        max_answer_bytes: largest answer, in bytes of its arrays.
+        max_queued_rows: texts that may wait; beyond, requests are refused with 429.
         request_seconds: how long a request may take, waiting included.
-        body_seconds: how long a client may take to send a request.
-        max_batch_size: rows that run together; 1 merges no requests.
+        body_seconds: how long a client may take to send a request, and may not read its answer.
+        max_batch_size: texts that run together; 1 merges no requests.
         max_batch_bytes: bytes of text that run together; default is 2048 on a CPU, where more gains nothing, and 65536
             on a GPU.
         workers: batches that run at the same time.
@@ -42,6 +43,7 @@ class ServeConfig:
             "max_body_bytes",
             "max_rows",
             "max_text_bytes",
+            "max_answer_bytes",
             "max_queued_rows",
             "request_seconds",
             "body_seconds",
@@ -61,6 +63,7 @@ class ServeConfig:
     max_body_bytes: int = 4 * 2**20
     max_rows: int = 1024
     max_text_bytes: int = 20_000
+    max_answer_bytes: int = 64 * 2**20
     max_queued_rows: int = 2048
     request_seconds: float = 30.0
     body_seconds: float = 10.0

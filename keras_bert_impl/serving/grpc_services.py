@@ -9,6 +9,7 @@ from keras_bert_impl.serving import model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
 from keras_bert_impl.serving.grpc_parsing import MessageParser
 from keras_bert_impl.serving.request_log import RequestEntry
+from keras_bert_impl.serving.rest import away_if_large
 from keras_bert_impl.serving.signatures import find_signature
 from keras_bert_impl.serving.tensor_messages import arrays_of_messages, message_of_array
 
@@ -72,8 +73,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 outputs = await self._manager.ask(servable, inputs, signature.name, context.time_remaining())
                 response = predict_pb2.PredictResponse()
                 fill_spec(response.model_spec, servable, signature.name)
-                for name in wanted:
-                    response.outputs[name].CopyFrom(message_of_array(outputs[name]))
+                messages = await away_if_large(outputs, lambda: [message_of_array(outputs[name]) for name in wanted])
+                for name, message in zip(wanted, messages, strict=True):
+                    response.outputs[name].CopyFrom(message)
                 return response
 
     async def GetModelMetadata(self, request, context):

@@ -21,7 +21,8 @@ from keras_bert_impl.serving.loaded_versions import (
     load_and_warm,
 )
 from keras_bert_impl.serving.metrics import Metrics
-from keras_bert_impl.serving.request_inputs import Limits, check_inputs
+from keras_bert_impl.serving.page_metadata import longest_row
+from keras_bert_impl.serving.request_inputs import Limits, bytes_of, check_inputs, least_answer_bytes
 from keras_bert_impl.serving.request_queue import RequestQueue
 from keras_bert_impl.serving.servable import SessionOptions
 from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
@@ -107,7 +108,11 @@ class ModelManager:
         limit = self.limits.request_seconds
         deadline = time.monotonic() + (limit if seconds is None else min(seconds, limit))
         found = find_signature(servable, signature)
-        return await self.queue.run(servable, found, check_inputs(inputs, found, self.limits), deadline)
+        inputs = check_inputs(inputs, found, self.limits)
+        self.limits.check_answer(least_answer_bytes(inputs, found, longest_row(servable.metadata)))
+        outputs = await self.queue.run(servable, found, inputs, deadline)
+        self.limits.check_answer(bytes_of(outputs))
+        return outputs
 
     @contextlib.contextmanager
     def using(self, name, version=None, label=None):

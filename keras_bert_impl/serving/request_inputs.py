@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 
@@ -16,6 +17,7 @@ class Limits:
         max_body_bytes: bytes of a request.
         max_rows: rows of a request.
         max_text_bytes: bytes of one text, in UTF-8.
+        max_answer_bytes: bytes of the arrays of an answer.
         request_seconds: how long a request may take, waiting included.
         body_seconds: how long a client may take to send a request, and its headers.
     """
@@ -23,6 +25,7 @@ class Limits:
     max_body_bytes: int = 4 * 2**20
     max_rows: int = 1024
     max_text_bytes: int = 20_000
+    max_answer_bytes: int = 64 * 2**20
     request_seconds: float = 30.0
     body_seconds: float = 10.0
 
@@ -32,6 +35,14 @@ class Limits:
             raise invalid(
                 f"The request has {rows} rows; this server takes at most {self.max_rows} (option --max_rows): "
                 "send several requests."
+            )
+
+    def check_answer(self, size):
+        """Raises ServingError if the arrays of an answer have too many bytes, as the attention in many long texts."""
+        if size > self.max_answer_bytes:
+            raise invalid(
+                f"The answer has {size} bytes; this server sends at most {self.max_answer_bytes} (option "
+                "--max_answer_bytes): ask about fewer or shorter texts."
             )
 
 
@@ -54,6 +65,29 @@ def check_inputs(inputs, signature, limits):
         if array.dtype == object:
             check_texts(name, array, limits)
     return arrays
+
+
+def least_answer_bytes(inputs, signature, longest_row):
+    """Bytes that the answer to texts has at the very least: a word is a token, or several.
+
+    Args:
+        inputs: arrays by name, of which one holds the texts.
+        signature: the Signature asked for.
+        longest_row: the most tokens that the model reads, or None.
+    """
+    texts = [value for array in inputs.values() if array.dtype == object for value in array.flat]
+    words = min(max((len(text.split()) for text in texts), default=0), longest_row or 0)
+    rows, size = max((len(array) for array in inputs.values() if array.ndim), default=0), 0
+    for array in signature.outputs.values():
+        if array.shape and array.dtype != object:
+            sides = [words if side is None else side for side in array.shape[1:]]
+            size += rows * math.prod(sides) * array.dtype.itemsize
+    return size
+
+
+def bytes_of(outputs):
+    """The bytes of arrays, by name, strings included."""
+    return sum(sum(map(len, array.flat)) if array.dtype == object else array.nbytes for array in outputs.values())
 
 
 def check_names(inputs, signature):

@@ -1,14 +1,16 @@
 """Requests that wait are run together in batches of texts of similar lengths.
 
-Nothing waits for company: as soon as a worker is free, the oldest request runs, together with those waiting requests
-for the same signature whose texts are about as long. Under load batches fill by themselves; without load a request
-runs alone at once. benchmarks/serving.py compares this with the batching inside TensorFlow, which waits for a time-out
-and pads short texts to the longest one.
+Nothing waits for company: as soon as a worker is free, the request whose turn it is runs, together with those waiting
+requests for the same signature whose texts are about as long. Models take turns, and so do the parts of a large
+request with other requests. Under load batches fill by themselves; without load a request runs alone at once.
+benchmarks/serving.py compares this with the batching inside TensorFlow, which waits for a time-out and pads short texts
+to the longest one.
 """
 
 import asyncio
 import concurrent.futures
 import dataclasses
+import itertools
 import time
 
 import numpy as np
@@ -35,6 +37,8 @@ class Work:
         length: bytes of the longest row; 0 where the inputs are not texts.
         deadline: time.monotonic() after which nobody waits for the answer.
         done: the future of the outputs.
+        turn: of the works of a model, the lowest turn runs first. A part of a large request has a later one than the
+            part before it, and what arrives meanwhile has the turn that is running.
     """
 
     servable: object
@@ -45,6 +49,7 @@ class Work:
     length: int
     deadline: float
     done: asyncio.Future
+    turn: int = 0
     arrived: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
@@ -76,6 +81,8 @@ class RequestQueue:
         self.max_batch_bytes = max_batch_bytes
         self.queued_rows = 0
         self._waiting = []  # in the order of arrival
+        self._turns = {}  # of each model: the turn that is running
+        self._batches, self._last_batch = itertools.count(1), {}  # of each model: the number of its last batch
         self._free = workers
         self._observe = observe
         self._threads = concurrent.futures.ThreadPoolExecutor(workers, "model")
@@ -120,9 +127,9 @@ class RequestQueue:
         self._check_room(rows * of_row)
         running = [
             asyncio.ensure_future(
-                self._submit(servable, signature, {n: a[part] for n, a in inputs.items()}, len(part), deadline)
+                self._submit(servable, signature, {n: a[part] for n, a in inputs.items()}, len(part), deadline, number)
             )
-            for part in parts
+            for number, part in enumerate(parts)
         ]
         try:
             found = await asyncio.gather(*running)
@@ -132,12 +139,13 @@ class RequestQueue:
         back = np.argsort(order, kind="stable")
         return {name: np.concatenate([part[name] for part in found])[back] for name in signature.outputs}
 
-    async def _submit(self, servable, signature, inputs, rows, deadline):
+    async def _submit(self, servable, signature, inputs, rows, deadline, number=0):
         texts = rows * max(1, texts_of_row(inputs))
         self._check_room(texts)
         length = int(row_lengths(inputs, rows).max(initial=0))
         done = asyncio.get_running_loop().create_future()
-        work = Work(servable, signature, inputs, rows, texts, length, deadline, done)
+        turn = self._turns.get(servable.name, 0) + number
+        work = Work(servable, signature, inputs, rows, texts, length, deadline, done, turn)
         self._waiting.append(work)
         self.queued_rows += texts
         self._start()
@@ -174,15 +182,18 @@ class RequestQueue:
             task.add_done_callback(self._running.discard)
 
     def _next_batch(self):
-        """The oldest work and what runs with it, taken out of the queue."""
+        """The work whose turn it is and what runs with it, taken out of the queue."""
         now = time.monotonic()
         for work in [work for work in self._waiting if work.done.done() or work.deadline < now]:
             self._take(work)  # nobody waits for it any more
         if not self._waiting:
             return []
-        oldest = self._waiting[0]
-        alike = [work for work in self._waiting[1:] if work.group == oldest.group] if oldest.signature.mergeable else []
-        batch = choose_company(oldest, alike, self.max_batch_size, self.max_batch_bytes)
+        name = min({work.servable.name for work in self._waiting}, key=lambda name: self._last_batch.get(name, 0))
+        first = min((work for work in self._waiting if work.servable.name == name), key=lambda work: work.turn)
+        self._last_batch[name], self._turns[name] = next(self._batches), first.turn
+        alike = [work for work in self._waiting if work.group == first.group and work is not first]
+        alike = alike if first.signature.mergeable else []
+        batch = choose_company(first, alike, self.max_batch_size, self.max_batch_bytes)
         for work in batch:
             self._take(work)
         return batch

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from keras_bert_impl.serving import json_tensors, model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
+from keras_bert_impl.serving.request_inputs import bytes_of
 from keras_bert_impl.serving.request_log import RequestEntry
 from keras_bert_impl.serving.signatures import find_signature
 
@@ -27,6 +28,7 @@ LARGEST_VERSION = 2**63 - 1
 # A body above the limit is read to its end, and forgotten, up to this many times the limit: a client that is still
 # sending when the connection is closed does not see the answer.
 TIMES_READ = 8
+LARGE_ANSWER = 100_000  # bytes
 
 
 def make_app(manager, log, keys, hosts=None, page=None):
@@ -103,7 +105,8 @@ class RestInterface:
         inputs = json_tensors.inputs_of(asked, signature, self._manager.limits)
         entry.answered_by(servable, signature.name, inputs)
         outputs = await self._manager.ask(servable, inputs, signature.name)
-        return json_response(json_tensors.predict_answer(outputs, in_rows=asked.rows is not None))
+        in_rows = asked.rows is not None
+        return json_response(await away_if_large(outputs, lambda: json_tensors.predict_answer(outputs, in_rows)))
 
     async def readiness(self, request):
         """200 if every model answers; 503 while one is missing, or the server is about to end."""
@@ -149,6 +152,11 @@ async def read_body(request, limits):
     if size > most:
         raise too_large
     return b"".join(chunks)
+
+
+async def away_if_large(outputs, make):
+    """What `make` makes of outputs; in another thread if they are so large that all other requests would wait."""
+    return await asyncio.to_thread(make) if bytes_of(outputs) > LARGE_ANSWER else make()
 
 
 async def while_connected(request, answering):

@@ -99,7 +99,12 @@ def test_a_client_that_does_not_read_its_answer_is_dropped(tmp_path):
     write_model(tmp_path)
     text = "a" * 1_900_000
     body = json.dumps({"signature_name": "echo", "instances": [text] * 10}).encode()
-    options = {"body_seconds": 0.5, "max_body_bytes": 20_000_000, "max_text_bytes": 2_000_000}
+    options = {
+        "body_seconds": 0.5,
+        "max_body_bytes": 20_000_000,
+        "max_text_bytes": 2_000_000,
+        "max_answer_bytes": 10**8,
+    }
     with running(tmp_path, **options) as server, connect(server) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(START + b"Content-Length: %d\r\n\r\n" % len(body) + body)

@@ -108,6 +108,44 @@ def choices(rows, width):
     return {**texts(*"a" * rows), "endings": np.full((rows, width), b"bb", object)}
 
 
+def test_the_parts_of_a_large_request_take_turns_with_other_requests():
+    async def ask():
+        queue, servable = RequestQueue(max_batch_size=4), Measuring()
+        servable.may_run.clear()
+        large = asyncio.ensure_future(queue.run(servable, MEASURE, texts(*["large"] * 40), time.monotonic() + 20))
+        await asyncio.sleep(0.05)
+        small = [
+            asyncio.ensure_future(queue.run(servable, MEASURE, texts(value), time.monotonic() + 20)) for value in "ab"
+        ]
+        await asyncio.sleep(0.05)
+        servable.may_run.set()
+        found = await asyncio.gather(large, *small)
+        await queue.close()
+        return found, servable.batches
+
+    (large, *_), batches = asyncio.run(ask())
+    assert large["length"].tolist() == [5] * 40
+    # The first part was running, the second has the same turn as what came meanwhile, if not a later one.
+    assert any({b"a", b"b"} <= set(batch) for batch in batches[1:3]) and len(batches) == 11
+
+
+def test_models_take_turns():
+    async def ask():
+        queue, busy, other = RequestQueue(max_batch_size=1), Measuring(), Measuring()
+        busy.name, other.name, other.batches = "busy", "other", busy.batches
+        busy.may_run.clear()
+        asked = [queue.run(busy, MEASURE, texts("busy"), time.monotonic() + 20) for _ in range(30)]
+        asked.append(queue.run(other, MEASURE, texts("other"), time.monotonic() + 20))
+        tasks = [asyncio.ensure_future(one) for one in asked]
+        await asyncio.sleep(0.05)
+        busy.may_run.set()
+        await asyncio.gather(*tasks)
+        await queue.close()
+        return busy.batches
+
+    assert asyncio.run(ask()).index([b"other"]) <= 2
+
+
 def test_the_texts_of_a_row_count():
     """A row of multiple choice computes as many texts as it has endings."""
     (refused, found), batches = run([choices(1, 33), choices(10, 8)], ENDINGS, max_batch_size=32)

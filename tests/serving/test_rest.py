@@ -5,13 +5,18 @@ import http.client
 import json
 import os
 
+import numpy as np
 import pytest
 from made_servers import running, write_model
 from tiers import on
 
+from keras_bert_impl.serving.request_inputs import least_answer_bytes
+from keras_bert_impl.serving.signatures import Array, Signature
+
 pytestmark = on("tensorflow")
 
 PREDICT = "/v1/models/toy:predict"
+TEXTS, WORDS = Array(np.dtype(object), (None,)), Array(np.dtype(object), (None, None))
 
 
 @pytest.fixture(scope="module")
@@ -218,3 +223,21 @@ def test_a_log_that_nobody_reads_any_more_does_not_fail_requests(server):
         assert server.ask(PREDICT, {"instances": ["cat"]})[0] == 200
     finally:
         log._stream = stream
+
+
+def test_an_answer_that_is_too_large_is_refused(tmp_path):
+    write_model(tmp_path)
+    with running(tmp_path, max_answer_bytes=1000) as server:
+        assert server.ask(PREDICT, {"signature_name": "echo", "instances": ["a" * 100] * 9})[0] == 200
+        status, message = server.error(PREDICT, {"signature_name": "echo", "instances": ["a" * 100] * 11})
+    assert status == 400 and "The answer has 1100 bytes; this server sends at most 1000" in message
+
+
+def test_the_attention_in_many_long_texts_is_refused_before_it_is_computed():
+    """8 KB of text would have an answer of gigabytes."""
+    attention = Array(np.dtype("float32"), (None, 12, 12, None, None))
+    signature = Signature("attention", {"text": TEXTS}, {"tokens": WORDS, "attention": attention}, "")
+    texts = np.array([b"a " * 2000, *[b"b"] * 31], object)
+    assert least_answer_bytes({"text": texts}, signature, 512) == 32 * 12 * 12 * 512 * 512 * 4
+    assert least_answer_bytes({"text": texts[1:]}, signature, 512) == 31 * 12 * 12 * 4
+    assert least_answer_bytes({"text": texts}, signature, None) == 0  # a model of others: its answer is measured

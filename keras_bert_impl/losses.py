@@ -290,4 +290,6 @@ class LabelledAccuracy(keras.metrics.SparseCategoricalAccuracy):
         labelled = ops.cast(has_label(y_true), "float32")
         if sample_weight is not None:
             labelled = labelled * weights_of_labels(sample_weight, y_true)
-        return super().update_state(ops.maximum(y_true, 0), y_pred, labelled)
+        # Flat: over an axis of tokens Keras takes means, by which a token of a longer batch would count less.
+        logits = ops.reshape(y_pred, (-1, y_pred.shape[-1]))
+        return super().update_state(ops.reshape(ops.maximum(y_true, 0), (-1,)), logits, ops.reshape(labelled, (-1,)))

@@ -60,7 +60,7 @@ def weights_by_number(class_weight, model):
     """
     if class_weight is None:
         return None
-    if isinstance(class_weight, str) and class_weight != "balanced":
+    if not isinstance(class_weight, dict) and not (isinstance(class_weight, str) and class_weight == "balanced"):
         raise ValueError(f"class_weight is {class_weight!r}, expected a dict of weights by class, or 'balanced'.")
     output = model.outputs[0].shape
     class_names = getattr(model, "class_names", None)
@@ -83,6 +83,23 @@ def weights_by_number(class_weight, model):
     return found
 
 
+def in_order_of_classes(labels, names):
+    """Labels; of a table with a column for each class, the columns in the order of the model's classes.
+
+    Raises: ValueError if the columns have other names.
+    """
+    columns = getattr(labels, "columns", None)
+    if columns is None or not names or len(columns) < 2:
+        return labels
+    found = [str(column) for column in columns]
+    if sorted(found) != sorted(names):
+        raise ValueError(
+            f"The table of labels has the columns {', '.join(found[:10])}, but the classes are {', '.join(names)}: it "
+            "needs a column for each class, or pass the one column that names the class."
+        )
+    return labels[[columns[found.index(name)] for name in names]]
+
+
 def weights_of_rows(class_weight, labels, weights):
     """Sample weights of rows, float32: those of their classes, times those that were given.
 
@@ -101,6 +118,7 @@ def weights_of_rows(class_weight, labels, weights):
 
 
 def _number_of(key, names):
+    key = key.item() if isinstance(key, np.generic) else key
     if isinstance(key, str) and key in names:
         return names.index(key)
     by_number = named_by_numbers(names)

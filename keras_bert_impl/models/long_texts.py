@@ -30,9 +30,10 @@ class LongTextsMixin(RawTextMixin):
         """`keras.Model.evaluate`, with texts or ids for `x`; with windows the figures are of whole texts."""
         x = received(x)
         if self.long_texts == "windows" and is_texts(x):
-            x, y, sample_weight = self._test_data(x, in_memory(y), in_memory(sample_weight), batch_size)
+            x, y, sample_weight = self._test_data(x, self._labels_in_memory(y), in_memory(sample_weight), batch_size)
         if self.long_texts == "windows" and isinstance(x, SortedBatches) and x.rows.source is not None:
-            return self._evaluate_texts(x, verbose=verbose, **arguments)
+            is_validation = arguments.get("_use_cached_eval_dataset")  # `fit` prints for it
+            return self._evaluate_texts(x, verbose=0 if is_validation else verbose, **arguments)
         return super().evaluate(x, y, batch_size, verbose, sample_weight, steps, **arguments)
 
     def _evaluate_texts(self, batches, return_dict=False, verbose="auto", **arguments):

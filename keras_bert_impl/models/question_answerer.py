@@ -14,6 +14,7 @@ from keras_bert_impl.models.question_windows import are_answers, question_rows, 
 from keras_bert_impl.models.raw_text import RawTextMixin
 from keras_bert_impl.models.span_answers import best_answers, choose, chosen_first, shares_of_right_answers
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.user_warnings import warn_user
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -104,7 +105,8 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         if self._is_text_input(x) and are_answers(y):
             x, y, sample_weight = self._test_data(x, y, in_memory(sample_weight), batch_size)
         if isinstance(x, SortedBatches) and x.rows.source is not None:
-            return self._evaluate_answers(x, verbose=verbose, **arguments)
+            is_validation = arguments.get("_use_cached_eval_dataset")  # `fit` prints for it
+            return self._evaluate_answers(x, verbose=0 if is_validation else verbose, **arguments)
         return super().evaluate(x, y, batch_size, verbose, sample_weight, steps, **arguments)
 
     def _evaluate_answers(self, batches, return_dict=False, verbose="auto", **arguments):
@@ -138,6 +140,11 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         questions = questions_of(*self._columns_of(texts), labels)
         rows = question_rows(self._require_tokenizer(), questions, self.sequence_length)
         warn_of_cut_questions(rows.source, len(questions))
+        if self.null_threshold is None and not any(question.answers for question in questions):
+            warn_user(
+                f"None of the {len(questions):,} questions has an answer, and null_threshold is None, by which every "
+                "question is answered: their exact match and F1 are 0."
+            )
         if weights is not None:
             weights = to_array(weights, "sample_weight")
             if weights.shape != (len(questions),):

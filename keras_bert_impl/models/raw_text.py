@@ -10,7 +10,7 @@ from keras_bert_impl.distribution import in_scope_of_model, is_shared, needs_equ
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
 from keras_bert_impl.models.data_sources import in_memory, received, received_validation, without_columns
-from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number, weights_of_rows
+from keras_bert_impl.models.fit_arguments import in_order_of_classes, split_rows, weights_by_number, weights_of_rows
 from keras_bert_impl.models.labels import (
     Positions,
     checked_labels,
@@ -69,7 +69,9 @@ class RawTextMixin:
         `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among
         the callbacks, an interrupted `fit` resumes where it was.
         """
-        x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
+        x, y, sample_weight = received(x), self._labels_in_memory(y), in_memory(sample_weight)
+        if isinstance(validation_data, tuple) and len(validation_data) > 1:
+            validation_data = (validation_data[0], self._labels_in_memory(validation_data[1]), *validation_data[2:])
         validation_data = received_validation(validation_data)
         class_weight = weights_by_number(class_weight, self)
         if validation_split and validation_data is None and self._is_text_input(x):
@@ -107,7 +109,7 @@ class RawTextMixin:
     @in_scope_of_model
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
-        x, y, sample_weight = received(x), in_memory(y), in_memory(sample_weight)
+        x, y, sample_weight = received(x), self._labels_in_memory(y), in_memory(sample_weight)
         if self._is_text_input(x):
             x, y, sample_weight = self._test_data(x, y, sample_weight, batch_size)
         x = self._to_inputs(x, steps, with_labels=True)
@@ -150,6 +152,9 @@ class RawTextMixin:
     def label_rule(self, sizes):
         """The `labels.LabelRule` for rows of these `labels.RowSizes`; None allows any labels."""
         return None
+
+    def _labels_in_memory(self, labels):
+        return in_memory(in_order_of_classes(labels, getattr(self, "class_names", ())))
 
     def _is_text_input(self, x):
         return is_text_input(x)

@@ -5,6 +5,7 @@ evaluate-v2.0.py leaves a question without a prediction out of the mean, evaluat
 counts as wrong in both cases, whatever its null odds, and is reported.
 """
 
+import collections
 import functools
 
 from keras_bert_impl.models.span_answers import exact_match, normalize_answer, token_f1
@@ -27,6 +28,12 @@ def read_answers(dataset):
         raise ValueError(f"This is not SQuAD's layout, data > paragraphs > qas: {error!r} is missing.") from None
     if not answers:
         raise ValueError("The dataset holds no question.")
+    if len(answers) < len(questions):
+        ids = collections.Counter(question["id"] for question in questions)
+        raise ValueError(
+            f"{len(questions) - len(answers):,} of {len(questions):,} questions have the id of another one, first "
+            f"{ids.most_common(1)[0][0]!r}: predictions are compared by ids, so give each question one of its own."
+        )
     if not has_impossible_questions(dataset):
         return answers
     # evaluate-v2.0.py ignores answers that are empty after normalization.

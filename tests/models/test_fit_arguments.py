@@ -170,3 +170,27 @@ def test_balanced_classes_have_the_weights_of_scikit_learn(model):
     assert both["loss"] == pytest.approx([2 * loss for loss in expected], rel=1e-5)
     with pytest.raises(ValueError, match=r"class_weight is 'balance', expected a dict .* or 'balanced'"):
         model.fit(TEXTS, labels, class_weight="balance", verbose=0)
+
+
+def test_a_table_with_a_column_for_each_class_is_read_by_the_names_of_its_columns(model):
+    """As of `pandas.get_dummies`, whose columns are sorted; the classes need not be."""
+    pandas = pytest.importorskip("pandas")
+    names = ["pos", "neg", "mid"]
+    named = kbi.TextClassifier(model.encoder, 3, tokenizer=model.tokenizer, class_names=names)
+    named.compile(optimizer="sgd", loss=keras.losses.CategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    labels = [names[row % 3] for row in range(len(TEXTS))]
+    table = pandas.get_dummies(pandas.Series(labels))
+    assert list(table.columns) == ["mid", "neg", "pos"]
+    expected = np.eye(3)[[names.index(label) for label in labels]]
+    assert named.evaluate(TEXTS, table, verbose=0) == named.evaluate(TEXTS, expected, verbose=0)
+    named.fit(TEXTS, table, validation_data=(TEXTS, table), verbose=0)
+    with pytest.raises(ValueError, match="has the columns mid, neg, po, but the classes are pos, neg, mid"):
+        named.fit(TEXTS, table.rename(columns={"pos": "po"}), verbose=0)
+
+
+def test_keys_of_class_weights_may_be_numpys(model):
+    booleans = kbi.TextClassifier(model.encoder, 2, tokenizer=model.tokenizer, class_names=np.array([False, True]))
+    labels = [row % 2 == 0 for row in range(len(TEXTS))]
+    booleans.fit(TEXTS, labels, verbose=0, class_weight={np.True_: 2.0, np.False_: 1.0})
+    with pytest.raises(ValueError, match=r"class_weight is \[1, 2\], expected a dict of weights by class"):
+        booleans.fit(TEXTS, labels, verbose=0, class_weight=[1, 2])

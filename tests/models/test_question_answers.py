@@ -220,3 +220,14 @@ def test_the_loss_of_answers_is_that_of_their_rows(model):
     expected.compile(loss=model.loss)
     figures = model.evaluate((QUESTIONS, [LONG] * 2), answers, batch_size=32, verbose=0)
     assert figures[0] == pytest.approx(expected.evaluate(arrays, rows.labels, verbose=0), abs=1e-5)
+
+
+def test_questions_of_which_none_has_an_answer_are_told(model, capsys):
+    with pytest.warns(UserWarning, match="None of the 2 questions has an answer, and null_threshold is None"):
+        model.evaluate((QUESTIONS, [CONTEXT] * 2), [None, ""], verbose=0)
+
+
+def test_validation_on_answers_prints_nothing_of_its_own(model, capfd):
+    data = (QUESTIONS, [CONTEXT] * 2), ANSWERS
+    model.fit(*data, validation_data=data, verbose=0)
+    assert capfd.readouterr().out == ""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import transformers
 from conftest import revealing_config
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tasks.conll import Sentence
@@ -174,3 +175,14 @@ def test_a_loader_of_words_trains(model):
     loader = data.DataLoader(rows, batch_size=2, collate_fn=lambda some: tuple(map(list, zip(*some, strict=True))))
     assert trained(model, loader)[-1] < 0.1
     assert [[label.label for label in labels] for labels in model.tag(WORDS)] == LABELS
+
+
+@every_backend
+def test_accuracy_does_not_depend_on_the_batches(model):
+    """A token counts once, whatever the length of the batch it is in."""
+    words, labels = [["the"] * 12, ["rain"], ["red", "dogs"]] * 2, [["O"] * 12, ["B-A"], ["B-B", "I-B"]] * 2
+    tagged = [label.label for row in model.tag(words) for label in row]
+    right = np.mean([one == other for one, other in zip(sum(labels, []), tagged, strict=True)])
+    for size in (1, 2, 6):
+        found = model.evaluate(words, labels, batch_size=size, verbose=0, return_dict=True)["accuracy"]
+        assert found == pytest.approx(right, abs=1e-6)

@@ -203,3 +203,11 @@ def test_what_is_no_squad_file_is_refused(dataset, predictions, complaint):
 def test_null_odds_that_lack_a_question_are_refused():
     with pytest.raises(ValueError, match="lack 2 predicted questions, for example q1"):
         evaluate(dataset_of({"q1": [], "q2": [], "q3": []}, {"q1"}), {"q1": "", "q2": ""}, {})
+
+
+def test_two_questions_of_one_id_are_refused():
+    """One prediction would answer both, and the other would vanish from the count."""
+    questions = [{"id": key, "question": "?", "answers": [{"text": "a"}]} for key in ("1", "2", "1", "1")]
+    dataset = {"data": [{"paragraphs": [{"context": "a", "qas": questions}]}]}
+    with pytest.raises(ValueError, match="2 of 4 questions have the id of another one, first '1'"):
+        evaluate(dataset, {"1": "a", "2": "a"})

@@ -14,6 +14,9 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_impl.training.pretraining_model import schedule_of
 
 
+WORTH_MEASURING = 1000  # steps; fewer are over before it is known whether compiling them is faster
+
+
 def make_plan(config, data, directory, build):
     """The plan of a run: whether steps are compiled, how many steps there are, in all and in a round, and how many
     minutes training may take. The plan is made once for each run and kept in plan.json; with limited time, `Rounds`
@@ -24,13 +27,14 @@ def make_plan(config, data, directory, build):
     start, together = time.monotonic(), config.steps_per_execution or usual_steps_per_execution(config.steps)
     choices = jit_choices(config.jit_compile)
     measured = {}
-    if len(choices) > 1 or config.max_minutes is not None:
+    is_long = config.steps is None or config.steps >= WORTH_MEASURING
+    if (len(choices) > 1 and is_long) or config.max_minutes is not None:
         for choice in choices:
             how = f"{'with' if choice else 'without'} compilation"
             say(f"  measuring steps {how}")
             measured[choice] = measure_step(config, data, build, choice)
             say(f"  {measured[choice] * 1000:.0f} ms a step {how}")
-    jit_compile = min(choices, key=measured.get) if measured else choices[0]
+    jit_compile = min(choices, key=measured.get) if measured else choices[-1]
     steps, minutes = config.steps, config.max_minutes
     # The gradients of a number of steps that fills no update would be lost, and so would part of an execution.
     unit = math.lcm(together, config.gradient_accumulation_steps or 1)
@@ -64,7 +68,8 @@ def make_plan(config, data, directory, build):
 
 
 def jit_choices(jit_compile):
-    """The values of `jit_compile` to choose from; with "auto", both are worth measuring on TensorFlow.
+    """The values of `jit_compile` to choose from, of which the last takes no time to compile; with "auto", both are
+    worth measuring on TensorFlow, for a run that is not short.
 
     On two cores XLA made the steps of a small model twice as fast and those of a larger one slower. Keras' own "auto"
     does not use XLA without a GPU.

@@ -130,6 +130,19 @@ def test_steps_are_planned_from_the_minutes_and_kept(prepared, tmp_path, monkeyp
     assert pretraining_plan.make_plan(config, None, tmp_path / "run", None) == {**plan, "minutes": minutes}
 
 
+def test_a_short_run_is_not_measured_before_it_begins(prepared, tmp_path, monkeypatch):
+    measured = []
+    monkeypatch.setattr(pretraining_plan, "jit_choices", lambda _: [True, False])
+    monkeypatch.setattr(
+        pretraining_plan, "measure_step", lambda config, data, build, how: measured.append(how) or (0.1 if how else 0.2)
+    )
+    for steps, compiled, expected in (40, False, []), (5000, True, [True, False]):
+        measured.clear()
+        config = pretrain_config(prepared, tmp_path / str(steps), steps=steps, jit_compile="auto")
+        plan = pretraining_plan.make_plan(config, None, pretraining.open_run(config.output, config), None)
+        assert (plan["jit_compile"], measured) == (compiled, expected)
+
+
 def test_of_steps_and_minutes_the_less_is_planned(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(pretraining_plan, "measure_step", lambda *_: 0.5)
     for steps, expected in (50, 50), (5000, 113):

@@ -13,7 +13,6 @@ from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.training.pretraining_model import schedule_of
 
-
 WORTH_MEASURING = 1000  # steps; fewer are over before it is known whether compiling them is faster
 
 

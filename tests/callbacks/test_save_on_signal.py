@@ -53,6 +53,14 @@ def test_a_fit_that_fails_leaves_the_signal_as_it_was(tmp_path):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+@pytest.fixture
+def with_ctrl_c():
+    """Ctrl-C as in a terminal: a program in the background of a shell begins with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupted(directory, *interruptions, callbacks=()):
     """Fits; Ctrl-C arrives at the end of these batches."""
 
@@ -74,7 +82,7 @@ def interrupted(directory, *interruptions, callbacks=()):
     assert signal.getsignal(signal.SIGINT) == before, "the handler from before is there again"
 
 
-def test_ctrl_c_saves_the_step_and_the_fit_goes_on_from_it(tmp_path, capfd):
+def test_ctrl_c_saves_the_step_and_the_fit_goes_on_from_it(with_ctrl_c, tmp_path, capfd):
     interrupted(tmp_path / "broken", 2)
     assert TrainingState(tmp_path / "broken").read_last()[0] == 3
     printed = capfd.readouterr()
@@ -82,7 +90,7 @@ def test_ctrl_c_saves_the_step_and_the_fit_goes_on_from_it(tmp_path, capfd):
     assert_equal(fit(tmp_path / "broken", epochs=2), fit(tmp_path / "whole", epochs=2))
 
 
-def test_a_second_ctrl_c_ends_before_the_state_is_saved(tmp_path):
+def test_a_second_ctrl_c_ends_before_the_state_is_saved(with_ctrl_c, tmp_path):
     class Impatient(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             os.kill(os.getpid(), signal.SIGINT)

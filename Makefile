@@ -32,7 +32,7 @@ test test-all: .venv/installed-tests lint
 	@failed=; for backend in torch tensorflow jax; do \
 	    echo "== tests on $$backend, seconds of each in runs/$@/$$backend.txt"; \
 	    KERAS_BACKEND=$$backend MALLOC_ARENA_MAX=1 $(BIN)/python -m pytest --quiet $(WORKERS) \
-	        $(if $(filter test-all,$@),--full) --junitxml runs/$@/$$backend.xml --timings runs/$@/$$backend.txt \
+	        $(if $(filter test-all,$@),--full) --junitxml runs/$@/$$backend.xml --timings=runs/$@/$$backend.txt \
 	        || failed="$$failed $$backend"; done; test -z "$$failed" || { echo "== failed:$$failed"; exit 1; }
 
 lint: .venv/installed-tests

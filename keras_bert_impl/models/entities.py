@@ -41,23 +41,24 @@ def are_entities(labels):
 
     Raises: ValueError if some labels have a prefix and others have none, since no figure would be right then.
     """
-    named = {label for label in labels if label != "O"}
-    if named <= BARE_PREFIXES and (not named or named & {"B", "I"}):
+    named = set(labels) - {"O"}
+    if not named or mark_entities(named):
         return True
     without = sorted(label for label in named if not PREFIXED.fullmatch(label))
-    if without and len(without) < len(named):
+    if len(without) < len(named):
         example = min(named - set(without))
         raise ValueError(
             f"The label {without[0]!r} has no prefix (B-, I-, E-, S-, L- or U-), but {example!r} has one: entities "
             "cannot be told from words. Give a prefix to every label but O, or to none."
         )
-    return not without
+    return False
 
 
 def mark_entities(class_names):
     """Whether all classes but O have a prefix: what `are_entities` tells, without an error and without O alone."""
     named = set(class_names) - {"O"}
-    return bool(named) and (named <= BARE_PREFIXES or all(map(PREFIXED.fullmatch, named)))
+    is_bare = named <= BARE_PREFIXES and bool(named & {"B", "I"})
+    return is_bare or (bool(named) and all(map(PREFIXED.fullmatch, named)))
 
 
 def as_iobes(label):

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from keras_bert_impl.batching import Rows, SortedBatches, evaluate_outputs, predict_rows
-from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.models.data_sources import in_memory, received
+from keras_bert_impl.batching import Rows, predict_rows
 from keras_bert_impl.models.fit_arguments import weights_of_rows
 from keras_bert_impl.models.labels import RowSizes, require_labels
 from keras_bert_impl.models.raw_text import RawTextMixin
@@ -25,24 +23,15 @@ class LongTextsMixin(RawTextMixin):
     are of texts, by their mean outputs, as `predict` gives them. Pairs are always cut.
     """
 
-    @in_scope_of_model
-    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
-        """`keras.Model.evaluate`, with texts or ids for `x`; with windows the figures are of whole texts."""
-        x = received(x)
-        if self.long_texts == "windows" and is_texts(x):
-            x, y, sample_weight = self._test_data(x, self._labels_in_memory(y), in_memory(sample_weight), batch_size)
-        if self.long_texts == "windows" and isinstance(x, SortedBatches) and x.rows.source is not None:
-            is_validation = arguments.get("_use_cached_eval_dataset")  # `fit` prints for it
-            return self._evaluate_texts(x, verbose=0 if is_validation else verbose, **arguments)
-        return super().evaluate(x, y, batch_size, verbose, sample_weight, steps, **arguments)
-
-    def _evaluate_texts(self, batches, return_dict=False, verbose="auto", **arguments):
-        """Loss and metrics over texts, of SortedBatches of their windows, as those who call `evaluate` get them."""
+    def _judged(self, batches):
+        """Texts, by the mean outputs of their windows."""
         rows, counts = batches.rows, batches.rows.source
+        if self.long_texts != "windows" or counts is None:
+            return None
         outputs = self._of_texts(rows, np.stack(predict_rows(self, batches)))
         begins = np.cumsum(counts) - counts
         weights = None if rows.weights is None else rows.weights[begins] * counts  # they were divided among the windows
-        return evaluate_outputs(self, outputs, rows.labels[begins], weights, batches.batch_size, verbose, return_dict)
+        return outputs, rows.labels[begins], weights, {}
 
     def _rows_of(self, texts):
         if self.long_texts == "cut" or not is_texts(texts):

@@ -4,10 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.batching import SortedBatches, evaluate_outputs, predict_rows
+from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.losses import cross_entropy
-from keras_bert_impl.models.data_sources import in_memory, received
 from keras_bert_impl.models.labels import LabelRule, to_array
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
 from keras_bert_impl.models.question_windows import are_answers, question_rows, questions_of, warn_of_cut_questions
@@ -96,22 +95,12 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         found = [ranked[:top_k] for ranked in found]
         return found[0] if is_one else found
 
-    @in_scope_of_model
-    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
-        """`keras.Model.evaluate`, with texts or ids for `x`. Of answers in words, and in validation on them, it returns
-        behind the loss also `exact` and `f1`, the shares of SQuAD's official scripts, each question answered as
-        `answer` does."""
-        x = received(x)
-        if self._is_text_input(x) and are_answers(y):
-            x, y, sample_weight = self._test_data(x, y, in_memory(sample_weight), batch_size)
-        if isinstance(x, SortedBatches) and x.rows.source is not None:
-            is_validation = arguments.get("_use_cached_eval_dataset")  # `fit` prints for it
-            return self._evaluate_answers(x, verbose=0 if is_validation else verbose, **arguments)
-        return super().evaluate(x, y, batch_size, verbose, sample_weight, steps, **arguments)
-
-    def _evaluate_answers(self, batches, return_dict=False, verbose="auto", **arguments):
-        rows, questions = batches.rows, batches.rows.source.questions
-        outputs = predict_rows(self, batches)  # (length, 2) for each window
+    def _judged(self, batches):
+        """The windows of questions with answers in words, and how many questions are answered right."""
+        rows = batches.rows
+        if rows.source is None:
+            return None
+        questions, outputs = rows.source.questions, predict_rows(self, batches)  # (length, 2) for each window
         starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
         found, odds = best_answers(questions, rows.source, starts, ends, self.null_threshold is not None)
         figures = shares_of_right_answers(questions, choose(found, odds, self.null_threshold))
@@ -119,9 +108,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         whole = np.full((len(outputs), max(map(len, outputs)), 2), -1e9, "float32")
         for row, logits in zip(whole, outputs, strict=True):
             row[: len(logits)] = logits
-        return evaluate_outputs(
-            self, whole, rows.labels, rows.weights, batches.batch_size, verbose, return_dict, **figures
-        )
+        return whole, rows.labels, rows.weights, figures
 
     def label_rule(self, sizes):
         meaning = "the position in its row of the answer's first or last token; both are 0 if there is no answer"

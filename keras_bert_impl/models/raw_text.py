@@ -5,7 +5,7 @@ import warnings
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed, padded_length
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed, evaluate_outputs, padded_length
 from keras_bert_impl.distribution import in_scope_of_model, is_shared, needs_equal_shapes
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.models.batch_sources import BatchSource, arranged
@@ -112,6 +112,11 @@ class RawTextMixin:
         x, y, sample_weight = received(x), self._labels_in_memory(y), in_memory(sample_weight)
         if self._is_text_input(x):
             x, y, sample_weight = self._test_data(x, y, sample_weight, batch_size)
+        if isinstance(x, SortedBatches) and (judged := self._judged(x)) is not None:
+            outputs, labels, weights, figures = judged
+            verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
+            return_dict = arguments.get("return_dict", False)
+            return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, return_dict, **figures)
         x = self._to_inputs(x, steps, with_labels=True)
         y, sample_weight = self._checked(x, y, sample_weight)
         return super().evaluate(
@@ -151,6 +156,11 @@ class RawTextMixin:
 
     def label_rule(self, sizes):
         """The `labels.LabelRule` for rows of these `labels.RowSizes`; None allows any labels."""
+        return None
+
+    def _judged(self, batches):
+        """Where the rows of SortedBatches are not what is judged, but what they are made of: (outputs, labels, sample
+        weights or None, further figures by name), computed from these batches. None where each row is judged."""
         return None
 
     def _labels_in_memory(self, labels):

@@ -116,8 +116,6 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
         left_out = {id(weight) for weight in self._trainable_of_pooler()}
         return [variable for variable in variables if id(variable) not in left_out]
 
-    evaluate = TextColumnsMixin.evaluate  # of rows of several texts, which have no windows
-
     def embed(self, texts, batch_size=32):
         """The vectors of texts: (width,) for one text, (texts, width) for several, float32."""
         vectors = self.predict(texts, batch_size=batch_size, verbose=0)

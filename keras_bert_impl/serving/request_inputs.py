@@ -75,14 +75,16 @@ def least_answer_bytes(inputs, signature, longest_row):
         signature: the Signature asked for.
         longest_row: the most tokens that the model reads, or None.
     """
-    texts = [value for array in inputs.values() if array.dtype == object for value in array.flat]
-    words = min(max((len(text.split()) for text in texts), default=0), longest_row or 0)
-    rows, size = max((len(array) for array in inputs.values() if array.ndim), default=0), 0
-    for array in signature.outputs.values():
-        if array.shape and array.dtype != object:
-            sides = [words if side is None else side for side in array.shape[1:]]
-            size += rows * math.prod(sides) * array.dtype.itemsize
-    return size
+    numbers = [array for array in signature.outputs.values() if array.shape and array.dtype != object]
+    words = 0
+    if any(None in array.shape[1:] for array in numbers):
+        texts = (value for array in inputs.values() if array.dtype == object for value in array.flat)
+        words = min(max((len(text.split()) for text in texts), default=0), longest_row or 0)
+    rows = max((len(array) for array in inputs.values() if array.ndim), default=0)
+    return rows * sum(
+        math.prod(words if side is None else side for side in array.shape[1:]) * array.dtype.itemsize
+        for array in numbers
+    )
 
 
 def bytes_of(outputs):

@@ -16,7 +16,6 @@ A student of a fine-tuned model is trained by keras-bert finetune --teacher.
 """
 
 import functools
-import hashlib
 import pathlib
 
 import keras
@@ -29,6 +28,7 @@ from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistille
 from keras_bert_impl.models.student import copy_layers, student_config
 from keras_bert_impl.options.distill import OF_DISTILBERT
 from keras_bert_impl.options.distill import DistillConfig as DistillConfig
+from keras_bert_impl.preprocessing.shards import file_identity
 from keras_bert_impl.training import pretraining, pretraining_model
 from keras_bert_impl.training.pretraining import PretrainConfig
 from keras_bert_impl.training.pretraining_data import MASKING_OPTIONS, PretrainingData
@@ -45,8 +45,7 @@ def run(config):
 
 def fingerprint(checkpoint):
     """The SHA-256 of a checkpoint's weights, or of the index that lists their files."""
-    with open(pathlib.Path(checkpoint.source.path), "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_identity(pathlib.Path(checkpoint.source.path))["sha256"]
 
 
 def open_data(config, checkpoint):

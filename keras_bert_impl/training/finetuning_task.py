@@ -1,7 +1,6 @@
 """Finds the task of a fine-tuning run and reads the examples of its splits; called by `finetuning.py`."""
 
 import dataclasses
-import hashlib
 import json
 import os
 import pathlib
@@ -9,6 +8,7 @@ import runpy
 
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
+from keras_bert_impl.preprocessing.shards import file_identity
 from keras_bert_impl.tasks import endings, glue, hub_datasets, named_entities, own_data, question_answering
 from keras_bert_impl.tasks.tables import BadRows
 
@@ -103,10 +103,10 @@ def read_splits(task, config, data):
 
 def has_file(task, split, data):
     """Whether a split's file is in the directory."""
-    return path_of(task, split, data).is_file()
+    return file_of(task, split, data).is_file()
 
 
-def path_of(task, split, data):
+def file_of(task, split, data):
     """The path of a split's file. `task.splits` holds its name, a tuple that begins with the name, or an object with a
     `path`."""
     place = task.splits[split]
@@ -122,13 +122,12 @@ def file_sums(task, splits, data):
     """
     paths = set()
     for split in splits:
-        path = path_of(task, split, data)
+        path = file_of(task, split, data)
         others = pathlib.Path(data).glob("*") if pathlib.Path(data).is_dir() else ()
         paths |= {path} if path.is_file() else {other for other in others if other.is_file()}
     sums = {}
     for path in sorted(paths):
-        with path.open("rb") as file:
-            sums[pathlib.Path(os.path.relpath(path, data)).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+        sums[pathlib.Path(os.path.relpath(path, data)).as_posix()] = file_identity(path)["sha256"]
     return sums
 
 

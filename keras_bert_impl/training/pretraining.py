@@ -84,8 +84,7 @@ def run_here(config, open_data, build):
         with contextlib.nullcontext() if output.is_remote else locked(directory):
             check_data(directory, data)
             open_run(directory, config, is_copy=output.is_remote)
-            if distribution.is_chief():
-                write_json(directory / "data.json", {"directory": data.directory, "fingerprint": data.fingerprint})
+            write_json(directory / "data.json", {"directory": data.directory, "fingerprint": data.fingerprint})
             output.send()  # a state may be there before the first round ends, and is resumed with these files only
             with data.naming_damage():
                 return train(config, data, output, build)

@@ -31,12 +31,16 @@ def generated(count):
     return tf.data.Dataset.from_generator(lambda: batches, output_signature=SIGNATURE)
 
 
-@pytest.fixture
-def model(small_tokenizer):
-    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=11)
-    model = kbi.TextClassifier(kbi.BertEncoder(config), 7, tokenizer=small_tokenizer)
+def classifier(tokenizer, num_classes, max_length):
+    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=max_length)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), num_classes, tokenizer=tokenizer)
     model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
     return model
+
+
+@pytest.fixture
+def model(small_tokenizer):
+    return classifier(small_tokenizer, 7, max_length=11)
 
 
 def test_an_endless_generator_trains_for_the_steps_asked_for(model):
@@ -114,10 +118,7 @@ def texts_like(*kinds):
 
 @pytest.fixture
 def long_model(small_tokenizer):
-    config = kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7, max_length=120)
-    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer)
-    model.compile(optimizer="sgd", loss=model.loss, **QUICK_STEPS)
-    return model
+    return classifier(small_tokenizer, 2, max_length=120)
 
 
 @every_backend

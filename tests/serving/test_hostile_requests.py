@@ -2,7 +2,7 @@
 
 The long form, ten thousand requests, takes minutes:
 
-    MALLOC_ARENA_MAX=1 python -m pytest -m slow tests/serving/test_hostile_requests.py
+    MALLOC_ARENA_MAX=1 python -m pytest --full tests/serving/test_hostile_requests.py
 """
 
 import concurrent.futures
@@ -174,7 +174,7 @@ def damaged(body, chance):
 def memory():
     """Bytes in use. The allocator keeps what is free for each thread, unless all use one arena."""
     if os.environ.get("MALLOC_ARENA_MAX") != "1":
-        pytest.skip("memory is measured with MALLOC_ARENA_MAX=1, as make test-slow sets it")
+        pytest.skip("memory is measured with MALLOC_ARENA_MAX=1, as make test-all sets it")
     gc.collect()  # the errors of the clients, with what they sent
     ctypes.CDLL(None).malloc_trim(0)
     return psutil.Process(os.getpid()).memory_info().rss

@@ -7,8 +7,9 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.distribution import num_replicas, outputs_of_batch, part_of_batch
+from keras_bert_impl.distribution import needs_equal_shapes, num_replicas, outputs_of_batch, part_of_batch
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, pack_rows
+from keras_bert_impl.user_warnings import warn_user
 
 
 @dataclasses.dataclass
@@ -106,6 +107,12 @@ class LengthBatches(keras.utils.PyDataset):
         if multiple == ROW_MULTIPLE:
             self.lengths = merged_lengths(self.lengths, least=8 * batch_size)
         self._plan()
+        repeated = sum(map(len, self.plan)) - len(self.lengths)
+        if repeated and rows.labels is not None:
+            warn_user(
+                f"{len(self.lengths):,} rows cannot be shared evenly by {num_replicas()} devices: {repeated} of them "
+                "count twice in each epoch, in the figures, too."
+            )
 
     @property
     def num_batches(self):
@@ -136,9 +143,9 @@ class LengthBatches(keras.utils.PyDataset):
         # The smaller batch is that of the shortest rows: the cuts are counted from the end.
         cuts = np.arange(len(order) % self.batch_size or self.batch_size, len(order), self.batch_size)
         batches = np.split(order, cuts)
-        # If devices cannot share that batch evenly, some of its rows are repeated.
-        shares = num_replicas()
-        batches[0] = np.resize(batches[0], -(-len(batches[0]) // shares) * shares)  # repeats from the start
+        # Where devices must have equal shares of that batch, some of its rows are repeated, from the start.
+        shares = num_replicas() if needs_equal_shapes() else 1
+        batches[0] = np.resize(batches[0], -(-len(batches[0]) // shares) * shares)
         # The longest comes first, so that a batch too large for memory fails at once. The shortest comes next, because
         # Keras' TensorFlow backend learns from the first two batches which axes vary.
         return [batches.pop(), *batches]

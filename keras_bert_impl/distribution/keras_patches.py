@@ -9,10 +9,9 @@ VERSIONS = ("3.15",)  # the versions whose trainer this was written for and test
 
 @functools.cache
 def make_multi_worker_fit_work():
-    """Fixes two places in Keras' TensorFlow trainer where `fit` fails in several processes (keras issue 20585).
+    """Fixes a place in Keras' TensorFlow trainer where `fit` fails in several processes (keras issue 20585).
 
-    To infer shapes, the trainer reduces the first batch over the processes, which fails if the batch is a dictionary;
-    one replica's part of it is enough. And it averages metrics along their first axis, which scalars do not have.
+    It averages metrics along their first axis, which scalars do not have. `take_any_batch` fixes the other place.
     """
     import tensorflow as tf
     from keras.src.backend.tensorflow import trainer
@@ -23,16 +22,7 @@ def make_multi_worker_fit_work():
             f"tested with {keras.__version__}: install keras~={VERSIONS[0]}.0, or train with KERAS_BACKEND=jax and "
             "--distribution data_parallel, in the same number of processes."
         )
-    symbolic_build, reduce_per_replica = trainer.TensorFlowTrainer._maybe_symbolic_build, trainer.reduce_per_replica
-
-    def build_from_a_part(self, iterator=None, data_batch=None):
-        if iterator is not None and self._distribute_strategy is not None:
-            batch = next(next(iter(iterator))[2])
-            data_batch = tf.nest.map_structure(
-                lambda v: self._distribute_strategy.experimental_local_results(v)[0], batch
-            )
-        symbolic_build(self, data_batch=data_batch)
-
+    reduce_per_replica = trainer.reduce_per_replica
     operations = {"auto": "MEAN", "mean": "MEAN", "sum": "SUM"}
 
     def reduce_scalars(values, strategy, reduction):
@@ -41,8 +31,56 @@ def make_multi_worker_fit_work():
             return reduce_per_replica(values, strategy, reduction)
         return tf.nest.map_structure(lambda value: strategy.reduce(operations[reduction], value, axis=None), values)
 
-    trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_part
     trainer.reduce_per_replica = reduce_scalars
+
+
+@functools.cache
+def take_any_batch():
+    """Makes Keras' trainer take batches that several devices cannot share evenly, and the first batch among them."""
+    if keras.__version__.startswith(VERSIONS):
+        {"tensorflow": _build_from_a_share, "jax": _compute_whole}.get(keras.backend.backend(), lambda: None)()
+
+
+def _build_from_a_share():
+    """To infer shapes, Keras averages the first batch over the replicas of a strategy, which fails if their shares
+    differ, and in several processes if the batch is a dictionary (keras issue 20585). One replica's share is enough.
+    """
+    import tensorflow as tf
+    from keras.src.backend.tensorflow import trainer
+
+    symbolic_build = trainer.TensorFlowTrainer._maybe_symbolic_build
+
+    def build_from_a_share(self, iterator=None, data_batch=None):
+        if iterator is not None and self._distribute_strategy is not None:
+            batch = next(next(iter(iterator))[2])
+            data_batch = tf.nest.map_structure(
+                lambda v: self._distribute_strategy.experimental_local_results(v)[0], batch
+            )
+        symbolic_build(self, data_batch=data_batch)
+
+    trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_share
+
+
+def _compute_whole():
+    """Keras refuses a batch whose rows a JAX mesh cannot share evenly (IndivisibleError). Each device computes it whole
+    instead: figures and gradients are those of one device. In several processes, which have to put a batch together
+    from equal parts, nothing is changed.
+    """
+    from keras.src.backend.jax import trainer
+
+    divided = trainer._distribute_data
+
+    def divided_or_whole(data, layouts=None):
+        import jax
+
+        mesh = keras.distribution.distribution()
+        arrays = [array for array in keras.tree.flatten(data) if array is not None]
+        if mesh is None or jax.process_count() > 1 or not any(len(array) % mesh.num_model_replicas for array in arrays):
+            return divided(data, layouts)
+        whole = jax.sharding.NamedSharding(mesh.device_mesh.backend_mesh, jax.sharding.PartitionSpec())
+        return keras.tree.map_structure(lambda array: None if array is None else jax.device_put(array, whole), data)
+
+    trainer._distribute_data = divided_or_whole
 
 
 @functools.cache

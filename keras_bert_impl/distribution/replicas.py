@@ -6,15 +6,17 @@ import functools
 import keras
 import numpy as np
 
+from keras_bert_impl.distribution import keras_patches
 from keras_bert_impl.distribution.processes import active_strategy, num_processes, process_number_and_count
 
 
 def in_scope_of_model(method):
     """Decorator for a method of a Keras model: it runs in the scope of the `tf.distribute` strategy in which the model
-    was made, so that `fit` may be called outside it, as Keras' own may."""
+    was made, so that `fit` may be called outside it, as Keras' own may. Batches need no even number of rows."""
 
     @functools.wraps(method)
     def call(model, *arguments, **options):
+        keras_patches.take_any_batch()
         strategy = getattr(model, "distribute_strategy", None)  # Keras' TensorFlow trainer has it
         with contextlib.nullcontext() if strategy is None else strategy.scope():
             return method(model, *arguments, **options)

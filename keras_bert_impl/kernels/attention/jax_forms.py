@@ -98,7 +98,9 @@ def by_kernel(inputs, place):
     # XLA does not divide a kernel over a mesh by itself. Where heads are divided, a device takes its heads' columns of
     # queries, keys and values; no single slice of the fused array holds them.
     parts = jnp.split(query_key_value, 3, axis=-1) if place.heads_axis else [query_key_value]
-    rows, columns = PartitionSpec(place.batch_axis), PartitionSpec(place.batch_axis, None, place.heads_axis)
+    # Rows that devices cannot share evenly are computed by each of them, as Keras' trainer is made to give them.
+    shared = None if batch % place.parts(place.batch_axis) else place.batch_axis
+    rows, columns = PartitionSpec(shared), PartitionSpec(shared, None, place.heads_axis)
     return jax.shard_map(
         of_device,
         mesh=place.mesh,

@@ -56,7 +56,29 @@ class Split(typing.NamedTuple):
 def read_split(directory, splits, split, bad_rows):
     """The LabelledTexts of a split, with the labels as in the file. Raises: ValueError as `read_table` does."""
     one = splits[split]
-    return examples_of(read_table(one.path(directory), one.columns, bad_rows, one.optional))
+    rows = read_table(one.path(directory), one.columns, bad_rows, one.optional)
+    return examples_of(filled_rows(rows, one.path(directory), bad_rows))
+
+
+def filled_rows(rows, path, bad_rows):
+    """The pairs (place, row) that have a text and, if there is one in their table, a label; others are malformed.
+
+    Raises: ValueError if none is left.
+    """
+    found = False
+    for place, row in rows:
+        blank = [name for name in ("text", "label") if name in row and not str(row[name]).strip()]
+        if "text" in blank and row.get("text_pair", "").strip():
+            blank.remove("text")  # one text of the pair is there, as in some rows of QQP
+        if blank:
+            bad_rows.add(
+                place, " and ".join(f"the {name} is empty" for name in blank), " | ".join(map(str, row.values()))
+            )
+        else:
+            found = True
+            yield place, row
+    if not found:
+        raise ValueError(f"{path} has no row with a text and a label.")
 
 
 def in_order(labels):

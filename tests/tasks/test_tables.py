@@ -107,3 +107,28 @@ def test_a_second_text_that_is_named_must_be_there(tmp_path):
     with pytest.raises(ValueError, match=r"train\.csv line 1: no column 'secnd', found text, second, label"):
         task.read(tmp_path, "train", BadRows())
     assert own_data.own_task("text_classification", tmp_path).read(tmp_path, "train", BadRows()).pairs is None
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("a film,", "the label is empty"),
+        ("  ,good", "the text is empty"),
+        (",", "the text is empty and the label is empty"),
+    ],
+)
+def test_a_row_without_text_or_label_is_malformed(tmp_path, row, problem):
+    (tmp_path / "train.csv").write_text(f"text,label\na fine film,good\n{row}\na dull film,bad\n", encoding="utf-8")
+    task = own_data.own_task("text_classification", tmp_path)
+    with pytest.raises(ValueError, match=f"train.csv line 3: {problem}"):
+        task.read(tmp_path, "train", BadRows("stop"))
+    skipping = BadRows("skip")
+    assert task.read(tmp_path, "train", skipping).labels == ["good", "bad"]
+    assert len(skipping.messages) == 1
+    with pytest.raises(ValueError, match=f"train.csv line 3: {problem}"):
+        read_examples(tmp_path / "train.csv")
+
+
+def test_one_text_of_a_pair_may_be_empty(tmp_path):
+    (tmp_path / "train.csv").write_text("text,text_pair,label\n,a film,good\n", encoding="utf-8")
+    assert own_data.own_task("text_classification", tmp_path).read(tmp_path, "train", BadRows("stop")).texts == [""]

@@ -215,9 +215,6 @@ RULES = {
         Rule("tls_key", {"tls_certificate": GIVEN}, "needs --tls_certificate."),
         Rule("model", {"model_config_file": ABSENT}, "beside model_config_file: name the models in one way."),
     ),
-    "PretrainConfig": (
-        Rule("size", {"init": ABSENT}, "beside init: the checkpoint determines the size, leave one of them out."),
-    ),
     "PlanConfig": (
         Rule("shard_optimizer", {"model_devices": ABSENT}, "is for data parallelism: leave model_devices out."),
     ),

@@ -9,6 +9,7 @@ from keras_bert_impl.configurations.electra import ElectraConfig
 from keras_bert_impl.encoders.families import build_encoder, config_from_name, family_of_name
 from keras_bert_impl.models import ElectraPretrainer, Pretrainer
 from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
+from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.training.pretraining_data import RATES
 
 USUAL_GENERATOR_SIZE = 0.25
@@ -56,6 +57,18 @@ def rates_of_family(config):
     else:
         family = family_of_name(config.size)
     return RATES_OF_ELECTRA if family is ElectraConfig else RATES
+
+
+def _check_size(config, found):
+    """Raises ValueError if another size than that of the checkpoint `init` was asked for. Recipes name its size."""
+    if config.size == default_of(config, "size"):
+        return
+    wanted = config_from_name(config.size, vocabulary_size=found.vocabulary_size)
+    if (type(wanted), wanted.num_layers, wanted.hidden_size) != (type(found), found.num_layers, found.hidden_size):
+        raise ValueError(
+            f"--size {config.size}, but the checkpoint {config.init} is a {found.family} of {found.num_layers} "
+            f"layers of width {found.hidden_size}, and determines the size: leave --size out."
+        )
 
 
 def pretrainer_of(config, data, encoder):
@@ -133,6 +146,7 @@ def model_config(config, data):
     if shape:
         raise ValueError(f"The checkpoint {config.init} determines these of the model: leave out {', '.join(shape)}.")
     checkpoint = checkpoints.open_checkpoint(config.init)
+    _check_size(config, checkpoint.config)
     if checkpoint.tokenizer is not None and checkpoint.tokenizer.vocabulary != data.tokenizer.vocabulary:
         raise ValueError(
             f"{config.init} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "

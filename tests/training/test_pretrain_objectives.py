@@ -17,9 +17,9 @@ pytestmark = [once, pytest.mark.usefixtures("without_reports")]
 
 
 def train(data, output, **options):
-    defaults = {"size": "bert_tiny", "steps": 4, "batch_size": 4, "steps_per_round": 2, "validation_batches": 1}
+    defaults = {"steps": 4, "batch_size": 4, "steps_per_round": 2, "validation_batches": 1}
     if "init" not in options:
-        defaults["hidden_size"] = 24
+        defaults |= {"size": "bert_tiny", "hidden_size": 24}
     return pretraining.run(
         pretraining.PretrainConfig(str(data), str(output), jit_compile="off", **{**defaults, **options})
     )
@@ -135,6 +135,8 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
     assert json.loads((encoder / "config.json").read_text())["is_decoder"] is True
     assert sorted(path.name for path in (tmp_path / "run" / "encoders").iterdir()) == ["2", "4"]
     train(data, tmp_path / "on", init=str(encoder), sequence_length=64, **options)
+    with pytest.raises(ValueError, match=r"--size bert_base, but .* is a BERT of 2 layers of width 24"):
+        train(data, tmp_path / "sized", init=str(encoder), size="bert_base", sequence_length=64, **options)
     with pytest.raises(ValueError, match="has the direction left_to_right, not both"):
         train(data, tmp_path / "other", init=str(encoder), sequence_length=64)
 

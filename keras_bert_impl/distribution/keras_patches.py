@@ -66,13 +66,12 @@ def _compute_whole():
     instead: figures and gradients are those of one device. In several processes, which have to put a batch together
     from equal parts, nothing is changed.
     """
+    import jax
     from keras.src.backend.jax import trainer
 
     divided = trainer._distribute_data
 
     def divided_or_whole(data, layouts=None):
-        import jax
-
         mesh = keras.distribution.distribution()
         arrays = [array for array in keras.tree.flatten(data) if array is not None]
         if mesh is None or jax.process_count() > 1 or not any(len(array) % mesh.num_model_replicas for array in arrays):

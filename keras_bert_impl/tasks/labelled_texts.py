@@ -56,11 +56,18 @@ class Split(typing.NamedTuple):
 def read_split(directory, splits, split, bad_rows):
     """The LabelledTexts of a split, with the labels as in the file. Raises: ValueError as `read_table` does."""
     one = splits[split]
-    rows = read_table(one.path(directory), one.columns, bad_rows, one.optional)
-    return examples_of(filled_rows(rows, one.path(directory), bad_rows))
+    return read_labelled(one.path(directory), one.columns, bad_rows, one.optional)
 
 
-def filled_rows(rows, path, bad_rows):
+def read_labelled(path, columns, bad_rows, optional=()):
+    """The LabelledTexts of one table; a row without a text, or without a label where others have one, is malformed.
+
+    Args, Raises: those of `read_table`.
+    """
+    return examples_of(_filled_rows(read_table(path, columns, bad_rows, optional), path, bad_rows))
+
+
+def _filled_rows(rows, path, bad_rows):
     """The pairs (place, row) that have a text and, if there is one in their table, a label; others are malformed.
 
     Raises: ValueError if none is left.

@@ -12,16 +12,9 @@ from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
 from keras_bert_impl.models.answers import softmax
-from keras_bert_impl.tasks.labelled_texts import (
-    LabelledTexts,
-    examples_of,
-    filled_rows,
-    in_order,
-    read_split,
-    write_submission,
-)
+from keras_bert_impl.tasks.labelled_texts import LabelledTexts, in_order, read_labelled, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
-from keras_bert_impl.tasks.tables import BadRows, read_table
+from keras_bert_impl.tasks.tables import BadRows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,8 +97,7 @@ def read_examples(path):
     Raises: ValueError with file and line if the file is empty or a row is malformed.
     """
     columns = {"text": "text", "text_pair": "text_pair", "label": "label"}
-    bad_rows = BadRows("stop")
-    return examples_of(filled_rows(read_table(path, columns, bad_rows, optional=("text_pair",)), path, bad_rows))
+    return read_labelled(path, columns, BadRows("stop"), optional=("text_pair",))
 
 
 def weights_of_classes(class_weights, class_names, labels):

@@ -107,16 +107,19 @@ class LengthBatches(keras.utils.PyDataset):
         if multiple == ROW_MULTIPLE:
             self.lengths = merged_lengths(self.lengths, least=8 * batch_size)
         self._plan()
-        repeated = sum(map(len, self.plan)) - len(self.lengths)
-        if repeated and rows.labels is not None:
-            warn_user(
-                f"{len(self.lengths):,} rows cannot be shared evenly by {num_replicas()} devices: {repeated} of them "
-                "count twice in each epoch, in the figures, too."
-            )
 
     @property
     def num_batches(self):
         return -(-len(self.lengths) // self.batch_size)
+
+    def on_epoch_begin(self):
+        """Keras calls this; `predict_rows`, which counts each row once, does not, and there is nothing to warn of."""
+        repeated = sum(map(len, self.plan)) - len(self.lengths)
+        if repeated and self.epoch == 0 and self.rows.labels is not None:
+            warn_user(
+                f"{len(self.lengths):,} rows cannot be shared evenly by {num_replicas()} devices: {repeated} of them "
+                "count twice in each epoch, in the figures, too."
+            )
 
     def on_epoch_end(self):
         self.start_epoch(self.epoch + 1)

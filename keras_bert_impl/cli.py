@@ -8,6 +8,7 @@ import sys
 import typing
 
 from keras_bert_impl import startup
+from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.training import runs
 
 
@@ -85,7 +86,7 @@ def main(arguments=None):
     elif name == "--version":
         print(f"keras_bert_impl {importlib.metadata.version('keras_bert_impl')}")
     elif name not in COMMANDS:
-        print(f"error: there is no command {name!r}.\n\n{overview()}", file=sys.stderr)
+        print(f"error: there is no command {name!r}.{did_you_mean(name, COMMANDS)}\n\n{overview()}", file=sys.stderr)
         sys.exit(2)
     else:
         run_command(name, options)

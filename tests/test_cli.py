@@ -110,7 +110,10 @@ def test_an_unknown_command_ends_with_2_and_the_list(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(["pretrian"])
     assert ended.value.code == 2
-    assert "no command 'pretrian'" in (printed := capsys.readouterr().err) and "pretrain" in printed
+    printed = capsys.readouterr().err
+    assert (
+        printed.startswith("error: there is no command 'pretrian'. Did you mean pretrain?\n") and "finetune" in printed
+    )
 
 
 def test_options_stand_in_the_group_of_their_class(capsys):
@@ -132,8 +135,8 @@ def test_a_recipe_is_found_by_its_name_and_an_unknown_one_lists_them():
     assert runs.recipe_path("bert_base/phase_128").is_file()
     assert runs.recipe_path("bert_base/phase_128.yaml") == runs.recipe_path("bert_base/phase_128")
     known = "recipes are albert_base/phase_512, .*, bert_base/phase_128, "
-    with pytest.raises(ValueError, match=f"bert_bsae is neither .* {known}"):
-        runs.recipe_path("bert_bsae")
+    with pytest.raises(ValueError, match=rf"bert_bsae/phase_128 is neither .* {known}.* Did you mean bert_base/phase_"):
+        runs.recipe_path("bert_bsae/phase_128")
 
 
 @pytest.mark.parametrize(

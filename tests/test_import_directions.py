@@ -9,6 +9,7 @@ PACKAGE = pathlib.Path(__file__).parents[1] / "keras_bert_impl"
 # A module imports only from its own folder or file and from what comes before it in this list.
 ORDER = (
     "startup",
+    "misspelt",
     "features",
     "options",
     "kernels",

@@ -11,6 +11,7 @@ from keras_bert_impl.configurations.distilbert import DistilBertConfig
 from keras_bert_impl.configurations.electra import ElectraConfig
 from keras_bert_impl.configurations.ernie import ErnieConfig
 from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
+from keras_bert_impl.misspelt import did_you_mean
 
 SCHEME = "hf://"
 # Weights are fetched as safetensors if a repository has them, otherwise as pickles.
@@ -117,7 +118,8 @@ def local_directory(path):
     """The directory of a checkpoint, which is fetched from the Hugging Face hub if it is not a local one.
 
     Args:
-        path: a directory; "hf://owner/name"; or a short name of `PUBLISHED`, unless there is a directory of that name.
+        path: a directory, of a checkpoint or of a run that trained one; "hf://owner/name"; or a short name of
+            `PUBLISHED`, unless there is a directory of that name.
 
     `huggingface_hub` caches what it fetches; its environment variables HF_HOME, HF_HUB_OFFLINE, HF_ENDPOINT and
     HF_TOKEN apply.
@@ -129,13 +131,19 @@ def local_directory(path):
     if str(path).startswith(SCHEME):
         return _fetch(str(path).removeprefix(SCHEME))
     if pathlib.Path(path).is_dir():
-        return pathlib.Path(path)
+        return _of_run(pathlib.Path(path))
     if str(path) in by_name:
         return _fetch(by_name[str(path)])
     raise ValueError(
         f"{path} is neither a directory nor a published name (BertEncoder.list_pretrained() prints them); "
-        f"for another checkpoint of the Hugging Face hub write {SCHEME}owner/name."
+        f"for another checkpoint of the Hugging Face hub write {SCHEME}owner/name.{did_you_mean(path, by_name)}"
     )
+
+
+def _of_run(directory):
+    """The checkpoint within the directory of a run of `finetune` ("model") or `pretrain` ("encoder")."""
+    within = [directory, directory / "model", directory / "encoder"]
+    return next((path for path in within if (path / "config.json").is_file()), directory)
 
 
 def in_one_line(error):

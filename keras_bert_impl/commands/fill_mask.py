@@ -3,6 +3,7 @@
 keras-bert fill-mask --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
 """
 
+from keras_bert_impl.commands.export import choose_task
 from keras_bert_impl.console import say
 from keras_bert_impl.models import MaskedLM
 from keras_bert_impl.options.fill_mask import FillMaskConfig as FillMaskConfig
@@ -10,6 +11,7 @@ from keras_bert_impl.options.fill_mask import FillMaskConfig as FillMaskConfig
 
 def run(config):
     """Prints the guesses with their probabilities, and returns them."""
+    choose_task(config.model, "fill_mask")  # a new head would guess at random
     model = MaskedLM.from_pretrained(config.model)
     texts = [config.text] if isinstance(config.text, str) else config.text
     return [fill_and_print(model, text, config.k, config.together) for text in texts]

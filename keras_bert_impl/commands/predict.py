@@ -10,7 +10,6 @@ Rows are answered in their order while the input is read; each answer is written
 import contextlib
 import itertools
 import os
-import pathlib
 import sys
 import time
 import typing
@@ -29,11 +28,8 @@ SECONDS_BETWEEN_NOTES = 10
 
 def run(config):
     """Answers all rows and returns their number."""
-    path = pathlib.Path(config.model)
-    path = str(path / "model" if (path / "model").is_dir() and not (path / "config.json").is_file() else path)
-    task = choose_task(path, config.task)
-    asked = ASKED[task]
-    model = asked.kind.from_pretrained(path)
+    asked = ASKED[choose_task(config.model, config.task)]
+    model = asked.kind.from_pretrained(config.model)
     bad_rows, started, count, cut = BadRows(config.bad_rows), time.monotonic(), 0, [0]
     noted = started
     with open_output(config.output) as write, closed_pipe_ends():

@@ -5,6 +5,7 @@ import numbers
 import typing
 
 from keras_bert_impl.json_files import read_json
+from keras_bert_impl.misspelt import did_you_mean
 
 # Hugging Face has several names for each function, by how it is computed; the first name of each is the one we write.
 HUGGINGFACE_ACTIVATIONS = {
@@ -160,7 +161,10 @@ class EncoderConfig:
     def from_name(cls, name, **overrides):
         """The configuration of a published size; keyword arguments replace its fields."""
         if name not in cls.named_sizes:
-            raise ValueError(f"There is no {cls.family} size {name!r}; known are {', '.join(cls.named_sizes)}.")
+            raise ValueError(
+                f"There is no {cls.family} size {name!r}; known are {', '.join(cls.named_sizes)}."
+                + did_you_mean(name, cls.named_sizes)
+            )
         num_layers, hidden_size, num_heads = cls.named_sizes[name]
         return cls(**{"num_layers": num_layers, "hidden_size": hidden_size, "num_heads": num_heads, **overrides})
 

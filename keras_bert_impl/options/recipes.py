@@ -2,6 +2,8 @@
 
 import pathlib
 
+from keras_bert_impl.misspelt import did_you_mean
+
 RECIPES = pathlib.Path(__file__).parents[1] / "training" / "recipes"
 
 
@@ -14,4 +16,7 @@ def recipe_path(name):
         if path.is_file():
             return path
     known = sorted(path.relative_to(RECIPES).with_suffix("").as_posix() for path in RECIPES.rglob("*.yaml"))
-    raise ValueError(f"{name} is neither a file nor a recipe of the package; its recipes are {', '.join(known)}.")
+    raise ValueError(
+        f"{name} is neither a file nor a recipe of the package; its recipes are {', '.join(known)}."
+        + did_you_mean(name, known)
+    )

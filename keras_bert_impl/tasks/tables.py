@@ -49,7 +49,9 @@ def read_table(path, columns, bad_rows, optional=(), others=False):
     """
     path = pathlib.Path(path)
     if not path.is_file():
-        raise ValueError(f"{path} not found: expected a table with {', '.join(map(str, columns.values()))}.")
+        there = ", ".join(sorted(one.name for one in path.parent.glob("*"))[:9]) or "no files"
+        there = f"{path.parent} has {there}" if path.parent.is_dir() else f"there is no directory {path.parent}"
+        raise ValueError(f"{path} not found: expected a table with {', '.join(map(str, columns.values()))}; {there}.")
     rows = _json_table if path.suffix == ".jsonl" else _cell_table
     found = False
     for place, row, content in rows(path, columns, bad_rows, optional):

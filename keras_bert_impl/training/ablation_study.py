@@ -7,6 +7,7 @@ import typing
 
 import yaml
 
+from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.training.data_preparation import PrepareConfig
 from keras_bert_impl.training.finetuning import FinetuneConfig
 from keras_bert_impl.training.pretraining import PretrainConfig
@@ -165,7 +166,10 @@ def check_options(options, config_class, path, place, set_here):
 def _refuse_unknown(found, known, path, place, has="it can have"):
     unknown = sorted(set(found) - set(known))
     if unknown:
-        raise ValueError(f"{path}, {place}: there is no option {unknown[0]!r}; {has} {', '.join(known)}.")
+        raise ValueError(
+            f"{path}, {place}: there is no option {unknown[0]!r}; {has} {', '.join(known)}."
+            + did_you_mean(unknown[0], known)
+        )
 
 
 def _read(path):

@@ -8,6 +8,7 @@ import runpy
 
 from keras_bert_impl import distribution
 from keras_bert_impl.console import say
+from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.preprocessing.shards import file_identity
 from keras_bert_impl.tasks import endings, glue, hub_datasets, named_entities, own_data, question_answering
 from keras_bert_impl.tasks.tables import BadRows
@@ -36,8 +37,11 @@ def find_task(config, data):
     elif config.task in TASKS:
         task = TASKS[config.task]
     else:
-        known = ", ".join([*own_data.KINDS, *TASKS, "glue"])
-        raise ValueError(f"There is no task {config.task!r}: give one of {known}, or the path of a .py file.")
+        known = [*own_data.KINDS, *TASKS, "glue"]
+        raise ValueError(
+            f"There is no task {config.task!r}: give one of {', '.join(known)}, or the path of a .py file."
+            + did_you_mean(config.task, known)
+        )
     return with_options(task, config)
 
 

@@ -11,10 +11,13 @@ import os
 import pathlib
 import re
 import sys
+import types
+import typing
 import warnings
 
 import jsonargparse
 
+from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.options.devices import Distribution
 from keras_bert_impl.options.recipes import recipe_path
 from keras_bert_impl.options.rules import check_options
@@ -26,6 +29,40 @@ MAY_CHANGE = {field.name for field in dataclasses.fields(Distribution)} | {
 }
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
+
+
+class Parser(jsonargparse.ArgumentParser):
+    """A parser whose errors about a value are one line, in words instead of Python's types."""
+
+    def error(self, message, ex=None):
+        wrong = re.match(r'Parser key "(\w+)":.*?(?:Got|Given) value: (.*)', message, re.DOTALL)
+        unknown = re.match(r"unrecognized arguments: --([\w-]+)", message)
+        if wrong:
+            name, value = wrong.groups()
+            hint = typing.get_type_hints(self.config_class)[name]
+            message = f"--{name} is {value.strip()}, expected {in_words(hint)}.{did_you_mean(value, names_in(hint))}"
+        elif unknown:
+            message += "." + did_you_mean(unknown[1], [field.name for field in dataclasses.fields(self.config_class)])
+        super().error(message, ex)
+
+
+def names_in(hint):
+    """The names that an option takes: of Literal["a", "b"] | None, "a" and "b"."""
+    inner = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal:
+        return inner
+    return [name for one in inner for name in names_in(one)]
+
+
+def in_words(hint):
+    """A type hint as the user of a command calls it: "a whole number or null" for `int | None`."""
+    words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", type(None): "null"}
+    words |= {list: "a list", dict: "a mapping, such as {name: 1}"}
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(map(in_words, typing.get_args(hint)))
+    if typing.get_origin(hint) is typing.Literal:
+        return " or ".join(map(str, typing.get_args(hint)))
+    return words[typing.get_origin(hint) or hint]
 
 
 def parse(config_class, arguments=None, program=None, positional=()):
@@ -87,11 +124,12 @@ def parser_of(config_class, program=None, positional=()):
     usage = " ".join(
         ["%(prog)s", *(name.upper() if name in positional else f"--{name} {name.upper()}" for name in required)]
     )
-    parser = jsonargparse.ArgumentParser(
+    parser = Parser(
         prog=program,
         usage=f"{usage} [options]",
         description=(config_class.__doc__ or "").split("\n")[0],
     )
+    parser.config_class = config_class
     parser.add_argument("--config", action="config", help="a YAML file with any options below, or a recipe's name")
     parser.add_class_arguments(config_class)
     everything = parser._action_groups[-1]

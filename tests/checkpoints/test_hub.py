@@ -58,6 +58,13 @@ def test_a_directory_comes_before_a_published_name(fetched, small_config, tmp_pa
     assert not fetched
 
 
+@pytest.mark.parametrize("within", ["model", "encoder"])
+def test_the_directory_of_a_run_stands_for_its_checkpoint(small_config, tmp_path, within):
+    BertEncoder(small_config).save_pretrained(tmp_path / within)
+    (tmp_path / "run.json").write_text("{}")
+    assert hub.local_directory(tmp_path) == tmp_path / within
+
+
 def test_an_unreachable_hub_says_what_was_tried(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ValueError, match=r"someone/absent could not be fetched from https://.*Give the path") as raised:

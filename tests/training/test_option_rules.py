@@ -9,6 +9,7 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.cli import COMMANDS
+from keras_bert_impl.options.export import ExportConfig
 from keras_bert_impl.options.rules import ABSENT, GIVEN, OF_DEVICES, RANGES, RULES, Range, check_options, default_of
 from keras_bert_impl.training.runs import check_run, parse
 
@@ -39,7 +40,7 @@ CASES = list(numeric_options())
 def arguments_of(kind, option, value):
     """The command line with this option, and some value for each option that has no default."""
     needed = [field for field in dataclasses.fields(kind) if field.default is field.default_factory]
-    given = {field.name: "somewhere" for field in needed if field.name != option}
+    given = {field.name: "squad" if field.name == "task" else "somewhere" for field in needed if field.name != option}
     return [f"--{name}={content}" for name, content in {**given, option: value}.items()]
 
 
@@ -156,3 +157,40 @@ def test_defaults_keep_every_rule(kind):
 def test_the_options_of_every_rule_exist():
     for kind, rule in RULE_CASES:
         assert {rule.option, *rule.needs} <= {field.name for field in dataclasses.fields(kind)}
+
+
+def every_option():
+    for name, command in COMMANDS.items():
+        module = importlib.import_module(f"keras_bert_impl.options.{name.replace('-', '_')}")
+        kind = getattr(module, command.configuration)
+        hints = typing.get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            if field.init and hints[field.name] not in (str, str | None, str | list[str], list[str]):
+                yield kind, field.name
+
+
+@pytest.mark.parametrize(("kind", "option"), list(every_option()))
+def test_a_value_of_another_type_is_one_line_in_words(kind, option, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse(kind, arguments_of(kind, option, "{x: [y"))
+    assert ended.value.code == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "usage:" not in line and "tip:" not in line]
+    assert line.startswith(f"error: --{option} is {{x: [y, expected ")
+    assert not any(word in line for word in ("class '", "typing", "Union"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (
+            ["--format", "onx"],
+            "--format is onx, expected saved_model or onnx or openvino or litert. Did you mean onnx?",
+        ),
+        (["--quantise", "int8"], "unrecognized arguments: --quantise int8."),
+        (["--precisoin", "int8"], "unrecognized arguments: --precisoin int8. Did you mean precision?"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_what_was_meant(arguments, meant, capsys):
+    with pytest.raises(SystemExit):
+        parse(ExportConfig, ["--model=x", "--output=y", *arguments])
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {meant}"

@@ -43,6 +43,23 @@ OF_PROBABILITIES = (
 OF_PROBABILITIES_BY_NAME = (keras.losses.kl_divergence, keras.losses.poisson, keras.metrics.binary_accuracy)
 
 
+@keras.saving.register_keras_serializable("keras_bert_impl")
+class AUC(keras.metrics.AUC):
+    """`keras.metrics.AUC` that also takes numbers of two classes; then it is that of class 1 against class 0, by the
+    difference of their logits, which is the logit of class 1's probability."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        y_true, y_pred = keras.ops.convert_to_tensor(y_true), keras.ops.convert_to_tensor(y_pred)
+        if len(y_true.shape) < len(y_pred.shape) or (y_true.shape[-1] == 1 and y_pred.shape[-1] != 1):
+            if y_pred.shape[-1] != 2 or len(y_pred.shape) != 2:
+                raise ValueError(
+                    f"AUC got a number of a class for each row and logits of shape {tuple(y_pred.shape)}: it is "
+                    "defined for two classes, or for a 0 or 1 for each class (multi_label=True)."
+                )
+            y_true, y_pred = keras.ops.reshape(y_true, (-1,)), y_pred[:, 1] - y_pred[:, 0]
+        super().update_state(y_true, y_pred, sample_weight)
+
+
 def loss_on_logits(loss):
     """A loss given to `compile`, made to read logits; a warning says that it was made so.
 
@@ -75,8 +92,10 @@ def metrics_on_logits(metrics):
     is_name = isinstance(metrics, str) and metrics.lower() not in ("accuracy", "acc")
     found = keras.metrics.get(metrics) if is_name else metrics
     _refuse_probabilities(found)
-    config = found.get_config() if isinstance(found, METRICS_FROM_LOGITS) else {"from_logits": True}
-    return metrics if config["from_logits"] else type(found).from_config({**config, "from_logits": True})
+    if not isinstance(found, METRICS_FROM_LOGITS) or isinstance(found, AUC):
+        return metrics
+    kind = AUC if type(found) is keras.metrics.AUC else type(found)
+    return kind.from_config({**found.get_config(), "from_logits": True})
 
 
 def _refuse_probabilities(found):

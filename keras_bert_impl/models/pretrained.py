@@ -8,6 +8,7 @@ import numbers
 import keras
 
 from keras_bert_impl import checkpoints
+from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.encoders.families import build_encoder
 from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
@@ -38,6 +39,7 @@ class PretrainedMixin(KerasMethodsMixin):
         if "__init__" in vars(cls) and "arguments" in inspect.signature(cls.from_pretrained).parameters:
             cls.from_pretrained = with_arguments_of_constructor(cls)
 
+    @in_scope_of_model
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):

@@ -178,7 +178,7 @@ def are_answers(labels):
 
 
 def _has_text(answer):
-    return isinstance(answer, list | tuple) and (not answer or isinstance(answer[0], str))
+    return isinstance(answer, list | tuple) and (not answer or any(isinstance(part, str) for part in answer))
 
 
 def _checked_answer(row, answer, context):

@@ -70,6 +70,7 @@ class RawTextMixin:
         the callbacks, an interrupted `fit` resumes where it was.
         """
         x, y, sample_weight = received(x), self._labels_in_memory(y), in_memory(sample_weight)
+        _refuse_beside_batches(x, y, sample_weight, validation_split)
         if isinstance(validation_data, tuple) and len(validation_data) > 1:
             validation_data = (validation_data[0], self._labels_in_memory(validation_data[1]), *validation_data[2:])
         validation_data = received_validation(validation_data)
@@ -110,6 +111,7 @@ class RawTextMixin:
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
         x, y, sample_weight = received(x), self._labels_in_memory(y), in_memory(sample_weight)
+        _refuse_beside_batches(x, y, sample_weight)
         if self._is_text_input(x):
             x, y, sample_weight = self._test_data(x, y, sample_weight, batch_size)
         if isinstance(x, SortedBatches) and (judged := self._judged(x)) is not None:
@@ -268,6 +270,11 @@ class RawTextMixin:
         loss = getattr(self, "loss", None)
         rule = self.label_rule(sizes)
         if rule is not None and rule.limit is not None and not self._takes_class_numbers(loss):
+            if rule.names and is_texts(labels):
+                raise ValueError(
+                    "The labels are names of classes, but the loss takes a number for each class of a row: compile "
+                    "with 'sparse_categorical_crossentropy'."
+                )
             rule = None
         return checked_labels(labels, weights, rule, sizes, ignored_labels(loss))
 
@@ -351,3 +358,13 @@ class RawTextMixin:
                 "tokenizer=WordPieceTokenizer('vocab.txt'), or another one, or pass ids."
             )
         return self.tokenizer
+
+
+def _refuse_beside_batches(x, labels, weights, validation_split=0):
+    """Raises ValueError for arguments that Keras would refuse beside a dataset, in words of its own classes."""
+    if not isinstance(x, BatchSource):
+        return
+    if labels is not None or weights is not None:
+        raise ValueError("The data are a dataset of batches: it has to yield (texts, labels), and y is left out.")
+    if validation_split:
+        raise ValueError("validation_split is for lists: of a dataset, pass a part of it as validation_data.")

@@ -11,6 +11,7 @@ from keras_bert_impl.models import ElectraPretrainer, Pretrainer
 from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
 from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.training.pretraining_data import RATES
+from keras_bert_impl.user_warnings import warn_user
 
 USUAL_GENERATOR_SIZE = 0.25
 # Google's code for ELECTRA (pretrain_helpers.py) leaves 15 % of the chosen tokens as they are; its paper masks all.
@@ -155,4 +156,9 @@ def model_config(config, data):
     found = getattr(checkpoint.config, "direction", "both")
     if found != config.direction:
         raise ValueError(f"The checkpoint {config.init} has the direction {found}, not {config.direction}.")
+    if settings := checkpoint.read_pooling():
+        warn_user(
+            f"{config.init} is an embedder of sentences ({', '.join(f'{name} {one}' for name, one in settings.items())}"
+            "). The encoder goes on from it and keeps none of these settings: give them to TextEmbedder again."
+        )
     return dataclasses.replace(checkpoint.config, **dropout)

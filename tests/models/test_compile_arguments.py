@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, revealing_config
-from tiers import every_backend
+from tiers import every_backend, on
 
 import keras_bert_impl as kbi
 
@@ -122,6 +122,36 @@ def test_a_metric_that_can_read_logits_does(small_tokenizer):
     assert len(names) == 2 and all(found[name] == pytest.approx(float(auc.result()), abs=1e-6) for name in names)
 
 
+@every_backend
+@pytest.mark.parametrize("given", [[0, 1, 0, 1, 0, 1, 1, 1], list("01010111")])
+def test_the_auc_of_two_classes_is_that_of_the_second(model, given):
+    texts = TEXTS * 2  # of equal texts in both classes, so that no logits divide them
+    model.compile(
+        "sgd", "sparse_categorical_crossentropy", metrics=[keras.metrics.AUC(name="auc"), "accuracy"], **QUICK_STEPS
+    )
+    history = model.fit(texts, given, batch_size=3, verbose=0).history
+    assert 0 <= history["auc"][0] <= 1
+    found = model.evaluate(texts, given, batch_size=3, verbose=0, return_dict=True)["auc"]
+    logits = model.predict(texts, verbose=0)
+    auc = keras.metrics.AUC()
+    auc.update_state([0, 1, 0, 1, 0, 1, 1, 1], 1 / (1 + np.exp(logits[:, 0] - logits[:, 1])))
+    assert found == pytest.approx(float(auc.result()), abs=1e-6) and 0 < found < 1
+
+
+def test_an_auc_of_three_classes_is_refused(small_tokenizer):
+    config = revealing_config(small_tokenizer, max_length=12)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)
+    model.compile("sgd", model.loss, metrics=[keras.metrics.AUC()])
+    with pytest.raises(ValueError, match="is defined for two classes, or for a 0 or 1 for each class"):
+        model.fit(TEXTS, NUMBERS, verbose=0)
+
+
+def test_names_of_classes_with_a_loss_of_one_hot_labels_are_refused_with_the_loss_that_takes_them(model):
+    model.compile("sgd", "categorical_crossentropy")
+    with pytest.raises(ValueError, match=r"names of classes, but the loss .* 'sparse_categorical_crossentropy'"):
+        model.fit(TEXTS, ["0", "1", "0", "1"], verbose=0)
+
+
 @pytest.mark.parametrize("kind", ["TextClassifier", "TokenClassifier"])
 def test_a_keras_file_keeps_how_the_model_was_compiled(kind, small_tokenizer, tmp_path):
     encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=12))
@@ -140,3 +170,14 @@ def test_a_keras_file_keeps_how_the_model_was_compiled(kind, small_tokenizer, tm
     # A file has lists for tuples.
     assert json.dumps(reloaded.loss.get_config()) == json.dumps(model.loss.get_config())
     assert reloaded.evaluate(*data, verbose=0) == pytest.approx(model.evaluate(*data, verbose=0))
+
+
+@on("tensorflow")
+def test_a_model_made_in_the_scope_of_a_strategy_may_be_compiled_outside_it(small_tokenizer):
+    import tensorflow as tf
+
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        config = revealing_config(small_tokenizer, max_length=12)
+        model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer)
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    assert "accuracy" in model.fit(TEXTS, NUMBERS, verbose=0).history

@@ -107,6 +107,7 @@ def test_every_form_of_an_answer_means_the_same():
         ([None, ("blue", 3)], r"answers\[1\] is 'blue' at character 3.*: the context does not hold it"),
         ([("red", -48), None], r"answers\[0\] is 'red' at character -48"),
         ([None], "2 questions but 1 answers"),
+        ([(35, "red"), None], r"answers\[0\] is \"\(35, 'red'\)\": give \(text, position of its first character"),
         (["red", None], r"answers\[0\] is 'red': give \(text, position of its first character"),
         ([("red", 35), float("nan")], r"answers\[1\] is 'nan': give \(text, position"),
         ([("red", float("nan")), None], r"answers\[0\] is .* give \(text, position"),

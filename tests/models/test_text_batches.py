@@ -172,6 +172,14 @@ def test_a_dataset_without_a_batch_is_refused_and_leaves_the_model_whole(model, 
     model.fit(*BATCH, verbose=0)
 
 
+def test_labels_or_a_split_beside_a_dataset_are_refused_with_what_to_pass(model):
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match=r"has to yield \(texts, labels\), and y is left out"):
+            call(generated(3), BATCH[1], verbose=0)
+    with pytest.raises(ValueError, match="of a dataset, pass a part of it as validation_data"):
+        model.fit(generated(3), validation_split=0.5, verbose=0)
+
+
 def test_a_loader_without_a_batch_is_refused(model):
     data = pytest.importorskip("torch.utils.data")
     with pytest.raises(ValueError, match="The DataLoader yields no batch"):

@@ -8,7 +8,7 @@ from made_runs import write_checkpoint
 from tiers import once
 from transformers import AutoModelForMaskedLM
 
-from keras_bert_impl import MaskedLM, Pretrainer
+from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer, TextEmbedder, WordPieceTokenizer
 from keras_bert_impl.training import (
     pretraining,
 )
@@ -124,6 +124,17 @@ def test_a_length_that_was_not_prepared_is_refused(prepared_data, tmp_path):
 def test_a_checkpoint_of_another_vocabulary_is_refused(prepared_data, tmp_path):
     with pytest.raises(ValueError, match="another vocabulary"):
         train(prepared_data(), tmp_path / "run", init=str(write_checkpoint(tmp_path / "checkpoint")))
+
+
+def test_an_embedder_to_go_on_from_is_said_to_lose_its_pooling(prepared_data, tmp_path):
+    data = prepared_data()
+    tokenizer = WordPieceTokenizer.from_pretrained(data)
+    config = BertConfig(tokenizer.vocabulary_size, hidden_size=16, num_layers=1, num_heads=2, intermediate_size=16)
+    TextEmbedder(BertEncoder(config), tokenizer, pooling="mean").save_pretrained(tmp_path / "embedder")
+    with pytest.warns(
+        UserWarning, match=r"embedder is an embedder of sentences \(pooling mean, .* give them to TextEmb"
+    ):
+        train(data, tmp_path / "run", init=str(tmp_path / "embedder"))
 
 
 def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, tmp_path):

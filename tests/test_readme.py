@@ -167,6 +167,13 @@ def test_the_commands_of_pretraining_run_one_after_the_other(shell, clone):
     assert (clone / "runs/base_512/encoder/model.safetensors").is_file()
 
 
+def test_the_commands_that_go_on_from_a_published_checkpoint_run(shell, clone, text_folder):
+    (clone / "my_texts").symlink_to(text_folder)
+    for name, *options in commands(block_with("my_texts"), "keras-bert"):
+        main([name, *options, *(option for option in SMALL.get(name, []) if not option.startswith("--size"))])
+    assert (clone / "runs/mine/encoder/model.safetensors").is_file()
+
+
 def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
     if not (clone / "data").is_dir():

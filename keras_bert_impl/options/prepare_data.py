@@ -22,7 +22,7 @@ class PrepareConfig:
             language.
         tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
             sentence_piece as ALBERT's, or xlm_sentence_piece as XLM-RoBERTa's, for which vocab has to be given.
-        vocab: an existing vocab.txt to use, or a directory with the files of a tokenizer; default is to learn one.
+        vocab: an existing vocab.txt to use, or the directory or name of a checkpoint; default is to learn one.
         vocabulary_size: number of words in the vocabulary to learn.
         vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
         lowercase: whether text is lower-cased and accents are dropped; default is to do so, but for byte_pair, which
@@ -61,7 +61,7 @@ class PrepareConfig:
             command without --verify writes them again.
     """
 
-    REMOTE: typing.ClassVar = {"beam_storage": ("",), "beam_options": ("",)}
+    REMOTE: typing.ClassVar = {"beam_storage": ("",), "beam_options": ("",), "vocab": ("hf://",)}
     GROUPS: typing.ClassVar = {
         "the text": ("text_format", "text_field", "language", "language_exponent", "skip_unreadable"),
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),

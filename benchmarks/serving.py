@@ -145,7 +145,7 @@ def serve_with_tensorflow_batching(checkpoint, port, milliseconds=5):
     import tensorflow as tf
 
     from keras_bert_impl.commands import serve
-    from keras_bert_impl.serving.versions import ServedModel
+    from keras_bert_impl.serving.models import ServedModel
 
     directory = f"{checkpoint}/served"
     loaded = tf.saved_model.load(f"{directory}/1")
@@ -166,16 +166,16 @@ def serve_with_tensorflow_batching(checkpoint, port, milliseconds=5):
     async def run(servable, signature, inputs, deadline):
         return await asyncio.get_running_loop().run_in_executor(threads, answer, inputs)
 
-    config = serve.ServeConfig(["model=" + directory], port=port, grpc_port=None, poll_seconds=0, log_requests=False)
+    config = serve.ServeConfig(["model=" + directory], port=port, grpc_port=None, log_requests=False)
     make_server = serve.make_server
 
     def with_other_queue(*arguments):
         server = make_server(*arguments)
-        server.manager.queue.run = run
+        server.models.queue.run = run
         return server
 
     serve.make_server = with_other_queue
-    serve.run_server(config, [ServedModel("model", directory)])
+    asyncio.run(serve.serve(config, [ServedModel("model", directory)]))
 
 
 @contextlib.contextmanager
@@ -187,7 +187,7 @@ def running(setting, checkpoint):
     if SETTINGS[setting] is None:
         command = [sys.executable, __file__, "--serve", setting, "--checkpoint", checkpoint, "--port", str(port)]
     else:
-        options = ["--grpc_port=null", f"--port={port}", "--poll_seconds=0", "--log_requests=false"]
+        options = ["--grpc_port=null", f"--port={port}", "--log_requests=false"]
         command = [
             sys.executable,
             "-m",

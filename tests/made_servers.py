@@ -9,13 +9,13 @@ import urllib.error
 import urllib.request
 
 import tensorflow as tf
-from tensorflow_serving.apis import prediction_log_pb2
+import uvloop
 
 from keras_bert_impl.commands import serve
-from keras_bert_impl.serving import versions
+from keras_bert_impl.serving.models import ServedModel
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
-QUICK = {"port": 0, "grpc_port": 0, "poll_seconds": 0.05, "log_requests": False}
+QUICK = {"port": 0, "grpc_port": 0, "log_requests": False}
 
 
 class Measuring(tf.Module):
@@ -64,16 +64,6 @@ def write_model(directory, version=1):
     tf.saved_model.save(model, str(pathlib.Path(directory) / str(version)), signatures)
 
 
-def write_requests(directory, texts):
-    """Writes one recorded predict request for each text."""
-    (directory / "assets.extra").mkdir()
-    with tf.io.TFRecordWriter(str(directory / "assets.extra" / "tf_serving_warmup_requests")) as writer:
-        for text in texts:
-            log = prediction_log_pb2.PredictionLog()
-            log.predict_log.request.inputs["text"].CopyFrom(tf.make_tensor_proto([text]))
-            writer.write(log.SerializeToString())
-
-
 class RunningServer:
     """A server on an event loop in a thread of its own.
 
@@ -84,13 +74,17 @@ class RunningServer:
 
     def __init__(self, models, **options):
         self._ready, self._stopping, self._failure = threading.Event(), None, None
-        self._config = serve.ServeConfig(**{**QUICK, **options})
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run(models)))
+        self._config = serve.ServeConfig([], **{**QUICK, **options})
+        self._thread = threading.Thread(target=self._run_loop, args=(models,))
         self._thread.start()
         self._ready.wait()
         if self._failure:
             raise self._failure
         self.address = f"http://127.0.0.1:{self.server.port}"
+
+    def _run_loop(self, models):
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._run(models))
 
     async def _run(self, models):
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
@@ -102,7 +96,8 @@ class RunningServer:
             return
         finally:
             self._ready.set()
-        await self.server.run_until(self._stopping)
+        await self._stopping.wait()
+        await self.server.stop()
 
     def stop(self):
         """Ends the server, as SIGTERM does."""
@@ -133,9 +128,9 @@ class RunningServer:
 
 
 @contextlib.contextmanager
-def running(directory, name="toy", labels=None, **options):
+def running(directory, name="toy", **options):
     """A RunningServer of one model."""
-    server = RunningServer([versions.ServedModel(name, str(directory), labels=labels or {})], **options)
+    server = RunningServer([ServedModel(name, str(directory))], **options)
     try:
         yield server
     finally:

@@ -264,7 +264,7 @@ def test_a_command_whose_packages_are_missing_names_its_extras(monkeypatch, caps
     monkeypatch.delattr("keras_bert_impl.serving.metrics", raising=False)
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     with pytest.raises(SystemExit) as ended:
-        cli.main(["serve"])
+        cli.main(["serve", "--model", "toy=."])
     assert ended.value.code == (
         "error: keras-bert serve needs prometheus_client, which is not installed: "
         "pip install 'keras_bert_impl[tensorflow,serving]'"

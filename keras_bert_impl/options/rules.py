@@ -101,7 +101,6 @@ RANGES = {
     "threads": COUNT,
     "workers": COUNT,
     # asking and serving
-    "body_seconds": POSITIVE,
     "grpc_port": PORT,
     "k": COUNT,
     "max_answer_bytes": COUNT,
@@ -112,7 +111,6 @@ RANGES = {
     "max_rows": COUNT,
     "max_text_bytes": COUNT,
     "null_threshold": ANY,
-    "poll_seconds": AT_LEAST_0,
     "port": PORT,
     "request_seconds": POSITIVE,
     "rounds": COUNT,
@@ -209,11 +207,6 @@ RULES = {
         ),
         Rule("calibration", {"format": ("openvino",)}, "is for --format openvino --precision int8: leave it out."),
         Rule("calibration", {"precision": ("int8",)}, "is for --format openvino --precision int8: leave it out."),
-    ),
-    "ServeConfig": (
-        Rule("tls_certificate", {"tls_key": GIVEN}, "needs --tls_key."),
-        Rule("tls_key", {"tls_certificate": GIVEN}, "needs --tls_certificate."),
-        Rule("model", {"model_config_file": ABSENT}, "beside model_config_file: name the models in one way."),
     ),
     "PlanConfig": (
         Rule("shard_optimizer", {"model_devices": ABSENT}, "is for data parallelism: leave model_devices out."),

@@ -9,23 +9,18 @@ class ServeConfig:
     """Serves models over REST and gRPC, with TensorFlow Serving's interfaces.
 
     Args:
-        model: NAME=DIR, once for each model. DIR holds versions, as in DIR/1/saved_model.pb, or is itself a SavedModel
-            or a checkpoint.
-        model_config_file: the models in TensorFlow Serving's own format, instead of --model.
+        model: NAME=DIR, once for each model. DIR is an export or a checkpoint, or holds exports in directories named by
+            numbers, of which the highest is served.
         host: address to listen on; 0.0.0.0 is every one of this machine.
         port: of REST; 0 is any that is free.
         grpc_port: of gRPC; 0 is any that is free, null is no gRPC.
-        poll_seconds: how often to look for new versions; 0 is never.
-        api_keys: file with a key on each line; requests must show one of them.
-        tls_certificate: PEM file; with --tls_key, both ports speak TLS.
-        tls_key: PEM file with the private key of the certificate.
+        host_names: further names under which a proxy on this machine makes the server known, once for each.
         max_body_bytes: largest request.
         max_rows: rows of a request.
         max_text_bytes: largest text, in UTF-8.
         max_answer_bytes: largest answer, in bytes of its arrays.
         max_queued_rows: texts that may wait; beyond, requests are refused with 429.
         request_seconds: how long a request may take, waiting included.
-        body_seconds: how long a client may take to send a request, and may not read its answer.
         max_batch_size: texts that run together; 1 merges no requests.
         max_batch_bytes: bytes of text that run together; default is 2048 on a CPU, where more gains nothing, and 65536
             on a GPU.
@@ -38,7 +33,7 @@ class ServeConfig:
     """
 
     GROUPS: typing.ClassVar = {
-        "who may ask": ("host", "api_keys", "tls_certificate", "tls_key"),
+        "who may ask": ("host", "port", "grpc_port", "host_names"),
         "limits": (
             "max_body_bytes",
             "max_rows",
@@ -46,27 +41,21 @@ class ServeConfig:
             "max_answer_bytes",
             "max_queued_rows",
             "request_seconds",
-            "body_seconds",
         ),
         "how to compute": ("max_batch_size", "max_batch_bytes", "workers", "threads", "precision"),
     }
 
-    model: list[str] = dataclasses.field(default_factory=list)
-    model_config_file: str | None = None
+    model: list[str]
     host: str = "127.0.0.1"
     port: int = 8501
     grpc_port: int | None = 8500
-    poll_seconds: float = 1.0
-    api_keys: str | None = None
-    tls_certificate: str | None = None
-    tls_key: str | None = None
+    host_names: list[str] = dataclasses.field(default_factory=list)
     max_body_bytes: int = 4 * 2**20
     max_rows: int = 1024
     max_text_bytes: int = 20_000
     max_answer_bytes: int = 64 * 2**20
     max_queued_rows: int = 2048
     request_seconds: float = 30.0
-    body_seconds: float = 10.0
     max_batch_size: int = 32
     max_batch_bytes: int | None = None
     workers: int = 1

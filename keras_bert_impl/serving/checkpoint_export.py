@@ -5,13 +5,13 @@ import pathlib
 import subprocess
 import sys
 
-from keras_bert_impl.serving.versions import versions_in
+from keras_bert_impl.serving.models import highest_version
 
 
 def is_checkpoint(directory):
     """Whether a directory is a checkpoint of weights, and not one of SavedModels."""
     directory = pathlib.Path(directory)
-    return (directory / "config.json").is_file() and not versions_in(directory)
+    return (directory / "config.json").is_file() and highest_version(directory) is None
 
 
 def export_checkpoint(directory, target):

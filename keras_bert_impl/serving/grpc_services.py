@@ -1,108 +1,62 @@
 """The gRPC interface: PredictionService and ModelService of TensorFlow Serving, with its messages."""
 
-import contextlib
-
 import grpc
-from tensorflow_serving.apis import model_service_pb2_grpc, predict_pb2, prediction_service_pb2_grpc
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, predict_pb2
 
 from keras_bert_impl.serving import model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
-from keras_bert_impl.serving.grpc_parsing import MessageParser
 from keras_bert_impl.serving.request_log import RequestEntry
 from keras_bert_impl.serving.rest import away_if_large
 from keras_bert_impl.serving.signatures import find_signature
 from keras_bert_impl.serving.tensor_messages import arrays_of_messages, message_of_array
 
 
-class Services:
-    """What both services share: how a call is checked, answered, counted and refused.
+async def predict(models, request, entry, seconds):
+    """Predict: tensors to tensors, by name."""
+    spec = request.model_spec
+    servable = models.find(spec.name, version_of(spec))
+    signature = find_signature(servable, spec.signature_name)
+    wanted = wanted_outputs(request.output_filter, signature)
+    inputs = arrays_of_messages(request.inputs, signature, models.limits.max_body_bytes)
+    entry.answered_by(servable, signature.name, inputs)
+    outputs = await models.ask(servable, inputs, signature.name, seconds)
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name, response.model_spec.signature_name = servable.name, signature.name
+    response.model_spec.version.value = servable.version
+    messages = await away_if_large(outputs, lambda: [message_of_array(outputs[name]) for name in wanted])
+    for name, message in zip(wanted, messages, strict=True):
+        response.outputs[name].CopyFrom(message)
+    return response
 
-    Args:
-        manager: ModelManager.
-        log: RequestLog.
-        keys: ApiKeys.
-    """
 
-    def __init__(self, manager, log, keys):
-        self.manager, self.log, self.keys = manager, log, keys
+async def metadata(models, request, entry, seconds):
+    """GetModelMetadata: the signatures of a model."""
+    if list(request.metadata_field) != [model_messages.SIGNATURE_DEF]:
+        raise invalid(f"metadata_field is {list(request.metadata_field)[:9]}, expected signature_def.")
+    return model_messages.metadata(models.find(request.model_spec.name, version_of(request.model_spec)))
 
-    @contextlib.asynccontextmanager
-    async def answering(self, context, method, model):
-        """Checks the key before the block, and turns what it raises into a gRPC status; yields a RequestEntry."""
-        entry = RequestEntry("grpc", method, model)
-        status = grpc.StatusCode.CANCELLED
-        try:
-            self.keys.check(dict(context.invocation_metadata() or ()))
-            yield entry
-            status = grpc.StatusCode.OK
-        except Exception as failure:
-            error = error_of(failure)
-            status = error.code
-            if status == grpc.StatusCode.INTERNAL and not isinstance(failure, ServingError):
-                self.log.event("failed", method=method, model=entry.model, error=place_of(failure))
-            await context.abort(status, str(error))
-        finally:
-            self.log.request(entry, status.name, self.manager.names)
 
-    def using(self, spec):
-        """The servable that a ModelSpec message names; see `ModelManager.using`."""
-        return self.manager.using(spec.name, *version_of(spec))
+async def status(models, request, entry, seconds):
+    """GetModelStatus: whether the model answers."""
+    return model_messages.status(models, request.model_spec.name, version_of(request.model_spec))
+
+
+# Of each service, its methods: the message that one takes, and the coroutine that answers.
+SERVICES = {
+    "tensorflow.serving.PredictionService": {
+        "Predict": (predict_pb2.PredictRequest, predict),
+        "GetModelMetadata": (get_model_metadata_pb2.GetModelMetadataRequest, metadata),
+    },
+    "tensorflow.serving.ModelService": {"GetModelStatus": (get_model_status_pb2.GetModelStatusRequest, status)},
+}
 
 
 def version_of(spec):
-    """The version number and the label in a ModelSpec message, None or "" where there is none."""
-    choice = spec.WhichOneof("version_choice")
-    return spec.version.value if choice == "version" else None, spec.version_label if choice == "version_label" else ""
-
-
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Asks models."""
-
-    def __init__(self, services):
-        self._services, self._manager = services, services.manager
-
-    async def Predict(self, request, context):
-        """Tensors to tensors, by name."""
-        async with self._services.answering(context, "predict", request.model_spec.name) as entry:
-            with self._services.using(request.model_spec) as servable:
-                signature = find_signature(servable, request.model_spec.signature_name)
-                wanted = wanted_outputs(request.output_filter, signature)
-                most = self._manager.limits.max_body_bytes
-                inputs = arrays_of_messages(request.inputs, signature, most)
-                entry.answered_by(servable, signature.name, inputs)
-                outputs = await self._manager.ask(servable, inputs, signature.name, context.time_remaining())
-                response = predict_pb2.PredictResponse()
-                fill_spec(response.model_spec, servable, signature.name)
-                messages = await away_if_large(outputs, lambda: [message_of_array(outputs[name]) for name in wanted])
-                for name, message in zip(wanted, messages, strict=True):
-                    response.outputs[name].CopyFrom(message)
-                return response
-
-    async def GetModelMetadata(self, request, context):
-        """The signatures of a model."""
-        async with self._services.answering(context, "metadata", request.model_spec.name):
-            model_messages.check_metadata_fields(request.metadata_field)
-            with self._services.using(request.model_spec) as servable:
-                return model_messages.metadata_message(servable)
-
-
-class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Says which versions answer."""
-
-    def __init__(self, services):
-        self._services, self._manager = services, services.manager
-
-    async def GetModelStatus(self, request, context):
-        """The state of each version."""
-        spec = request.model_spec
-        async with self._services.answering(context, "status", spec.name):
-            return model_messages.status_message(self._manager.statuses(spec.name, *version_of(spec)))
-
-
-def fill_spec(spec, servable, signature_name):
-    """Writes into a ModelSpec message who answered."""
-    spec.name, spec.signature_name = servable.name, signature_name or "serving_default"
-    spec.version.value = servable.version
+    """The version number in a ModelSpec message, or None. Raises ServingError for a label."""
+    if spec.version_label:
+        raise invalid(f"Unrecognized servable version label: {spec.version_label}; this server has no labels.")
+    return spec.version.value if spec.HasField("version") else None
 
 
 def wanted_outputs(names, signature):
@@ -116,27 +70,60 @@ def wanted_outputs(names, signature):
     return list(dict.fromkeys(names)) or list(signature.outputs)
 
 
-async def start_grpc(services, address, credentials=None, most_bytes=4 * 2**20):
+def handler(models, log, kind, answer):
+    """The handler of a method, which counts, logs and refuses requests. It takes bytes: of those that are no message,
+    grpcio itself would print a traceback.
+
+    Args:
+        models: models.Models.
+        log: RequestLog.
+        kind: the message that the method takes.
+        answer: a value of SERVICES.
+    """
+
+    async def handle(body, context):
+        entry, code = RequestEntry("grpc", answer.__name__), grpc.StatusCode.CANCELLED
+        try:
+            request = kind.FromString(body)
+            entry.model = request.model_spec.name
+            response = await answer(models, request, entry, context.time_remaining())
+            code = grpc.StatusCode.OK
+            return response
+        except DecodeError:
+            code, message = grpc.StatusCode.INVALID_ARGUMENT, f"The {len(body)} bytes are no {kind.__name__}."
+        except Exception as failure:
+            error = error_of(failure)
+            code, message = error.code, str(error)
+            if code == grpc.StatusCode.INTERNAL and not isinstance(failure, ServingError):
+                log.event("failed", method=entry.method, model=entry.model, error=place_of(failure))
+        finally:
+            log.request(entry, code.name, models.names)
+        await context.abort(code, message)
+
+    return grpc.unary_unary_rpc_method_handler(handle, None, lambda response: response.SerializeToString())
+
+
+async def start_grpc(models, log, address):
     """A started grpc.aio server and its port.
 
     Args:
-        services: Services.
+        models: models.Models.
+        log: RequestLog.
         address: host and port; port 0 means any that is free.
-        credentials: grpc.ServerCredentials, or None for no TLS.
-        most_bytes: largest message that is accepted.
 
     Raises: OSError if the port is taken.
     """
     options = [
-        ("grpc.max_receive_message_length", most_bytes),
+        ("grpc.max_receive_message_length", models.limits.max_body_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.so_reuseport", 0),  # a second server on the same port must fail, not share it
     ]
-    server = grpc.aio.server(options=options, interceptors=[MessageParser(services)])
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(services), server)
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(services), server)
+    server = grpc.aio.server(options=options)
+    for service, methods in SERVICES.items():
+        handlers = {name: handler(models, log, *method) for name, method in methods.items()}
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, handlers)])
     try:
-        port = server.add_secure_port(address, credentials) if credentials else server.add_insecure_port(address)
+        port = server.add_insecure_port(address)
     except RuntimeError as error:
         raise OSError(f"gRPC cannot listen on {address}: {error}") from None
     await server.start()

@@ -28,12 +28,6 @@ class Metrics:
         self.batch_seconds = self._of_batches("batch_seconds", "Time that a batch ran", SECONDS)
         self.waiting_seconds = self._of_batches("waiting_seconds", "Time that the oldest of a batch waited", SECONDS)
         self.queued_rows = prometheus_client.Gauge("keras_bert_queued_rows", "Rows that wait", registry=self.registry)
-        self.loaded = prometheus_client.Gauge(
-            "keras_bert_model_loaded", "Versions that answer", ("model", "version"), registry=self.registry
-        )
-        self.failed_loads = prometheus_client.Counter(
-            "keras_bert_failed_loads", "Versions that could not be loaded", ("model",), registry=self.registry
-        )
 
     def _of_batches(self, name, text, buckets):
         return prometheus_client.Histogram(

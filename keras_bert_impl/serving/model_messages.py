@@ -4,32 +4,28 @@ from google.protobuf import json_format
 from grpc import StatusCode
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
-from keras_bert_impl.serving.errors import invalid
+from keras_bert_impl.serving.errors import ServingError
 
 SIGNATURE_DEF = "signature_def"
 
 
-def status_message(versions):
-    """The GetModelStatusResponse about a list of `model_manager.Version`."""
+def status(models, name, version=None):
+    """The GetModelStatusResponse about a model, or one version of it. Raises ServingError."""
     response = get_model_status_pb2.GetModelStatusResponse()
-    for version in versions:
-        status = response.model_version_status.add(
-            version=version.number, state=get_model_status_pb2.ModelVersionStatus.State.Value(version.state)
-        )
-        status.status.error_code = StatusCode.UNKNOWN.value[0] if version.error else 0
-        status.status.error_message = version.error
+    try:
+        number, state = models.find(name, version).version, "AVAILABLE"
+    except ServingError as error:
+        if error.code != StatusCode.UNAVAILABLE:
+            raise
+        number, state = version or 0, "LOADING"
+    found = response.model_version_status.add(
+        version=number, state=get_model_status_pb2.ModelVersionStatus.State.Value(state)
+    )
+    found.status.error_code = 0
     return response
 
 
-def status_json(versions):
-    """The same as a JSON object."""
-    # A field at its default is printed, too: "error_code": "OK".
-    return json_format.MessageToDict(
-        status_message(versions), always_print_fields_with_no_presence=True, preserving_proto_field_name=True
-    )
-
-
-def metadata_message(servable):
+def metadata(servable):
     """The GetModelMetadataResponse with the signatures of a servable."""
     response = get_model_metadata_pb2.GetModelMetadataResponse()
     response.model_spec.name = servable.name
@@ -48,17 +44,12 @@ def signature_map(servable):
 
 def metadata_json(servable):
     """The metadata as a JSON object, as TensorFlow Serving's REST interface has it."""
-    signatures = json_format.MessageToDict(
-        signature_map(servable), always_print_fields_with_no_presence=True, preserving_proto_field_name=True
-    )
     spec = {"name": servable.name, "signature_name": "", "version": str(servable.version)}
-    return {"model_spec": spec, "metadata": {SIGNATURE_DEF: signatures}}
+    return {"model_spec": spec, "metadata": {SIGNATURE_DEF: as_json(signature_map(servable))}}
 
 
-def check_metadata_fields(fields):
-    """Raises ServingError unless the fields asked for are those there are."""
-    if not fields:
-        raise invalid("GetModelMetadataRequest must specify at least one metadata_field.")
-    for field in fields:
-        if field != SIGNATURE_DEF:
-            raise invalid(f"Metadata field {field} is not supported: expected {SIGNATURE_DEF}.")
+def as_json(message):
+    """A message as a JSON object. A field at its default is printed, too: "error_code": "OK"."""
+    return json_format.MessageToDict(
+        message, always_print_fields_with_no_presence=True, preserving_proto_field_name=True
+    )

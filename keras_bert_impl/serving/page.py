@@ -5,7 +5,6 @@ takes 59 requests, and axe-core reports its colours and attributes as violations
 45 kB, needs only what the server needs, and keeps its state in the address.
 """
 
-import dataclasses
 import importlib.resources
 import logging
 import traceback
@@ -45,7 +44,7 @@ def make_page(served):
     """The ASGI application to be mounted at `/`.
 
     Args:
-        served: a `model_manager.ModelManager`, or another object with `models`, a list of objects with `name`,
+        served: a `models.Models`, or another object with `models`, a list of objects with `name`,
             `signatures` (by name, objects with `inputs` and `outputs` by name) and `metadata` (a dict, what config.json
             beside the SavedModel holds); with `limits`, a `request_inputs.Limits`; and with the coroutine
             `predict(name, inputs, signature)`, which takes lists of texts and returns NumPy arrays by name, strings as
@@ -142,8 +141,8 @@ class RequestError(Exception):
 
 async def body_of(request, limits):
     """The JSON object of a request, its texts made writable as UTF-8. Raises RequestError, or ServingError for a body
-    that is too large or comes too slowly."""
-    body = await read_body(request, dataclasses.replace(limits, max_body_bytes=MOST_BYTES))
+    that is too large."""
+    body = await read_body(request, min(limits.max_body_bytes, MOST_BYTES))
     try:
         asked = orjson.loads(body)
         fields = {str(name): str(text) for name, text in asked["fields"].items()}

@@ -19,7 +19,6 @@ class Limits:
         max_text_bytes: bytes of one text, in UTF-8.
         max_answer_bytes: bytes of the arrays of an answer.
         request_seconds: how long a request may take, waiting included.
-        body_seconds: how long a client may take to send a request, and its headers.
     """
 
     max_body_bytes: int = 4 * 2**20
@@ -27,7 +26,6 @@ class Limits:
     max_text_bytes: int = 20_000
     max_answer_bytes: int = 64 * 2**20
     request_seconds: float = 30.0
-    body_seconds: float = 10.0
 
     def check_count(self, rows):
         """Raises ServingError if a request has too many rows."""

@@ -1,23 +1,20 @@
 """The process that serves: both interfaces on one event loop, from the first load to the last answer.
 
 There are no worker processes: TensorFlow computes outside Python's lock, on all cores, from one copy of the weights. A
-process that dies is started again by what started it, such as systemd, Docker or Kubernetes.
+process that dies is started again by what started it, such as systemd, Docker or Kubernetes. TLS, keys, and clients
+that send or read slowly are the business of a proxy: docs/server.md has nginx's configuration.
 """
 
 import asyncio
 import contextlib
-import pathlib
-import signal
+import select
 import socket
 
-import grpc
 import uvicorn
 
-from keras_bert_impl.serving.grpc_services import Services, start_grpc
-from keras_bert_impl.serving.http_protocol import protocol_with_limits
+from keras_bert_impl.serving.grpc_services import start_grpc
 from keras_bert_impl.serving.rest import make_app
 
-MOST_CONNECTIONS = 512
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -26,111 +23,83 @@ class HttpServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self):
-        """Leaves the signals to `Server`: it also has gRPC to end."""
+        """Leaves the signals to the command: it also has gRPC to end."""
         yield
 
 
 class Server:
-    """Serves the models of a manager.
+    """Serves models.
 
     Args:
-        manager: ModelManager, not started.
+        models: models.Models, not started.
         log: RequestLog.
-        keys: ApiKeys.
+        metrics: Metrics.
         host: address to listen on.
         port: of REST; 0 means any that is free.
         grpc_port: of gRPC; 0 means any that is free, None means no gRPC.
-        certificate, private_key: PEM files for TLS on both ports, or None.
-        page: a function from the manager to the ASGI application shown at `/` and under `/page/`, or None.
+        host_names: further names under which the server is addressed, by way of a proxy.
+        page: a function from the models to the ASGI application shown at `/` and under `/page/`, or None.
 
     Attributes:
         port, grpc_port: after `start`, the real ports.
     """
 
-    def __init__(
-        self,
-        manager,
-        log,
-        keys,
-        host="127.0.0.1",
-        port=8501,
-        grpc_port=8500,
-        certificate=None,
-        private_key=None,
-        page=None,
-    ):
-        self.manager, self.host, self.port, self.grpc_port = manager, host, port, grpc_port
-        self._log, self._keys, self._page = log, keys, page
-        self._certificate, self._private_key = certificate, private_key
-        self._services = Services(manager, log, keys)
-        self._grpc = self._http = self._serving = None
+    def __init__(self, models, log, metrics, host="127.0.0.1", port=8501, grpc_port=8500, host_names=(), page=None):
+        self.models, self.host, self.port, self.grpc_port = models, host, port, grpc_port
+        self._log, self._grpc, self._serving, self._listening = log, None, None, None
+        hosts = LOOPBACK | set(host_names) if host in LOOPBACK else None
+        self._http = HttpServer(
+            uvicorn.Config(
+                make_app(models, log, metrics, hosts, page and page(models)),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=int(models.limits.request_seconds) + 1,
+            )
+        )
 
     async def start(self):
-        """Loads the models, then listens. Raises ValueError if no version loads, OSError if a port is taken."""
-        # Before the models are loaded, so that a port that is taken is reported at once.
-        listening = listen(self.host, self.port)
-        try:
-            self.port = listening.getsockname()[1]
-            # Before the models are loaded, so that whoever asks meanwhile is told that the server is not ready.
-            self._http = HttpServer(self._uvicorn_config())
-            self._serving = asyncio.ensure_future(self._http.serve(sockets=[listening]))
-            while not self._http.started:
-                if self._serving.done():
-                    await self._serving
-                    raise OSError("the HTTP server ended as it started")
-                await asyncio.sleep(0.01)
-            await self.manager.start()
-            if self.grpc_port is not None:
-                self._grpc, self.grpc_port = await start_grpc(
-                    self._services,
-                    f"{bracketed(self.host)}:{self.grpc_port}",
-                    self._grpc_credentials(),
-                    self.manager.limits.max_body_bytes,
-                )
-        except BaseException:
-            if self._serving is not None:
-                self._http.should_exit = True
-                await asyncio.wait([self._serving])
-            listening.close()
-            raise
+        """Listens, and loads the models: whoever asks meanwhile is told that they are not ready.
 
-    async def run_until(self, stopping):
-        """Serves until the asyncio.Event `stopping`; then answers what was taken, and ends."""
-        await stopping.wait()
-        await self.stop()
+        Raises: ValueError if a model cannot be loaded, OSError if a port is taken.
+        """
+        self._listening = listen(self.host, self.port)
+        self.port = self._listening.getsockname()[1]
+        self._serving = asyncio.ensure_future(self._http.serve(sockets=[self._listening]))
+        try:
+            await self.models.start()
+            if self.grpc_port is not None:
+                host = f"[{self.host}]" if ":" in self.host else self.host
+                self._grpc, self.grpc_port = await start_grpc(self.models, self._log, f"{host}:{self.grpc_port}")
+        except BaseException:
+            self._http.should_exit = True
+            await asyncio.wait([self._serving])
+            raise
 
     async def stop(self):
         """Takes no more requests, answers those it has, and frees the models."""
-        self.manager.is_stopping = True
-        seconds = self.manager.limits.request_seconds
-        self._http.should_exit = True
+        self.models.is_stopping = True
+        seconds = self.models.limits.request_seconds
         ending = [self._serving]
         if self._grpc is not None:
             ending.append(asyncio.ensure_future(self._grpc.stop(grace=seconds)))
+        await self._close_port()
+        self._http.should_exit = True
         await asyncio.wait(ending)
-        await self.manager.close()
+        await self.models.close()
 
-    def _uvicorn_config(self):
-        limits = self.manager.limits
-        page = self._page and self._page(self.manager)
-        return uvicorn.Config(
-            make_app(self.manager, self._log, self._keys, LOOPBACK if self.host in LOOPBACK else None, page),
-            http=protocol_with_limits(limits.body_seconds, MOST_CONNECTIONS),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=int(limits.request_seconds) + 1,
-            ssl_certfile=self._certificate,
-            ssl_keyfile=self._private_key,
-        )
-
-    def _grpc_credentials(self):
-        if self._certificate is None:
-            return None
-        pair = pathlib.Path(self._private_key).read_bytes(), pathlib.Path(self._certificate).read_bytes()
-        return grpc.ssl_server_credentials([pair])
+    async def _close_port(self):
+        """Closes the port when each connection that the system has taken has been accepted, and its request read:
+        uvicorn alone would drop these."""
+        for _ in range(100):
+            if not select.select([self._listening], [], [], 0)[0]:
+                break
+            await asyncio.sleep(0.001)
+        for server in self._http.servers:
+            server.close()
+        await asyncio.sleep(0.1)
 
 
 def listen(host, port):
@@ -146,15 +115,3 @@ def listen(host, port):
         raise OSError(f"cannot listen on {host}:{port} ({error.strerror}): give another --port.") from None
     listening.setblocking(False)
     return listening
-
-
-def bracketed(host):
-    """The host as it stands in an address with a port."""
-    return f"[{host}]" if ":" in host else host
-
-
-def stop_on_signals(stopping):
-    """Sets the event when the process is asked to end, by SIGTERM or Ctrl-C."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)

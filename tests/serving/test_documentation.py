@@ -9,13 +9,14 @@ import pytest
 import yaml
 from conftest import WORDS, revealing_config
 from documentation import ROOT, commands, indented_blocks, python_blocks
+from google.protobuf import text_format
 from made_servers import RunningServer
+from tensorflow_serving.config import model_server_config_pb2
 from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
-from keras_bert_impl.commands.serve import ServeConfig, chosen_models
-from keras_bert_impl.serving.versions import read_model_config_file
+from keras_bert_impl.commands.serve import ServeConfig, parse_models
 from keras_bert_impl.training import runs
 
 pytestmark = on("tensorflow")
@@ -49,7 +50,7 @@ def server(films, page):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(films)
         config.model = ["films=films"]
-        server = RunningServer(chosen_models(config))
+        server = RunningServer(parse_models(config.model))
         yield server
         server.stop()
 
@@ -83,13 +84,11 @@ def test_the_commands_that_export_new_versions_write_them(films, page, monkeypat
         assert pathlib.Path("films", written).is_file()
 
 
-def test_the_configurations_for_tensorflow_serving_are_read_by_its_message(page, tmp_path):
-    (config,) = [block for block in page if block.startswith("model_config_list")]
-    (tmp_path / "models.config").write_text(config)
-    (model,) = read_model_config_file(tmp_path / "models.config")
-    assert (model.only, model.labels) == ((1, 2), {"stable": 1})
-    (model,) = read_model_config_file(ROOT / "deploy" / "models.config")
-    assert (model.name, model.directory, model.latest) == ("films", "/models/films", 1)
+def test_the_configuration_for_tensorflow_serving_is_read_by_its_message():
+    config = model_server_config_pb2.ModelServerConfig()
+    text_format.Parse((ROOT / "deploy" / "models.config").read_text(), config)
+    (model,) = config.model_config_list.config
+    assert (model.name, model.base_path) == ("films", "/models/films")
 
 
 def test_the_configurations_of_kubernetes_are_those_of_compose():

@@ -184,7 +184,7 @@ def memory():
 def server(tmp_path_factory):
     directory = tmp_path_factory.mktemp("toy")
     write_model(directory)
-    with running(directory, body_seconds=2) as server:
+    with running(directory) as server:
         yield server
 
 
@@ -192,14 +192,14 @@ def test_hostile_requests_are_refused_and_the_server_goes_on(server):
     statuses = attack(server, 400)
     assert {400, 404, 413} <= statuses <= {200, 400, 404, 413}
     assert server.json(PREDICT, {"instances": ["cat"]})["predictions"][0]["length"] == 3
-    assert server.server.manager.queue.queued_rows == 0
+    assert server.server.models.queue.queued_rows == 0
 
 
 def test_hostile_messages_are_refused_and_the_server_goes_on(server):
     statuses = attack_over_grpc(server, 400)
     assert {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED"} <= statuses <= STATUSES
     assert server.json(PREDICT, {"instances": ["cat"]})["predictions"][0]["length"] == 3
-    assert server.server.manager.queue.queued_rows == 0
+    assert server.server.models.queue.queued_rows == 0
 
 
 @pytest.mark.full

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import shutil
-import socket
 import threading
 import time
 import urllib.error
@@ -17,7 +16,6 @@ from tiers import on
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs pip install 'keras_bert_impl[serving]'")
 
 from keras_bert_impl.serving import page  # noqa: E402
-from keras_bert_impl.serving.request_inputs import Limits  # noqa: E402
 
 pytestmark = on("tensorflow")
 
@@ -300,11 +298,3 @@ def test_a_request_of_more_bytes_than_the_page_takes_is_refused_before_a_model_i
     status, answer = running.ask(model="moods", task="classify", fields={"text": "a" * (page.MOST_BYTES + 1)})
     assert status == 413 and "1000000 bytes" in json.dumps(answer)
     assert not running.served.asked
-
-
-def test_a_request_that_comes_byte_by_byte_is_refused_in_time(running, monkeypatch):
-    monkeypatch.setattr(running.served, "limits", Limits(body_seconds=0.3))
-    place = urllib.parse.urlsplit(running.address)
-    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
-        connection.sendall(b"POST /page/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{")
-        assert b" 408 " in connection.recv(65536)

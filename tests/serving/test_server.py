@@ -7,13 +7,11 @@ import os
 import pathlib
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
 import time
 
-import grpc
 import numpy as np
 import pytest
 from conftest import revealing_config
@@ -21,9 +19,9 @@ from made_servers import RunningServer, running, write_model
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.commands.serve import ServeConfig, chosen_models, exported, run
-from keras_bert_impl.serving import model_manager
-from keras_bert_impl.serving.versions import ServedModel
+from keras_bert_impl.commands.serve import ServeConfig, exported, run
+from keras_bert_impl.serving import models
+from keras_bert_impl.serving.models import ServedModel, parse_models
 from keras_bert_impl.training import runs
 
 pytestmark = on("tensorflow")
@@ -39,8 +37,8 @@ def toy(tmp_path_factory):
 
 
 def test_the_server_says_that_it_is_not_ready_while_models_load(toy, monkeypatch):
-    may_load, load = threading.Event(), model_manager.load_and_warm
-    monkeypatch.setattr(model_manager, "load_and_warm", lambda *given: may_load.wait(30) and load(*given))
+    may_load, load = threading.Event(), models.load
+    monkeypatch.setattr(models, "load", lambda *given: may_load.wait(30) and load(*given))
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     servers = []
@@ -72,8 +70,8 @@ def test_requests_that_were_taken_are_answered_when_the_server_is_asked_to_end(t
     server, found = RunningServer([ServedModel("toy", str(toy))]), []
     connections = [http.client.HTTPConnection("127.0.0.1", server.server.port, timeout=20) for _ in range(6)]
     held = threading.Event()
-    with server.server.manager.using("toy") as servable:
-        ran = servable.run
+    servable = server.server.models.find("toy")
+    ran = servable.run
 
     def slowly(*arguments):
         held.wait(10)
@@ -92,6 +90,36 @@ def test_requests_that_were_taken_are_answered_when_the_server_is_asked_to_end(t
     found = [json.loads(connection.getresponse().read()) for connection in connections]
     ending.join(20)
     assert found == [{"predictions": [{"length": 3, "version": 1}]}] * 6 and not ending.is_alive()
+
+
+def test_who_was_connected_when_the_server_is_asked_to_end_is_answered(toy):
+    """Among them those whom the system has let in, and whom nobody has accepted yet."""
+    server, ended, found = RunningServer([ServedModel("toy", str(toy))]), threading.Event(), []
+    body = b'{"instances": ["cat"]}'
+    head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+
+    def ask():
+        while not ended.is_set():
+            try:
+                connection = socket.create_connection(("127.0.0.1", server.server.port), timeout=5)
+            except OSError:
+                continue
+            with connection:
+                try:
+                    connection.sendall(head.encode() + body)
+                    found.append(connection.recv(4096)[:12])
+                except OSError as error:
+                    found.append(error)
+
+    clients = [threading.Thread(target=ask) for _ in range(8)]
+    for client in clients:
+        client.start()
+    time.sleep(0.3)
+    server.stop()
+    ended.set()
+    for client in clients:
+        client.join()
+    assert len(found) > 50 and set(found) == {b"HTTP/1.1 200"}
 
 
 def test_the_command_serves_until_sigterm_and_ends_with_0(toy, tmp_path):
@@ -117,13 +145,11 @@ def test_the_command_serves_until_sigterm_and_ends_with_0(toy, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "name the models either with --model"),
         ({"model": ["toy"]}, "--model toy: expected NAME=DIR"),
         ({"model": ["a/b=dir"]}, "without / and :"),
         ({"model": ["toy=/nowhere/at/all"]}, "there is no directory /nowhere/at/all"),
         ({"model": ["toy=."] * 2}, "Two models are named toy"),
         ({"model": ["toy=."], "max_rows": 0}, "max_rows 0 is out of range: expected at least 1"),
-        ({"model": ["toy=."], "tls_key": "key.pem"}, "--tls_key key.pem needs --tls_certificate"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
@@ -138,19 +164,7 @@ def test_a_port_that_is_taken_is_reported(toy):
 
 def test_each_model_option_names_one_model(toy):
     config = runs.parse(ServeConfig, ["--model", f"a={toy}", f"--model=b={toy}", "--max-rows", "5"])
-    assert [model.name for model in chosen_models(config)] == ["a", "b"] and config.max_rows == 5
-
-
-def test_a_model_config_file_of_tensorflow_serving_is_read(toy, tmp_path):
-    policy = "model_version_policy { specific { versions: 1 versions: 4 } }"
-    labels = 'version_labels { key: "stable" value: 4 }'
-    entry = f'config {{ name: "a" base_path: "{toy}" model_platform: "tensorflow" {policy} {labels} }}'
-    (tmp_path / "models.config").write_text(f"model_config_list {{ {entry} }}")
-    (model,) = chosen_models(ServeConfig(model_config_file=str(tmp_path / "models.config")))
-    assert model == ServedModel("a", str(toy), 0, (1, 4), {"stable": 4})
-    (tmp_path / "models.config").write_text("model_config_list { confg {} }")
-    with pytest.raises(ValueError, match="is no ModelServerConfig"):
-        chosen_models(ServeConfig(model_config_file=str(tmp_path / "models.config")))
+    assert [model.name for model in parse_models(config.model)] == ["a", "b"] and config.max_rows == 5
 
 
 @pytest.mark.full
@@ -177,21 +191,3 @@ def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokeniz
     (tmp_path / "films" / "config.json").write_text("{}")
     with contextlib.ExitStack() as opened, pytest.raises(ValueError, match="could not be exported"):
         exported(ServedModel("films", str(tmp_path / "films")), opened)
-
-
-def test_with_a_certificate_both_ports_speak_tls(toy, tmp_path):
-    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    made += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
-    try:
-        subprocess.run(["openssl", *made], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl makes the certificate")
-    with running(toy, tls_certificate=str(certificate), tls_key=str(key)) as server:
-        context = ssl.create_default_context(cafile=certificate)
-        connection = http.client.HTTPSConnection("localhost", server.server.port, context=context, timeout=20)
-        connection.request("GET", "/readyz")
-        assert connection.getresponse().status == 200
-        credentials = grpc.ssl_channel_credentials(certificate.read_bytes())
-        with grpc.secure_channel(f"localhost:{server.server.grpc_port}", credentials) as channel:
-            grpc.channel_ready_future(channel).result(timeout=20)

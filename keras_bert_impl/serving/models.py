@@ -1,0 +1,183 @@
+"""The models of a server, loaded once, and the one way to ask them.
+
+A server serves one version of each model, the highest that its directory holds as the server starts. To replace a
+version while clients ask, start a second server and end the first, or use an engine that does so: Ray Serve
+(`keras-bert deploy`) or TensorFlow Serving.
+"""
+
+import asyncio
+import contextlib
+import pathlib
+import time
+import typing
+
+import numpy as np
+from grpc import StatusCode
+
+from keras_bert_impl.serving.errors import ServingError, first_line
+from keras_bert_impl.serving.page_metadata import longest_row
+from keras_bert_impl.serving.request_inputs import bytes_of, check_inputs, least_answer_bytes
+from keras_bert_impl.serving.row_servable import RowServable
+from keras_bert_impl.serving.servable import Servable
+from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
+from keras_bert_impl.serving.tensorflow_runtime import tf
+
+SAVED_MODEL = "saved_model.pb"
+# A version is written completely once one of these is there: an export is renamed when it is whole.
+MAIN_FILES = (SAVED_MODEL, "openvino_model.xml", "model.onnx")
+LARGEST_VERSION = 2**63 - 1  # clients give a version as a 64-bit number
+# The first run of a graph takes several times as long: no client waits for it.
+WARM_UP = (b"A short text.", b"A longer text, of some more words. " * 8)
+
+
+class ServedModel(typing.NamedTuple):
+    """A model to serve, under `name`; `directory` holds exports in directories named by numbers, or is an export, which
+    is then version 1."""
+
+    name: str
+    directory: str
+
+
+def parse_models(arguments):
+    """The ServedModels of arguments NAME=DIR. Raises ValueError if one is malformed, or two have one name."""
+    models = {}
+    for argument in arguments:
+        name, equals, directory = argument.partition("=")
+        if not (name and equals and directory) or "/" in name or ":" in name:
+            raise ValueError(f"--model {argument}: expected NAME=DIR, with a name without / and :.")
+        if name in models:
+            raise ValueError(f"Two models are named {name}: names must differ.")
+        if not pathlib.Path(directory).is_dir():
+            raise ValueError(f"model {name}: there is no directory {directory}.")
+        models[name] = ServedModel(name, directory)
+    return list(models.values())
+
+
+def highest_version(directory):
+    """(number, directory) of the highest version in a model's directory that is written completely, or None."""
+    directory = pathlib.Path(directory)
+    if holds_model(directory):
+        return 1, directory
+    numbered = [path for path in directory.iterdir() if path.name.isascii() and path.name.isdigit()]
+    found = [(int(path.name), path) for path in numbered if len(path.name) < 20 and holds_model(path)]
+    return max((one for one in found if one[0] <= LARGEST_VERSION), default=None)
+
+
+def holds_model(directory):
+    """Whether a directory holds a model in a format that is served."""
+    return any((directory / name).is_file() for name in MAIN_FILES)
+
+
+class Models:
+    """Loads models and asks them.
+
+    Args:
+        models: list of ServedModel.
+        options: servable.SessionOptions.
+        limits: request_inputs.Limits.
+        queue: request_queue.RequestQueue in which requests run.
+        log: called with an event's name and what belongs to it, by name.
+
+    Attributes:
+        names: of all models, loaded or not.
+        is_stopping: whether the server is about to end.
+    """
+
+    def __init__(self, models, options, limits, queue, log=lambda event, **fields: None):
+        self.limits, self.queue = limits, queue
+        self._options, self._log = options, log
+        self._served = {model.name: model for model in models}
+        self._loaded = {}
+        self.names, self.is_stopping = self._served.keys(), False
+
+    @property
+    def models(self):
+        """The Servables that answer; each has a name, version, signatures and metadata."""
+        return list(self._loaded.values())
+
+    @property
+    def is_ready(self):
+        """Whether every model answers, and the server is not about to end."""
+        return not self.is_stopping and len(self._loaded) == len(self._served)
+
+    async def start(self):
+        """Loads all models. Raises ValueError if one cannot be loaded, or does not answer its first requests."""
+        for model in self._served.values():
+            began = time.monotonic()
+            servable = await asyncio.to_thread(load, model, self._options)
+            self._loaded[model.name] = servable
+            seconds = round(time.monotonic() - began, 3)
+            self._log("loaded", model=model.name, version=servable.version, seconds=seconds)
+
+    def find(self, name, version=None):
+        """The Servable of a model. Raises ServingError."""
+        if name not in self._served:
+            raise ServingError(StatusCode.NOT_FOUND, f"Servable not found for request: Latest({name})")
+        servable = self._loaded.get(name)
+        if servable is None:
+            raise ServingError(StatusCode.UNAVAILABLE, f"Model {name} is being loaded: try again later.")
+        if version not in (None, servable.version):
+            raise ServingError(StatusCode.NOT_FOUND, f"Servable not found for request: Specific({name}, {version})")
+        return servable
+
+    async def predict(self, name, inputs, signature=DEFAULT_SIGNATURE):
+        """The outputs of a model by its name; see `ask`."""
+        return await self.ask(self.find(name), inputs, signature)
+
+    async def ask(self, servable, inputs, signature=DEFAULT_SIGNATURE, seconds=None):
+        """The outputs of a Servable.
+
+        Args:
+            servable: that `find` gave.
+            inputs: arrays, or lists of values, by name; strings may be str or bytes.
+            signature: name of the signature; "" is the default.
+            seconds: how long to wait; None means the server's limit, which is also the longest.
+
+        Returns: NumPy arrays by name; strings are bytes, in arrays of dtype object.
+        Raises: ServingError.
+        """
+        limit = self.limits.request_seconds
+        deadline = time.monotonic() + (limit if seconds is None else min(seconds, limit))
+        found = find_signature(servable, signature)
+        inputs = check_inputs(inputs, found, self.limits)
+        self.limits.check_answer(least_answer_bytes(inputs, found, longest_row(servable.metadata)))
+        outputs = await self.queue.run(servable, found, inputs, deadline)
+        self.limits.check_answer(bytes_of(outputs))
+        return outputs
+
+    async def close(self):
+        """Answers what was taken, and frees the memory."""
+        self.is_stopping = True
+        await self.queue.close()
+        for servable in self._loaded.values():
+            servable.close()
+
+
+def load(model, options):
+    """The Servable of a ServedModel, or for an export in another format the RowServable, warmed. Raises ValueError."""
+    found = highest_version(model.directory)
+    if found is None:
+        expected = f"expected {', '.join(MAIN_FILES)} in it, or in a directory named by a number"
+        raise ValueError(f"{model.directory} has no version of model {model.name}: {expected}.")
+    number, directory = found
+    try:
+        kind = Servable if (directory / SAVED_MODEL).is_file() else RowServable
+        servable = kind(model.name, number, directory, options)
+    except Exception as error:  # whatever a damaged model raises
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ValueError(f"{directory} could not be loaded as model {model.name}: {reason}.") from error
+    for signature in servable.signatures.values():
+        warm_up(servable, signature)
+    return servable
+
+
+def warm_up(servable, signature):
+    """Sends two texts to a signature that takes nothing but texts."""
+    arrays = signature.inputs
+    if not all(array.dtype == object and array.shape and None in array.shape for array in arrays.values()):
+        return
+    for text in WARM_UP:
+        shapes = {name: [2 if size is None else size for size in array.shape] for name, array in arrays.items()}
+        # Strings need not be texts: a model of others may refuse them.
+        with contextlib.suppress(tf.errors.OpError):
+            servable.run(signature.name, {name: np.full(shape, text, object) for name, shape in shapes.items()})

@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 import dataclasses
 import signal
-import tempfile
 
 from keras_bert_impl.console import say
 from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.options.serve import ServeConfig as ServeConfig
-from keras_bert_impl.serving import checkpoint_export, metrics, request_log
+from keras_bert_impl.serving import metrics, request_log
 from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
+from keras_bert_impl.serving.checkpoint_export import exported
 from keras_bert_impl.serving.models import Models, parse_models
 from keras_bert_impl.serving.page import make_page
 from keras_bert_impl.serving.request_inputs import Limits
@@ -70,16 +70,6 @@ def make_server(config, models):
     served = Models(models, SessionOptions(config.threads, config.precision == "bfloat16"), limits, queue, log.event)
     page = make_page if config.page else None
     return Server(served, log, figures, config.host, config.port, config.grpc_port, config.host_names, page)
-
-
-def exported(model, opened):
-    """The model, with a checkpoint replaced by a SavedModel in a temporary directory, removed as the server ends."""
-    if not checkpoint_export.is_checkpoint(model.directory):
-        return model
-    directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="keras-bert-serve-"))
-    say(f"{model.directory} is a checkpoint: it is exported to a SavedModel first, which takes about half a minute.")
-    checkpoint_export.export_checkpoint(model.directory, directory)
-    return model._replace(directory=directory)
 
 
 def describe(server, config):

@@ -4,7 +4,9 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
+from keras_bert_impl.console import say
 from keras_bert_impl.serving.models import highest_version
 
 
@@ -12,6 +14,17 @@ def is_checkpoint(directory):
     """Whether a directory is a checkpoint of weights, and not one of SavedModels."""
     directory = pathlib.Path(directory)
     return (directory / "config.json").is_file() and highest_version(directory) is None
+
+
+def exported(model, opened):
+    """The ServedModel, with a checkpoint replaced by a SavedModel in a temporary directory, removed as the
+    contextlib.ExitStack `opened` is closed. Raises ValueError as `export_checkpoint`."""
+    if not is_checkpoint(model.directory):
+        return model
+    directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="keras-bert-serve-"))
+    say(f"{model.directory} is a checkpoint: it is exported to a SavedModel first, which takes about half a minute.")
+    export_checkpoint(model.directory, directory)
+    return model._replace(directory=directory)
 
 
 def export_checkpoint(directory, target):

@@ -19,8 +19,9 @@ from made_servers import RunningServer, running, write_model
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.commands.serve import ServeConfig, exported, run
+from keras_bert_impl.commands.serve import ServeConfig, run
 from keras_bert_impl.serving import models
+from keras_bert_impl.serving.checkpoint_export import exported
 from keras_bert_impl.serving.models import ServedModel, parse_models
 from keras_bert_impl.training import runs
 

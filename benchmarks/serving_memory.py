@@ -23,10 +23,9 @@ CLIENTS = 16
 EVERY = 1000  # requests
 
 
-def bodies(seed):
-    """Endless pairs (path, body) of one client."""
+def bodies(seed, words):
+    """Endless pairs (path, body) of one client, of some of the words in a row."""
     draw = random.Random(seed)
-    words = [word for text in texts("long") for word in text.split()]
     path = "/v1/models/model:predict"
 
     def text():
@@ -45,10 +44,10 @@ def bodies(seed):
             yield path, json.dumps({"instances": [text() for _ in range(1 if kind < 8 else draw.randrange(1, 9))]})
 
 
-def client(address, seed, left, statuses):
+def client(address, seed, words, left, statuses):
     """Sends requests until `left`, an iterator that all clients share, has ended."""
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc, timeout=60)
-    for path, body in bodies(seed):
+    for path, body in bodies(seed, words):
         if next(left, None) is None:
             return
         connection.request("POST", path, body)
@@ -78,7 +77,8 @@ def measure(requests, size, setting):
                             print(f"{number:,} requests: {found[-1][1]:.0f} MiB", flush=True)
                         return number
 
-            arguments = [(address, seed, Left(), statuses) for seed in range(CLIENTS)]
+            words = [word for text in texts("long") for word in text.split()]
+            arguments = [(address, seed, words, Left(), statuses) for seed in range(CLIENTS)]
             clients = [threading.Thread(target=client, args=one) for one in arguments]
             for one in clients:
                 one.start()

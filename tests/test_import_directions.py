@@ -34,6 +34,7 @@ ORDER = (
     "preprocessing",
     "export",
     "serving",
+    "page",
     "training",
     "commands",
     "cli",

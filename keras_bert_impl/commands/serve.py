@@ -13,11 +13,11 @@ import signal
 from keras_bert_impl.console import say
 from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.options.serve import ServeConfig as ServeConfig
+from keras_bert_impl.page.application import make_page
 from keras_bert_impl.serving import metrics, request_log
 from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
 from keras_bert_impl.serving.checkpoint_export import exported
 from keras_bert_impl.serving.models import Models, parse_models
-from keras_bert_impl.serving.page import make_page
 from keras_bert_impl.serving.request_inputs import Limits
 from keras_bert_impl.serving.request_queue import RequestQueue
 from keras_bert_impl.serving.servable import SessionOptions

@@ -15,10 +15,9 @@ import numpy as np
 from grpc import StatusCode
 
 from keras_bert_impl.serving.errors import ServingError, first_line
-from keras_bert_impl.serving.page_metadata import longest_row
 from keras_bert_impl.serving.request_inputs import bytes_of, check_inputs, least_answer_bytes
 from keras_bert_impl.serving.row_servable import RowServable
-from keras_bert_impl.serving.servable import Servable
+from keras_bert_impl.serving.servable import Servable, longest_row
 from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
 from keras_bert_impl.serving.tensorflow_runtime import tf
 

@@ -115,3 +115,10 @@ def read_metadata(directory):
         return read_json(directory / "config.json")
     except (OSError, ValueError):
         return {}
+
+
+def longest_row(metadata):
+    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
+    export = metadata.get("export")
+    length = export.get("sequence_length") if isinstance(export, dict) else None
+    return length if isinstance(length, int) else None

@@ -9,8 +9,8 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.serving.page_entities import marked_parts, words_of
-from keras_bert_impl.serving.page_metadata import class_names
+from keras_bert_impl.page.entities import marked_parts, words_of
+from keras_bert_impl.page.metadata import class_names
 
 MOST_CHARACTERS = 20_000
 # Attention is quadratic: BERT-base returns 144 matrices, 52 MB for a text of 300 tokens.

@@ -14,11 +14,12 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keras_bert_impl.serving.page_metadata import is_cut, longest_row
-from keras_bert_impl.serving.page_panels import FieldError, panels_of
+from keras_bert_impl.page.metadata import is_cut
+from keras_bert_impl.page.panels import FieldError, panels_of
 from keras_bert_impl.serving.rest import read_body
+from keras_bert_impl.serving.servable import longest_row
 
-STATIC = importlib.resources.files("keras_bert_impl.serving") / "static"
+STATIC = importlib.resources.files("keras_bert_impl.page") / "static"
 TYPES = {
     "index.html": "text/html; charset=utf-8",
     "page.css": "text/css; charset=utf-8",

@@ -1,6 +1,7 @@
 """What the page reads in the config.json that an export writes beside its SavedModel; any of it may be missing."""
 
-from keras_bert_impl.serving.page_entities import words_of
+from keras_bert_impl.page.entities import words_of
+from keras_bert_impl.serving.servable import longest_row
 
 # Of the tasks whose outputs do not show that a text was cut. Question answering reads passages of any length.
 CUT_UNSEEN = ("classify", "rate", "next-sentence", "compare")
@@ -31,10 +32,3 @@ def is_cut(task, inputs, metadata):
     return any(
         control_tokens + sum(len(words_of(text)) for text in row) > length for row in zip(*inputs.values(), strict=True)
     )
-
-
-def longest_row(metadata):
-    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
-    export = metadata.get("export")
-    length = export.get("sequence_length") if isinstance(export, dict) else None
-    return length if isinstance(length, int) else None

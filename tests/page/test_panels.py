@@ -9,9 +9,9 @@ from served_stand_in import METADATA, StandIn, answer, attend, classify, embed, 
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.serving.page_entities import marked_parts, words_of
-from keras_bert_impl.serving.page_metadata import is_cut
-from keras_bert_impl.serving.page_panels import FieldError, panels_of
+from keras_bert_impl.page.entities import marked_parts, words_of
+from keras_bert_impl.page.metadata import is_cut
+from keras_bert_impl.page.panels import FieldError, panels_of
 
 pytestmark = on("tensorflow")
 

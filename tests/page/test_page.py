@@ -15,7 +15,7 @@ from tiers import on
 
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs pip install 'keras_bert_impl[serving]'")
 
-from keras_bert_impl.serving import page  # noqa: E402
+from keras_bert_impl.page import application as page  # noqa: E402
 
 pytestmark = on("tensorflow")
 

@@ -35,7 +35,7 @@ class RequestLog:
     """
 
     def __init__(self, metrics, requests=True):
-        self._metrics, self._stream, self._requests = metrics, sys.stdout, requests
+        self._figures, self._stream, self._requests = metrics, sys.stdout, requests
 
     def event(self, name, **fields):
         """Writes a line about the server itself."""
@@ -55,6 +55,6 @@ class RequestLog:
         fields = dataclasses.asdict(entry)
         seconds = time.monotonic() - fields.pop("began")
         fields["model"] = entry.model if entry.model in served_names else ""
-        self._metrics.observe_request(entry.protocol, fields["model"], entry.method, str(status), seconds)
+        self._figures.observe_request(entry.protocol, fields["model"], entry.method, str(status), seconds)
         if self._requests:
             self.event("request", **fields, status=status, ms=round(seconds * 1000, 1))

@@ -2,7 +2,7 @@
 
 A server serves one version of each model, the highest that its directory holds as the server starts. To replace a
 version while clients ask, start a second server and end the first, or use an engine that does so: Ray Serve
-(`keras-bert deploy`) or TensorFlow Serving.
+(`ray_app`) or TensorFlow Serving.
 """
 
 import asyncio

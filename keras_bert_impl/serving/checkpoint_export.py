@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 
+from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.console import say
 from keras_bert_impl.serving.models import highest_version
 
@@ -19,11 +20,12 @@ def is_checkpoint(directory):
 def exported(model, opened):
     """The ServedModel, with a checkpoint replaced by a SavedModel in a temporary directory, removed as the
     contextlib.ExitStack `opened` is closed. Raises ValueError as `export_checkpoint`."""
-    if not is_checkpoint(model.directory):
+    checkpoint = local_directory(model.directory)  # that of a run holds it in a folder
+    if not is_checkpoint(checkpoint):
         return model
     directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="keras-bert-serve-"))
-    say(f"{model.directory} is a checkpoint: it is exported to a SavedModel first, which takes about half a minute.")
-    export_checkpoint(model.directory, directory)
+    say(f"{checkpoint} is a checkpoint: it is exported to a SavedModel first, which takes about half a minute.")
+    export_checkpoint(checkpoint, directory)
     return model._replace(directory=directory)
 
 

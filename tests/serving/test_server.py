@@ -172,7 +172,7 @@ def test_each_model_option_names_one_model(toy):
 def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokenizer, capsys):
     encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=16))
     classifier = kbi.TextClassifier(encoder, class_names=["bad", "good"], num_classes=2, tokenizer=small_tokenizer)
-    classifier.save_pretrained(tmp_path / "films")
+    classifier.save_pretrained(tmp_path / "films" / "model")  # as a run of `finetune` has it
     with contextlib.ExitStack() as opened:
         model = exported(ServedModel("films", str(tmp_path / "films")), opened)
         assert "is a checkpoint: it is exported" in capsys.readouterr().out

@@ -92,10 +92,12 @@ def metrics_on_logits(metrics):
     is_name = isinstance(metrics, str) and metrics.lower() not in ("accuracy", "acc")
     found = keras.metrics.get(metrics) if is_name else metrics
     _refuse_probabilities(found)
-    if not isinstance(found, METRICS_FROM_LOGITS) or isinstance(found, AUC):
+    if not isinstance(found, METRICS_FROM_LOGITS):
         return metrics
-    kind = AUC if type(found) is keras.metrics.AUC else type(found)
-    return kind.from_config({**found.get_config(), "from_logits": True})
+    kind, config = AUC if type(found) is keras.metrics.AUC else type(found), found.get_config()
+    if kind is type(found) and config["from_logits"]:
+        return metrics  # the caller may hold it, to ask for its result
+    return kind.from_config({**config, "from_logits": True})
 
 
 def _refuse_probabilities(found):

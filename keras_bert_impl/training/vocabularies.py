@@ -46,7 +46,7 @@ def open_vocabulary(kind, path, lowercase):
 
     Raises: ValueError if the vocabulary is of another kind or case; errors of the tokenizers.
     """
-    path = pathlib.Path(path) if pathlib.Path(path).exists() else local_directory(path)
+    path = pathlib.Path(path) if pathlib.Path(path).is_file() else local_directory(path)
     if path.is_dir():
         tokenizer = open_tokenizer(path)
     else:

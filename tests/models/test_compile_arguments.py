@@ -138,6 +138,13 @@ def test_the_auc_of_two_classes_is_that_of_the_second(model, given):
     assert found == pytest.approx(float(auc.result()), abs=1e-6) and 0 < found < 1
 
 
+def test_a_metric_that_reads_logits_already_stays_the_same_object(model):
+    entropy = keras.metrics.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", model.loss, metrics=[entropy], **QUICK_STEPS)
+    found = model.evaluate(TEXTS, NUMBERS, verbose=0, return_dict=True)
+    assert float(entropy.result()) == pytest.approx(found[entropy.name], rel=1e-5)
+
+
 def test_an_auc_of_three_classes_is_refused(small_tokenizer):
     config = revealing_config(small_tokenizer, max_length=12)
     model = kbi.TextClassifier(kbi.BertEncoder(config), 3, tokenizer=small_tokenizer)

@@ -5,7 +5,6 @@ JSON or loses bytes: a string that is not UTF-8 is written as {"b64": ...} whate
 """
 
 import base64
-import binascii
 import json
 import typing
 
@@ -13,11 +12,7 @@ import numpy as np
 import orjson
 
 from keras_bert_impl.serving.errors import invalid
-from keras_bert_impl.serving.request_inputs import utf8_of
-
-MOST_DIMENSIONS = 8
-# What a JSON number of each kind of array may be. A bool is an int to Python: it is refused by its exact type.
-NUMBERS = {"f": (int, float), "V": (int, float), "i": (int,), "u": (int,), "b": (bool,)}
+from keras_bert_impl.serving.request_inputs import array_of, is_bytes, shortened
 
 
 class PredictRequest(typing.NamedTuple):
@@ -118,66 +113,6 @@ def columns_of_rows(rows, signature):
                 f"{shortened(sorted(row))}, and must be equal to: {', '.join(sorted(wanted))}."
             )
     return {name: [row[name] for row in rows] for name in signature.inputs}
-
-
-def array_of(name, value, dtype):
-    """Nested lists of JSON values as an array. Raises ServingError if they are ragged or hold other types."""
-    shape, inner = [], value
-    while isinstance(inner, list):
-        if len(shape) == MOST_DIMENSIONS:
-            raise invalid(f"Input {name} has lists nested more than {MOST_DIMENSIONS} deep.")
-        shape.append(len(inner))
-        inner = inner[0] if inner else None
-    flat = [value]
-    for depth, size in enumerate(shape):
-        for one in flat:
-            if not isinstance(one, list):
-                raise invalid(f"Input {name} has {shortened(one)} at level {depth}, where other values are lists.")
-            if len(one) != size:
-                raise invalid(
-                    f"Input {name} has a list of {len(one)} values at level {depth}, where the first has {size}: "
-                    "all must be equally long."
-                )
-        flat = [inner for one in flat for inner in one]
-    leaf = text_of if dtype.kind == "O" else number_of
-    array = np.empty(len(flat), dtype)
-    try:
-        array[:] = [leaf(name, one, dtype) for one in flat]
-    except OverflowError:
-        raise invalid(f"Input {name} has a number outside the range of {dtype.name}.") from None
-    return array.reshape(shape)
-
-
-def text_of(name, value, dtype):
-    """The bytes of a JSON string, or of {"b64": ...}. Raises ServingError."""
-    if isinstance(value, str):
-        return utf8_of(name, value)
-    if is_bytes(value):
-        try:
-            return base64.b64decode(value["b64"], validate=True)
-        except (binascii.Error, ValueError):
-            raise invalid(f"Input {name}: unable to base64 decode {shortened(value['b64'])}.") from None
-    raise invalid(f"Input {name} takes strings; the request has {shortened(value)}.")
-
-
-def number_of(name, value, dtype):
-    """A JSON number or bool, if an array of the dtype can hold it. Raises ServingError."""
-    if type(value) not in NUMBERS.get(dtype.kind, ()):
-        raise invalid(f"Input {name} takes {dtype.name}; the request has {shortened(value)}.")
-    if dtype.kind == "f" and np.isfinite(value) and abs(value) > float(np.finfo(dtype).max):
-        raise invalid(f"Input {name} has {shortened(value)}, which is outside the range of {dtype.name}.")
-    return value
-
-
-def is_bytes(value):
-    """Whether a JSON value is {"b64": "..."}."""
-    return isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str)
-
-
-def shortened(value):
-    """A value for an error message."""
-    text = json.dumps(value, default=str)[:80] if not isinstance(value, (dict, list)) else str(value)[:80]
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def predict_answer(outputs, in_rows):

@@ -1,12 +1,19 @@
 """The arrays of a request, checked against the signature and the limits before they take a place in the queue."""
 
+import base64
+import binascii
 import dataclasses
 import itertools
+import json
 import math
 
 import numpy as np
 
 from keras_bert_impl.serving.errors import invalid
+
+MOST_DIMENSIONS = 8
+# What a JSON number of each kind of array may be. A bool is an int to Python: it is refused by its exact type.
+NUMBERS = {"f": (int, float), "V": (int, float), "i": (int,), "u": (int,), "b": (bool,)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,23 +110,77 @@ def check_names(inputs, signature):
 
 def as_array(name, values, wanted):
     """The values as an array of the wanted dtype; strings become bytes. Raises ServingError."""
-    if wanted.dtype == object:
-        array = np.asarray(values, dtype=object)
-        flat = [utf8_of(name, value) if isinstance(value, str) else value for value in array.flat]
-        for value in flat:
-            if not isinstance(value, bytes):
-                raise invalid(f"Input {name} takes strings; the request has {str(value)[:50]!r}.")
-        result = np.empty(len(flat), object)
-        result[:] = flat
-        return result.reshape(array.shape)
+    if not isinstance(values, np.ndarray):
+        return array_of(name, values, wanted.dtype)
+    if wanted.dtype == object and values.dtype != object:
+        raise invalid(f"Input {name} takes strings; the request has {values.dtype.name}.")
     try:
-        array = np.asarray(values)
-        converted = array.astype(wanted.dtype, casting="same_kind")
+        converted = values.astype(wanted.dtype, casting="same_kind")
     except (TypeError, ValueError, OverflowError) as error:
         raise invalid(f"Input {name} takes {wanted.dtype.name}: {str(error)[:200]}.") from None
-    if converted.dtype.kind in "iu" and not np.array_equal(converted, array):
+    if converted.dtype.kind in "iu" and not np.array_equal(converted, values):
         raise invalid(f"Input {name} has numbers outside the range of {wanted.dtype.name}.")
     return converted
+
+
+def array_of(name, value, dtype):
+    """Nested lists of JSON values as an array. Raises ServingError if they are ragged or hold other types."""
+    shape, inner = [], value
+    while isinstance(inner, list):
+        if len(shape) == MOST_DIMENSIONS:
+            raise invalid(f"Input {name} has lists nested more than {MOST_DIMENSIONS} deep.")
+        shape.append(len(inner))
+        inner = inner[0] if inner else None
+    flat = [value]
+    for depth, size in enumerate(shape):
+        for one in flat:
+            if not isinstance(one, list):
+                raise invalid(f"Input {name} has {shortened(one)} at level {depth}, where other values are lists.")
+            if len(one) != size:
+                raise invalid(
+                    f"Input {name} has a list of {len(one)} values at level {depth}, where the first has {size}: "
+                    "all must be equally long."
+                )
+        flat = [inner for one in flat for inner in one]
+    leaf = text_of if dtype.kind == "O" else number_of
+    array = np.empty(len(flat), dtype)
+    try:
+        array[:] = [leaf(name, one, dtype) for one in flat]
+    except OverflowError:
+        raise invalid(f"Input {name} has a number outside the range of {dtype.name}.") from None
+    return array.reshape(shape)
+
+
+def text_of(name, value, dtype):
+    """The bytes of a JSON string, or of {"b64": ...}. Raises ServingError."""
+    if isinstance(value, str):
+        return utf8_of(name, value)
+    if is_bytes(value):
+        try:
+            return base64.b64decode(value["b64"], validate=True)
+        except (binascii.Error, ValueError):
+            raise invalid(f"Input {name}: unable to base64 decode {shortened(value['b64'])}.") from None
+    raise invalid(f"Input {name} takes strings; the request has {shortened(value)}.")
+
+
+def number_of(name, value, dtype):
+    """A JSON number or bool, if an array of the dtype can hold it. Raises ServingError."""
+    if type(value) not in NUMBERS.get(dtype.kind, ()):
+        raise invalid(f"Input {name} takes {dtype.name}; the request has {shortened(value)}.")
+    if dtype.kind == "f" and np.isfinite(value) and abs(value) > float(np.finfo(dtype).max):
+        raise invalid(f"Input {name} has {shortened(value)}, which is outside the range of {dtype.name}.")
+    return value
+
+
+def is_bytes(value):
+    """Whether a JSON value is {"b64": "..."}."""
+    return isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str)
+
+
+def shortened(value):
+    """A value for an error message."""
+    text = json.dumps(value, default=str)[:80] if not isinstance(value, (dict, list)) else str(value)[:80]
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def utf8_of(name, text):

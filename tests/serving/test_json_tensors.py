@@ -7,7 +7,8 @@ import pytest
 from tiers import on
 
 from keras_bert_impl.serving.errors import ServingError
-from keras_bert_impl.serving.json_tensors import array_of, predict_answer, read_object
+from keras_bert_impl.serving.json_tensors import predict_answer, read_object
+from keras_bert_impl.serving.request_inputs import array_of
 
 pytestmark = on("tensorflow")
 

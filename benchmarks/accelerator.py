@@ -117,7 +117,7 @@ def step(options, length, dropout, together):
     batch = pretraining_step.batch(rows // distribution.num_processes(), length, predictions)
     first, seconds = timed_fit(model, batch, options["steps"])
     ceiling, source = device_ceiling(options["precision"].removeprefix("mixed_"))
-    flops = training_flops(model.encoder.config, rows, length, predictions)
+    flops = training_flops(model.encoder, rows, length, predictions)
     share = flops / seconds / ceiling / distribution.num_processors()
     memory = hardware.peak_memory()
     return {

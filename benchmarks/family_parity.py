@@ -78,7 +78,7 @@ def of_encoder(config, folder):
             # (batch, heads, length, length) as (batch, length, heads, length)
             found, expected = ours["attention_probabilities"][:, layer].swapaxes(1, 2), probabilities.swapaxes(1, 2)
             differences.append(difference(found, expected, tokens))
-        if config.has_pooler:
+        if "pooled_output" in encoder.output:
             differences.append(difference(ours["pooled_output"], outputs["pooler_output"], tokens))
     return max(differences)
 

@@ -132,6 +132,7 @@ def measure(setting, warm=4, steps=12):
 
 def case():
     from keras_bert_impl.callbacks.flops import training_flops
+    from keras_bert_impl.families import skeleton
 
     # JAX always compiles; on torch "compiled" is torch.compile, which fails in Keras' trainer.
     ways = [("tensorflow", False), ("tensorflow", True), ("jax", True), ("torch", False)]
@@ -157,7 +158,7 @@ def case():
         settings,
         targets,
         measure,
-        lambda setting: training_flops(our_config(), 1, LENGTH, PREDICTIONS),
+        lambda setting: training_flops(skeleton(our_config()), 1, LENGTH, PREDICTIONS),
     )
 
 

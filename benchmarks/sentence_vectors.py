@@ -72,11 +72,12 @@ def flops_per_text(setting):
     """FLOPs of the forward pass over the tokens of a text, without padding."""
     from keras_bert_impl import BertConfig, WordPieceTokenizer
     from keras_bert_impl.callbacks.flops import training_flops
+    from keras_bert_impl.families import skeleton
     from keras_bert_impl.tokenizers.rows import ids_from_texts
 
-    config = BertConfig.from_huggingface(f"{checkpoint()}/config.json")
+    encoder = skeleton(BertConfig.from_huggingface(f"{checkpoint()}/config.json"))
     ids, _, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(checkpoint()), texts(), sequence_length=LENGTH)
-    return statistics.mean(training_flops(config, 1, len(row) + 2, 0) / 3 for row in ids)
+    return statistics.mean(training_flops(encoder, 1, len(row) + 2, 0) / 3 for row in ids)
 
 
 def case():

@@ -20,19 +20,13 @@ if startup.imports_keras:
         optimization,
         tokenizers,
     )
-    from keras_bert_impl.configurations.albert import AlbertConfig
-    from keras_bert_impl.configurations.bert import BertConfig
-    from keras_bert_impl.configurations.distilbert import DistilBertConfig
-    from keras_bert_impl.configurations.electra import ElectraConfig
-    from keras_bert_impl.configurations.ernie import ErnieConfig
-    from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
-    from keras_bert_impl.encoders.albert import AlbertEncoder
-    from keras_bert_impl.encoders.bert import BertEncoder
-    from keras_bert_impl.encoders.distilbert import DistilBertEncoder
-    from keras_bert_impl.encoders.electra import ElectraEncoder
-    from keras_bert_impl.encoders.ernie import ErnieEncoder
-    from keras_bert_impl.encoders.families import encoder_from_pretrained
-    from keras_bert_impl.encoders.roberta import RobertaEncoder, XLMRobertaEncoder
+    from keras_bert_impl.checkpoints import encoder_from_pretrained
+    from keras_bert_impl.families.albert import AlbertConfig, AlbertEncoder
+    from keras_bert_impl.families.bert import BertConfig, BertEncoder
+    from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
+    from keras_bert_impl.families.electra import ElectraConfig, ElectraEncoder
+    from keras_bert_impl.families.ernie import ErnieConfig, ErnieEncoder
+    from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
     from keras_bert_impl.models import (
         ElectraPretrainer,
         FeatureTagger,

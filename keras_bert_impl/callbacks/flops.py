@@ -1,6 +1,8 @@
 """How much arithmetic a BERT model needs, and how much the machine can do."""
 
+import collections
 import json
+import math
 import pathlib
 import re
 import time
@@ -13,20 +15,25 @@ from keras_bert_impl.distribution import hardware
 PEAKS = pathlib.Path(__file__).with_name("published_peaks.json")
 
 
-def training_flops(config, rows, length, predictions):
+def training_flops(encoder, rows, length, predictions):
     """Floating-point operations of a pre-training step: those of its matrix products, once forward, twice backward.
 
     Args:
-        config: BertConfig, or another family's.
+        encoder: of any family; also its `families.skeleton`.
         rows: number of rows in the batch.
         length: number of tokens in a row, including padding, which is computed, too.
         predictions: number of masked tokens predicted in a row.
     """
-    width, inner = config.hidden_size, config.intermediate_size
-    embedding = getattr(config, "embedding_size", width)  # not a family's projection of it, 0.1 % of the arithmetic
-    block = 2 * length * (4 * width**2 + 2 * width * inner) + 4 * length**2 * width
-    heads = 2 * predictions * (width + config.vocabulary_size) * embedding + 2 * width**2
-    return 3 * rows * (config.depth * block + heads)
+    config = encoder.config
+    kernels, width = collections.Counter(), config.hidden_size
+    for weight in encoder.weights:
+        block, _, name = weight.path.partition("/")
+        kernels[block] += math.prod(weight.shape) * name.endswith("kernel")
+    # Not what turns narrow embeddings into that width, 0.1 % of the arithmetic.
+    blocks = sum(2 * length * kernels[f"block_{number}"] + 4 * length**2 * width for number in config.schedule)
+    words, embedding = encoder.token_embedding.input_dim, encoder.token_embedding.output_dim
+    heads = 2 * predictions * (width + words) * embedding + 2 * width**2
+    return 3 * rows * (blocks + heads)
 
 
 def device_ceiling(dtype):

@@ -57,7 +57,7 @@ class TrainingFigures(keras.callbacks.Callback):
             return
         *rows, length = mask.shape
         predictions = inputs["mask_positions"].shape[-1] if "mask_positions" in inputs else 0
-        flops = training_flops(self._model.encoder.config, int(np.prod(rows)), length, predictions)
+        flops = training_flops(self._model.encoder, int(np.prod(rows)), length, predictions)
         self.counted[step] = (int(np.sum(mask)), mask.size, flops)
 
     def on_train_begin(self, logs=None):

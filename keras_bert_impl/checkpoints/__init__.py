@@ -2,11 +2,15 @@
 
 from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
+from keras_bert_impl.checkpoints.filled_models import build_filled
 from keras_bert_impl.checkpoints.growing import grow, keep_words
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
-from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, check_encoder, load
+from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
+from keras_bert_impl.families import build_encoder, family_of
 
 __all__ = [
+    "build_filled",
+    "encoder_from_pretrained",
     "format_of",
     "grow",
     "huggingface",
@@ -45,9 +49,24 @@ def open_checkpoint(path):
 
 
 def _open(directory):
-    checkpoint = format_of(directory).open_checkpoint(directory)
-    check_encoder(checkpoint)
-    return checkpoint
+    return format_of(directory).open_checkpoint(directory)
+
+
+def encoder_from_pretrained(path, report=False, encoder_class=None, **arguments):
+    """The encoder of a checkpoint of any family, according to its config.json; see `BertEncoder.from_pretrained`.
+
+    Raises: also ValueError if it is not an `encoder_class`, where that is given.
+    """
+    checkpoint = open_checkpoint(path)
+    config, needed = checkpoint.config, encoder_class
+    if needed is not None and type(config) is not needed.config_class:
+        raise ValueError(
+            f"{checkpoint.source.path} is a {config.family}, not a {needed.config_class.family}: read it with a "
+            f"{family_of(config).encoder_class.__name__}, or with keras_bert_impl.encoder_from_pretrained, which takes "
+            "any family."
+        )
+    build = encoder_class or build_encoder
+    return build_filled(lambda: build(config, **arguments), checkpoint, report=report)
 
 
 def format_of(directory):

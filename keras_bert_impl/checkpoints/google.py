@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from keras_bert_impl.checkpoints import completeness, huggingface, tensor_tables
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
-from keras_bert_impl.checkpoints.tensor_tables import FUSED, SAME, TRANSPOSED
-from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.encoders.family import FUSED, SAME, TRANSPOSED, in_blocks
+from keras_bert_impl.families.bert import BertConfig
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -75,7 +75,9 @@ TASKS = (
 
 def table(config):
     """Rows (path of our weight, names of their variables, Transform) for every weight that a BERT can have."""
-    blocks = tensor_tables.in_blocks(BLOCK_ROWS, config.block_numbers, "block_{}/", "bert/encoder/layer_{}/")
+    blocks = in_blocks(
+        BLOCK_ROWS, [(index,) for index in range(config.num_layers)], "block_{}/", "bert/encoder/layer_{}/"
+    )
     return [*EMBEDDING_ROWS, *blocks, *HEAD_ROWS]
 
 
@@ -92,7 +94,7 @@ def open_checkpoint(directory):
     config, content = BertConfig.from_google(path), read_json(path)
     source = open_source(directory)
     blocks = {name.split("/")[2] for name in source.shapes if name.startswith("bert/encoder/layer_")}
-    tensor_tables.check_agreement(source, config, EMBEDDING_ROWS, blocks, "bert_config.json")
+    tensor_tables.check_depth(source, config, blocks, "bert_config.json")
     tokenizer = None
     if (directory / "vocab.txt").is_file():
         tokenizer = WordPieceTokenizer.from_pretrained(directory)
@@ -101,7 +103,9 @@ def open_checkpoint(directory):
     if "output_weights" in source.shapes:
         names = huggingface.class_names(content, source.shapes["output_weights"][0])
     length = huggingface.sequence_length(directory, config)
-    return tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer, length, names)
+    found = tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer, length, names)
+    tensor_tables.check_encoder(found, "bert_config.json")
+    return found
 
 
 def open_source(directory):

@@ -1,16 +1,18 @@
 """The published checkpoints by name, and how they are fetched from the Hugging Face hub."""
 
+import dataclasses
 import pathlib
 import typing
 
 import huggingface_hub
 
-from keras_bert_impl.configurations.albert import AlbertConfig
-from keras_bert_impl.configurations.bert import BertConfig
-from keras_bert_impl.configurations.distilbert import DistilBertConfig
-from keras_bert_impl.configurations.electra import ElectraConfig
-from keras_bert_impl.configurations.ernie import ErnieConfig
-from keras_bert_impl.configurations.roberta import RobertaConfig, XLMRobertaConfig
+from keras_bert_impl.families import count_parameters
+from keras_bert_impl.families.albert import AlbertConfig
+from keras_bert_impl.families.bert import BertConfig
+from keras_bert_impl.families.distilbert import DistilBertConfig
+from keras_bert_impl.families.electra import ElectraConfig
+from keras_bert_impl.families.ernie import ErnieConfig
+from keras_bert_impl.families.roberta import RobertaConfig, XLMRobertaConfig
 from keras_bert_impl.misspelt import did_you_mean
 
 SCHEME = "hf://"
@@ -37,7 +39,10 @@ class Published(typing.NamedTuple):
         """The number of weights of the encoder, including its pooler if it has one."""
         shape = (self.vocabulary_size, self.hidden_size, self.num_layers, self.num_heads)
         fields = {} if self.embedding_size is None else {"embedding_size": self.embedding_size}
-        return self.config_class(*shape, **fields).count_parameters()
+        config = self.config_class(*shape, **fields)
+        # Every layer after the second has as many as that one: a table of sixty names is printed at once.
+        one, two = (count_parameters(dataclasses.replace(config, num_layers=count)) for count in (1, 2))
+        return one + (two - one) * (self.num_layers - 1)
 
 
 UNCASED, CASED, CHINESE = (30522, False), (28996, True), (21128, False)

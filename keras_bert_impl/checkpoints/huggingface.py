@@ -11,17 +11,8 @@ import re
 
 import safetensors.numpy
 
-from keras_bert_impl.checkpoints import (
-    completeness,
-    huggingface_albert,
-    huggingface_bert,
-    huggingface_distilbert,
-    huggingface_electra,
-    huggingface_ernie,
-    huggingface_roberta,
-    sentence_transformers,
-    tensor_tables,
-)
+from keras_bert_impl import families
+from keras_bert_impl.checkpoints import completeness, sentence_transformers, tensor_tables
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
@@ -30,19 +21,12 @@ from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import kind_in
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
 
-FAMILIES = {
-    family.config_class.model_type: family
-    for family in (
-        huggingface_bert.FAMILY,
-        huggingface_distilbert.FAMILY,
-        huggingface_electra.FAMILY,
-        huggingface_roberta.FAMILY,
-        huggingface_roberta.XLM_FAMILY,
-        huggingface_albert.FAMILY,
-        huggingface_ernie.FAMILY,
-    )
+# Families by the values of model_type in config.json.
+BY_MODEL_TYPE = {
+    model_type: family
+    for family in families.FAMILIES
+    for model_type in (family.config_class.model_type, *family.config_class.other_model_types)
 }
-FAMILIES |= {other: family for family in FAMILIES.values() for other in family.config_class.other_model_types}
 # The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.
 TASKS = {
     "Encoder": "Model",
@@ -72,7 +56,7 @@ SUPERSEDED = {
 
 def table(config):
     """Rows (path of our weight, names of their tensors, Transform) for every weight that a model can have."""
-    return FAMILIES[config.model_type].rows(config)
+    return families.family_of(config).rows(config)
 
 
 def save(model, directory, tokenizer=None):
@@ -88,7 +72,7 @@ def save(model, directory, tokenizer=None):
     """
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
-    family, task, rows = FAMILIES[encoder.config.model_type], task_of(model), table(encoder.config)
+    family, task, rows = families.family_of(encoder.config), task_of(model), table(encoder.config)
     if task not in family.tasks:
         raise ValueError(
             f"{FORM} has no {encoder.config.class_prefix() + task}, the counterpart of a {type(model).__name__}: save "
@@ -124,7 +108,7 @@ def config_of(model):
     return {
         "architectures": [config.class_prefix() + task_of(model)],
         **config.to_huggingface(),
-        **_head_config(model, FAMILIES[config.model_type]),
+        **_head_config(model, families.family_of(config)),
     }
 
 
@@ -159,16 +143,16 @@ def open_checkpoint(directory):
         raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")
     content = read_json(path)
     model_type = content.get("model_type", "bert")
-    if model_type not in FAMILIES:
-        raise ValueError(f"{path}: model_type is {model_type!r}; known are {', '.join(FAMILIES)}.")
-    family = FAMILIES[model_type]
+    if model_type not in BY_MODEL_TYPE:
+        raise ValueError(f"{path}: model_type is {model_type!r}; known are {', '.join(BY_MODEL_TYPE)}.")
+    family = BY_MODEL_TYPE[model_type]
     config = family.config_class.from_huggingface(path)
     source = open_source(directory, family)
     if content.get("tie_word_embeddings") is not False:
         source = source._replace(copies={})  # transformers ties what it has read
     block = re.compile(re.escape(family.block).replace(r"\{\}", r"(\d+)"))
     blocks = {found.groups() for found in map(block.match, source.shapes) if found}
-    tensor_tables.check_agreement(source, config, family.embedding_rows, blocks, "config.json")
+    tensor_tables.check_depth(source, config, blocks, "config.json")
     architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
     stored = {
@@ -178,7 +162,7 @@ def open_checkpoint(directory):
         "null_threshold": content.get("null_threshold"),
         "long_texts": content.get("long_texts"),
     }
-    return tensor_tables.Checkpoint(
+    found = tensor_tables.Checkpoint(
         config,
         table(config),
         source,
@@ -189,6 +173,8 @@ def open_checkpoint(directory):
         {name: value for name, value in stored.items() if value is not None},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
     )
+    tensor_tables.check_encoder(found, "config.json")
+    return found
 
 
 def _class_names(content, shapes, task):

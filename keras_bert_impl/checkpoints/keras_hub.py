@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 
 from keras_bert_impl.checkpoints import completeness, tensor_tables
-from keras_bert_impl.checkpoints.tensor_tables import SAME, Transform
-from keras_bert_impl.configurations.bert import BertConfig
+from keras_bert_impl.encoders.family import SAME, Transform, in_blocks
+from keras_bert_impl.families.bert import BertConfig
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
 
@@ -80,7 +80,7 @@ def table(config):
     for index in range(config.num_layers):
         # Keras numbers layers of one class from the second on.
         theirs = "layers/transformer_encoder" + (f"_{index}" if index else "") + "/"
-        rows += tensor_tables.in_blocks(block_rows(config.num_heads), [()], f"block_{index}/", theirs)
+        rows += in_blocks(block_rows(config.num_heads), [()], f"block_{index}/", theirs)
     return rows
 
 
@@ -102,9 +102,11 @@ def open_checkpoint(directory):
     config = BertConfig(activation="gelu_tanh", **{ours: found[theirs] for ours, theirs in CONFIG_KEYS})
     source = open_source(directory / WEIGHTS)
     blocks = {name.split("/")[1] for name in source.shapes if name.startswith("layers/transformer_encoder")}
-    tensor_tables.check_agreement(source, config, EMBEDDING_ROWS, blocks, "config.json")
+    tensor_tables.check_depth(source, config, blocks, "config.json")
     tokenizer = _read_tokenizer(directory, config, source)
-    return tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer)
+    found = tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer)
+    tensor_tables.check_encoder(found, "config.json")
+    return found
 
 
 def open_source(path):

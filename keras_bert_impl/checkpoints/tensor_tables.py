@@ -7,80 +7,14 @@ from collections.abc import Callable, Mapping
 import keras
 import numpy as np
 
-from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.distribution import assign_whole, to_numpy
+from keras_bert_impl.encoders.encoder_config import EncoderConfig
+from keras_bert_impl.families import weight_shapes
 from keras_bert_impl.tokenizers import Tokenizer
 from keras_bert_impl.user_warnings import warn_user
 
-
-class Transform(typing.NamedTuple):
-    """How the tensors of one row become our weight, and back."""
-
-    load: Callable  # list of their arrays -> our array
-    save: Callable  # our array -> list of their arrays
-
-
-SAME = Transform(lambda theirs: theirs[0], lambda ours: [ours])
-# torch keeps a dense kernel as (out, in), Keras as (in, out).
-TRANSPOSED = Transform(lambda theirs: theirs[0].T, lambda ours: [ours.T])
-# Query, key and value are one kernel here, (in, 3 * out), and one bias, (3 * out,).
-FUSED = Transform(lambda theirs: np.concatenate(theirs, axis=-1), lambda ours: np.split(ours, 3, axis=-1))
-FUSED_TRANSPOSED = Transform(
-    lambda theirs: np.concatenate([kernel.T for kernel in theirs], axis=-1),
-    lambda ours: [kernel.T for kernel in np.split(ours, 3, axis=-1)],
-)
-
-
 # The types that weights may be stored in, as safetensors names them.
 FLOATS = ("F32", "F16", "BF16", "F64")
-
-
-# Ends of the names of classes that transformers has for every family.
-COMMON_TASKS = (
-    "Model",
-    "ForMaskedLM",
-    "ForSequenceClassification",
-    "ForTokenClassification",
-    "ForQuestionAnswering",
-    "ForMultipleChoice",
-)
-
-
-class Family(typing.NamedTuple):
-    """Hugging Face's format of one family of encoders.
-
-    Fields:
-        config_class: the class of its configuration.
-        prefix: what the names of the encoder's tensors begin with in a model with a head: "bert.".
-        bare_beginnings: what they begin with in a model without a head.
-        embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
-        block: what the names of a block's tensors begin with, {} being its number, or two of them its
-            `EncoderConfig.block_numbers`; block_rows: rows without that.
-        redundant: tensors that hold no information of their own.
-        tasks: ends of the names of the family's classes.
-        dropout_key: the key in config.json of the dropout before a classifier.
-        token_dropout_key: the same for a classifier of tokens; None means the same key.
-        names_by_task: for tasks whose tensors have other names than in the rows, pairs of the beginning of a name in
-            the rows and in a model for that task.
-    """
-
-    config_class: type
-    prefix: str
-    bare_beginnings: tuple
-    embedding_rows: tuple
-    block: str
-    block_rows: tuple
-    head_rows: tuple
-    redundant: tuple
-    tasks: tuple
-    dropout_key: str
-    names_by_task: Mapping[str, tuple] = types.MappingProxyType({})
-    token_dropout_key: str | None = None
-
-    def rows(self, config):
-        """The rows of every weight that an encoder of this configuration and its heads can have."""
-        blocks = in_blocks(self.block_rows, config.block_numbers, "block_{}/", self.block)
-        return [*self.embedding_rows, *blocks, *self.head_rows]
 
 
 class Source(typing.NamedTuple):
@@ -197,7 +131,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     # An encoder's pooler is not among the weights of a model whose head does not use it.
     ours = {weight.path: weight for weight in [*encoder.weights, *model.weights]}
     _check_depth(checkpoint, encoder)
-    missing = _missing_groups(checkpoint, ours, tuple(except_for))
+    missing = _missing_groups(checkpoint, ours, {weight.path for weight in encoder.weights}, tuple(except_for))
     found = [row for row in checkpoint.rows if row[0] in ours and _group(row[0]) not in missing]
     for path, names, transform in found:
         _check_row(source, names, tuple(ours[path].shape), transform)
@@ -238,7 +172,7 @@ def _check_depth(checkpoint, encoder):
         raise ValueError(f"{checkpoint.source.path} has {held} layers, but the model has {wanted}.")
 
 
-def _missing_groups(checkpoint, ours, except_for):
+def _missing_groups(checkpoint, ours, of_encoder, except_for):
     """The heads, including the pooler, that have no values: a head may be missing as a whole, an encoder may not.
 
     `_check_row` reports a head of which only some tensors are missing.
@@ -248,11 +182,8 @@ def _missing_groups(checkpoint, ours, except_for):
         for path, names, _ in checkpoint.rows
         if not path.startswith(except_for or "/") and any(name in checkpoint.source.shapes for name in names)
     }
-    return {
-        _group(path)
-        for path in ours
-        if _group(path) not in stored and (path.startswith("pooler/") or encoder_shape(checkpoint.config, path) is None)
-    }
+    heads = {_group(path) for path in ours if path.startswith("pooler/") or path not in of_encoder}
+    return heads - stored
 
 
 def _group(path):
@@ -266,72 +197,31 @@ def _draw(kernels, config):
         kernel.assign(initializer(kernel.shape, kernel.dtype))
 
 
-def check_agreement(source, config, rows, blocks, config_name):
-    """Compares a configuration with the embeddings and the number of blocks, before memory is allocated for a model.
+def check_depth(source, config, blocks, config_name):
+    """Compares the number of blocks of a configuration and of its tensors, before a table is made for each block.
 
     Args:
         source: the tensors.
         config: the configuration.
-        rows: of the format's table, those of the embeddings among them.
         blocks: the names of the blocks that the tensors have, each once.
-        config_name: the file of the configuration, for messages.
+        config_name: the file of the configuration, for the message.
 
-    Raises: ValueError naming file and tensor with both shapes, or both numbers of layers.
+    Raises: ValueError naming both numbers.
     """
-    for path, names, _ in rows:
-        shape = encoder_shape(config, path)
-        if not path.endswith("_embedding/embeddings") or shape is None:
-            continue
-        (name,) = names
-        if name not in source.shapes:
-            raise ValueError(f"{source.path} has no tensor {name}: it is not a BERT.")
-        if source.shapes[name] != shape:
-            raise ValueError(
-                f"{source.path}: {name} has shape {source.shapes[name]}, but {config_name} asks for {shape}."
-            )
     if len(blocks) != config.num_blocks:
         raise ValueError(f"{source.path} has {len(blocks)} layers, but {config_name} asks for {config.num_blocks}.")
 
 
-def encoder_shape(config, path):
-    """The shape of the encoder's weight of this path; None for the weight of a head."""
-    width, inner = config.hidden_size, config.intermediate_size
-    embedding = getattr(config, "embedding_size", width)
-    if path.startswith("embeddings_projection/") and config.projects_embeddings:
-        return {"kernel": (embedding, width), "bias": (width,)}[path.split("/", 1)[1]]
-    if path.startswith("block_"):
-        return {
-            "attention/query_key_value/kernel": (width, 3 * width),
-            "attention/query_key_value/bias": (3 * width,),
-            "attention/output/kernel": (width, width),
-            "intermediate/kernel": (width, inner),
-            "intermediate/bias": (inner,),
-            "output/kernel": (inner, width),
-        }.get(path.split("/", 1)[1], (width,))
-    if path == "task_embedding/embeddings":
-        return (config.num_tasks, width) if config.has_task_embedding else None
-    if path == "segment_embedding/embeddings":
-        return (config.num_segments, embedding)  # only families with segments have this weight
-    return {
-        "token_embedding/embeddings": (config.vocabulary_size, embedding),
-        "position_embedding/embeddings": (config.num_positions, embedding),
-        "embeddings_norm/gamma": (embedding,),
-        "embeddings_norm/beta": (embedding,),
-        "pooler/kernel": (width, width),
-        "pooler/bias": (width,),
-    }.get(path)
-
-
-def check_encoder(checkpoint):
+def check_encoder(checkpoint, config_name):
     """Compares every tensor of an encoder with the configuration, before memory is allocated for a model.
 
     Raises: ValueError naming file and tensor, with expected and found shape, if one is missing or of another shape.
         A pooler may be missing: half of the published models were saved without one.
     """
+    shapes = weight_shapes(checkpoint.config)
     for path, names, transform in checkpoint.rows:
-        shape = encoder_shape(checkpoint.config, path)
-        if shape is not None and (_group(path) != "pooler" or checkpoint.has("pooler/")):
-            _check_row(checkpoint.source, names, shape, transform)
+        if path in shapes and (_group(path) != "pooler" or checkpoint.has("pooler/")):
+            _check_row(checkpoint.source, names, shapes[path], transform, config_name)
 
 
 def check_vocabulary(tokenizer, config, source):
@@ -364,19 +254,7 @@ def tensors(model, rows):
     return found
 
 
-def in_blocks(rows, numbers, ours, theirs):
-    """The rows of a block for every block of an encoder; `ours` and `theirs` are patterns such as "block_{}/".
-
-    `numbers` are a tuple for each block, which `theirs` is filled with; `ours` always counts them from 0.
-    """
-    return [
-        (ours.format(index) + path, tuple(theirs.format(*of_block) + name for name in names), transform)
-        for index, of_block in enumerate(numbers)
-        for path, names, transform in rows
-    ]
-
-
-def _check_row(source, names, shape, transform):
+def _check_row(source, names, shape, transform, config_name="the configuration"):
     """Raises ValueError unless the tensors of a row exist and form a weight of `shape`."""
     # A broadcast array takes no memory, however large a shape a damaged configuration asks for.
     for name, array in zip(names, transform.save(np.broadcast_to(False, shape)), strict=True):
@@ -384,7 +262,7 @@ def _check_row(source, names, shape, transform):
             raise ValueError(f"{source.path} has no tensor {name}, expected of shape {array.shape}.")
         if source.shapes[name] != array.shape:
             raise ValueError(
-                f"{source.path}: {name} has shape {source.shapes[name]}, but the configuration asks for {array.shape}."
+                f"{source.path}: {name} has shape {source.shapes[name]}, but {config_name} asks for {array.shape}."
             )
         if source.kinds.get(name, "F32") not in FLOATS:
             raise ValueError(f"{source.path}: {name} is of type {source.kinds[name]}, expected {', '.join(FLOATS)}.")

@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.console import say
-from keras_bert_impl.encoders.families import build_encoder
+from keras_bert_impl.families import build_encoder
 from keras_bert_impl.options.convert import ConvertConfig as ConvertConfig
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."

@@ -12,8 +12,8 @@ import pathlib
 from keras_bert_impl.startup import leave_accelerators_to_the_backend
 
 from keras_bert_impl import checkpoints, models
+from keras_bert_impl.checkpoints import encoder_from_pretrained
 from keras_bert_impl.console import say
-from keras_bert_impl.encoders.families import encoder_from_pretrained
 from keras_bert_impl.export import export_litert, export_onnx, export_openvino, export_saved_model
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.export import ExportConfig as ExportConfig

@@ -2,14 +2,15 @@
 
 import keras
 
-from keras_bert_impl import checkpoints, features
-from keras_bert_impl.encoders.initialization import build_filled
+from keras_bert_impl import features
+from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
+from keras_bert_impl.encoders.parts import Parts
 
 
 class Encoder(KerasMethodsMixin, keras.Model):
-    """Base class of the encoders: functional models whose constructors connect their layers and then call this one.
+    """Base class of encoders: functional models whose constructors connect their layers and then call this one.
 
     Layers that every family has, by name: `token_embedding`, `embeddings_norm`, `block_0`, `block_1`, ...
 
@@ -51,11 +52,6 @@ class Encoder(KerasMethodsMixin, keras.Model):
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
 
-    def block_outputs(self):
-        """The hidden states after each block as tensors of the graph, (batch, length, hidden_size) each, in order."""
-        outputs = [self.get_layer(f"block_{index}").output for index in range(self.config.depth)]
-        return [output[0] if isinstance(output, list | tuple) else output for output in outputs]
-
     def get_config(self):
         return {
             "config": self.config.to_dict(),
@@ -85,32 +81,85 @@ class Encoder(KerasMethodsMixin, keras.Model):
 
         Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
         """
-        checkpoint = checkpoints.open_checkpoint(path)
-        if type(checkpoint.config) is not cls.config_class:
-            raise ValueError(
-                f"{checkpoint.source.path} is a {checkpoint.config.family}, not a {cls.config_class.family}: "
-                f"read it with a {checkpoint.config.class_prefix()}Encoder, or with "
-                "keras_bert_impl.encoder_from_pretrained, which takes any family."
-            )
-        return build_filled(lambda: cls(checkpoint.config, **arguments), checkpoint, report=report)
+        from keras_bert_impl import checkpoints  # which know every family, and so stand above this module
+
+        return checkpoints.encoder_from_pretrained(path, report, encoder_class=cls, **arguments)
 
     @staticmethod
     def list_pretrained():
         """Prints the published checkpoints that `from_pretrained` knows by name."""
+        from keras_bert_impl import checkpoints  # which know every family, and so stand above this module
+
         print(checkpoints.published_table())
 
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's model of this family reads them."""
+        from keras_bert_impl import checkpoints  # which know every family, and so stand above this module
+
         checkpoints.huggingface.save(self, directory)
 
 
-def encoder_inputs(packed):
-    """The inputs of an encoder by name, (batch, length) each; `packed` adds those of packed rows."""
-    names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
-    return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+class FamilyEncoder(Encoder):
+    """Base class of the families' encoders. A family has a `config_class`, and connects its layers in `connect`.
 
+    Args: those of `BertEncoder`, and in `of_family` what `connect` takes beside them.
+    """
 
-def check_options(rematerialize, return_attention):
-    """Raises ValueError if both are set: one needs the probabilities that the other does not keep."""
-    if rematerialize and return_attention:
-        raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")
+    def __init__(
+        self,
+        config,
+        packed=False,
+        return_hidden_states=False,
+        return_attention=False,
+        rematerialize=False,
+        dtype=None,
+        name=None,
+        trainable=True,
+        **of_family,
+    ):
+        if rematerialize and return_attention:
+            raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")
+        policy = keras.dtype_policies.get(dtype)
+        names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
+        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        parts = Parts(config, policy, kernel_initializer(config), rematerialize, return_attention)
+        connected = self.connect(inputs, parts, **of_family)
+        outputs = {"sequence_output": connected.hidden_states[-1]}
+        if connected.pooled_output is not None:
+            outputs["pooled_output"] = connected.pooled_output
+        if return_hidden_states:
+            outputs["hidden_states"] = keras.ops.stack(connected.hidden_states, axis=1)
+        if return_attention:
+            outputs["attention_probabilities"] = keras.ops.stack(connected.attention, axis=1)
+        super().__init__(
+            inputs,
+            outputs,
+            name or f"{config.model_type.replace('-', '_')}_encoder",
+            trainable,
+            config=config,
+            packed=packed,
+            return_hidden_states=return_hidden_states,
+            return_attention=return_attention,
+            rematerialize=rematerialize,
+            dtype=policy,
+        )
+        # Not tracked by Keras, which would take tensors for a part of the model. A layer that is called several times
+        # has no single output.
+        object.__setattr__(self, "_hidden_states", tuple(connected.hidden_states))
+
+    @staticmethod
+    def connect(inputs, parts):
+        """The encoder of a configuration.
+
+        Args:
+            inputs: tensors by name, int32 (batch, length) each: `features.ENCODER_INPUTS` and, of packed rows,
+                `features.PACKED_INPUTS`.
+            parts: `Parts`, which makes the layers.
+
+        Returns: `Connected`.
+        """
+        raise NotImplementedError
+
+    def hidden_states(self):
+        """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""
+        return list(self._hidden_states)

@@ -2,8 +2,7 @@
 
 import keras
 
-# Layers between the embeddings and the first block, beside those whose names end in _embedding.
-EMBEDDINGS_TOO = ("embeddings_norm", "embeddings_projection")
+AFTER_BLOCKS = ("pooler",)
 
 
 def freeze_layers(model, count):
@@ -20,10 +19,10 @@ def freeze_layers(model, count):
     if not 0 <= count <= encoder.config.num_blocks:
         raise ValueError(f"Cannot freeze {count} blocks: the encoder has {encoder.config.num_blocks}.")
     if count:
-        blocks = {f"block_{index}" for index in range(count)}
+        trained = {*AFTER_BLOCKS, *(f"block_{index}" for index in range(count, encoder.config.num_blocks))}
         for layer in encoder.layers:
-            # token_embedding, embeddings_norm, ...: which embeddings there are depends on the family.
-            if layer.name in blocks or layer.name.endswith("_embedding") or layer.name in EMBEDDINGS_TOO:
+            # All others are embeddings, or the first blocks: which embeddings there are depends on the family.
+            if layer.name not in trained:
                 layer.trainable = False
 
 

@@ -73,7 +73,7 @@ class Distiller(KerasMethodsMixin, keras.Model):
 
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step: the student's, and a forward pass of the teacher."""
-        teacher, student = getattr(self.teacher, "encoder", self.teacher).config, self.encoder.config
+        teacher, student = getattr(self.teacher, "encoder", self.teacher), self.encoder
         predictions = self.scored_tokens(length, predictions)
         return (
             training_flops(student, rows, length, predictions) + training_flops(teacher, rows, length, predictions) / 3
@@ -240,11 +240,8 @@ def computing(model, names, role):
 
 def last_query_key_value(encoder):
     """Queries, keys and values of an encoder's last layer, (batch, length, 3 * width)."""
-    schedule = encoder.config.schedule
-    block = encoder.get_layer(f"block_{schedule[-1]}")
-    # A block that is called several times has no single input: it is what the layer before it gives.
-    hidden = encoder.block_outputs()[-2] if len(schedule) > 1 else block.input[0]
-    return block.attention.query_key_value(hidden)
+    block = encoder.get_layer(f"block_{encoder.config.schedule[-1]}")
+    return block.attention.query_key_value(encoder.hidden_states()[-2])
 
 
 def check_same(student, teacher, name, need):

@@ -8,8 +8,8 @@ from keras import ops
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.encoders.electra import ElectraEncoder
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
+from keras_bert_impl.families.electra import ElectraEncoder
 from keras_bert_impl.layers import ReplaceTokens, SampleTokens
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.pretrainer import own_inputs
@@ -104,9 +104,9 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
         width = self.encoder.config.hidden_size
-        generator = training_flops(self.masked_lm.encoder.config, rows, length, predictions)
+        generator = training_flops(self.masked_lm.encoder, rows, length, predictions)
         head = 3 * rows * 2 * length * width**2
-        return generator + training_flops(self.encoder.config, rows, length, 0) + head
+        return generator + training_flops(self.encoder, rows, length, 0) + head
 
     def get_config(self):
         raise ValueError(

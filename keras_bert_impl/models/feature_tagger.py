@@ -111,8 +111,7 @@ class FrozenStates(keras.layers.Layer):
 
     def __init__(self, encoder, **kwargs):
         super().__init__(trainable=False, dtype=encoder.dtype_policy, **kwargs)
-        states = [encoder.get_layer("embeddings_norm").output, *encoder.block_outputs()]
-        self.states = keras.Model(encoder.input, states)
+        self.states = keras.Model(encoder.input, encoder.hidden_states())
 
     def call(self, inputs):
         return self.states(inputs, training=False)

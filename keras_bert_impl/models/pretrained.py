@@ -8,11 +8,12 @@ import numbers
 import keras
 
 from keras_bert_impl import checkpoints
+from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.encoders.families import build_encoder
-from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
+from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
+from keras_bert_impl.families import build_encoder
 from keras_bert_impl.layers import Dropout
 from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config

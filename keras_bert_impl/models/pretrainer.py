@@ -5,11 +5,12 @@ from keras import ops
 
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
+from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.encoders.families import build_encoder
-from keras_bert_impl.encoders.initialization import build_filled, kernel_initializer
+from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
+from keras_bert_impl.families import build_encoder
 from keras_bert_impl.kernels.cross_entropy import as_kept
 from keras_bert_impl.layers import GatherPositions, MaskedLMHead, SpanBoundaryHead
 
@@ -125,7 +126,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
         predictions *= 1 + self.span_boundary  # each head transforms its vectors and scores the vocabulary
-        return training_flops(self.encoder.config, rows, length, predictions)
+        return training_flops(self.encoder, rows, length, predictions)
 
     def get_config(self):
         encoder = keras.saving.serialize_keras_object(self.encoder)

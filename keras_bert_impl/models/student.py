@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 
-from keras_bert_impl.configurations.bert import BertConfig
-from keras_bert_impl.configurations.distilbert import DistilBertConfig
 from keras_bert_impl.distribution import assign_whole, to_numpy
+from keras_bert_impl.families.bert import BertConfig
+from keras_bert_impl.families.distilbert import DistilBertConfig
 
 FAMILIES = {config_class.model_type: config_class for config_class in (DistilBertConfig, BertConfig)}
 

@@ -68,7 +68,7 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
         pooling = checked_pooling(pooling)
         if pooling == "last_four" and encoder.config.depth < 4:
             raise ValueError(f"pooling 'last_four' needs four layers; this encoder has {encoder.config.depth}.")
-        tokens = encoder.block_outputs()[-4 if pooling == "last_four" else -1 :]
+        tokens = encoder.hidden_states()[-4 if pooling == "last_four" else -1 :]
         vectors = TokenPooling(pooling, normalize, dtype="float32", name="pooling")(
             tokens, encoder.input["padding_mask"]
         )

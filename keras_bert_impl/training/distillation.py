@@ -21,9 +21,9 @@ import pathlib
 import keras
 
 from keras_bert_impl import checkpoints
+from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.console import say
-from keras_bert_impl.encoders.families import build_encoder
-from keras_bert_impl.encoders.initialization import build_filled
+from keras_bert_impl.families import build_encoder
 from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistiller
 from keras_bert_impl.models.student import copy_layers, student_config
 from keras_bert_impl.options.distill import OF_DISTILBERT

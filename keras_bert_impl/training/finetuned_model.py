@@ -1,7 +1,7 @@
 """Opens the model that a fine-tuning run has saved."""
 
 from keras_bert_impl import checkpoints
-from keras_bert_impl.encoders.families import build_encoder
+from keras_bert_impl.families import build_encoder
 from keras_bert_impl.models import FeatureTagger
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.callbacks import BestWeights, ExactResume, SaveOnSignal, StopOnBadLoss
+from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.console import say, say_once, verbosity
-from keras_bert_impl.encoders.families import build_encoder
-from keras_bert_impl.encoders.initialization import build_filled
 from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
+from keras_bert_impl.families import build_encoder
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes

@@ -5,8 +5,8 @@ import dataclasses
 import keras
 
 from keras_bert_impl import checkpoints
-from keras_bert_impl.configurations.electra import ElectraConfig
-from keras_bert_impl.encoders.families import build_encoder, config_from_name, family_of_name
+from keras_bert_impl.families import build_encoder, config_from_name, family_of_name
+from keras_bert_impl.families.electra import ElectraConfig
 from keras_bert_impl.models import ElectraPretrainer, Pretrainer
 from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
 from keras_bert_impl.options.rules import default_of

@@ -39,7 +39,7 @@ def test_tokens_and_arithmetic_are_those_of_the_batches(clock):
     assert history["tokens_per_second"] == pytest.approx([tokens[1] / 2, sum(tokens) / 4])
     width = 64 if model.jit_compile else 56
     assert history["share_of_tokens"][1] == pytest.approx(sum(tokens) / (14 * width))
-    flops = training_flops(model.encoder.config, 7, width, 0)
+    flops = training_flops(model.encoder, 7, width, 0)
     assert history["flops_utilization"] == pytest.approx([flops / 2 / 1e7] * 2)
 
 

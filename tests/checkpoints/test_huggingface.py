@@ -9,7 +9,7 @@ from reference_models import random_model
 
 from keras_bert_impl import BertEncoder, MaskedLM, Pretrainer, checkpoints
 from keras_bert_impl.checkpoints import huggingface
-from keras_bert_impl.checkpoints.huggingface_bert import FAMILY
+from keras_bert_impl.families.bert import FAMILY
 from keras_bert_impl.tokenizers import write_vocabulary
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
 

@@ -1,9 +1,15 @@
-"""The configuration of an ERNIE."""
+"""ERNIE: configuration, encoder, and the names of its tensors, which are BERT's with another prefix."""
 
 import dataclasses
 import typing
 
-from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+import keras
+
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.encoders.family import SAME, with_prefix
+from keras_bert_impl.families import bert
+from keras_bert_impl.layers import SegmentEmbedding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +54,6 @@ class ErnieConfig(EncoderConfig):
     )
     activation_key: typing.ClassVar = "hidden_act"
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
-    has_pooler: typing.ClassVar = True
     fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
     left_out: typing.ClassVar = {"max_position_embeddings": 512, "layer_norm_eps": 1e-12}
 
@@ -57,5 +62,50 @@ class ErnieConfig(EncoderConfig):
         if not isinstance(self.has_task_embedding, bool):
             raise ValueError(f"has_task_embedding must be True or False, not {self.has_task_embedding!r}.")
 
-    def count_parameters(self):
-        return super().count_parameters() + self.has_task_embedding * self.num_tasks * self.hidden_size
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ErnieEncoder(FamilyEncoder):
+    """The encoder of Sun et al. 2019 ("ERNIE: Enhanced Representation through Knowledge Integration"), as a functional
+    model.
+
+    It differs from BERT in what it learns from: phrases and entities are masked whole, see `masking.mask_tokens`. The
+    published one has relu. Later versions add a learned vector of the pre-training task to the embeddings; here it is
+    always that of task 0.
+
+    Arguments, inputs, outputs and errors are those of BertEncoder.
+    """
+
+    config_class = ErnieConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        config = parts.config
+        hidden = parts.summed_embeddings(inputs, config.hidden_size)
+        if config.has_task_embedding:
+            # A table of a few rows, as that of the segments.
+            tasks = SegmentEmbedding(
+                config.hidden_size,
+                config.num_tasks,
+                parts.initializer.clone(),
+                dtype=parts.policy,
+                name="task_embedding",
+            )
+            hidden = hidden + tasks(keras.ops.zeros_like(inputs["segment_ids"]))
+        connected = parts.through_blocks(parts.normalized(hidden), parts.context(inputs))
+        return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
+
+
+PREFIX = "ernie."
+
+
+FAMILY = bert.FAMILY._replace(
+    encoder_class=ErnieEncoder,
+    prefix=PREFIX,
+    embedding_rows=(
+        *with_prefix(bert.EMBEDDING_ROWS, PREFIX),
+        ("task_embedding/embeddings", ("ernie.embeddings.task_type_embeddings.weight",), SAME),
+    ),
+    block="ernie.encoder.layer.{}.",
+    head_rows=with_prefix(bert.FAMILY.head_rows, PREFIX),
+    redundant=tuple(name.replace("bert.", PREFIX) for name in bert.FAMILY.redundant),
+)

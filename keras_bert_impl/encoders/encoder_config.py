@@ -51,7 +51,6 @@ class EncoderConfig:
         huggingface_keys: pairs of a field and its key in config.json; the first five are required.
         activation_key: the key of `activation`.
         optional_keys: pairs as in huggingface_keys, for keys that may be missing or null.
-        has_pooler: whether the encoder has a pooler.
         fixed_values: keys of config.json with the only value that this library supports, which is also the default.
         pair_tasks: what it can learn from rows of two segments, of `preprocessing.pretraining.PAIRS`.
         left_out: what transformers takes for keys that config.json leaves out, where it is not the default here.
@@ -65,7 +64,6 @@ class EncoderConfig:
     huggingface_keys: typing.ClassVar[tuple]
     activation_key: typing.ClassVar[str]
     optional_keys: typing.ClassVar[tuple] = (("pad_id", "pad_token_id"),)
-    has_pooler: typing.ClassVar[bool] = False
     fixed_values: typing.ClassVar[dict] = {}
     left_out: typing.ClassVar[dict] = {}
     pair_tasks: typing.ClassVar[tuple] = ("next_sentence", "sentence_order")
@@ -107,16 +105,6 @@ class EncoderConfig:
         return self.max_length
 
     @property
-    def block_numbers(self):
-        """The numbers of each block with weights of its own in the names of a checkpoint's tensors, a tuple each."""
-        return [(index,) for index in range(self.num_layers)]
-
-    @property
-    def num_blocks(self):
-        """The number of blocks with weights of their own."""
-        return len(self.block_numbers)
-
-    @property
     def schedule(self):
         """The blocks that a token passes through, one after the other, by their number."""
         return list(range(self.num_layers))
@@ -127,9 +115,9 @@ class EncoderConfig:
         return len(self.schedule)
 
     @property
-    def projects_embeddings(self):
-        """Whether a dense layer turns the embeddings into the width of the blocks."""
-        return getattr(self, "embedding_size", self.hidden_size) != self.hidden_size
+    def num_blocks(self):
+        """The number of blocks with weights of their own."""
+        return self.num_layers
 
     @property
     def classifier_dropout_rate(self):
@@ -140,17 +128,6 @@ class EncoderConfig:
     def token_classifier_dropout_rate(self):
         """The dropout before a classifier of tokens, unless the head is given another."""
         return self.classifier_dropout_rate
-
-    def count_parameters(self):
-        """The number of weights of the encoder, with its pooler if it has one: 109,482,240 for bert-base-uncased."""
-        width, inner = self.hidden_size, self.intermediate_size
-        embedding = getattr(self, "embedding_size", width)
-        embeddings = (self.vocabulary_size + self.num_positions + getattr(self, "num_segments", 0) + 2) * embedding
-        embeddings += (embedding * width + width) * self.projects_embeddings
-        attention = 4 * (width * width + width) + 2 * width
-        feed_forward = width * inner + inner + inner * width + width + 2 * width
-        pooler = (width * width + width) * self.has_pooler
-        return embeddings + self.num_blocks * (attention + feed_forward) + pooler
 
     @classmethod
     def class_prefix(cls):

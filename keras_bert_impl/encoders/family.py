@@ -1,0 +1,100 @@
+"""What is known about a family of encoders: its classes, and the table of its tensors' names in Hugging Face's format,
+which is applied in one direction to load and in the other to save."""
+
+import types
+import typing
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+
+class Transform(typing.NamedTuple):
+    """How the tensors of one row become our weight, and back."""
+
+    load: Callable  # list of their arrays -> our array
+    save: Callable  # our array -> list of their arrays
+
+
+SAME = Transform(lambda theirs: theirs[0], lambda ours: [ours])
+# torch keeps a dense kernel as (out, in), Keras as (in, out).
+TRANSPOSED = Transform(lambda theirs: theirs[0].T, lambda ours: [ours.T])
+# Query, key and value are one kernel here, (in, 3 * out), and one bias, (3 * out,).
+FUSED = Transform(lambda theirs: np.concatenate(theirs, axis=-1), lambda ours: np.split(ours, 3, axis=-1))
+FUSED_TRANSPOSED = Transform(
+    lambda theirs: np.concatenate([kernel.T for kernel in theirs], axis=-1),
+    lambda ours: [kernel.T for kernel in np.split(ours, 3, axis=-1)],
+)
+
+# Ends of the names of classes that transformers has for every family.
+COMMON_TASKS = (
+    "Model",
+    "ForMaskedLM",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+)
+
+
+class Family(typing.NamedTuple):
+    """A family of encoders, and its format in Hugging Face's checkpoints.
+
+    Fields:
+        encoder_class: its encoder, whose `config_class` is that of its configuration.
+        prefix: what the names of the encoder's tensors begin with in a model with a head: "bert.".
+        bare_beginnings: what they begin with in a model without a head.
+        embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
+        block: what the names of a block's tensors begin with, {} being its number, or several of them those of
+            `block_numbers`; block_rows: rows without that.
+        redundant: tensors that hold no information of their own.
+        tasks: ends of the names of the family's classes.
+        dropout_key: the key in config.json of the dropout before a classifier.
+        token_dropout_key: the same for a classifier of tokens; None means the same key.
+        names_by_task: for tasks whose tensors have other names than in the rows, pairs of the beginning of a name in
+            the rows and in a model for that task.
+        block_numbers: function from a configuration to the numbers in the names of each block with weights of its own,
+            a tuple each; default is 0, 1, 2, ... for the layers.
+    """
+
+    encoder_class: type
+    prefix: str
+    bare_beginnings: tuple
+    embedding_rows: tuple
+    block: str
+    block_rows: tuple
+    head_rows: tuple
+    redundant: tuple
+    tasks: tuple
+    dropout_key: str
+    names_by_task: Mapping[str, tuple] = types.MappingProxyType({})
+    token_dropout_key: str | None = None
+    block_numbers: Callable = lambda config: [(index,) for index in range(config.num_layers)]
+
+    @property
+    def config_class(self):
+        return self.encoder_class.config_class
+
+    def rows(self, config):
+        """The rows of every weight that an encoder of this configuration and its heads can have."""
+        blocks = in_blocks(self.block_rows, self.block_numbers(config), "block_{}/", self.block)
+        return [*self.embedding_rows, *blocks, *self.head_rows]
+
+
+def with_prefix(rows, theirs, old="bert."):
+    """Rows in which the names of tensors begin with `theirs` where they began with `old`."""
+    return tuple(
+        (path, tuple(theirs + name.removeprefix(old) if name.startswith(old) else name for name in names), transform)
+        for path, names, transform in rows
+    )
+
+
+def in_blocks(rows, numbers, ours, theirs):
+    """The rows of a block for every block of an encoder; `ours` and `theirs` are patterns such as "block_{}/".
+
+    `numbers` are a tuple for each block, which `theirs` is filled with; `ours` always counts them from 0.
+    """
+    return [
+        (ours.format(index) + path, tuple(theirs.format(*of_block) + name for name in names), transform)
+        for index, of_block in enumerate(numbers)
+        for path, names, transform in rows
+    ]

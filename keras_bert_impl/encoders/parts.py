@@ -1,0 +1,150 @@
+"""What families make their encoders of: embeddings and their norm, the blocks, and the pooler."""
+
+import typing
+
+import keras
+
+from keras_bert_impl.encoders.encoder_config import EncoderConfig
+from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl.layers import (
+    AttentionMask,
+    Dropout,
+    PaddingAwarePositions,
+    PositionEmbedding,
+    SegmentEmbedding,
+    TransformerEncoderBlock,
+)
+
+
+class Connected(typing.NamedTuple):
+    """The outputs of an encoder's layers, as tensors of its graph.
+
+    Attributes:
+        hidden_states: (batch, length, hidden_size) each: the embeddings, then the output of every layer.
+        attention: the probabilities of every layer, (batch, heads, length, length) each; empty unless asked for.
+        pooled_output: (batch, hidden_size); None if the family has no vector of a whole row.
+    """
+
+    hidden_states: list
+    attention: list
+    pooled_output: typing.Any = None
+
+
+class Parts(typing.NamedTuple):
+    """Makes the layers of an encoder. Each has the name that checkpoints and `.keras` files know it by.
+
+    Attributes:
+        config: of the encoder.
+        policy: the dtype policy of every layer.
+        initializer: of which every layer gets a clone.
+        rematerialize, return_attention: as those of BertEncoder.
+    """
+
+    config: EncoderConfig
+    policy: keras.DTypePolicy
+    initializer: keras.initializers.Initializer
+    rematerialize: bool
+    return_attention: bool
+
+    def token_embedding(self, width):
+        return keras.layers.ReversibleEmbedding(
+            self.config.vocabulary_size,
+            width,
+            embeddings_initializer=kernel_initializer(self.config, "token_embedding/embeddings"),
+            dtype=self.policy,
+            name="token_embedding",
+        )
+
+    def position_embedding(self):
+        """A row for each place: 0, 1, 2, ..."""
+        return PositionEmbedding(
+            self.config.max_length, self.initializer.clone(), dtype=self.policy, name="position_embedding"
+        )
+
+    def padding_aware_positions(self, width):
+        """A row for each place among the tokens that are not padding, after those for `pad_id` and what is below."""
+        return PaddingAwarePositions(
+            self.config.max_length,
+            width,
+            self.config.pad_id,
+            self.initializer.clone(),
+            dtype=self.policy,
+            name="position_embedding",
+        )
+
+    def segment_embedding(self, width):
+        return SegmentEmbedding(
+            width, self.config.num_segments, self.initializer.clone(), dtype=self.policy, name="segment_embedding"
+        )
+
+    def norm(self, name):
+        return keras.layers.LayerNormalization(epsilon=self.config.layer_norm_epsilon, dtype=self.policy, name=name)
+
+    def dropout(self, name):
+        return Dropout(self.config.hidden_dropout_rate, dtype=self.policy, name=name)
+
+    def dense(self, units, name, activation=None):
+        return keras.layers.Dense(
+            units, activation=activation, kernel_initializer=self.initializer.clone(), dtype=self.policy, name=name
+        )
+
+    def summed_embeddings(self, inputs, width):
+        """BERT's sum of the embeddings of tokens, segments and positions, (batch, length, width)."""
+        hidden = self.token_embedding(width)(inputs["token_ids"])
+        position_rows = self.position_embedding()(hidden, position_ids=inputs.get("position_ids"))
+        return self.sum_of(hidden, self.segment_embedding(width)(inputs["segment_ids"]), position_rows)
+
+    def sum_of(self, hidden, segment_rows, position_rows):
+        """The sum of the embeddings, (batch, length, width)."""
+        return keras.layers.Add(dtype=self.policy, name="embeddings")([hidden, segment_rows]) + position_rows
+
+    def normalized(self, embeddings):
+        """The sum of the embeddings (batch, length, width) after layer norm and dropout."""
+        norm = self.norm("embeddings_norm")
+        return self.dropout("embeddings_dropout")(norm(embeddings))
+
+    def context(self, inputs, direction="both"):
+        """What the blocks are called with beside the hidden states: which tokens see which."""
+        sequence_ids = inputs.get("sequence_ids")
+        mask = AttentionMask(direction, name="attention_mask")(inputs["padding_mask"], sequence_ids=sequence_ids)
+        # Kernels that read the numbers instead of the mask know no direction.
+        return {"attention_mask": mask, "sequence_ids": sequence_ids if direction == "both" else None}
+
+    def block(self, number):
+        """The block of this number, which follows BERT's; a family with others gives `through_blocks` its own."""
+        return TransformerEncoderBlock(
+            num_heads=self.config.num_heads,
+            intermediate_size=self.config.intermediate_size,
+            activation=self.config.activation,
+            dropout_rate=self.config.hidden_dropout_rate,
+            attention_dropout_rate=self.config.attention_dropout_rate,
+            layer_norm_epsilon=self.config.layer_norm_epsilon,
+            initializer=self.initializer.clone(),
+            rematerialize=self.rematerialize,
+            dtype=self.policy,
+            name=f"block_{number}",
+        )
+
+    def through_blocks(self, hidden, context, block=None):
+        """The embeddings (batch, length, hidden_size) led through all layers, as Connected.
+
+        Args:
+            hidden: the embeddings.
+            context: the other arguments of every block, a dict; or a list of dicts, one for each layer.
+            block: a function from a number to its block; default is `block`.
+        """
+        make, blocks, hidden_states, attention = block or self.block, {}, [hidden], []
+        contexts = context if isinstance(context, list) else [context] * self.config.depth
+        for number, of_layer in zip(self.config.schedule, contexts, strict=True):
+            if number not in blocks:
+                blocks[number] = make(number)
+            hidden = blocks[number](hidden, return_probabilities=self.return_attention, **of_layer)
+            if self.return_attention:
+                hidden, probabilities = hidden
+                attention.append(probabilities)
+            hidden_states.append(hidden)
+        return Connected(hidden_states, attention)
+
+    def pooler(self, first):
+        """The vector of a row from that of its first token (batch, hidden_size): a dense tanh layer, as Google's."""
+        return self.dense(self.config.hidden_size, "pooler", activation="tanh")(first)

@@ -1,0 +1,228 @@
+"""BERT: configuration, encoder, and the names of its tensors in Hugging Face's format."""
+
+import dataclasses
+import typing
+
+import keras
+
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.encoders.family import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
+from keras_bert_impl.features import DIRECTIONS
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.layers import LastToken
+
+# "gelu" means the tanh approximation in Google's code and the exact function in Hugging Face's:
+# the activations of one checkpoint differ by about 1e-3 between the two.
+GOOGLE_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu"}
+
+
+RIGHT_TO_LEFT = "bert_right_to_left"  # the model_type of a BERT that reads from right to left
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig(EncoderConfig):
+    """The shape of a BERT encoder; the defaults are BERT-base, uncased (Devlin et al. 2019, section 3).
+
+    Args:
+        vocabulary_size: rows of the token embedding.
+        hidden_size: width H of every layer; a multiple of `num_heads`.
+        num_layers: transformer blocks L.
+        num_heads: attention heads A.
+        intermediate_size: width of the feed-forward layer; None means 4 * hidden_size, as in the paper.
+        activation: "gelu" (exact, the default as in Hugging Face), "gelu_tanh" (the approximation that
+            Google's code computes) or "relu".
+        hidden_dropout_rate, attention_dropout_rate: 0.1 in the paper (appendix A.2).
+        max_length: rows of the position table, hence the longest row in tokens.
+        num_segments: rows of the segment table. With one, both texts of a pair have it.
+        initializer_range: standard deviation of the truncated normal that weights start from.
+        layer_norm_epsilon: 1e-12 in Google's code.
+        pad_id: the id of [PAD], written to Hugging Face's config.json.
+        direction: which tokens a token attends to: "both" sides as in BERT, "left_to_right" itself and those before it,
+            as in GPT (section 5.1; Hugging Face's `is_decoder`), or "right_to_left" itself and those after it, which
+            transformers does not have: its model_type is then one that transformers refuses.
+
+    Raises: ValueError for a shape that no BERT can have, naming field and value.
+    """
+
+    vocabulary_size: int = 30522
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    activation: str = "gelu"
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    max_length: int = 512
+    num_segments: int = 2
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-12
+    pad_id: int = 0
+    direction: str = "both"
+
+    model_type: typing.ClassVar = "bert"
+    family: typing.ClassVar = "BERT"
+    # Base and large from table 1's text in Devlin et al. 2019, section 3; the others from Turc et al. 2019
+    # ("Well-Read Students Learn Better"), table 1. (layers, width, heads)
+    named_sizes: typing.ClassVar = {
+        "bert_tiny": (2, 128, 2),
+        "bert_mini": (4, 256, 4),
+        "bert_small": (4, 512, 8),
+        "bert_medium": (8, 512, 8),
+        "bert_base": (12, 768, 12),
+        "bert_large": (24, 1024, 16),
+    }
+    # Shared by Google's bert_config.json and Hugging Face's config.json.
+    huggingface_keys: typing.ClassVar = BERT_KEYS
+    activation_key: typing.ClassVar = "hidden_act"
+    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
+    may_be_causal: typing.ClassVar = True
+    other_model_types: typing.ClassVar = (RIGHT_TO_LEFT,)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.direction not in DIRECTIONS:
+            raise ValueError(f"direction {self.direction!r} is unknown; known are {', '.join(DIRECTIONS)}.")
+
+    @classmethod
+    def from_huggingface(cls, path):
+        config, found = super().from_huggingface(path), read_json(path)
+        if found.get("model_type") == RIGHT_TO_LEFT:
+            return dataclasses.replace(config, direction="right_to_left")
+        return dataclasses.replace(config, direction="left_to_right") if found.get("is_decoder") else config
+
+    def to_huggingface(self):
+        of_direction = {"left_to_right": {"is_decoder": True}, "right_to_left": {"model_type": RIGHT_TO_LEFT}}
+        return {**super().to_huggingface(), **of_direction.get(self.direction, {})}
+
+    @classmethod
+    def from_google(cls, path):
+        """Reads google-research/bert's `bert_config.json`; its "gelu" is the tanh approximation."""
+        return cls.from_json(path, GOOGLE_ACTIVATIONS)
+
+    def to_google(self):
+        """The dict of a `bert_config.json`. Raises ValueError for exact GELU, which Google's code does not have."""
+        if self.direction != "both":
+            raise ValueError(f"Google's code cannot compute direction {self.direction!r}: its BERT reads both sides.")
+        activations = {ours: theirs for theirs, ours in GOOGLE_ACTIVATIONS.items()}
+        if self.activation not in activations:
+            raise ValueError(
+                f"Google's code cannot compute activation {self.activation!r}: its 'gelu' is the tanh approximation. "
+                "Set activation='gelu_tanh' to accept the difference of about 1e-3."
+            )
+        return {
+            **{theirs: getattr(self, ours) for ours, theirs in self.huggingface_keys},
+            self.activation_key: activations[self.activation],
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertEncoder(FamilyEncoder):
+    """The transformer encoder of Devlin et al. 2019, as a functional model.
+
+    Args:
+        config: a BertConfig.
+        packed: whether rows may hold several sequences; adds the inputs `position_ids` and `sequence_ids`.
+        return_hidden_states: adds the output `hidden_states`, (batch, layers + 1, length, hidden_size), the
+            embeddings first.
+        return_attention: adds the output `attention_probabilities`, (batch, layers, heads, length, length).
+        rematerialize: whether training computes each block a second time for its gradients, instead of keeping its
+            activations in memory (gradient checkpointing).
+        dtype: dtype policy of all layers, for example "mixed_bfloat16"; default is Keras' global policy.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size):
+            a dense tanh layer over the first token, as in Google's code; over the last one of a row that is read from
+            left to right, whose first token sees no other.
+    Raises: ValueError for a row longer than `config.max_length`, and for both `rematerialize` and `return_attention`.
+    """
+
+    config_class = BertConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        config = parts.config
+        hidden = parts.normalized(parts.summed_embeddings(inputs, config.hidden_size))
+        connected = parts.through_blocks(hidden, parts.context(inputs, config.direction))
+        # Of a row that is read from left to right, only the last token sees all others.
+        hidden, is_causal = connected.hidden_states[-1], config.direction == "left_to_right"
+        last = LastToken(dtype=parts.policy, name="last_token")
+        whole = last(hidden, inputs["padding_mask"]) if is_causal else hidden[:, 0]
+        return connected._replace(pooled_output=parts.pooler(whole))
+
+
+EMBEDDING_ROWS = (
+    ("token_embedding/embeddings", ("bert.embeddings.word_embeddings.weight",), SAME),
+    ("position_embedding/embeddings", ("bert.embeddings.position_embeddings.weight",), SAME),
+    ("segment_embedding/embeddings", ("bert.embeddings.token_type_embeddings.weight",), SAME),
+    ("embeddings_norm/gamma", ("bert.embeddings.LayerNorm.weight",), SAME),
+    ("embeddings_norm/beta", ("bert.embeddings.LayerNorm.bias",), SAME),
+)
+_QUERY_KEY_VALUE = ("query", "key", "value")
+BLOCK_ROWS = (
+    (
+        "attention/query_key_value/kernel",
+        tuple(f"attention.self.{n}.weight" for n in _QUERY_KEY_VALUE),
+        FUSED_TRANSPOSED,
+    ),
+    ("attention/query_key_value/bias", tuple(f"attention.self.{n}.bias" for n in _QUERY_KEY_VALUE), FUSED),
+    ("attention/output/kernel", ("attention.output.dense.weight",), TRANSPOSED),
+    ("attention/output/bias", ("attention.output.dense.bias",), SAME),
+    ("attention_norm/gamma", ("attention.output.LayerNorm.weight",), SAME),
+    ("attention_norm/beta", ("attention.output.LayerNorm.bias",), SAME),
+    ("intermediate/kernel", ("intermediate.dense.weight",), TRANSPOSED),
+    ("intermediate/bias", ("intermediate.dense.bias",), SAME),
+    ("output/kernel", ("output.dense.weight",), TRANSPOSED),
+    ("output/bias", ("output.dense.bias",), SAME),
+    ("output_norm/gamma", ("output.LayerNorm.weight",), SAME),
+    ("output_norm/beta", ("output.LayerNorm.bias",), SAME),
+)
+HEAD_ROWS = (
+    ("pooler/kernel", ("bert.pooler.dense.weight",), TRANSPOSED),
+    ("pooler/bias", ("bert.pooler.dense.bias",), SAME),
+    ("masked_lm_head/transform/kernel", ("cls.predictions.transform.dense.weight",), TRANSPOSED),
+    ("masked_lm_head/transform/bias", ("cls.predictions.transform.dense.bias",), SAME),
+    ("masked_lm_head/norm/gamma", ("cls.predictions.transform.LayerNorm.weight",), SAME),
+    ("masked_lm_head/norm/beta", ("cls.predictions.transform.LayerNorm.bias",), SAME),
+    ("masked_lm_head/output_bias", ("cls.predictions.bias",), SAME),
+    ("next_sentence_head/kernel", ("cls.seq_relationship.weight",), TRANSPOSED),
+    ("next_sentence_head/bias", ("cls.seq_relationship.bias",), SAME),
+    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
+    ("classifier/bias", ("classifier.bias",), SAME),
+    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
+    ("span_head/bias", ("qa_outputs.bias",), SAME),
+)
+# SpanBERT's second head, which transformers does not have: it reports these tensors as unexpected, and leaves them out.
+SPAN_BOUNDARY_ROWS = (
+    ("span_boundary_head/positions", ("span_boundary_head.positions.weight",), SAME),
+    *(
+        row
+        for number in (1, 2)
+        for row in (
+            (f"span_boundary_head/transform_{number}/kernel", (f"span_boundary_head.{number}.weight",), TRANSPOSED),
+            (f"span_boundary_head/transform_{number}/bias", (f"span_boundary_head.{number}.bias",), SAME),
+            (f"span_boundary_head/norm_{number}/gamma", (f"span_boundary_head.{number}.LayerNorm.weight",), SAME),
+            (f"span_boundary_head/norm_{number}/beta", (f"span_boundary_head.{number}.LayerNorm.bias",), SAME),
+        )
+    ),
+    ("span_boundary_head/output_bias", ("span_boundary_head.bias",), SAME),
+)
+FAMILY = Family(
+    encoder_class=BertEncoder,
+    prefix="bert.",
+    bare_beginnings=("embeddings.", "encoder.", "pooler."),
+    embedding_rows=EMBEDDING_ROWS,
+    block="bert.encoder.layer.{}.",
+    block_rows=BLOCK_ROWS,
+    head_rows=HEAD_ROWS + SPAN_BOUNDARY_ROWS,
+    # Copies of tied weights, and positions 0, 1, 2, ...
+    redundant=(
+        "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias",
+        "bert.embeddings.position_ids",
+        "bert.embeddings.token_type_ids",
+    ),
+    tasks=(*COMMON_TASKS, "ForPreTraining", "ForNextSentencePrediction"),
+    dropout_key="classifier_dropout",
+)

@@ -1,0 +1,136 @@
+"""DistilBERT: configuration, encoder, and the names of its tensors in Hugging Face's format."""
+
+import dataclasses
+import typing
+
+import keras
+
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.encoders.encoder_config import EncoderConfig
+from keras_bert_impl.encoders.family import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
+from keras_bert_impl.encoders.initialization import kernel_initializer
+
+
+@dataclasses.dataclass(frozen=True)
+class DistilBertConfig(EncoderConfig):
+    """The shape of a DistilBERT encoder; the defaults are distilbert-base-uncased (Sanh et al. 2019, section 3).
+
+    Arguments and errors are those of BertConfig, without num_segments and layer_norm_epsilon, which is always 1e-12.
+    """
+
+    vocabulary_size: int = 30522
+    hidden_size: int = 768
+    num_layers: int = 6
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    activation: str = "gelu"
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    max_length: int = 512
+    initializer_range: float = 0.02
+    pad_id: int = 0
+
+    layer_norm_epsilon: typing.ClassVar[float] = 1e-12
+    model_type: typing.ClassVar = "distilbert"
+    family: typing.ClassVar = "DistilBERT"
+    named_sizes: typing.ClassVar = {"distilbert_base": (6, 768, 12)}  # (layers, width, heads)
+    huggingface_keys: typing.ClassVar = (
+        ("vocabulary_size", "vocab_size"),
+        ("hidden_size", "dim"),
+        ("num_layers", "n_layers"),
+        ("num_heads", "n_heads"),
+        ("intermediate_size", "hidden_dim"),
+        ("hidden_dropout_rate", "dropout"),
+        ("attention_dropout_rate", "attention_dropout"),
+        ("max_length", "max_position_embeddings"),
+        ("initializer_range", "initializer_range"),
+    )
+    activation_key: typing.ClassVar = "activation"
+    fixed_values: typing.ClassVar = {"sinusoidal_pos_embds": False}
+    pair_tasks: typing.ClassVar = ()
+    classifier_dropout_rate: typing.ClassVar[float] = 0.2  # seq_classif_dropout of transformers
+
+    @property
+    def token_classifier_dropout_rate(self):
+        """The encoder's, as in transformers: seq_classif_dropout is for classifiers of texts alone."""
+        return self.hidden_dropout_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class DistilBertEncoder(FamilyEncoder):
+    """The encoder of Sanh et al. 2019, section 3, as a functional model.
+
+    Differences from BERT: half as many layers; no segments, so that only [SEP] separates the texts of a pair; no
+    pooler, instead of which classifiers have a dense ReLU layer of their own (Hugging Face's `pre_classifier`); and a
+    dropout of 0.2 in classifiers (`seq_classif_dropout` in config.json). Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
+            they are an input so that every family takes the same rows.
+    Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
+    """
+
+    config_class = DistilBertConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        hidden = parts.token_embedding(parts.config.hidden_size)(inputs["token_ids"])  # (batch, length, hidden_size)
+        hidden = hidden + parts.position_embedding()(hidden, position_ids=inputs.get("position_ids"))
+        return parts.through_blocks(parts.normalized(hidden), parts.context(inputs))
+
+    def pool(self, vectors):
+        return keras.layers.Dense(
+            self.config.hidden_size,
+            activation="relu",
+            kernel_initializer=kernel_initializer(self.config),
+            dtype=self.dtype_policy,
+            name="pooler",
+        )(vectors)
+
+
+EMBEDDING_ROWS = (
+    ("token_embedding/embeddings", ("distilbert.embeddings.word_embeddings.weight",), SAME),
+    ("position_embedding/embeddings", ("distilbert.embeddings.position_embeddings.weight",), SAME),
+    ("embeddings_norm/gamma", ("distilbert.embeddings.LayerNorm.weight",), SAME),
+    ("embeddings_norm/beta", ("distilbert.embeddings.LayerNorm.bias",), SAME),
+)
+_QUERY_KEY_VALUE = ("q_lin", "k_lin", "v_lin")
+BLOCK_ROWS = (
+    ("attention/query_key_value/kernel", tuple(f"attention.{n}.weight" for n in _QUERY_KEY_VALUE), FUSED_TRANSPOSED),
+    ("attention/query_key_value/bias", tuple(f"attention.{n}.bias" for n in _QUERY_KEY_VALUE), FUSED),
+    ("attention/output/kernel", ("attention.out_lin.weight",), TRANSPOSED),
+    ("attention/output/bias", ("attention.out_lin.bias",), SAME),
+    ("attention_norm/gamma", ("sa_layer_norm.weight",), SAME),
+    ("attention_norm/beta", ("sa_layer_norm.bias",), SAME),
+    ("intermediate/kernel", ("ffn.lin1.weight",), TRANSPOSED),
+    ("intermediate/bias", ("ffn.lin1.bias",), SAME),
+    ("output/kernel", ("ffn.lin2.weight",), TRANSPOSED),
+    ("output/bias", ("ffn.lin2.bias",), SAME),
+    ("output_norm/gamma", ("output_layer_norm.weight",), SAME),
+    ("output_norm/beta", ("output_layer_norm.bias",), SAME),
+)
+HEAD_ROWS = (
+    ("pooler/kernel", ("pre_classifier.weight",), TRANSPOSED),
+    ("pooler/bias", ("pre_classifier.bias",), SAME),
+    ("masked_lm_head/transform/kernel", ("vocab_transform.weight",), TRANSPOSED),
+    ("masked_lm_head/transform/bias", ("vocab_transform.bias",), SAME),
+    ("masked_lm_head/norm/gamma", ("vocab_layer_norm.weight",), SAME),
+    ("masked_lm_head/norm/beta", ("vocab_layer_norm.bias",), SAME),
+    ("masked_lm_head/output_bias", ("vocab_projector.bias",), SAME),
+    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
+    ("classifier/bias", ("classifier.bias",), SAME),
+    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
+    ("span_head/bias", ("qa_outputs.bias",), SAME),
+)
+FAMILY = Family(
+    encoder_class=DistilBertEncoder,
+    prefix="distilbert.",
+    bare_beginnings=("embeddings.", "transformer."),
+    embedding_rows=EMBEDDING_ROWS,
+    block="distilbert.transformer.layer.{}.",
+    block_rows=BLOCK_ROWS,
+    head_rows=HEAD_ROWS,
+    redundant=("vocab_projector.weight", "distilbert.embeddings.position_ids"),
+    tasks=COMMON_TASKS,
+    dropout_key="seq_classif_dropout",
+    token_dropout_key="token_classif_dropout",  # a field of our own: transformers has no other than the encoder's
+)

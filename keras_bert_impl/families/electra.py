@@ -1,0 +1,219 @@
+"""ELECTRA: configuration, encoder, and the names of its tensors in Hugging Face's format."""
+
+import dataclasses
+import typing
+
+import keras
+
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.encoders.family import COMMON_TASKS, SAME, TRANSPOSED, Family, with_prefix
+from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl.families import bert
+from keras_bert_impl.kernels.gelu import activation_function
+
+
+@dataclasses.dataclass(frozen=True)
+class ElectraConfig(EncoderConfig):
+    """The shape of an ELECTRA encoder; the defaults are ELECTRA-Small's discriminator (Clark et al. 2020, table 6).
+
+    Arguments and errors are those of BertConfig, and:
+
+    Args:
+        embedding_size: width of the embeddings; if it is not hidden_size, a dense layer projects them to that width.
+        activation: only "gelu": transformers computes the heads with exact GELU whatever config.json says.
+    """
+
+    vocabulary_size: int = 30522
+    hidden_size: int = 256
+    num_layers: int = 12
+    num_heads: int = 4
+    intermediate_size: int | None = None
+    embedding_size: int = 128
+    activation: str = "gelu"
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    max_length: int = 512
+    num_segments: int = 2
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-12
+    pad_id: int = 0
+
+    model_type: typing.ClassVar = "electra"
+    family: typing.ClassVar = "ELECTRA"
+    # (layers, width, heads). The discriminators are those of table 6; the generators those of the published
+    # checkpoints, of which the small one is as wide as its discriminator, unlike the paper's.
+    named_sizes: typing.ClassVar = {
+        "electra_small": (12, 256, 4),
+        "electra_base": (12, 768, 12),
+        "electra_large": (24, 1024, 16),
+        "electra_small_generator": (12, 256, 4),
+        "electra_base_generator": (12, 256, 4),
+        "electra_large_generator": (24, 256, 4),
+    }
+    embedding_sizes: typing.ClassVar = {"small": 128, "base": 768, "large": 1024}
+    huggingface_keys: typing.ClassVar = (
+        *BERT_KEYS[:5],
+        ("embedding_size", "embedding_size"),
+        *BERT_KEYS[5:],
+    )
+    activation_key: typing.ClassVar = "hidden_act"
+    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    # How the multiple-choice head summarizes a row.
+    fixed_values: typing.ClassVar = {
+        "position_embedding_type": "absolute",
+        "summary_type": "first",
+        "summary_use_proj": True,
+        "summary_activation": "gelu",
+    }
+    pair_tasks: typing.ClassVar = ()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.activation != "gelu":
+            raise ValueError(
+                f"activation {self.activation!r} is not supported: transformers computes an ELECTRA's heads with exact "
+                "GELU whatever the encoder's activation is. Set activation='gelu'."
+            )
+
+    @classmethod
+    def from_name(cls, name, **overrides):
+        """The configuration of a published size; keyword arguments replace its fields."""
+        size = name.removeprefix("electra_").removesuffix("_generator")
+        embedding = {"embedding_size": cls.embedding_sizes[size]} if name in cls.named_sizes else {}
+        return super().from_name(name, **{**embedding, **overrides})
+
+    def generator(self, share):
+        """The configuration of a generator whose width, feed-forward layer and heads are this share of the
+        discriminator's (section 3.2: a quarter to a half), with as many layers and the same embeddings.
+
+        Raises: ValueError if the share is not above 0 and at most 1, or does not give whole heads.
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"The generator's share of the discriminator must be above 0 and at most 1, not {share}.")
+        hidden_size, num_heads = round(share * self.hidden_size), max(1, round(share * self.num_heads))
+        if hidden_size < num_heads or hidden_size % num_heads:
+            raise ValueError(
+                f"A generator of {share} of the discriminator would have width {hidden_size} and {num_heads} heads, "
+                f"which do not divide it: choose a share that makes whole heads of width {self.hidden_size} and "
+                f"{self.num_heads} heads, such as 0.5."
+            )
+        return dataclasses.replace(
+            self,
+            hidden_size=hidden_size,
+            num_heads=num_heads,
+            intermediate_size=max(1, round(share * self.intermediate_size)),
+        )
+
+
+# What generator and discriminator share; the fields of their configurations must agree in these sizes.
+EMBEDDING_LAYERS = ("token_embedding", "position_embedding", "segment_embedding", "embeddings_norm")
+EMBEDDING_SIZES = ("vocabulary_size", "embedding_size", "max_length", "num_segments", "layer_norm_epsilon")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ElectraEncoder(FamilyEncoder):
+    """The encoder of Clark et al. 2020, as a functional model.
+
+    Differences from BERT: it learns which tokens a small generator has replaced, over all tokens (`ElectraPretrainer`);
+    embeddings may be narrower or wider than the blocks, which a dense layer then projects; generator and discriminator
+    share the embeddings; there is no pooler and no next sentence, instead of which classifiers have a dense GELU layer
+    of their own. Arguments and errors are those of BertEncoder, and:
+
+    Args:
+        embeddings_of: another ElectraEncoder whose embedding layers, norm included, this one shares (section 3.2). It
+            is not part of the configuration: a copy made from that has embeddings of its own.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length).
+    Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
+    Raises: also ValueError if the embeddings of `embeddings_of` have other sizes.
+    """
+
+    config_class = ElectraConfig
+
+    @staticmethod
+    def connect(inputs, parts, embeddings_of=None):
+        config = parts.config
+        embeddings = embedding_layers(parts) if embeddings_of is None else shared(embeddings_of, config)
+        hidden = embeddings["token_embedding"](inputs["token_ids"])  # (batch, length, embedding_size)
+        position_rows = embeddings["position_embedding"](hidden, position_ids=inputs.get("position_ids"))
+        hidden = parts.sum_of(hidden, embeddings["segment_embedding"](inputs["segment_ids"]), position_rows)
+        hidden = parts.dropout("embeddings_dropout")(embeddings["embeddings_norm"](hidden))
+        if config.embedding_size != config.hidden_size:
+            hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
+        return parts.through_blocks(hidden, parts.context(inputs))
+
+    def pool(self, vectors):
+        # transformers also drops units before this layer; Google's code, and all heads here, only after it.
+        return keras.layers.Dense(
+            self.config.hidden_size,
+            activation=activation_function("gelu"),
+            kernel_initializer=kernel_initializer(self.config),
+            dtype=self.dtype_policy,
+            name="pooler",
+        )(vectors)
+
+
+def embedding_layers(parts):
+    """New embedding layers by name."""
+    width = parts.config.embedding_size
+    layers = (
+        parts.token_embedding(width),
+        parts.position_embedding(),
+        parts.segment_embedding(width),
+        parts.norm("embeddings_norm"),
+    )
+    return dict(zip(EMBEDDING_LAYERS, layers, strict=True))
+
+
+def shared(encoder, config):
+    """The embedding layers of another encoder by name. Raises ValueError if they do not fit the configuration."""
+    for name in EMBEDDING_SIZES:
+        theirs, ours = getattr(encoder.config, name), getattr(config, name)
+        if theirs != ours:
+            raise ValueError(f"Embeddings can be shared only between equal sizes: {name} is {theirs} and {ours}.")
+    return {name: encoder.get_layer(name) for name in EMBEDDING_LAYERS}
+
+
+PREFIX = "electra."
+EMBEDDING_ROWS = (
+    *with_prefix(bert.EMBEDDING_ROWS, PREFIX),
+    ("embeddings_projection/kernel", ("electra.embeddings_project.weight",), TRANSPOSED),
+    ("embeddings_projection/bias", ("electra.embeddings_project.bias",), SAME),
+)
+HEAD_ROWS = (
+    ("pooler/kernel", ("sequence_summary.summary.weight",), TRANSPOSED),
+    ("pooler/bias", ("sequence_summary.summary.bias",), SAME),
+    ("masked_lm_head/transform/kernel", ("generator_predictions.dense.weight",), TRANSPOSED),
+    ("masked_lm_head/transform/bias", ("generator_predictions.dense.bias",), SAME),
+    ("masked_lm_head/norm/gamma", ("generator_predictions.LayerNorm.weight",), SAME),
+    ("masked_lm_head/norm/beta", ("generator_predictions.LayerNorm.bias",), SAME),
+    ("masked_lm_head/output_bias", ("generator_lm_head.bias",), SAME),
+    ("replaced_token_transform/kernel", ("discriminator_predictions.dense.weight",), TRANSPOSED),
+    ("replaced_token_transform/bias", ("discriminator_predictions.dense.bias",), SAME),
+    ("replaced_token_head/kernel", ("discriminator_predictions.dense_prediction.weight",), TRANSPOSED),
+    ("replaced_token_head/bias", ("discriminator_predictions.dense_prediction.bias",), SAME),
+    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
+    ("classifier/bias", ("classifier.bias",), SAME),
+    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
+    ("span_head/bias", ("qa_outputs.bias",), SAME),
+)
+FAMILY = Family(
+    encoder_class=ElectraEncoder,
+    prefix=PREFIX,
+    bare_beginnings=("embeddings.", "embeddings_project.", "encoder."),
+    embedding_rows=EMBEDDING_ROWS,
+    block="electra.encoder.layer.{}.",
+    block_rows=bert.BLOCK_ROWS,
+    head_rows=HEAD_ROWS,
+    redundant=("generator_lm_head.weight", "electra.embeddings.position_ids", "electra.embeddings.token_type_ids"),
+    tasks=(*COMMON_TASKS, "ForPreTraining"),
+    dropout_key="classifier_dropout",
+    # The dense layer before a classifier has another name in a multiple-choice model than in a text classifier.
+    names_by_task={
+        "ForSequenceClassification": (
+            ("sequence_summary.summary.", "classifier.dense."),
+            ("classifier.", "classifier.out_proj."),
+        )
+    },
+)

@@ -1,0 +1,174 @@
+"""RoBERTa and XLM-RoBERTa: configurations, encoders, and the names of their tensors."""
+
+import dataclasses
+import typing
+
+import keras
+
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.encoders.family import COMMON_TASKS, SAME, TRANSPOSED, Family, with_prefix
+from keras_bert_impl.families import bert
+
+
+@dataclasses.dataclass(frozen=True)
+class RobertaConfig(EncoderConfig):
+    """The shape of a RoBERTa encoder; the defaults are roberta-base (Liu et al. 2019, section 3.1 and table 9).
+
+    Arguments and errors are those of BertConfig, and:
+
+    Args:
+        max_length: the longest row in tokens. The position table has pad_id + 1 more rows, and `config.json` gives
+            their number: 514 for 512.
+        num_segments: rows of the segment table: one, which every token receives.
+        activation: only "gelu": transformers computes the masked-LM head with exact GELU whatever config.json says.
+        pad_id: the id of the padding token; positions are counted from the row after it.
+    """
+
+    vocabulary_size: int = 50265
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    activation: str = "gelu"
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    max_length: int = 512
+    num_segments: int = 1
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-5
+    pad_id: int = 1
+
+    model_type: typing.ClassVar = "roberta"
+    family: typing.ClassVar = "RoBERTa"
+    # (layers, width, heads). Published are base, large and, by Sanh et al. 2019, the distilled one; the small one has
+    # the shape of BERT-small (Turc et al. 2019).
+    named_sizes: typing.ClassVar = {
+        "roberta_small": (4, 512, 8),
+        "distilroberta_base": (6, 768, 12),
+        "roberta_base": (12, 768, 12),
+        "roberta_large": (24, 1024, 16),
+    }
+    huggingface_keys: typing.ClassVar = BERT_KEYS
+    activation_key: typing.ClassVar = "hidden_act"
+    left_out: typing.ClassVar = {"layer_norm_eps": 1e-12, "type_vocab_size": 2}
+    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
+    pair_tasks: typing.ClassVar = ()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.activation != "gelu":
+            raise ValueError(
+                f"activation {self.activation!r} is not supported: transformers computes the masked-LM head of a "
+                f"{self.family} with exact GELU whatever the encoder's activation is. Set activation='gelu'."
+            )
+
+    @property
+    def num_positions(self):
+        return self.max_length + self.pad_id + 1
+
+    @classmethod
+    def from_huggingface(cls, path):
+        found = super().from_huggingface(path)  # whose max_length is still the number of rows
+        unused = found.pad_id + 1
+        if found.max_length <= unused:
+            raise ValueError(
+                f"{path}: max_position_embeddings {found.max_length} leaves no position after that of the padding "
+                f"token, pad_token_id {found.pad_id}: expected at least {unused + 1}."
+            )
+        return dataclasses.replace(found, max_length=found.max_length - unused)
+
+    def to_huggingface(self):
+        return {**super().to_huggingface(), "max_position_embeddings": self.num_positions}
+
+
+@dataclasses.dataclass(frozen=True)
+class XLMRobertaConfig(RobertaConfig):
+    """A RobertaConfig with the vocabulary of a hundred languages; the defaults are xlm-roberta-base (Conneau et al.
+    2020, section 3)."""
+
+    vocabulary_size: int = 250002
+
+    model_type: typing.ClassVar = "xlm-roberta"
+    family: typing.ClassVar = "XLM-RoBERTa"
+    named_sizes: typing.ClassVar = {"xlm_roberta_base": (12, 768, 12), "xlm_roberta_large": (24, 1024, 16)}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class RobertaEncoder(FamilyEncoder):
+    """The encoder of Liu et al. 2019, as a functional model.
+
+    Differences from BERT: it learns masked words alone, from full sentences, masked anew in every epoch; its tokens are
+    bytes merged by their frequency; positions are counted over the tokens that are not padding, from pad_id + 1 on;
+    there is one segment, so that only separators stand between the texts of a pair; and the epsilon of its norms is
+    1e-5. Its classifiers have a dense tanh layer of their own, which has the place of the pooler here.
+
+    Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). With one segment
+            `segment_ids` are ignored: they are an input so that every family takes the same rows.
+    Output: dict of `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size), and the
+            optional outputs of BertEncoder.
+    """
+
+    config_class = RobertaConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        width = parts.config.hidden_size
+        hidden = parts.token_embedding(width)(inputs["token_ids"])  # (batch, length, hidden_size)
+        positions = parts.padding_aware_positions(width)
+        position_rows = positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
+        hidden = parts.sum_of(hidden, parts.segment_embedding(width)(inputs["segment_ids"]), position_rows)
+        connected = parts.through_blocks(parts.normalized(hidden), parts.context(inputs))
+        return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class XLMRobertaEncoder(RobertaEncoder):
+    """The encoder of Conneau et al. 2020: RoBERTa's, over a SentencePiece vocabulary of a hundred languages."""
+
+    config_class = XLMRobertaConfig
+
+
+PREFIX = "roberta."
+EMBEDDING_ROWS = with_prefix(bert.EMBEDDING_ROWS, PREFIX)
+HEAD_ROWS = (
+    ("pooler/kernel", ("roberta.pooler.dense.weight",), TRANSPOSED),
+    ("pooler/bias", ("roberta.pooler.dense.bias",), SAME),
+    ("masked_lm_head/transform/kernel", ("lm_head.dense.weight",), TRANSPOSED),
+    ("masked_lm_head/transform/bias", ("lm_head.dense.bias",), SAME),
+    ("masked_lm_head/norm/gamma", ("lm_head.layer_norm.weight",), SAME),
+    ("masked_lm_head/norm/beta", ("lm_head.layer_norm.bias",), SAME),
+    ("masked_lm_head/output_bias", ("lm_head.bias",), SAME),
+    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
+    ("classifier/bias", ("classifier.bias",), SAME),
+    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
+    ("span_head/bias", ("qa_outputs.bias",), SAME),
+)
+FAMILY = Family(
+    encoder_class=RobertaEncoder,
+    prefix=PREFIX,
+    bare_beginnings=("embeddings.", "encoder.", "pooler."),
+    embedding_rows=EMBEDDING_ROWS,
+    block="roberta.encoder.layer.{}.",
+    block_rows=bert.BLOCK_ROWS,
+    head_rows=HEAD_ROWS,
+    redundant=(
+        "lm_head.decoder.weight",
+        "lm_head.decoder.bias",
+        "roberta.embeddings.position_ids",
+        "roberta.embeddings.token_type_ids",
+    ),
+    tasks=COMMON_TASKS,
+    dropout_key="classifier_dropout",
+    # A text classifier has a dense tanh layer of its own in place of the pooler.
+    names_by_task={
+        "ForSequenceClassification": (
+            ("roberta.pooler.dense.", "classifier.dense."),
+            ("classifier.", "classifier.out_proj."),
+        )
+    },
+)
+XLM_FAMILY = FAMILY._replace(encoder_class=XLMRobertaEncoder)

@@ -76,10 +76,10 @@ def attention():
     from keras_bert_impl.kernels import attention
 
     inputs = packed_rows()
-    wide = inputs._replace(query_key_value=ops.cast(inputs.query_key_value, "float32"))
+    wide = {name: ops.cast(getattr(inputs, name), "float32") for name in ("query", "key", "value")}
     with on_one_device():
         form = attention.form_for(inputs)
-        results = (form(inputs), attention.plainly(wide))
+        results = (form(inputs), attention.plainly(inputs._replace(**wide)))
     found, expected = (ops.convert_to_numpy(ops.cast(values, "float32")) for values in results)
     return np.abs(found - expected).max() / np.abs(expected).max(), 2e-2, name_of(form)
 
@@ -94,9 +94,9 @@ def attention_with_dropout():
     from keras_bert_impl.kernels import attention
 
     inputs = packed_rows(dropout_rate=0.1, seed=keras.random.SeedGenerator())
-    array = ops.convert_to_numpy(ops.cast(inputs.query_key_value, "float32")).copy()
-    array[..., 2 * 12 * 64 :] = 1
-    inputs = inputs._replace(query_key_value=ops.cast(ops.convert_to_tensor(array), "bfloat16"))
+    ones = ops.ones_like(inputs.value)
+    fused = ops.concatenate([inputs.query, inputs.key, ones], axis=-1)
+    inputs = inputs._replace(value=ones, fused=fused)
     with on_one_device():
         form = attention.form_for(inputs)
         values = ops.convert_to_numpy(ops.cast(form(inputs), "float32"))

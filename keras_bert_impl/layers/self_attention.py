@@ -21,7 +21,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     Input:  (batch, length, width); `attention_mask`, bool, broadcastable to (batch, heads, length, length),
             True where a query (third axis) may attend to a key (fourth axis); for packed rows also `sequence_ids`,
-            (batch, length), int, of which `AttentionMask` made the mask: some kernels read it instead.
+            (batch, length), int, of which `AttentionMask` made the mask: some kernels read it instead;
+            `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
+            products, as for relative positions; `window`, the largest distance between a query and a key that it sees.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities
             (batch, heads, length, length), before dropout.
     Raises: ValueError if the width is not a multiple of num_heads.
@@ -35,7 +37,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.seed = seed
         self.dropout = Dropout(dropout_rate, seed=seed, dtype=self.dtype_policy)
 
-    def build(self, inputs_shape, attention_mask_shape=None, sequence_ids_shape=None):
+    def build(self, inputs_shape, attention_mask_shape=None, sequence_ids_shape=None, attention_bias_shape=None):
         width = inputs_shape[-1]
         if width % self.num_heads:
             raise ValueError(f"The width {width} of the input is not a multiple of num_heads {self.num_heads}.")
@@ -50,12 +52,23 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.output_projection.build(inputs_shape)
         self.dropout.build(inputs_shape)
 
-    def call(self, inputs, attention_mask=None, sequence_ids=None, training=False, return_probabilities=False):
+    def call(
+        self,
+        inputs,
+        attention_mask=None,
+        sequence_ids=None,
+        attention_bias=None,
+        window=None,
+        training=False,
+        return_probabilities=False,
+    ):
         rate = self.dropout_rate if training else 0.0
-        attended = attention.AttentionInputs(
+        attended = attention.of_fused(
             self.query_key_value(inputs),
             self.num_heads,
             attention_mask,
+            attention_bias,
+            window,
             sequence_ids,
             rate,
             SeedOfReplica(self.dropout.seed_generator) if rate else None,
@@ -65,9 +78,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         mixed, probabilities = attention.with_probabilities(attended)
         return self.output_projection(mixed), probabilities
 
-    def compute_output_spec(
-        self, inputs, attention_mask=None, sequence_ids=None, training=False, return_probabilities=False
-    ):
+    def compute_output_spec(self, inputs, return_probabilities=False, **context):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_probabilities:
             return outputs

@@ -29,7 +29,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             activations (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more work, and a
             fraction of the memory. Attention probabilities are then not available.
 
-    Input:  (batch, length, width); `attention_mask` and `sequence_ids` as MultiHeadSelfAttention takes them.
+    Input:  (batch, length, width); `attention_mask`, `sequence_ids`, `attention_bias` and `window` as
+            MultiHeadSelfAttention takes them.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
             (batch, heads, length, length).
     """
@@ -56,7 +57,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.initializer = keras.initializers.get(initializer)
         self.rematerialize = bool(rematerialize)
 
-    def build(self, inputs_shape, attention_mask_shape=None, sequence_ids_shape=None):
+    def build(self, inputs_shape, attention_mask_shape=None, sequence_ids_shape=None, attention_bias_shape=None):
         policy, width = self.dtype_policy, inputs_shape[-1]
         inner_shape = (*inputs_shape[:-1], self.intermediate_size)
 
@@ -82,13 +83,23 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.output_norm = norm("output_norm")
         self.output_norm.build(inputs_shape)
 
-    def call(self, inputs, attention_mask=None, sequence_ids=None, training=False, return_probabilities=False):
+    def call(
+        self,
+        inputs,
+        attention_mask=None,
+        sequence_ids=None,
+        attention_bias=None,
+        window=None,
+        training=False,
+        return_probabilities=False,
+    ):
         warn_of_unscaled_loss(self)
+        seen = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
         if training and self.rematerialize:
-            return self._rematerialized(inputs, attention_mask, sequence_ids)
-        return self._transform(inputs, attention_mask, sequence_ids, training, return_probabilities)
+            return self._rematerialized(inputs, attention_bias, seen)
+        return self._transform(inputs, attention_bias, seen, training, return_probabilities)
 
-    def _rematerialized(self, inputs, attention_mask, sequence_ids):
+    def _rematerialized(self, inputs, attention_bias, seen):
         dropouts = [self.attention.dropout, self.attention_dropout, self.output_dropout]
         dropouts = [layer for layer in dropouts if layer.rate]
         # Seeds are drawn here: a generator used inside would draw again when the block is computed again, which gives
@@ -96,15 +107,19 @@ class TransformerEncoderBlock(keras.layers.Layer):
         seeds = [DrawnSeed(layer.seed_generator) for layer in dropouts]
 
         # Mask and seeds are not arguments: TensorFlow looks for the gradient of each argument, and booleans have none.
-        def transform(inputs):
+        def transform(inputs, attention_bias=None):
             with fixed_seeds(dropouts, seeds):
-                return self._transform(inputs, attention_mask, sequence_ids, training=True)
+                return self._transform(inputs, attention_bias, seen, training=True)
 
-        return keras.remat(transform)(inputs)
+        return keras.remat(transform)(*(argument for argument in (inputs, attention_bias) if argument is not None))
 
-    def _transform(self, inputs, attention_mask, sequence_ids, training, return_probabilities=False):
+    def _transform(self, inputs, attention_bias, seen, training, return_probabilities=False):
         attended = self.attention(
-            inputs, attention_mask, sequence_ids, training=training, return_probabilities=return_probabilities
+            inputs,
+            attention_bias=attention_bias,
+            training=training,
+            return_probabilities=return_probabilities,
+            **seen,
         )
         attended, probabilities = attended if return_probabilities else (attended, None)
         attended = self.attention_norm(inputs + self.attention_dropout(attended, training=training))
@@ -112,9 +127,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         outputs = self.output_norm(attended + self.output_dropout(transformed, training=training))
         return (outputs, probabilities) if return_probabilities else outputs
 
-    def compute_output_spec(
-        self, inputs, attention_mask=None, sequence_ids=None, training=False, return_probabilities=False
-    ):
+    def compute_output_spec(self, inputs, return_probabilities=False, **context):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         if not return_probabilities:
             return outputs

@@ -9,7 +9,7 @@ from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
-from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_heads
+from keras_bert_impl.kernels.attention.plain import by_heads, of_fused
 from keras_bert_impl.layers import AttentionMask, FrozenModel
 
 
@@ -204,8 +204,7 @@ class RelationDistiller(Distiller):
         tokens = ops.cast(x["padding_mask"], "float32")
         mask = AttentionMask()(x["padding_mask"], sequence_ids=x.get("sequence_ids"))
         student, teacher = (
-            by_heads(AttentionInputs(y_pred[name], self.num_heads))
-            for name in ("query_key_value", "teacher_query_key_value")
+            by_heads(of_fused(y_pred[name], self.num_heads)) for name in ("query_key_value", "teacher_query_key_value")
         )
         parts = {}
         for name, first, second in (("attention_relation_loss", 0, 1), ("value_relation_loss", 2, 2)):

@@ -20,11 +20,11 @@ JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private
 import keras
 
 from keras_bert_impl.kernels.attention.placement import Placement, of_distribution, placed, placement
-from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_keras, plainly, with_probabilities
+from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_keras, of_fused, plainly, with_probabilities
 
 __all__ = [
-    "AttentionInputs", "Placement", "attend", "form_for", "of_distribution", "placed", "placement", "plainly",
-    "with_probabilities",
+    "AttentionInputs", "Placement", "attend", "form_for", "of_distribution", "of_fused", "placed", "placement",
+    "plainly", "with_probabilities",
 ]  # fmt: skip
 
 

@@ -11,14 +11,14 @@ from jax.sharding import PartitionSpec
 
 from keras_bert_impl.kernels.attention import tpu
 from keras_bert_impl.kernels.attention.placement import placement
-from keras_bert_impl.kernels.attention.plain import by_heads, joined, plainly
+from keras_bert_impl.kernels.attention.plain import AttentionInputs, added, by_heads, joined, plainly, visible
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
 
 def form_for(inputs):
     """The form for the device in question; None on a CPU, where XLA has no fused form of float16."""
     place = placement()
-    if place.platform == "cpu" and inputs.query_key_value.dtype == jnp.float16:
+    if place.platform == "cpu" and inputs.query.dtype == jnp.float16:
         return plainly
     if place.platform == "tpu":
         return tpu_form(inputs, place)
@@ -29,13 +29,14 @@ def form_for(inputs):
 
 def by_cudnn(inputs):
     """Keras' fused attention, with a mask that cuDNN takes."""
-    length, mask = inputs.query_key_value.shape[1], inputs.mask
-    if mask is not None:
+    length, hides = inputs.query.shape[1], "mask" if inputs.bias is None else "bias"
+    found = visible(inputs) if inputs.bias is None else added(inputs)
+    if found is not None:
         # cuDNN refuses a mask with one row for all queries; Keras would log a traceback for each layer.
-        mask = jnp.broadcast_to(mask, (*mask.shape[:2], length, length))
+        found = jnp.broadcast_to(found, (*found.shape[:2], length, length))
     # The gradient of odd lengths is refused with any mask.
-    flash = False if mask is not None and length % 2 else None
-    return joined(keras.ops.dot_product_attention(*by_heads(inputs), mask=mask, flash_attention=flash))
+    flash = False if found is not None and length % 2 else None
+    return joined(keras.ops.dot_product_attention(*by_heads(inputs), **{hides: found}, flash_attention=flash))
 
 
 def tpu_form(inputs, place):
@@ -45,7 +46,8 @@ def tpu_form(inputs, place):
     """
     refusal = why_not(inputs, place)
     if not refusal and place.is_here and not place.interpret:
-        refusal = _what_is_wrong(sizes_of(inputs, place), inputs.query_key_value.shape[1], inputs.query_key_value.dtype)
+        is_fused = len(arrays_of(inputs, place)) == 1
+        refusal = _what_is_wrong(sizes_of(inputs, place), inputs.query.shape[1], inputs.query.dtype, is_fused)
     if not refusal:
         return functools.partial(by_kernel, place=place)
     warnings.warn(f"Attention keeps its probabilities in memory, without the TPU kernel: {refusal}.", stacklevel=2)
@@ -54,8 +56,10 @@ def tpu_form(inputs, place):
 
 def why_not(inputs, place):
     """Why the kernel cannot compute these inputs there; None if it can."""
-    batch, length, _ = inputs.query_key_value.shape
-    dtype, mask = inputs.query_key_value.dtype, inputs.mask
+    batch, length, _ = inputs.query.shape
+    dtype, mask = inputs.query.dtype, inputs.mask
+    if inputs.bias is not None:
+        return "it adds no bias to the scores"
     for count, axis, what in ((batch, place.batch_axis, "rows"), (inputs.num_heads, place.heads_axis, "heads")):
         if count % place.parts(axis):
             return f"{count} {what} cannot be shared evenly by {place.parts(axis)} devices"
@@ -78,41 +82,47 @@ def sizes_of(inputs, place):
     """The `tpu.Sizes` of one device's part of the inputs."""
     masking = "none" if inputs.mask is None else "keys" if inputs.sequence_ids is None else "sequences"
     num_heads = inputs.num_heads // place.parts(place.heads_axis)
-    return tpu.Sizes(num_heads, inputs.head_width, masking, inputs.dropout_rate, place.interpret)
+    return tpu.Sizes(num_heads, inputs.head_width, masking, inputs.dropout_rate, place.interpret, inputs.window)
+
+
+def arrays_of(inputs, place):
+    """What the kernel reads: a tuple of one array or of three."""
+    # XLA would copy the parts of one array for the kernel, which can find its columns in it. But where heads are
+    # divided, a device takes the columns of its heads, which are no single slice of that array.
+    is_fused = inputs.fused is not None and not place.heads_axis
+    return (inputs.fused,) if is_fused else (inputs.query, inputs.key, inputs.value)
 
 
 def by_kernel(inputs, place):
     """The kernel of `tpu.py`, on one device or on those of the mesh."""
-    query_key_value, sizes = inputs.query_key_value, sizes_of(inputs, place)
-    batch = query_key_value.shape[0]
+    sizes, batch = sizes_of(inputs, place), len(inputs.query)
+    arrays = arrays_of(inputs, place)
     ids = numbers_of_sequences(inputs)
     seeds = tpu.seeds_of_rows(inputs.seed.next(), batch) if sizes.dropout_rate else jnp.zeros((batch, 2), "int32")
     if place.mesh is None:
-        return tpu.attend(sizes, query_key_value, ids, seeds, jnp.zeros(1, "int32"))
+        return tpu.attend(sizes, arrays, ids, seeds, jnp.zeros(1, "int32"))
 
-    def of_device(ids, seeds, *parts):
+    def of_device(ids, seeds, *arrays):
         index = jax.lax.axis_index(place.heads_axis) if place.heads_axis else 0
         first_head = jnp.full(1, index * sizes.num_heads, "int32")
-        return tpu.attend(sizes, jnp.concatenate(parts, axis=-1), ids, seeds, first_head)
+        return tpu.attend(sizes, arrays, ids, seeds, first_head)
 
-    # XLA does not divide a kernel over a mesh by itself. Where heads are divided, a device takes its heads' columns of
-    # queries, keys and values; no single slice of the fused array holds them.
-    parts = jnp.split(query_key_value, 3, axis=-1) if place.heads_axis else [query_key_value]
+    # XLA does not divide a kernel over a mesh by itself.
     # Rows that devices cannot share evenly are computed by each of them, as Keras' trainer is made to give them.
     shared = None if batch % place.parts(place.batch_axis) else place.batch_axis
     rows, columns = PartitionSpec(shared), PartitionSpec(shared, None, place.heads_axis)
     return jax.shard_map(
         of_device,
         mesh=place.mesh,
-        in_specs=(rows, rows, *[columns] * len(parts)),
+        in_specs=(rows, rows, *[columns] * len(arrays)),
         out_specs=columns,
         check_vma=False,  # Pallas' results do not say over which axes they differ
-    )(ids, seeds, *parts)
+    )(ids, seeds, *arrays)
 
 
 def numbers_of_sequences(inputs):
     """int32 (batch, 1, length): 0 for keys that the mask hides; of the others, the number of their sequence."""
-    batch, length, _ = inputs.query_key_value.shape
+    batch, length, _ = inputs.query.shape
     if inputs.mask is None:
         return jnp.ones((batch, 1, length), "int32")
     seen = jnp.any(inputs.mask[:, 0], axis=1)  # (batch, length), by any query
@@ -122,21 +132,21 @@ def numbers_of_sequences(inputs):
 
 
 @functools.cache
-def _what_is_wrong(sizes, length, dtype):
+def _what_is_wrong(sizes, length, dtype, is_fused):
     """Compares the kernel with the plain form on this device, once for each length; None if they agree.
 
     Every process of a slice compares on a device of its own: its chips are of one kind and find the same.
     """
     # A step is being traced, by JAX and by Keras, but in this thread alone: another one computes.
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        return thread.submit(difference, sizes, length, dtype).result()
+        return thread.submit(difference, sizes, length, dtype, is_fused=is_fused).result()
 
 
-def difference(sizes, length, dtype, attend=tpu.attend):
+def difference(sizes, length, dtype, attend=tpu.attend, is_fused=True):
     """What differs between the kernel and the plain form on a small batch, or why the kernel does not compile; None if
     they agree."""
     try:
-        results = computed_both_ways(sizes, length, dtype, attend)
+        results = computed_both_ways(sizes, length, dtype, attend, is_fused)
     except Exception as error:  # v4 has too little memory; a kind of chip or a version of JAX may lack anything else
         return cannot_compute(error)
     for what, (found, expected) in results.items():
@@ -145,27 +155,30 @@ def difference(sizes, length, dtype, attend=tpu.attend):
     return None
 
 
-def computed_both_ways(sizes, length, dtype, attend=tpu.attend):
+def computed_both_ways(sizes, length, dtype, attend=tpu.attend, is_fused=True):
     """{"values": (by the kernel, by the plain form), "gradients": the same} of a small batch, with the same units
-    dropped."""
+    dropped; `is_fused` is whether queries, keys and values are one array."""
     inputs, outer = random_inputs(2, length, sizes.num_heads, sizes.head_width, sizes.masking, dtype)
     seed = jnp.array([7, 11], "uint32")
     seeds = tpu.seeds_of_rows(seed, 2)
 
-    def kernel(query_key_value):
-        return attend(sizes, query_key_value, numbers_of_sequences(inputs), seeds, jnp.zeros(1, "int32"))
+    def kernel(*arrays):
+        return attend(sizes, arrays, numbers_of_sequences(inputs), seeds, jnp.zeros(1, "int32"))
 
     def dropped(probabilities, rate, _):
         kept = tpu.kept_units(seed, 2, sizes.num_heads, length, rate)
         return jnp.where(kept, probabilities / (1 - rate), jnp.zeros_like(probabilities))
 
-    def plain(query_key_value):
-        return plainly(inputs._replace(query_key_value=query_key_value, dropout_rate=sizes.dropout_rate), dropped)
+    def plain(*arrays):
+        three = jnp.split(arrays[0], 3, axis=-1) if is_fused else arrays
+        seen = {"mask": inputs.mask, "window": sizes.window, "dropout_rate": sizes.dropout_rate}
+        return plainly(AttentionInputs(*three, sizes.num_heads, **seen), dropped)
 
-    def value_and_gradient(form, array, outer):
-        value, pull = jax.vjp(form, array)
-        return value, pull(outer)[0]
+    def value_and_gradients(form, arrays, outer):
+        value, pull = jax.vjp(form, *arrays)
+        return value, jnp.concatenate(pull(outer), axis=-1)
 
-    compiled = jax.jit(value_and_gradient, static_argnums=0)
-    results = (compiled(form, inputs.query_key_value, outer) for form in (kernel, plain))
+    arrays = (inputs.fused,) if is_fused else (inputs.query, inputs.key, inputs.value)
+    compiled = jax.jit(value_and_gradients, static_argnums=0)
+    results = (compiled(form, arrays, outer) for form in (kernel, plain))
     return dict(zip(("values", "gradients"), zip(*results, strict=True), strict=True))

@@ -3,7 +3,8 @@
 import math
 import typing
 
-from keras import ops
+import ml_dtypes
+from keras import backend, ops
 
 from keras_bert_impl.kernels.dropout import drop
 
@@ -14,34 +15,48 @@ class AttentionInputs(typing.NamedTuple):
     """What self-attention of a layer is computed from.
 
     Attributes:
-        query_key_value: (batch, length, 3 * width), float: the queries of all heads, then the keys, then the values.
+        query, key, value: (batch, length, width), float, the heads side by side.
         num_heads: the number of heads, which divides the width.
         mask: bool, broadcastable to (batch, heads, length, length), True where a query (third axis) may attend to a key
             (fourth axis); None if every query sees every key.
+        bias: float, broadcastable to the same shape, added to the scaled products of queries and keys; or None.
+        window: the largest distance between a query and a key that it sees; None for any.
         sequence_ids: int (batch, length) if `mask` lets a query see exactly the tokens that have its own number and are
             not padding, as `AttentionMask` makes it of packed rows; otherwise None.
         dropout_rate: of the probabilities; 0 for none.
         seed: the SeedGenerator of the dropout.
+        fused: (batch, length, 3 * width) of which query, key and value are the parts, for a kernel that would have to
+            copy them; None if they are no such parts.
     """
 
-    query_key_value: typing.Any
+    query: typing.Any
+    key: typing.Any
+    value: typing.Any
     num_heads: int
     mask: typing.Any = None
+    bias: typing.Any = None
+    window: int | None = None
     sequence_ids: typing.Any = None
     dropout_rate: float = 0.0
     seed: typing.Any = None
+    fused: typing.Any = None
 
     @property
     def head_width(self):
-        return self.query_key_value.shape[-1] // 3 // self.num_heads
+        return self.query.shape[-1] // self.num_heads
+
+
+def of_fused(query_key_value, num_heads, *others, **fields):
+    """The AttentionInputs of queries, keys and values in one array, (batch, length, 3 * width)."""
+    # Split before the heads are formed: the gradient of a split is one concatenation, that of three slices a sum of
+    # three arrays padded with zeros.
+    return AttentionInputs(*ops.split(query_key_value, 3, axis=-1), num_heads, *others, fused=query_key_value, **fields)
 
 
 def by_heads(inputs):
     """Queries, keys and values, each (batch, length, heads, head_width)."""
-    length = ops.shape(inputs.query_key_value)[1]
-    # Split before the heads are formed: the gradient of a split is one concatenation, that of three slices a sum of
-    # three arrays padded with zeros.
-    parts = ops.split(inputs.query_key_value, 3, axis=-1)  # 3 of (batch, length, width)
+    length = ops.shape(inputs.query)[1]
+    parts = inputs.query, inputs.key, inputs.value
     return tuple(ops.reshape(part, (-1, length, inputs.num_heads, inputs.head_width)) for part in parts)
 
 
@@ -49,6 +64,27 @@ def joined(mixed):
     """(batch, length, heads, head_width) to (batch, length, width)."""
     heads, head_width = mixed.shape[2:]
     return ops.reshape(mixed, (-1, ops.shape(mixed)[1], heads * head_width))
+
+
+def visible(inputs):
+    """Which query sees which key: `mask` and `window` together, bool; None if every query sees every key."""
+    if inputs.window is None:
+        return inputs.mask
+    places = ops.arange(ops.shape(inputs.query)[1])
+    near = ops.less_equal(ops.abs(places[:, None] - places[None, :]), inputs.window)[None, None]
+    return near if inputs.mask is None else ops.logical_and(inputs.mask, near)
+
+
+def added(inputs):
+    """What is added to the scaled products: `bias`, and a large negative number where a query does not see a key; of
+    the queries' type, broadcastable to (batch, heads, length, length). None if nothing is."""
+    seen, dtype = visible(inputs), backend.standardize_dtype(inputs.query.dtype)
+    bias = None if inputs.bias is None else ops.cast(inputs.bias, dtype)
+    if seen is None:
+        return bias
+    # Finite: a query that sees no key gets the mean of all values, where -inf could give NaN.
+    hidden = ops.cast(float(ml_dtypes.finfo(dtype).min) / 2, dtype)
+    return ops.where(seen, ops.zeros_like(hidden) if bias is None else bias, hidden)
 
 
 def with_probabilities(inputs, dropped=drop):
@@ -60,8 +96,10 @@ def with_probabilities(inputs, dropped=drop):
     key = ops.transpose(key, (0, 2, 3, 1))
     logits = ops.matmul(query * (1 / math.sqrt(inputs.head_width)), key)
     logits = ops.cast(logits, "float32")  # (batch, heads, length, length)
-    if inputs.mask is not None:
-        logits = ops.where(inputs.mask, logits, MASKED_LOGIT)
+    if inputs.bias is not None:
+        logits = logits + ops.cast(inputs.bias, "float32")
+    if (seen := visible(inputs)) is not None:
+        logits = ops.where(seen, logits, MASKED_LOGIT)
     probabilities = ops.softmax(logits)
     weights = ops.cast(probabilities, value.dtype)
     if inputs.dropout_rate:
@@ -75,5 +113,6 @@ def plainly(inputs, dropped=drop):
 
 
 def by_keras(inputs):
-    """Keras' fused attention, which knows no dropout."""
-    return joined(ops.dot_product_attention(*by_heads(inputs), mask=inputs.mask))
+    """Keras' fused attention, which knows no dropout, and takes either a mask or a bias."""
+    masking = {"mask": visible(inputs)} if inputs.bias is None else {"bias": added(inputs)}
+    return joined(ops.dot_product_attention(*by_heads(inputs), **masking))

@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from keras_bert_impl.kernels.attention.plain import MASKED_LOGIT, by_heads, joined
+from keras_bert_impl.kernels.attention.plain import added, by_heads, joined
 
 # Scores that are computed at a time, in numbers: 2 MB, which a core's cache holds.
 SCORES = 1 << 20
@@ -18,8 +18,7 @@ SCORES = 1 << 20
 
 def suits(inputs):
     """Whether `by_parts` is for these inputs."""
-    array = inputs.query_key_value
-    return array.dtype == torch.bfloat16 and not inputs.dropout_rate and not torch.is_grad_enabled()
+    return inputs.query.dtype == torch.bfloat16 and not inputs.dropout_rate and not torch.is_grad_enabled()
 
 
 def by_parts(inputs):
@@ -29,16 +28,11 @@ def by_parts(inputs):
     query = (query * (1 / math.sqrt(head_width))).transpose(1, 2)  # (batch, heads, length, head_width)
     key, value = key.permute(0, 2, 3, 1), value.transpose(1, 2)
     mixed = torch.empty(batch, length, heads, head_width, dtype=value.dtype)
-    rows = max(1, SCORES // (heads * length * length))
+    rows, hidden = max(1, SCORES // (heads * length * length)), added(inputs)
     for start in range(0, batch, rows):
         part = slice(start, start + rows)
         scores = torch.matmul(query[part], key[part])
-        if inputs.mask is not None:
-            scores += hidden_by(inputs.mask[part] if len(inputs.mask) == batch else inputs.mask, scores.dtype)
+        if hidden is not None:
+            scores += hidden[part] if len(hidden) == batch else hidden
         mixed[part] = torch.matmul(torch.softmax(scores, -1), value[part]).transpose(1, 2)
     return joined(mixed)
-
-
-def hidden_by(mask, dtype):
-    """What is added to scores: MASKED_LOGIT where a query does not see a key, otherwise 0."""
-    return torch.where(mask, 0.0, MASKED_LOGIT).to(dtype)

@@ -11,13 +11,13 @@ import warnings
 import torch
 
 from keras_bert_impl.kernels.attention import torch_cpu
-from keras_bert_impl.kernels.attention.plain import by_heads, joined, plainly
+from keras_bert_impl.kernels.attention.plain import added, by_heads, joined, of_fused, plainly
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
 
 def form_for(inputs):
     """The form for the device that holds the inputs; None where the plain form or Keras' fused attention suffices."""
-    array = inputs.query_key_value
+    array = inputs.query
     if array.device.type == "cpu" and torch_cpu.suits(inputs):
         return torch_cpu.by_parts
     if array.device.type != "cuda" or not inputs.dropout_rate:
@@ -34,13 +34,8 @@ def form_for(inputs):
 def by_sdpa(inputs):
     """`scaled_dot_product_attention` with dropout by torch's generator of the device."""
     query, key, value = (part.transpose(1, 2) for part in by_heads(inputs))
-    mask = inputs.mask
-    if mask is not None:
-        # Finite: a query that sees no key gets the mean of all values, where -inf could give NaN.
-        hidden = torch.full((), torch.finfo(query.dtype).min / 2, dtype=query.dtype, device=query.device)
-        mask = torch.where(mask, torch.zeros_like(hidden), hidden)
     mixed = torch.nn.functional.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=inputs.dropout_rate
+        query, key, value, attn_mask=added(inputs), dropout_p=inputs.dropout_rate
     )
     return joined(mixed.transpose(1, 2))
 
@@ -74,20 +69,18 @@ def _differs(num_heads, head_width, dtype, attend):
 
 
 def _value_and_gradient(form, inputs, outer):
-    array = inputs.query_key_value.detach().requires_grad_()
-    value = form(inputs._replace(query_key_value=array))
+    array = inputs.fused.detach().requires_grad_()
+    value = form(of_fused(array, inputs.num_heads, inputs.mask))
     value.backward(outer)
     return value.detach(), array.grad
 
 
 def _wrong_dropout(inputs, attend, rate=0.25):
     """Queries of zeros attend to all keys alike; values of ones then give the sum of what is kept, 1 in the mean."""
-    width = inputs.query_key_value.shape[-1] // 3
-    array = torch.zeros_like(inputs.query_key_value)
-    array[..., 2 * width :] = 1
-    sums = attend(inputs._replace(query_key_value=array, mask=None, sequence_ids=None, dropout_rate=rate))
+    zeros, ones = torch.zeros_like(inputs.query), torch.ones_like(inputs.value)
+    sums = attend(type(inputs)(zeros, zeros, ones, inputs.num_heads, dropout_rate=rate))
     sums = sums.float().reshape(*sums.shape[:2], inputs.num_heads, -1)[..., 0]  # one for each row, query and head
-    length = array.shape[1]
+    length = ones.shape[1]
     expected = (rate / (1 - rate) / length) ** 0.5  # standard deviation of a sum
     # Of at least 80 sums, the deviation is within a third of its expected value but once in 10,000 times.
     if abs(sums.mean() - 1) > 5 * expected / sums.numel() ** 0.5 or not 0.66 < sums.std() / expected < 1.34:

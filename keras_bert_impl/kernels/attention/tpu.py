@@ -1,9 +1,9 @@
 """Attention on a TPU as one Pallas kernel, forward and backward, with dropout on the probabilities.
 
-A program of the kernel takes a few heads of a row: it reads their columns of the fused query-key-value array, keeps the
-scores in the chip's own memory and writes the mixed values. The backward kernel computes scores, probabilities and
-dropout again. No array of length x length reaches the memory, and nothing is transposed there; XLA's form writes the
-probabilities several times, more than once in float32.
+A program of the kernel takes a few heads of a row: it reads their columns of queries, keys and values, which are three
+arrays or the parts of one, keeps the scores in the chip's own memory and writes the mixed values. The backward kernel
+computes scores, probabilities and dropout again. No array of length x length reaches the memory, and nothing is
+transposed there; XLA's form writes the probabilities several times, more than once in float32.
 
 Scores are held with the keys first, (keys, queries): sums over keys then add whole registers, and none of the products
 transposes an array of that size. Long rows are computed in blocks of queries, each against all keys.
@@ -39,6 +39,7 @@ class Sizes(typing.NamedTuple):
             its own number).
         dropout_rate: of the probabilities; 0 for none.
         interpret: whether an interpreter computes the kernel, on any device, for tests.
+        window: the largest distance between a query and a key that it sees; None for any.
     """
 
     num_heads: int
@@ -46,6 +47,7 @@ class Sizes(typing.NamedTuple):
     masking: str
     dropout_rate: float
     interpret: bool = False
+    window: int | None = None
 
     @property
     def width(self):
@@ -59,59 +61,63 @@ class Sizes(typing.NamedTuple):
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def attend(sizes, query_key_value, sequence_ids, row_seeds, first_head):
+def attend(sizes, arrays, sequence_ids, row_seeds, first_head):
     """The mixed values (batch, length, width).
 
     Args:
         sizes: a Sizes.
-        query_key_value: (batch, length, 3 * width): queries, keys and values of all heads, one after another.
+        arrays: a tuple of queries, keys and values, (batch, length, width) each, the heads side by side; or of one
+            array (batch, length, 3 * width) that holds these one after another.
         sequence_ids: int32 (batch, 1, length); 0 is hidden.
         row_seeds: int32 (batch, 2), from `seeds_of_rows`.
         first_head: int32 (1,), the number of the first head among all chips.
     """
-    blocks = Blocks(sizes, query_key_value)
+    blocks = Blocks(sizes, arrays)
     return blocks.call(
         _forward,
         [blocks.queries(0), blocks.keys(1), blocks.keys(2), blocks.ids()],
         out_specs=blocks.queries(0),
-        out_shape=jax.ShapeDtypeStruct((*query_key_value.shape[:2], sizes.width), query_key_value.dtype),
+        out_shape=jax.ShapeDtypeStruct((*arrays[0].shape[:2], sizes.width), arrays[0].dtype),
         products=2,
         moved=4,
-    )(first_head, row_seeds.reshape(-1), *[query_key_value] * 3, sequence_ids)
+    )(first_head, row_seeds.reshape(-1), *blocks.three, sequence_ids)
 
 
-def _attend_and_keep(sizes, query_key_value, sequence_ids, row_seeds, first_head):
-    kept = query_key_value, sequence_ids, row_seeds, first_head
+def _attend_and_keep(sizes, arrays, sequence_ids, row_seeds, first_head):
+    kept = arrays, sequence_ids, row_seeds, first_head
     return attend(sizes, *kept), kept
 
 
 def _gradients(sizes, kept, mixed_gradient):
-    query_key_value, sequence_ids, row_seeds, first_head = kept
-    blocks = Blocks(sizes, query_key_value)
+    arrays, sequence_ids, row_seeds, first_head = kept
+    blocks = Blocks(sizes, arrays)
     columns = sizes.together * sizes.head_width
-    gradient = blocks.call(
+    gradients = blocks.call(
         _backward,
-        [blocks.queries(0), blocks.keys(1), blocks.keys(2), blocks.queries(0), blocks.ids()],
+        [blocks.queries(0), blocks.keys(1), blocks.keys(2), blocks.gradients(), blocks.ids()],
         # A row's whole gradient stays in the chip until all heads have written their columns.
-        out_specs=pl.BlockSpec((blocks.rows, blocks.length, 3 * sizes.width), lambda row, *_: (row, 0, 0)),
-        out_shape=jax.ShapeDtypeStruct(query_key_value.shape, query_key_value.dtype),
+        out_specs=tuple(
+            pl.BlockSpec((blocks.rows, blocks.length, array.shape[2]), lambda row, *_: (row, 0, 0)) for array in arrays
+        ),
+        out_shape=tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays),
         scratch_shapes=[pltpu.VMEM((blocks.length, columns), jnp.float32)] * 2,
         products=5,
         moved=7,
-    )(first_head, row_seeds.reshape(-1), *[query_key_value] * 3, mixed_gradient, sequence_ids)
-    return gradient, None, None, None
+    )(first_head, row_seeds.reshape(-1), *blocks.three, mixed_gradient, sequence_ids)
+    return tuple(gradients), None, None, None
 
 
 attend.defvjp(_attend_and_keep, _gradients)
 
 
 class Blocks:
-    """How an array (batch, length, 3 * width) is divided among the programs of a kernel: a grid of (rows, heads,
-    queries)."""
+    """How the arrays are divided among the programs of a kernel: a grid of (rows, heads, queries)."""
 
-    def __init__(self, sizes, query_key_value):
-        self.sizes, self.dtype = sizes, query_key_value.dtype
-        self.batch, self.length, _ = query_key_value.shape
+    def __init__(self, sizes, arrays):
+        self.sizes, self.dtype = sizes, arrays[0].dtype
+        self.is_fused = len(arrays) == 1
+        self.three = arrays * 3 if self.is_fused else arrays  # queries, keys, values
+        self.batch, self.length, _ = arrays[0].shape
         self.query_count = min(self.length, max(LANES, SCORES // self.length // LANES * LANES))
         while self.length % self.query_count:
             self.query_count -= LANES
@@ -122,12 +128,19 @@ class Blocks:
         self.groups = sizes.num_heads // sizes.together
 
     def queries(self, part):
-        """The columns of some heads, of a block of queries, in the given third of the array."""
-        return self._columns(self.query_count, lambda row, group, block: (row, block, part * self.groups + group))
+        """The columns of some heads, of a block of queries, in the given one of the three."""
+        return self._columns(self.query_count, lambda row, group, block: (row, block, self._first(part) + group))
+
+    def gradients(self):
+        """The same in an array of its own, (batch, length, width)."""
+        return self._columns(self.query_count, lambda row, group, block: (row, block, group))
 
     def keys(self, part):
         """The same of the whole row."""
-        return self._columns(self.length, lambda row, group, block: (row, 0, part * self.groups + group))
+        return self._columns(self.length, lambda row, group, block: (row, 0, self._first(part) + group))
+
+    def _first(self, part):
+        return part * self.groups if self.is_fused else 0
 
     def _columns(self, length, place):
         # Pallas also passes the arrays of scalars.
@@ -192,12 +205,16 @@ def _forward(sizes, query_count, first_head, row_seeds, query, key, value, ids, 
     jax.lax.fori_loop(0, rows, of_row, 0)
 
 
-def _backward(
-    sizes, query_count, first_head, row_seeds, query, key, value, mixed_gradient, ids, gradient, keys_sum, values_sum
-):
+def _backward(sizes, query_count, first_head, row_seeds, query, key, value, mixed_gradient, ids, *others):
+    *gradients, keys_sum, values_sum = others
+    # Of queries, keys and values: the array of their gradients, and its first column.
+    if len(gradients) == 1:
+        places = [(gradients[0], part * sizes.width) for part in range(3)]
+    else:
+        places = [(gradient, 0) for gradient in gradients]
     rows, first_row = key.shape[0], pl.program_id(0) * key.shape[0]
     group, block, last_block = pl.program_id(1), pl.program_id(2), pl.num_programs(2) - 1
-    dtype, scale = gradient.dtype, 1 / math.sqrt(sizes.head_width)
+    dtype, scale = key.dtype, 1 / math.sqrt(sizes.head_width)
     together = sizes.together * sizes.head_width
 
     def of_row(row, carry):
@@ -229,14 +246,16 @@ def _backward(
             keys_sum[:, columns] += _product(logits, queries, 1, 0)
             query_gradients.append(_product(keys, logits, 0, 0))  # (head_width, queries)
         start = pl.multiple_of(group * together, LANES)
-        is_whole = query_count == gradient.shape[1]
+        is_whole = query_count == key.shape[1]
         at_queries = pl.ds(0 if is_whole else pl.multiple_of(block * query_count, LANES), query_count)
-        gradient[row, at_queries, pl.ds(start, together)] = jnp.concatenate(query_gradients, axis=0).T.astype(dtype)
+        (of_queries, first), *of_others = places
+        columns = pl.ds(first + start, together)
+        of_queries[row, at_queries, columns] = jnp.concatenate(query_gradients, axis=0).T.astype(dtype)
 
         @pl.when(block == last_block)
         def _():
-            gradient[row, :, pl.ds(start + sizes.width, together)] = keys_sum[...].astype(dtype)
-            gradient[row, :, pl.ds(start + 2 * sizes.width, together)] = values_sum[...].astype(dtype)
+            for (gradient, first), total in zip(of_others, (keys_sum, values_sum), strict=True):
+                gradient[row, :, pl.ds(first + start, together)] = total[...].astype(dtype)
 
         return carry
 
@@ -262,16 +281,21 @@ def _raised(sizes, queries, keys, visible):
 
 def _visible(sizes, ids, row, block, query_count):
     """Which key (first axis) a query (second axis) sees: bool (keys, queries), (keys, 1), or None for all."""
-    if sizes.masking == "none":
-        return None
-    length = ids.shape[2]
-    of_keys = jnp.broadcast_to(ids[row], (LANES, length)).T[:, :1]  # (keys, 1)
-    if sizes.masking == "keys":
-        return of_keys > 0
-    is_whole = query_count == length  # whose length may be none that Pallas can find the place of
-    start = 0 if is_whole else pl.multiple_of(block * query_count, LANES)
-    of_queries = ids[row, :, pl.ds(start, query_count)]  # (1, queries)
-    return jnp.logical_and(of_keys == of_queries, of_keys > 0)
+    length, seen = ids.shape[2], None
+    if sizes.masking != "none":
+        of_keys = jnp.broadcast_to(ids[row], (LANES, length)).T[:, :1]  # (keys, 1)
+        seen = of_keys > 0
+    if sizes.masking == "sequences":
+        is_whole = query_count == length  # whose length may be none that Pallas can find the place of
+        start = 0 if is_whole else pl.multiple_of(block * query_count, LANES)
+        of_queries = ids[row, :, pl.ds(start, query_count)]  # (1, queries)
+        seen = jnp.logical_and(of_keys == of_queries, seen)
+    if sizes.window is not None:
+        keys = jax.lax.broadcasted_iota(jnp.int32, (length, query_count), 0)
+        queries = jax.lax.broadcasted_iota(jnp.int32, (length, query_count), 1) + block * query_count
+        near = jnp.abs(keys - queries) <= sizes.window
+        seen = near if seen is None else jnp.logical_and(near, seen)
+    return seen
 
 
 def _kept(seeds, rate, shape, block):

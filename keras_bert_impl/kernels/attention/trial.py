@@ -4,14 +4,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.kernels.attention.plain import AttentionInputs
+from keras_bert_impl.kernels.attention.plain import of_fused
 
 NEAR = 2e-2  # of the largest value; bfloat16 rounds by 4e-3
 
 
 def random_inputs(batch, length, num_heads, head_width, masking, dtype):
-    """(AttentionInputs without dropout, gradient of the mixed values) of rows with padding; `masking` is "none", "keys"
-    to hide the padding, or "sequences" for packed rows."""
+    """(AttentionInputs of one fused array, without dropout; gradient of the mixed values) of rows with padding;
+    `masking` is "none", "keys" to hide the padding, or "sequences" for packed rows."""
     random, width = np.random.default_rng(0), num_heads * head_width
     query_key_value = random.normal(size=(batch, length, 3 * width))
     outer = random.normal(size=(batch, length, width))
@@ -24,13 +24,13 @@ def random_inputs(batch, length, num_heads, head_width, masking, dtype):
         "keys": (ids > 0)[:, None, None, :],
         "sequences": ((ids[:, :, None] == ids[:, None, :]) & (ids > 0)[:, None, :])[:, None],
     }[masking]
-    inputs = AttentionInputs(
+    inputs = of_fused(
         ops.cast(ops.convert_to_tensor(query_key_value, "float32"), keras.backend.standardize_dtype(dtype)),
         num_heads,
         None if mask is None else ops.convert_to_tensor(mask),
-        ops.convert_to_tensor(ids) if masking == "sequences" else None,
+        sequence_ids=ops.convert_to_tensor(ids) if masking == "sequences" else None,
     )
-    return inputs, ops.cast(ops.convert_to_tensor(outer, "float32"), inputs.query_key_value.dtype)
+    return inputs, ops.cast(ops.convert_to_tensor(outer, "float32"), inputs.query.dtype)
 
 
 def cannot_compute(error):

@@ -28,16 +28,17 @@ def inputs(batch=2, length=8, num_heads=2, head_width=64, masking="keys", dtype=
     return trial.random_inputs(batch, length, num_heads, head_width, masking, dtype)[0]._replace(**changes)
 
 
-def forgets_the_mask(sizes, array, ids, *others):
-    return tpu.attend(sizes, array, jnp.ones_like(ids), *others)
+def forgets_the_mask(sizes, arrays, ids, *others):
+    return tpu.attend(sizes, arrays, jnp.ones_like(ids), *others)
 
 
-def drops_other_units(sizes, array, ids, seeds, first_head):
-    return tpu.attend(sizes, array, ids, seeds + 1, first_head)
+def drops_other_units(sizes, arrays, ids, seeds, first_head):
+    return tpu.attend(sizes, arrays, ids, seeds + 1, first_head)
 
 
-def has_a_wrong_gradient(sizes, array, *others):
-    return tpu.attend(sizes, array - 0.1 * (array - jax.lax.stop_gradient(array)), *others)
+def has_a_wrong_gradient(sizes, arrays, *others):
+    changed = tuple(array - 0.1 * (array - jax.lax.stop_gradient(array)) for array in arrays)
+    return tpu.attend(sizes, changed, *others)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_a_kernel_that_is_wrong_on_the_device_is_replaced_with_a_warning(monkeyp
 
 def test_the_comparison_computes_while_a_step_is_traced():
     def traced(x):
-        assert jax_forms._what_is_wrong(tpu.Sizes(2, 64, "keys", 0.1, interpret=True), 24, "float32") is None
+        assert jax_forms._what_is_wrong(tpu.Sizes(2, 64, "keys", 0.1, interpret=True), 24, "float32", True) is None
         return x
 
     jax.jit(traced)(1.0)
@@ -100,6 +101,7 @@ def test_a_cpu_keeps_the_plain_form_and_a_tpu_without_dropout_never_gets_keras_o
         (inputs(length=2 * tpu.MOST_TOKENS, batch=1), ON_TPU, "rows of 4096 tokens"),
         (inputs(dtype="float16"), ON_TPU, "not float16"),
         (inputs(masking="sequences", sequence_ids=None), ON_TPU, "no sequence_ids"),
+        (inputs(bias=jnp.zeros((1, 2, 8, 8))), ON_TPU, "it adds no bias"),
     ],
 )
 def test_what_the_kernel_cannot_compute_is_computed_plainly_with_a_warning(case, place, reason):
@@ -112,7 +114,7 @@ def test_ids_of_the_kernel_hide_what_the_mask_hides():
     ids = jnp.array([[1, 1, 2, 2, 0, 0]])
     visible = jnp.array([[1, 1, 1, 0, 1, 0]], bool)
     mask = (visible[:, None, :] & (ids[:, :, None] == ids[:, None, :]))[:, None]
-    case = plain.AttentionInputs(jnp.zeros((1, 6, 3 * 128)), 2, mask, ids)
+    case = plain.of_fused(jnp.zeros((1, 6, 3 * 128)), 2, mask, sequence_ids=ids)
     assert jax_forms.numbers_of_sequences(case).tolist() == [[[2, 2, 3, 0, 1, 0]]]
 
 
@@ -162,7 +164,7 @@ def test_a_gpu_gets_a_mask_that_cudnn_takes(monkeypatch):
 OVER_A_MESH = """
 import jax, jax.numpy as jnp, keras, numpy as np
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.attention import jax_forms, trial
+from keras_bert_impl.kernels.attention import jax_forms, plain, trial
 
 class Seed:
     def next(self):
@@ -172,8 +174,9 @@ def made(rows):
     return trial.random_inputs(rows, 8, 4, 64, "sequences", "float32")[0]._replace(dropout_rate=0.25, seed=Seed())
 
 def results(inputs, place):
-    form = lambda array: jax_forms.by_kernel(inputs._replace(query_key_value=array), place)
-    value, pull = jax.jit(lambda array: jax.vjp(form, array))(inputs.query_key_value)
+    given = {name: value for name, value in inputs._asdict().items() if name not in ("query", "key", "value", "fused")}
+    form = lambda array: jax_forms.by_kernel(plain.of_fused(array, **given), place)
+    value, pull = jax.jit(lambda array: jax.vjp(form, array))(inputs.fused)
     return value, pull(jnp.cos(value))[0]
 
 divided = keras.distribution.DeviceMesh((4, 1), ("batch", "model"), jax.devices())

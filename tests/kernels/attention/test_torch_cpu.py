@@ -34,7 +34,7 @@ def test_one_mask_for_all_rows_is_taken():
 
 def test_it_is_used_in_bfloat16_where_no_gradient_is_kept(monkeypatch):
     used = []
-    monkeypatch.setattr(torch_cpu, "by_parts", lambda inputs: used.append(inputs.query_key_value.dtype))
+    monkeypatch.setattr(torch_cpu, "by_parts", lambda inputs: used.append(inputs.query.dtype))
     for dtype in ("bfloat16", "float32"):
         inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", dtype)
         attend(inputs)

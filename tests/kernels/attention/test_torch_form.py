@@ -23,8 +23,8 @@ def forgets_the_mask(inputs):
 
 
 def has_a_wrong_gradient(inputs):
-    array = inputs.query_key_value
-    return torch_form.by_sdpa(inputs._replace(query_key_value=array - 0.1 * (array - array.detach())))
+    array = inputs.query
+    return torch_form.by_sdpa(inputs._replace(query=array - 0.1 * (array - array.detach())))
 
 
 def drops_nothing(inputs):
@@ -62,13 +62,15 @@ def test_a_form_that_the_device_cannot_compute_is_said():
 def test_a_row_of_padding_alone_gives_numbers():
     inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", "bfloat16")
     mixed = torch_form.by_sdpa(inputs._replace(mask=torch.zeros_like(inputs.mask)))
-    mean = inputs.query_key_value[..., 16:].float().mean(dim=1, keepdim=True)
+    mean = inputs.value.float().mean(dim=1, keepdim=True)
     np.testing.assert_allclose(mixed.float(), mean.expand(-1, 5, -1), atol=2e-2)
 
 
 def on(device, seed=None):
-    array = types.SimpleNamespace(device=torch.device(device), dtype=torch.bfloat16, shape=(2, 5, 24))
-    return plain.AttentionInputs(array, 2, dropout_rate=0.1, seed=types.SimpleNamespace(_initial_seed=seed))
+    array = types.SimpleNamespace(device=torch.device(device), dtype=torch.bfloat16, shape=(2, 5, 8))
+    return plain.AttentionInputs(
+        array, array, array, 2, dropout_rate=0.1, seed=types.SimpleNamespace(_initial_seed=seed)
+    )
 
 
 def test_a_gpu_gets_it_where_dropout_needs_it(monkeypatch):

@@ -18,8 +18,8 @@ from keras_bert_impl.kernels.attention import jax_forms, tpu
 pytestmark = on("jax")
 
 
-def sizes(masking="keys", rate=0.25, num_heads=2, head_width=64, interpret=True):
-    return tpu.Sizes(num_heads, head_width, masking, rate, interpret)
+def sizes(masking="keys", rate=0.25, num_heads=2, head_width=64, interpret=True, window=None):
+    return tpu.Sizes(num_heads, head_width, masking, rate, interpret, window)
 
 
 def assert_same(found, expected):
@@ -33,18 +33,23 @@ def assert_same(found, expected):
         (24, sizes("keys")),
         (37, sizes("sequences")),  # odd
         (19, sizes("sequences", num_heads=4, head_width=32)),  # four heads fill a register
+        (37, sizes("sequences", window=5)),
+        (24, sizes("none", window=3)),
     ],
 )
-def test_the_kernel_computes_what_the_plain_form_does(length, case):
-    for found, expected in jax_forms.computed_both_ways(case, length, "float32").values():
+@pytest.mark.parametrize("is_fused", [True, False])
+def test_the_kernel_computes_what_the_plain_form_does(length, case, is_fused):
+    for found, expected in jax_forms.computed_both_ways(case, length, "float32", is_fused=is_fused).values():
         assert_same(found, expected)
 
 
 def test_a_long_row_is_computed_in_blocks_of_queries(monkeypatch):
     monkeypatch.setattr(tpu, "SCORES", 256 * tpu.LANES)
-    assert tpu.Blocks(sizes(), jnp.zeros((2, 256, 384))).query_count == tpu.LANES
-    for found, expected in jax_forms.computed_both_ways(sizes("sequences"), 256, "float32").values():
-        assert_same(found, expected)
+    assert tpu.Blocks(sizes(), (jnp.zeros((2, 256, 384)),)).query_count == tpu.LANES
+    for case in (sizes("sequences"), sizes("sequences", window=130)):
+        for is_fused in (True, False):
+            for found, expected in jax_forms.computed_both_ways(case, 256, "float32", is_fused=is_fused).values():
+                assert_same(found, expected)
 
 
 def test_a_row_of_padding_alone_gives_the_mean_of_its_values():
@@ -53,7 +58,7 @@ def test_a_row_of_padding_alone_gives_the_mean_of_its_values():
 
     @jax.jit
     def mixed(array):
-        return tpu.attend(sizes("sequences", rate=0.0), array, hidden, seeds, jnp.zeros(1, "int32"))
+        return tpu.attend(sizes("sequences", rate=0.0), (array,), hidden, seeds, jnp.zeros(1, "int32"))
 
     mean = array[:, :, 256:].mean(axis=1, keepdims=True)
     assert_same(mixed(array), np.broadcast_to(mean, (2, 5, 128)))
@@ -65,11 +70,11 @@ def test_rows_computed_together_are_computed_alike():
     """A program takes three of six short rows; each alone gives the same, dropout included."""
     array = jnp.array(np.random.default_rng(0).normal(size=(6, 130, 3 * 128)), "float32")
     ids, seeds = jnp.ones((6, 1, 130), "int32"), tpu.seeds_of_rows(jnp.array([1, 2], "uint32"), 6)
-    assert tpu.Blocks(sizes(), array).rows == 3
+    assert tpu.Blocks(sizes(), (array,)).rows == 3
 
     @jax.jit
     def mixed(array, ids, seeds):
-        return tpu.attend(sizes(), array, ids, seeds, jnp.zeros(1, "int32"))
+        return tpu.attend(sizes(), (array,), ids, seeds, jnp.zeros(1, "int32"))
 
     assert_same(mixed(array, ids, seeds)[4:5], mixed(array[4:5], ids[4:5], seeds[4:5]))
 
@@ -126,7 +131,7 @@ def compiled_for(topology, batch, length, case):
         return jax.ShapeDtypeStruct(axes, dtype, sharding=SingleDeviceSharding(device))
 
     def value_and_gradient(array, outer, *others):
-        value, pull = jax.vjp(lambda array: tpu.attend(case, array, *others), array)
+        value, pull = jax.vjp(lambda array: tpu.attend(case, (array,), *others), array)
         return value, pull(outer)
 
     arrays = (shape(batch, length, count * case.width, dtype="bfloat16") for count in (3, 1))

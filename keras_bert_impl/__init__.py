@@ -26,6 +26,7 @@ if startup.imports_keras:
     from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
     from keras_bert_impl.families.electra import ElectraConfig, ElectraEncoder
     from keras_bert_impl.families.ernie import ErnieConfig, ErnieEncoder
+    from keras_bert_impl.families.mpnet import MPNetConfig, MPNetEncoder
     from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
     from keras_bert_impl.models import (
         ElectraPretrainer,
@@ -60,6 +61,8 @@ __all__ = [
     "ErnieConfig",
     "ErnieEncoder",
     "FeatureTagger",
+    "MPNetConfig",
+    "MPNetEncoder",
     "MaskedLM",
     "MaskedLMDistiller",
     "MultipleChoice",

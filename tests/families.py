@@ -22,6 +22,7 @@ CONFIGS = {
     "Electra, embeddings as wide as the blocks": kbi.ElectraConfig(**SIZES, embedding_size=15),
     "Roberta": kbi.RobertaConfig(**SIZES),
     "Roberta, two segments, padding 0": kbi.RobertaConfig(**SIZES, num_segments=2, pad_id=0),
+    "MPNet": kbi.MPNetConfig(**SIZES),
     "XLMRoberta": kbi.XLMRobertaConfig(**SIZES),
     "Albert": kbi.AlbertConfig(**SIZES, embedding_size=9),
     "Albert, two groups of two": kbi.AlbertConfig(

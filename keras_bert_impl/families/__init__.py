@@ -7,7 +7,7 @@ import types
 
 import keras
 
-from keras_bert_impl.families import albert, bert, distilbert, electra, ernie, roberta
+from keras_bert_impl.families import albert, bert, distilbert, electra, ernie, mpnet, roberta
 
 FAMILIES = (
     bert.FAMILY,
@@ -17,6 +17,7 @@ FAMILIES = (
     roberta.XLM_FAMILY,
     albert.FAMILY,
     ernie.FAMILY,
+    mpnet.FAMILY,
 )
 OF_CONFIG = {family.config_class: family for family in FAMILIES}
 

@@ -44,7 +44,13 @@ if startup.imports_keras:
         TextRegressor,
         TokenClassifier,
     )
-    from keras_bert_impl.tokenizers import AlbertTokenizer, BytePairTokenizer, WordPieceTokenizer, XLMRobertaTokenizer
+    from keras_bert_impl.tokenizers import (
+        AlbertTokenizer,
+        BytePairTokenizer,
+        MPNetTokenizer,
+        WordPieceTokenizer,
+        XLMRobertaTokenizer,
+    )
 
 __all__ = [
     "AlbertConfig",
@@ -63,6 +69,7 @@ __all__ = [
     "FeatureTagger",
     "MPNetConfig",
     "MPNetEncoder",
+    "MPNetTokenizer",
     "MaskedLM",
     "MaskedLMDistiller",
     "MultipleChoice",

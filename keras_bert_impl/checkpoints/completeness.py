@@ -92,7 +92,7 @@ def check_is_bert(encoder, form):
 
 def check_is_wordpiece(tokenizer, form):
     """Raises ValueError for another tokenizer than WordPiece, for a format that has only WordPiece."""
-    if tokenizer is not None and not isinstance(tokenizer, WordPieceTokenizer):
+    if tokenizer is not None and type(tokenizer) is not WordPieceTokenizer:
         raise ValueError(
             f"{form} has no place for a {type(tokenizer).__name__}: save it with save_pretrained, in Hugging Face's "
             "format."

@@ -75,7 +75,7 @@ def keep_words(checkpoint, ids):
     control = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
     kept = np.unique([*ids, *control])
     words = [tokenizer.vocabulary[index] for index in kept]
-    smaller = WordPieceTokenizer(words, tokenizer.lowercase)
+    smaller = type(tokenizer)(words, tokenizer.lowercase)
     return (
         checkpoint._replace(
             config=dataclasses.replace(checkpoint.config, vocabulary_size=len(kept)),
@@ -98,7 +98,7 @@ def _with_words(checkpoint, new_words):
     # An embedding may have more rows than words: new words follow the last row, unused entries fill the gap.
     gap = [f"[unused-row-{row}]" for row in range(len(vocabulary), checkpoint.config.vocabulary_size)]
     words = [*vocabulary, *gap, *new_words]
-    tokenizer = WordPieceTokenizer(words, old.lowercase)
+    tokenizer = type(old)(words, old.lowercase)
     for word in new_words:
         pieces = tokenizer.encode(word, add_special_tokens=False).tokens
         if pieces != [word]:

@@ -16,8 +16,9 @@ class Attending(keras.layers.Layer):
         super().__init__(name=f"attending_{block.name}", dtype=block.dtype_policy)
         self.block = block
 
-    def call(self, inputs, attention_mask=None, sequence_ids=None, training=False):
-        return self.block(inputs, attention_mask, sequence_ids, training=training, return_probabilities=True)
+    def call(self, inputs, attention_mask=None, sequence_ids=None, attention_bias=None, window=None, training=False):
+        context = attention_mask, sequence_ids, attention_bias, window
+        return self.block(inputs, *context, training=training, return_probabilities=True)
 
 
 def with_attention(encoder):

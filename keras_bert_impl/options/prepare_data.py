@@ -21,7 +21,8 @@ class PrepareConfig:
             text is split into sentences. The marks that end a sentence are known in every script, whatever the
             language.
         tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
-            sentence_piece as ALBERT's, or xlm_sentence_piece as XLM-RoBERTa's, for which vocab has to be given.
+            sentence_piece as ALBERT's, or xlm_sentence_piece as XLM-RoBERTa's or
+            mpnet_wordpiece as MPNet's, for which vocab has to be given.
         vocab: an existing vocab.txt to use, or the directory or name of a checkpoint; default is to learn one.
         vocabulary_size: number of words in the vocabulary to learn.
         vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
@@ -79,7 +80,9 @@ class PrepareConfig:
     text_field: str = "text"
     language: str = "en"
     language_exponent: float | None = None
-    tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece", "xlm_sentence_piece"] = "wordpiece"
+    tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece", "xlm_sentence_piece", "mpnet_wordpiece"] = (
+        "wordpiece"
+    )
     vocab: str | None = None
     vocabulary_size: int = 8000
     vocabulary_megabytes: int = 100

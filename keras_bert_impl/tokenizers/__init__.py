@@ -8,11 +8,12 @@ from keras_bert_impl.tokenizers.sentence_piece_model import learn_sentence_piece
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.vocabulary import learn_vocabulary, read_vocabulary, write_vocabulary
-from keras_bert_impl.tokenizers.wordpiece_tokenizer import WordPieceTokenizer
+from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
 
 __all__ = [
     "AlbertTokenizer",
     "BytePairTokenizer",
+    "MPNetTokenizer",
     "RowTemplate",
     "Tokenizer",
     "WordPieceTokenizer",

@@ -19,6 +19,7 @@ BERTS = (
 )
 CLASSES = {
     "wordpiece": BERTS + ANY,
+    "mpnet_wordpiece": ("MPNetTokenizer", *ANY),
     "byte_pair": ("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", *ANY),
     "sentence_piece": ("AlbertTokenizer", *ANY),
     "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),

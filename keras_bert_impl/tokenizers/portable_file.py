@@ -14,6 +14,7 @@ from keras_bert_impl.tokenizers import google_characters, google_pipeline
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer
+from keras_bert_impl.tokenizers.wordpiece_tokenizer import post_processor
 
 
 def write_portable_file(tokenizer, path: str | Path, sequence_length: int, masks=False, stride=None) -> None:
@@ -43,15 +44,15 @@ def portable_wordpiece(tokenizer, masks: bool) -> Tokenizer:
     """A WordPieceTokenizer as a pipeline that a file can hold."""
     model = models.WordPiece(
         {token: index for index, token in enumerate(tokenizer.vocabulary)},
-        unk_token="[UNK]",
+        unk_token=tokenizer.id_to_token(tokenizer.unk_id),
         max_input_chars_per_word=google_characters.MAX_CHARACTERS_PER_WORD,
     )
     portable = Tokenizer(model)
     portable.normalizer = portable_normalizer(tokenizer.lowercase)
     portable.pre_tokenizer = google_pipeline.exact_pre_tokenizer()
-    portable.post_processor = processors.BertProcessing(("[SEP]", tokenizer.sep_id), ("[CLS]", tokenizer.cls_id))
+    portable.post_processor = post_processor(tokenizer)
     if masks:
-        portable.add_special_tokens([AddedToken("[MASK]", special=True, normalized=False)])
+        portable.add_special_tokens([AddedToken(tokenizer.mask_texts[0], special=True, normalized=False)])
     return portable
 
 
@@ -114,6 +115,7 @@ def _preparation(tokenizer):
 # By the kind of tokenizer: a function from it, and whether texts hold masks, to such a pipeline.
 PIPELINES = {
     "wordpiece": portable_wordpiece,
+    "mpnet_wordpiece": portable_wordpiece,
     "byte_pair": BytePairTokenizer.pipeline,
     "sentence_piece": portable_sentence_pieces,
     "xlm_sentence_piece": portable_sentence_pieces,

@@ -1,6 +1,7 @@
 """Reads tokenizer.json of the `tokenizers` library and checks that its steps are those of Google's algorithm."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 # [PAD] comes first because padding is zeros. Google's vocabularies have the others at ids 100 to 103.
@@ -30,6 +31,14 @@ def read_tokens(path: Path) -> list[str]:
     return tokens_by_id(path, model.get("vocab"), content)
 
 
+def token_names(path: Path) -> set[str]:
+    """The tokens of a tokenizer.json, whatever their ids. Raises: ValueError if the file is not valid JSON."""
+    content = read_object(path)
+    model = content.get("model")
+    words = model.get("vocab") if isinstance(model, dict) else None
+    return {*(words if isinstance(words, dict) else ()), *added_tokens(content)}
+
+
 def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
     """The tokens of `model.vocab` and of `added_tokens` of a tokenizer.json in the order of their ids; errors as
     `read_tokens`."""
@@ -50,13 +59,13 @@ def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:
     return tokens
 
 
-def read_lowercase(path: Path) -> bool:
-    """Whether the normalizer of a tokenizer.json lower-cases.
+def read_lowercase(path: Path, names: Sequence[str] = SPECIAL_TOKENS) -> bool:
+    """Whether the normalizer of a tokenizer.json lower-cases; `names` are those of the control tokens.
 
     Raises: ValueError if the steps before the model are not Google's and would give other pieces.
     """
     content = read_object(path)
-    words = sorted(set(added_tokens(content)) - set(SPECIAL_TOKENS))
+    words = sorted(set(added_tokens(content)) - set(names))
     if words:
         raise ValueError(
             f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "

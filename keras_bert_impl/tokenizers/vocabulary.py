@@ -18,10 +18,10 @@ ALPHABET_SIZE = 1000
 ALPHABET_COVERAGE = 0.9995
 
 
-def read_vocabulary(path: str | Path) -> list[str]:
+def read_vocabulary(path: str | Path, names: Sequence[str] = SPECIAL_TOKENS) -> list[str]:
     """The tokens of a vocab.txt, one per line; a token's id is its line number, counted from 0.
 
-    A path that ends in .json is a tokenizer.json of the `tokenizers` library.
+    A path that ends in .json is a tokenizer.json of the `tokenizers` library. `names` are those of the control tokens.
 
     Raises: FileNotFoundError; ValueError as `check_vocabulary`, or if the ids of a tokenizer.json have gaps.
     """
@@ -33,11 +33,11 @@ def read_vocabulary(path: str | Path) -> list[str]:
     else:
         # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
         tokens = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    check_vocabulary(tokens, source=str(path))
+    check_vocabulary(tokens, str(path), names)
     return tokens
 
 
-def check_vocabulary(tokens: Sequence[str], source: str) -> None:
+def check_vocabulary(tokens: Sequence[str], source: str, names: Sequence[str] = SPECIAL_TOKENS) -> None:
     """Raises: ValueError naming `source` and line if a token is empty, repeated, or a control token is missing."""
     lines: dict[str, int] = {}
     for line, token in enumerate(tokens, start=1):
@@ -49,17 +49,17 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> None:
                 "rename one of them, e.g. to [unused1]."
             )
         lines[token] = line
-    for token in SPECIAL_TOKENS:
+    for token in names:
         if token not in lines:
             raise ValueError(
-                f"{source} has no {token}. BERT needs {' '.join(SPECIAL_TOKENS)}: is this a BERT vocabulary? "
+                f"{source} has no {token}. {' '.join(names)} are needed: is this a vocabulary of such a model? "
                 f"Otherwise replace an unused entry by {token}."
             )
 
 
-def write_vocabulary(path: str | Path, tokens: Sequence[str]) -> None:
+def write_vocabulary(path: str | Path, tokens: Sequence[str], names: Sequence[str] = SPECIAL_TOKENS) -> None:
     """Writes one token per line; the file is replaced at once, so that no reader ever sees a part of it."""
-    check_vocabulary(tokens, source=str(path))
+    check_vocabulary(tokens, str(path), names)
     partial = Path(f"{path}.partial")
     partial.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8", newline="\n")
     os.replace(partial, path)

@@ -1,6 +1,7 @@
 """Turns text into WordPiece ids and character offsets, without TensorFlow."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tokenizers import Tokenizer as Pipeline
 from keras_bert_impl.tokenizers import google_pipeline, tokenizer_file
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
-from keras_bert_impl.tokenizers.row_template import BERT_ROWS
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
 from keras_bert_impl.tokenizers.vocabulary import (
@@ -39,22 +40,28 @@ class WordPieceTokenizer(Tokenizer):
 
     Raises: FileNotFoundError; ValueError if a line is empty or repeated or one of [PAD] [UNK] [CLS] [SEP] [MASK]
         is missing.
+
+    Attributes:
+        names: of the control tokens: padding, unknown, first of a row, separator, mask.
+        published_class: the name of the tokenizer in transformers.
     """
 
     kind = "wordpiece"
+    names = SPECIAL_TOKENS
+    published_class = "BertTokenizer"
     files = ("vocab.txt", "tokenizer_config.json")
     template = BERT_ROWS
     mask_texts = ("[MASK]",)
 
     def __init__(self, vocabulary: str | Path | Sequence[str], lowercase: bool = True):
         if isinstance(vocabulary, str | Path):
-            self.vocabulary = read_vocabulary(vocabulary)
+            self.vocabulary = read_vocabulary(vocabulary, self.names)
         else:
             self.vocabulary = list(vocabulary)
-            check_vocabulary(self.vocabulary, source="vocabulary")
+            check_vocabulary(self.vocabulary, "vocabulary", self.names)
         self.lowercase = lowercase
         self._ids = {token: index for index, token in enumerate(self.vocabulary)}
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(self._ids.get, SPECIAL_TOKENS)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(self._ids.get, self.names)
         self._build_pipelines()
 
     def _build_pipelines(self) -> None:
@@ -66,14 +73,14 @@ class WordPieceTokenizer(Tokenizer):
         exact = google_pipeline.exact_normalizer(self.lowercase), google_pipeline.exact_pre_tokenizer()
         self._exact = self._pipeline(model, *exact)
         self._masking = self._pipeline(model, *exact)
-        self._masking.add_special_tokens([AddedToken("[MASK]", special=True, normalized=False)])
+        self._masking.add_special_tokens([AddedToken(self.mask_texts[0], special=True, normalized=False)])
 
     def _pipeline(self, model, normalizer, pre_tokenizer) -> Pipeline:
         # The control tokens are not "added" to the pipeline: the library would find added tokens in the text.
         pipeline = Pipeline(model)
         pipeline.normalizer = normalizer
         pipeline.pre_tokenizer = pre_tokenizer
-        pipeline.post_processor = processors.BertProcessing(("[SEP]", self.sep_id), ("[CLS]", self.cls_id))
+        pipeline.post_processor = post_processor(self)
         return pipeline
 
     def get_config(self) -> dict:
@@ -111,6 +118,8 @@ class WordPieceTokenizer(Tokenizer):
 
     def encode_with_masks(self, text: str) -> Encoding:
         """[CLS] text [SEP], where each upper-case "[MASK]" in the text is the mask token: for filling masks."""
+        for other in self.mask_texts[1:]:
+            text = text.replace(other, self.mask_texts[0])
         return self._masking.encode(text)
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
@@ -134,7 +143,7 @@ class WordPieceTokenizer(Tokenizer):
 
     def filled_text(self, text: str, tokens: Sequence[str]) -> str:
         """The text with a token in place of each [MASK]; "##s" is joined to the word before it."""
-        filled, *others = text.split("[MASK]")
+        filled, *others = re.split("|".join(map(re.escape, self.mask_texts)), text)
         for token, following in zip(tokens, others, strict=True):
             if token.startswith("##"):
                 filled, token = filled.rstrip(), token.removeprefix("##")
@@ -165,8 +174,8 @@ class WordPieceTokenizer(Tokenizer):
         vocabulary_path = directory / "vocab.txt"
         if not vocabulary_path.is_file() and steps_path.is_file():
             vocabulary_path = steps_path
-        vocabulary = read_vocabulary(vocabulary_path)
-        normalizer = tokenizer_file.read_lowercase(steps_path) if steps_path.is_file() else None
+        vocabulary = read_vocabulary(vocabulary_path, cls.names)
+        normalizer = tokenizer_file.read_lowercase(steps_path, cls.names) if steps_path.is_file() else None
         if steps_path.is_file():
             check_same_tokens(directory, vocabulary_path.name, vocabulary, tokenizer_file.read_tokens(steps_path))
         if lowercase is None:
@@ -186,10 +195,17 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def is_in(cls, directory: str | Path) -> bool:
-        """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
+        """Whether a checkpoint directory holds the vocabulary of such a tokenizer. MPNet's holds BERT's control tokens,
+        too."""
         directory = Path(directory)
-        path = directory / "tokenizer.json"
-        return (directory / "vocab.txt").is_file() or (path.is_file() and model_type_of(path) in ("WordPiece", None))
+        path, steps_path = directory / "vocab.txt", directory / "tokenizer.json"
+        if path.is_file():
+            tokens = set(path.read_text(encoding="utf-8").split("\n"))
+        elif steps_path.is_file() and model_type_of(steps_path) in ("WordPiece", None):
+            tokens = tokenizer_file.token_names(steps_path)
+        else:
+            return False
+        return tokens.issuperset(MPNetTokenizer.names) == (cls is MPNetTokenizer)
 
     def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
         """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens.
@@ -200,17 +216,39 @@ class WordPieceTokenizer(Tokenizer):
         """
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
-        write_vocabulary(directory / "vocab.txt", self.vocabulary)
+        write_vocabulary(directory / "vocab.txt", self.vocabulary, self.names)
         config = {
-            "tokenizer_class": "BertTokenizer",
+            "tokenizer_class": self.published_class,
             "do_lower_case": self.lowercase,
             "strip_accents": None,
             "tokenize_chinese_chars": True,
-            **{f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS},
+            **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), self.names, strict=True)),
         }
         if sequence_length is not None:
             config["model_max_length"] = sequence_length
         (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+class MPNetTokenizer(WordPieceTokenizer):
+    """The tokenizer of MPNet (Song et al. 2020): BERT's, with the control tokens and rows of RoBERTa.
+
+    `encode_with_masks` takes "<mask>", and "[MASK]", which means the same. Arguments and errors are those of
+    WordPieceTokenizer, with the control tokens <pad> [UNK] <s> </s> <mask>.
+    """
+
+    kind = "mpnet_wordpiece"
+    names = ("<pad>", "[UNK]", "<s>", "</s>", "<mask>")
+    published_class = "MPNetTokenizer"
+    template = ROBERTA_ROWS
+    mask_texts = ("<mask>", "[MASK]")
+
+
+def post_processor(tokenizer) -> processors.PostProcessor:
+    """The layout of a tokenizer's rows as a step of a pipeline; see `RowTemplate`."""
+    cls, sep = ((tokenizer.id_to_token(index), index) for index in (tokenizer.cls_id, tokenizer.sep_id))
+    if tokenizer.template == BERT_ROWS:
+        return processors.BertProcessing(sep, cls)
+    return processors.RobertaProcessing(sep, cls, trim_offsets=False, add_prefix_space=False)
 
 
 def _check_steps(config: dict, lowercase: bool, source: Path) -> None:

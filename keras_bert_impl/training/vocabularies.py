@@ -6,6 +6,7 @@ from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
+    MPNetTokenizer,
     WordPieceTokenizer,
     XLMRobertaTokenizer,
     learn_byte_pairs,
@@ -19,7 +20,13 @@ from keras_bert_impl.tokenizers.vocabulary import is_cased
 
 # Whether text is lower-cased if --lowercase is not given: as in BERT-base-uncased, RoBERTa, ALBERT and
 # XLM-RoBERTa.
-USUAL_LOWERCASE = {"wordpiece": True, "byte_pair": False, "sentence_piece": True, "xlm_sentence_piece": False}
+USUAL_LOWERCASE = {
+    "wordpiece": True,
+    "byte_pair": False,
+    "sentence_piece": True,
+    "xlm_sentence_piece": False,
+    "mpnet_wordpiece": True,
+}
 KEEP_CASE = {"byte_pair": "byte-level BPE", "xlm_sentence_piece": "XLM-RoBERTa's tokenizer"}
 
 
@@ -91,6 +98,7 @@ OPENERS = {
     "byte_pair": _byte_pairs_of,
     "sentence_piece": _sentence_pieces_of,
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
+    "mpnet_wordpiece": lambda path, lowercase: MPNetTokenizer(path, lowercase),
 }
 
 
@@ -106,8 +114,8 @@ def learn(kind, texts, vocabulary_size, lowercase):
     """A tokenizer of a kind whose vocabulary is learned from texts. Raises: ValueError for one that is not learned."""
     if kind not in LEARNERS:
         raise ValueError(
-            f"--tokenizer {kind} needs --vocab, a directory with XLM-RoBERTa's files: its vocabulary is not learned "
-            "here. --tokenizer sentence_piece learns one of ALBERT's form."
+            f"--tokenizer {kind} needs --vocab, a directory with a published model's files: its vocabulary is not "
+            "learned here. --tokenizer wordpiece, byte_pair or sentence_piece learns one."
         )
     return LEARNERS[kind](texts, vocabulary_size, lowercase)
 

@@ -12,6 +12,7 @@ from keras_bert_impl.families.bert import BertConfig
 from keras_bert_impl.families.distilbert import DistilBertConfig
 from keras_bert_impl.families.electra import ElectraConfig
 from keras_bert_impl.families.ernie import ErnieConfig
+from keras_bert_impl.families.mpnet import MPNetConfig
 from keras_bert_impl.families.roberta import RobertaConfig, XLMRobertaConfig
 from keras_bert_impl.misspelt import did_you_mean
 
@@ -114,6 +115,8 @@ PUBLISHED = (
         for version in ("v1", "v2")
         for size, shape in (("base", BASE), ("large", LARGE), ("xlarge", (24, 2048, 16)), ("xxlarge", (12, 4096, 64)))
     ),
+    # Song et al. 2020.
+    Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, MPNetConfig),
     # Sun et al. 2019, converted from Baidu's format by another; sizes and name from memory.
     Published("ernie-1.0-base-zh", "nghuyong/ernie-1.0-base-zh", *BASE, 18000, False, ErnieConfig),
 )

@@ -25,6 +25,7 @@ ORDER = (
     "embedding_losses",
     "embedding_metrics",
     "optimization",
+    "natural_data",
     "callbacks",
     "encoders",
     "families",

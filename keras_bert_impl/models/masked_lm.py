@@ -9,13 +9,13 @@ from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
 from keras_bert_impl.models.joint_filling import fill_together
-from keras_bert_impl.models.labels import LabelRule
+from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
-from keras_bert_impl.models.raw_text import RawTextMixin
-from keras_bert_impl.models.text_inputs import is_texts, to_strings
+from keras_bert_impl.natural_data.labels import LabelRule
+from keras_bert_impl.natural_data.masked_texts import MaskedTextRows
+from keras_bert_impl.natural_data.texts import to_strings
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers.masked_rows import mask_rows
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
+from keras_bert_impl.tokenizers.rows import pack_rows
 
 
 class FilledMask(typing.NamedTuple):
@@ -28,7 +28,7 @@ class FilledMask(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
+class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
     """Predicts the words at masked positions (Devlin et al. 2019, section 3.1, task 1). Compiled by default
     with AdamW at 5e-5, the mean loss over predicted tokens, and accuracy.
 
@@ -45,6 +45,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
     Output: logits (batch, predictions, vocabulary), float32. Labels are `mask_ids`, sample weights `mask_weights`.
     """
 
+    row_maker_class = MaskedTextRows
     head_arguments = ("seed",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, name="bert_masked_lm"):
@@ -90,7 +91,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
 
     def rows(self, texts, pad_to=None):
         """The input arrays of texts in which `[MASK]` stands for a masked word."""
-        tokenizer, texts = self._require_tokenizer(), to_strings(texts)
+        tokenizer, texts = self.row_maker.tokenizer, to_strings(texts)
         # Packing adds the special tokens again.
         ids = [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
         for text, row in zip(texts, ids, strict=True):
@@ -122,7 +123,7 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
         Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes, or k is not from 1 to the
             size of the vocabulary.
         """
-        if not 1 <= k <= self._require_tokenizer().vocabulary_size:
+        if not 1 <= k <= self.row_maker.tokenizer.vocabulary_size:
             raise ValueError(f"k is {k}, expected 1 to {self.tokenizer.vocabulary_size}, the size of the vocabulary.")
         is_one = isinstance(text, str)
         if together:
@@ -143,82 +144,3 @@ class MaskedLM(RawTextMixin, PretrainedMixin, keras.Model):
             [FilledMask(self.tokenizer.piece_text(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]
             for guesses in zip(ids, probabilities, strict=True)
         ]
-
-    def _rows_of(self, texts):
-        if not is_texts(texts):  # a pair of columns
-            to_strings(texts)
-        return super()._rows_of(texts)
-
-    def _training_data(self, texts, labels, weights, batch_size, shuffle):
-        """Batches that are masked when they are requested."""
-        self._refuse_labels(labels, weights)
-        ids, seed = self._text_rows(texts).first, self._seed_of_data()
-        return MaskedTexts(ids, batch_size or 32, self.sequence_length, self._mask_ids, seed, shuffle)
-
-    def _test_data(self, texts, labels, weights, batch_size):
-        """All texts, with masks that depend only on the model's seed."""
-        self._refuse_labels(labels, weights)
-        return mask_rows(self._packed(self._text_rows(texts)), self.tokenizer, np.random.default_rng(self.seed))
-
-    def _refuse_labels(self, labels, weights):
-        if labels is not None or weights is not None:
-            raise ValueError("The labels of texts are the words that are masked: leave y and sample_weight out.")
-
-    def _validation(self, data, batch_size, steps):
-        return super()._validation((data,) if is_texts(data) else data, batch_size, steps)
-
-    def _seed_of_data(self):
-        return int(self.random.integers(2**31))
-
-    def _mask_ids(self, ids, length, random):
-        rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=length)
-        return mask_rows(rows, self.tokenizer, random)
-
-    def _convert_batch(self, texts, random, pad_to):
-        """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
-        rows = self._rows_of(texts)
-        length = pad_to or self._length_of_batch(rows)
-        return self._mask_ids(rows.first, length, random), (rows.num_cut, len(rows))
-
-
-class MaskedTexts(keras.utils.PyDataset):
-    """Batches of tokenized texts, each masked when it is requested, all of the same length.
-
-    Order and masks depend only on seed, epoch and index: a `fit` resumed within epoch 3 gets the batches that it would
-    have got.
-
-    Args:
-        ids: for each text the list of its ids, without special tokens.
-        batch_size: texts in a batch; the last may be smaller.
-        sequence_length: of the longest row.
-        mask: function from such lists, the length of a row and a NumPy generator to (inputs, mask_ids, mask_weights).
-        seed: of order and masks.
-        shuffle: False keeps the order given.
-    """
-
-    is_seed_drawn = True
-
-    def __init__(self, ids, batch_size, sequence_length, mask, seed, shuffle=True):
-        super().__init__()
-        self.ids, self.batch_size, self.mask = ids, batch_size, mask
-        longest = max(map(len, ids)) + 2  # with the control tokens of a single text
-        self.length = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
-        self.shuffle, self.seed = shuffle, seed
-        self.start_epoch(0)
-
-    def __len__(self):
-        return -(-len(self.ids) // self.batch_size)
-
-    def __getitem__(self, index):
-        places = self.order[index * self.batch_size : (index + 1) * self.batch_size]
-        random = np.random.default_rng((self.seed, self.epoch, index))
-        return self.mask([self.ids[place] for place in places], self.length, random)
-
-    def on_epoch_end(self):
-        self.start_epoch(self.epoch + 1)
-
-    def start_epoch(self, epoch):
-        """Starts `epoch`, counted from 0: the next batches are those of this epoch."""
-        self.epoch = epoch
-        random, count = np.random.default_rng((self.seed, epoch)), len(self.ids)
-        self.order = random.permutation(count) if self.shuffle else np.arange(count)

@@ -3,10 +3,8 @@
 import keras
 from keras import ops
 
-from keras_bert_impl.batching import Rows
 from keras_bert_impl.models.answers import Choice, softmax
-from keras_bert_impl.models.data_sources import in_memory
-from keras_bert_impl.models.labels import LabelRule
+from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     check_vocabulary,
@@ -14,13 +12,14 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
-from keras_bert_impl.models.raw_text import RawTextMixin
-from keras_bert_impl.models.text_inputs import is_text_input, is_texts, to_strings
+from keras_bert_impl.natural_data.choices import ChoiceRows, has_choices
+from keras_bert_impl.natural_data.labels import LabelRule
+from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
+class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
     """A score for each choice, by a dense layer over the pooled first token of text and choice, as for SWAG (Devlin et
     al. 2019, section 4.4). Compiled by default with AdamW at 5e-5, cross-entropy over the choices, and accuracy.
 
@@ -36,6 +35,7 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
+    row_maker_class = ChoiceRows
     head_arguments = ("dropout_rate",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
@@ -79,41 +79,6 @@ class MultipleChoice(RawTextMixin, PretrainedMixin, keras.Model):
 
     def label_rule(self, sizes):
         return LabelRule((len(sizes.tokens),), sizes.choices, "the number of the right choice")
-
-    def _is_text_input(self, x):
-        return is_text_input(x) or has_choices(x)
-
-    def _rows_of(self, texts):
-        """Raises: ValueError if not all texts have the same number of choices, naming the first that differs."""
-        if not has_choices(texts):
-            raise ValueError("A multiple-choice model takes a pair: texts, and for each the list of its choices.")
-        first, choices = texts
-        if len(first) != len(choices):
-            raise ValueError(f"{len(first)} texts but {len(choices)} lists of choices: every text needs one.")
-        for index, endings in enumerate(choices):
-            if len(endings) != len(choices[0]):
-                raise ValueError(
-                    f"text {index} has {len(endings)} choices, but text 0 has {len(choices[0])}: all texts need the "
-                    "same number."
-                )
-        repeated = [text for text, endings in zip(first, choices, strict=True) for _ in endings]
-        flat = [ending for endings in choices for ending in endings]
-        return Rows.from_texts(
-            self._require_tokenizer(),
-            to_strings(repeated),
-            to_strings(flat),
-            self.sequence_length,
-            choices=len(choices[0]),
-        )
-
-    def _packed(self, rows, pad_to=None):
-        arrays = super()._packed(rows, pad_to)
-        return {name: array.reshape(-1, rows.choices, array.shape[-1]) for name, array in arrays.items()}
-
-
-def has_choices(x):
-    """Whether `x` is a pair: texts, and for each of them a list of texts."""
-    return isinstance(x, (list, tuple)) and len(x) == 2 and is_texts(x[0]) and any(map(is_texts, x[1]))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -1,23 +1,22 @@
 """Finds the answer to a question in a context."""
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.losses import cross_entropy
-from keras_bert_impl.models.labels import LabelRule, to_array
+from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
-from keras_bert_impl.models.question_windows import are_answers, question_rows, questions_of, warn_of_cut_questions
-from keras_bert_impl.models.raw_text import RawTextMixin
-from keras_bert_impl.models.span_answers import best_answers, choose, chosen_first, shares_of_right_answers
+from keras_bert_impl.models.question_rows import QuestionRows
+from keras_bert_impl.models.span_answers import best_answers, chosen_first
+from keras_bert_impl.natural_data.labels import LabelRule
+from keras_bert_impl.natural_data.question_windows import question_rows, questions_of, warn_of_cut_questions
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.user_warnings import warn_user
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
+class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
     """A start and an end vector over the tokens (Devlin et al. 2019, section 4.2). Compiled by default with AdamW at
     5e-5 and the mean of the two cross-entropies.
 
@@ -42,6 +41,7 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
+    row_maker_class = QuestionRows
     pair_columns = ("questions", "contexts")
     head_arguments = ("null_threshold",)
 
@@ -82,10 +82,10 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
             raise ValueError(f"top_k is {top_k}, expected at least 1.")
         is_one = isinstance(question, str) and isinstance(context, str)
         questions = questions_of(*_equally_many(question, context))
-        rows = question_rows(self._require_tokenizer(), questions, self.sequence_length, stride)
+        rows = question_rows(self.row_maker.tokenizer, questions, self.sequence_length, stride)
         warn_of_cut_questions(rows.source, len(questions))
         rows.labels = None
-        batches = SortedBatches(self.tokenizer, rows, batch_size, self.sequence_length, multiple=self._length_multiple)
+        batches = self.row_maker.batches_of(rows, batch_size, kind=SortedBatches)
         logits = predict_rows(self, batches)  # (length, 2) for each window
         starts, ends = ([row[:, column] for row in logits] for column in (0, 1))
         may_be_none = self.null_threshold is not None
@@ -95,51 +95,12 @@ class QuestionAnswerer(RawTextMixin, PretrainedMixin, keras.Model):
         found = [ranked[:top_k] for ranked in found]
         return found[0] if is_one else found
 
-    def _judged(self, batches):
-        """The windows of questions with answers in words, and how many questions are answered right."""
-        rows = batches.rows
-        if rows.source is None:
-            return None
-        questions, outputs = rows.source.questions, predict_rows(self, batches)  # (length, 2) for each window
-        starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
-        found, odds = best_answers(questions, rows.source, starts, ends, self.null_threshold is not None)
-        figures = shares_of_right_answers(questions, choose(found, odds, self.null_threshold))
-        # What is beyond a row's batch has no share in the softmax over its length.
-        whole = np.full((len(outputs), max(map(len, outputs)), 2), -1e9, "float32")
-        for row, logits in zip(whole, outputs, strict=True):
-            row[: len(logits)] = logits
-        return whole, rows.labels, rows.weights, figures
-
     def label_rule(self, sizes):
         meaning = "the position in its row of the answer's first or last token; both are 0 if there is no answer"
         return LabelRule((len(sizes.tokens), 2), sizes.tokens[:, None], meaning)
 
-    def _takes_class_numbers(self, loss):
+    def takes_class_numbers(self, loss):
         return loss is span_loss
-
-    def _are_in_words(self, texts, labels):
-        return are_answers(labels)
-
-    def _labelled_rows(self, texts, labels, weights):
-        """Rows of windows if the labels are answers in words; a weight of a question is that of each of its windows."""
-        if not are_answers(labels):
-            return super()._labelled_rows(texts, labels, weights)
-        questions = questions_of(*self._columns_of(texts), labels)
-        rows = question_rows(self._require_tokenizer(), questions, self.sequence_length)
-        warn_of_cut_questions(rows.source, len(questions))
-        if self.null_threshold is None and not any(question.answers for question in questions):
-            warn_user(
-                f"None of the {len(questions):,} questions has an answer, and null_threshold is None, by which every "
-                "question is answered: their exact match and F1 are 0."
-            )
-        if weights is not None:
-            weights = to_array(weights, "sample_weight")
-            if weights.shape != (len(questions),):
-                raise ValueError(
-                    f"sample_weight has shape {weights.shape}, expected ({len(questions)},), one for each question."
-                )
-            rows.weights = weights[np.array(rows.source.question)].astype("float32")
-        return rows
 
 
 def _equally_many(questions, contexts):

@@ -7,9 +7,9 @@ import keras
 from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.models.answers import sigmoid
+from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
-from keras_bert_impl.models.raw_text import RawTextMixin
-from keras_bert_impl.models.text_inputs import to_strings
+from keras_bert_impl.natural_data.texts import to_strings
 
 
 class TokenDoubt(typing.NamedTuple):
@@ -22,7 +22,7 @@ class TokenDoubt(typing.NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class ReplacedTokenDetector(RawTextMixin, PretrainedMixin, keras.Model):
+class ReplacedTokenDetector(NaturalFitMixin, PretrainedMixin, keras.Model):
     """Scores for each token whether it was replaced by another (Clark et al. 2020, section 3.1): a dense layer and one
     output. `ElectraPretrainer` trains it; it has no loss of its own.
 
@@ -63,7 +63,7 @@ class ReplacedTokenDetector(RawTextMixin, PretrainedMixin, keras.Model):
         Returns: for one text a list of a TokenDoubt for each token, without special tokens; for several a list of such
             lists. Texts are cut to `sequence_length`.
         """
-        tokenizer, is_one = self._require_tokenizer(), isinstance(texts, str)
+        tokenizer, is_one = self.row_maker.tokenizer, isinstance(texts, str)
         texts = [texts] if is_one else to_strings(texts)
         probabilities = sigmoid(self.predict(texts, batch_size=batch_size, verbose=0))
         found = []

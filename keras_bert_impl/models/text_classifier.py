@@ -4,9 +4,7 @@ import keras
 
 from keras_bert_impl.losses import MultiLabelF1
 from keras_bert_impl.models.answers import Label, best, checked_top_k, sigmoid, softmax
-from keras_bert_impl.models.class_sets import refuse_several, rows_of_zeros_and_ones
-from keras_bert_impl.models.labels import LabelRule, takes_zeros_and_ones
-from keras_bert_impl.models.long_texts import LongTextsMixin, checked_long_texts
+from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -15,11 +13,13 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
+from keras_bert_impl.natural_data.labels import LabelRule, takes_zeros_and_ones
+from keras_bert_impl.natural_data.long_texts import ClassRows, checked_long_texts
 from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
+class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
     """A dense layer over the pooled first token (Devlin et al. 2019, section 4.1). Compiled by default with AdamW at
     5e-5, cross-entropy on logits and accuracy; with multi_label, binary cross-entropy on logits and
     `losses.MultiLabelF1`.
@@ -29,7 +29,7 @@ class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
         num_classes: columns of the output.
         tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextRows`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
         class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
         multi_label: whether a text may have several classes, or none: each class is decided for itself, and its
@@ -45,6 +45,7 @@ class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
             not the encoder's, or sequence_length is above its max_length.
     """
 
+    row_maker_class = ClassRows
     head_arguments = ("num_classes", "dropout_rate", "class_names", "multi_label", "long_texts")
 
     def __init__(
@@ -113,19 +114,5 @@ class TextClassifier(LongTextsMixin, ClassesMixin, keras.Model):
         meaning = "the number or the name of the class of its row"
         return LabelRule((len(sizes.tokens),), self.num_classes, meaning, names=tuple(self.class_names))
 
-    def _takes_class_numbers(self, loss):
-        return takes_zeros_and_ones(loss) if self.multi_label else super()._takes_class_numbers(loss)
-
-    def _checked_against(self, sizes, labels, weights):
-        if not self.multi_label:
-            refuse_several(labels)
-            return super()._checked_against(sizes, labels, weights)
-        labels = None if labels is None else rows_of_zeros_and_ones(labels, self.class_names)
-        labels, weights = super()._checked_against(sizes, labels, weights)
-        if weights is not None and weights.ndim > 1:
-            # Keras takes the mean over the classes before it multiplies by the weights.
-            raise ValueError(
-                f"sample_weight has shape {weights.shape}, expected ({len(labels)},), one for each text: the classes "
-                "of a text share its weight."
-            )
-        return labels, weights
+    def takes_class_numbers(self, loss):
+        return takes_zeros_and_ones(loss) if self.multi_label else super().takes_class_numbers(loss)

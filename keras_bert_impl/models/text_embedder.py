@@ -8,23 +8,35 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.models.answers import Match, best, checked_top_k
-from keras_bert_impl.models.long_texts import LongTextsMixin, checked_long_texts
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
-from keras_bert_impl.models.text_inputs import to_strings
+from keras_bert_impl.natural_data.column_rows import ColumnRows
+from keras_bert_impl.natural_data.long_texts import checked_long_texts
+from keras_bert_impl.natural_data.texts import to_strings
+
+
+class VectorRows(ColumnRows):
+    """ColumnRows of a head whose outputs are vectors, perhaps of length 1."""
+
+    def of_texts(self, rows, outputs):
+        vectors = super().of_texts(rows, outputs)
+        if rows.source is None or not self.head.normalize:
+            return vectors
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
 
 POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Model):
+class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     """One vector per text, pooled from the vectors of its tokens; [CLS] and [SEP] count, padding does not.
 
     Args:
         encoder: a BertEncoder, or another family's.
         tokenizer: a Tokenizer; with it `predict` takes texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextRows`.
             Rows of several texts, in training, are always cut.
         pooling: "mean", as Sentence-BERT (Reimers & Gurevych 2019, section 3); "max"; "cls", the first token;
             "lasttoken", the last; "mean_sqrt_len_tokens", the sum over the square root of the number of tokens;
@@ -52,6 +64,7 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
             other models do.
     """
 
+    row_maker_class = VectorRows
     head_arguments = ("pooling", "normalize", "long_texts")
 
     def __init__(
@@ -159,12 +172,6 @@ class TextEmbedder(LongTextsMixin, TextColumnsMixin, PretrainedMixin, keras.Mode
             for row, places in zip(scores, best(scores, top_k), strict=True)
         ]
         return found[0] if is_one(query) else found
-
-    def _of_texts(self, rows, outputs):
-        vectors = super()._of_texts(rows, outputs)
-        if rows.source is None or not self.normalize:
-            return vectors
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
     def _directions(self, texts, batch_size):
         """Vectors of length 1, (texts, width), of a text, texts or vectors."""

@@ -3,8 +3,7 @@
 import keras
 
 from keras_bert_impl.losses import DistilledSquaredError
-from keras_bert_impl.models.labels import LabelRule
-from keras_bert_impl.models.long_texts import LongTextsMixin, checked_long_texts
+from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     check_vocabulary,
@@ -12,11 +11,13 @@ from keras_bert_impl.models.pretrained import (
     head_dense,
     head_dropout,
 )
+from keras_bert_impl.natural_data.labels import LabelRule
+from keras_bert_impl.natural_data.long_texts import LongTextRows, checked_long_texts
 from keras_bert_impl.optimization import BertAdamW
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TextRegressor(LongTextsMixin, PretrainedMixin, keras.Model):
+class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
     """A dense layer of one column over the pooled first token, as for STS-B (Devlin et al. 2019, appendix B.1).
     Compiled by default with AdamW at 5e-5 and the mean squared error.
 
@@ -24,7 +25,7 @@ class TextRegressor(LongTextsMixin, PretrainedMixin, keras.Model):
         encoder: a BertEncoder, or another family's.
         tokenizer: a Tokenizer; with it `fit`, `evaluate` and `predict` take texts or pairs of them.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
-        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextsMixin`.
+        long_texts: what is done with longer ones: "cut", "head_and_tail" or "windows"; see `long_texts.LongTextRows`.
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
 
     Input:  dict of the encoder's inputs, or texts.
@@ -32,6 +33,7 @@ class TextRegressor(LongTextsMixin, PretrainedMixin, keras.Model):
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
+    row_maker_class = LongTextRows
     head_arguments = ("dropout_rate", "long_texts")
 
     def __init__(

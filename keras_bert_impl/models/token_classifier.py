@@ -3,7 +3,6 @@
 import keras
 
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
-from keras_bert_impl.models.entities import metrics_of_words
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
     check_vocabulary,
@@ -13,6 +12,7 @@ from keras_bert_impl.models.pretrained import (
     head_dropout,
 )
 from keras_bert_impl.models.word_labels import WordLabelsMixin
+from keras_bert_impl.natural_data.entities import metrics_of_words
 from keras_bert_impl.optimization import BertAdamW
 
 

@@ -4,20 +4,19 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy
+from keras_bert_impl.losses import LabelledAccuracy
 from keras_bert_impl.models.answers import Label, softmax
-from keras_bert_impl.models.entities import entities_of, labels_of_spans
-from keras_bert_impl.models.labels import LabelRule, Positions, checked_word_labels, require_labels, sizes_of_texts
-from keras_bert_impl.models.raw_text import RawTextMixin
-from keras_bert_impl.models.text_inputs import is_texts, is_word_lists, to_strings, to_word_lists
-from keras_bert_impl.models.windows import best_windows, windows_of
-from keras_bert_impl.models.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
-from keras_bert_impl.tokenizers.rows import warn_of_cut
+from keras_bert_impl.models.natural_fit import NaturalFitMixin
+from keras_bert_impl.natural_data.entities import entities_of
+from keras_bert_impl.natural_data.labelled_words import WordRows, rule_of_classes
+from keras_bert_impl.natural_data.texts import is_word_lists, to_strings, to_word_lists
+from keras_bert_impl.natural_data.windows import best_windows, windows_of
+from keras_bert_impl.natural_data.word_rows import split_texts, split_words
 
 AGGREGATIONS = ("first", "average", "max")
 
 
-class WordLabelsMixin(RawTextMixin):
+class WordLabelsMixin(NaturalFitMixin):
     """`fit` on words with labels and on texts with marked characters, and `tag`, for models with an output for each
     token and with `class_names`.
 
@@ -25,12 +24,14 @@ class WordLabelsMixin(RawTextMixin):
     each, in characters. The first piece of a word is trained and, by default, predicted; the others have no label.
     """
 
+    row_maker_class = WordRows
+
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):
         """`keras.Model.compile`, where "accuracy" is that of the tokens that have a label: Keras' own would count
         padding and the further pieces of words as wrong."""
-        if self._takes_class_numbers(loss):
+        if self.takes_class_numbers(loss):
             metrics, weighted_metrics = _of_labelled(metrics), _of_labelled(weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
@@ -59,14 +60,14 @@ class WordLabelsMixin(RawTextMixin):
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation {aggregation!r} is unknown; known are {', '.join(AGGREGATIONS)}.")
         if is_word_lists(texts):
-            split, texts = split_words(self._require_tokenizer(), to_word_lists(texts)), None
+            split, texts = split_words(self.row_maker.tokenizer, to_word_lists(texts)), None
             return [
                 [Label(self.class_names[number], score) for number, score in zip(*words, strict=True)]
                 for words in self._labelled_words(split, aggregation, batch_size)
             ]
         is_one = isinstance(texts, str)
         texts = to_strings([texts] if is_one else texts)
-        split = split_texts(self._require_tokenizer(), texts)
+        split = split_texts(self.row_maker.tokenizer, texts)
         found = []
         for text, of_text, (numbers, scores) in zip(
             texts, split, self._labelled_words(split, aggregation, batch_size), strict=True
@@ -79,9 +80,7 @@ class WordLabelsMixin(RawTextMixin):
         """For each SplitText the numbers of the classes of its words and their probabilities, two lists."""
         room = self.sequence_length - 2
         begins, windows = windows_of([text.ids for text in split], room)
-        batches = SortedBatches(
-            self.tokenizer, Rows(windows), batch_size, self.sequence_length, multiple=self._length_multiple
-        )
+        batches = self.row_maker.batches_of(Rows(windows), batch_size, kind=SortedBatches)
         logits = iter(predict_rows(self, batches))
         labelled = []
         for text, of_text in zip(split, begins, strict=True):
@@ -89,83 +88,8 @@ class WordLabelsMixin(RawTextMixin):
             labelled.append(_of_words(probabilities, text.word, aggregation))
         return labelled
 
-    def _is_text_input(self, x):
-        return super()._is_text_input(x) or is_word_lists(x)
-
-    def _rows_of(self, texts):
-        if not is_word_lists(texts):
-            return super()._rows_of(texts)
-        return self._rows_of_split(split_words(self._require_tokenizer(), to_word_lists(texts)))
-
     def label_rule(self, sizes):
         return rule_of_classes(self.class_names)._replace(shape=(len(sizes.tokens), sizes.width))
-
-    def _rows_of_split(self, split):
-        pieces = rows_of_pieces(split, self.sequence_length)
-        return Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
-
-    def _labelled_rows(self, texts, labels, weights):
-        """Labels of words, or marked characters, become labels of first pieces."""
-        if is_word_lists(texts):
-            words = to_word_lists(texts)
-            split, counts = split_words(self._require_tokenizer(), words), list(map(len, words))
-        elif is_texts(texts) and are_spans(labels):
-            texts = to_strings(texts)
-            split = split_texts(self._require_tokenizer(), texts)
-            labels = self._labels_of_spans(texts, split, labels)
-            counts = [len(of_text.spans) for of_text in split]
-        else:
-            return super()._labelled_rows(texts, labels, weights)
-        rows = self._rows_of_split(split)
-        warn_of_cut(rows.num_cut, len(counts), self.sequence_length)
-        rule = rule_of_classes(self.class_names)
-        require_labels(labels, len(counts), rule, "word")
-        numbers = checked_word_labels(labels, "labels", counts, rule)
-        if weights is not None and np.ndim(weights[0]):
-            weights = checked_word_labels(weights, "sample_weight", counts)
-        return self._label_first_pieces(rows, numbers, weights)
-
-    def _are_in_words(self, texts, labels):
-        return is_word_lists(texts) or are_spans(labels)
-
-    def _labels_of_spans(self, texts, split, spans):
-        """A label for each word of each text from marked characters."""
-        if len(spans) != len(texts):
-            raise ValueError(f"{len(texts):,} texts but {len(spans):,} lists of spans: give [] for a text without any.")
-        return [
-            labels_of_spans(row, text, of_text.spans, of_row, self.class_names)
-            for row, (text, of_text, of_row) in enumerate(zip(texts, split, spans, strict=True))
-        ]
-
-    def _label_first_pieces(self, rows, numbers, weights):
-        """Labels and weights of words, (texts, words), become those of the pieces in `rows`."""
-        words = np.stack(rows.source.words)  # (texts, length)
-        is_first = words != IGNORED
-
-        def of_pieces(values, otherwise):
-            return np.where(is_first, np.take_along_axis(values, np.maximum(words, 0), axis=1), otherwise)
-
-        if weights is not None and np.ndim(weights) > 1:
-            weights = of_pieces(weights, 0)
-        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
-        positions = of_pieces(numbers, NO_LABEL[0]).view(Positions)
-        rows.labels, rows.weights = self._checked_against(sizes, positions, weights)
-        rows.per_token = True
-        return rows
-
-
-def rule_of_classes(class_names):
-    """The LabelRule of a class for each word or token, of any number of them."""
-    meaning = "the number or the name of the class of its token, or -1 for none"
-    return LabelRule((), len(class_names), meaning, per_token=True, names=tuple(class_names))
-
-
-def are_spans(labels):
-    """Whether labels are lists of marked characters: (start, end, label), or dicts of them."""
-    if not isinstance(labels, list | tuple):
-        return False
-    rows = [row for row in labels if not isinstance(row, list | tuple) or len(row)]
-    return all(isinstance(row, list | tuple) and isinstance(row[0], tuple | list | dict) for row in rows)
 
 
 def _of_labelled(metrics):

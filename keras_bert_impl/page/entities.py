@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from keras_bert_impl.models.entities import are_entities, runs_of
+from keras_bert_impl.natural_data.entities import are_entities, runs_of
 from keras_bert_impl.tokenizers import google_characters
 
 

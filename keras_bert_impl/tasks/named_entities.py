@@ -9,8 +9,8 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import FeatureTagger, TokenClassifier
-from keras_bert_impl.models.entities import are_entities
-from keras_bert_impl.models.word_rows import IGNORED, rows_of_pieces, split_words
+from keras_bert_impl.natural_data.entities import are_entities
+from keras_bert_impl.natural_data.word_rows import IGNORED, rows_of_pieces, split_words
 from keras_bert_impl.tasks.conll import Sentence, label_names, read_conll
 from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.tag_scores import entity_scores, word_scores

@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.models.question_answerer import QuestionAnswerer, span_loss
-from keras_bert_impl.models.question_windows import question_rows
 from keras_bert_impl.models.span_answers import best_answers, choose
+from keras_bert_impl.natural_data.question_windows import question_rows
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.squad_files import read_questions

@@ -4,7 +4,7 @@ import json
 import pathlib
 import typing
 
-from keras_bert_impl.models.question_windows import Question
+from keras_bert_impl.natural_data.question_windows import Question
 from keras_bert_impl.tasks.squad_metrics import has_impossible_questions, read_answers
 from keras_bert_impl.tasks.tables import BadRows
 

@@ -6,7 +6,7 @@ import numpy as np
 import seqeval.metrics
 import sklearn.metrics
 
-from keras_bert_impl.models.entities import are_entities, as_iobes
+from keras_bert_impl.natural_data.entities import are_entities, as_iobes
 
 
 def entity_scores(labels, predicted):

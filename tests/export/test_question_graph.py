@@ -11,9 +11,9 @@ import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.export.question_graph import PiecesWithOffsets, windows_of
-from keras_bert_impl.models.question_windows import Question
 from keras_bert_impl.models.span_answers import best_answers
-from keras_bert_impl.models.windows import best_windows, window_begins
+from keras_bert_impl.natural_data.question_windows import Question
+from keras_bert_impl.natural_data.windows import best_windows, window_begins
 from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tasks import question_answering, squad_files
 from keras_bert_impl.tokenizers.words import end_with_marks

@@ -7,9 +7,10 @@ import pytest
 from conftest import QUICK_STEPS, WORDS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models import batch_sources
-from keras_bert_impl.models.batch_sources import source_of_loader
-from keras_bert_impl.models.data_sources import received
+from keras_bert_impl.natural_data import batch_sources
+from keras_bert_impl.natural_data.batch_sources import source_of_loader
+from keras_bert_impl.natural_data.other_libraries import received
+from keras_bert_impl.natural_data.row_maker import RowMaker
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
 SECOND = ["sat", "ran on", "is blue", "good", "in rain"]
@@ -142,9 +143,9 @@ def test_a_loader_of_ids_is_left_to_keras(model):
 
 def test_a_loader_shuffles_anew_in_each_epoch(model, monkeypatch):
     torch = pytest.importorskip("torch")
-    seen, convert = [], model._convert_batch
+    seen, convert = [], RowMaker.converted
     monkeypatch.setattr(
-        model, "_convert_batch", lambda batch, *more: seen.append(tuple(batch[0])) or convert(batch, *more)
+        RowMaker, "converted", lambda maker, batch, *more: seen.append(tuple(batch[0])) or convert(maker, batch, *more)
     )
     examples = rows_of(["the " * number for number in range(12)], [0] * 12)
     shuffled = loader(examples, batch_size=12, shuffle=True, generator=torch.Generator().manual_seed(3))

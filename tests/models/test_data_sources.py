@@ -5,7 +5,7 @@ import pytest
 from conftest import QUICK_STEPS, WORDS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.data_sources import in_memory, received
+from keras_bert_impl.natural_data.other_libraries import in_memory, received
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat"]
 SECOND = ["sat", "ran on", "is blue"]

@@ -8,7 +8,7 @@ import pytest
 from tiers import every_backend
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.entities import EntityF1
+from keras_bert_impl.natural_data.entities import EntityF1
 from keras_bert_impl.tasks.tag_scores import entity_scores
 
 SCHEMES = {

@@ -7,7 +7,7 @@ from conftest import QUICK_STEPS
 from sklearn.utils.class_weight import compute_sample_weight
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.fit_arguments import split_rows, weights_by_number
+from keras_bert_impl.natural_data.splits_and_weights import split_rows, weights_by_number
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat", "bad rain", "red cats sat"]
 SECOND = ["sat", "ran on", "is blue", "good", "in rain"]

@@ -7,7 +7,7 @@ from conftest import revealing_config
 
 import keras_bert_impl as kbi
 from keras_bert_impl.export import export_saved_model
-from keras_bert_impl.models.long_texts import head_and_tail
+from keras_bert_impl.natural_data.long_texts import head_and_tail
 
 SHORT = "the cat sat"
 LONG = "the cat sat on a mat in rain . a red dog ran . it is"  # 16 tokens
@@ -64,10 +64,10 @@ def test_vectors_of_windows_have_length_1_if_vectors_do(build):
 
 def test_windows_are_trained_as_rows_that_share_the_weight_of_their_text(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows")
-    rows = model._labelled_rows([SHORT, LONG], [2, 1], [0.5, 3.0])
+    rows = model.row_maker.labelled([SHORT, LONG], [2, 1], [0.5, 3.0])
     assert rows.labels.tolist() == [2, 1, 1, 1]
     np.testing.assert_allclose(rows.weights, [0.5, 1, 1, 1])
-    assert model._labelled_rows([SHORT, SHORT], [2, 1], None).weights is None
+    assert model.row_maker.labelled([SHORT, SHORT], [2, 1], None).weights is None
     model.optimizer.learning_rate = 1e-2
     losses = model.fit([SHORT, LONG] * 4, [2, 1] * 4, epochs=20, verbose=0).history["loss"]
     assert losses[-1] < 0.3 * losses[0]
@@ -115,17 +115,17 @@ def test_classes_have_weights_also_where_texts_have_windows(build):
     model.optimizer.learning_rate = 0.0
     labels, by_class = np.array([0, 1, 2, 1, 0]), np.array([0.5, 2.0, 0.0])
     found = model.fit(TEXTS, labels, class_weight=dict(enumerate(by_class)), batch_size=99, verbose=0).history["loss"]
-    rows = model._labelled_rows(TEXTS, labels, by_class[labels])
+    rows = model.row_maker.labelled(TEXTS, labels, by_class[labels])
     expected = model.fit(TEXTS, labels, sample_weight=by_class[labels], batch_size=99, verbose=0).history["loss"]
     assert len(rows) > len(TEXTS) and found == pytest.approx(expected, rel=1e-5)
-    rows = model._labelled_rows(TEXTS, labels, None)
-    weights = model._with_class_weights("balanced", rows)  # of five texts two, two and one have a class
+    rows = model.row_maker.labelled(TEXTS, labels, None)
+    weights = model.row_maker.with_class_weights("balanced", rows)  # of five texts two, two and one have a class
     np.testing.assert_allclose([weights[rows.labels == label].sum() for label in range(3)], 5 / 3, rtol=1e-5)
 
 
 def test_several_labels_of_a_text_are_those_of_each_of_its_windows(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows", multi_label=True)
-    assert model._labelled_rows([LONG], [[0, 2]], None).labels.tolist() == [[1, 0, 1]] * 3
+    assert model.row_maker.labelled([LONG], [[0, 2]], None).labels.tolist() == [[1, 0, 1]] * 3
 
 
 def test_how_long_texts_are_read_is_kept(build, tmp_path):

@@ -7,8 +7,8 @@ from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of, random_model
 
 from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer
-from keras_bert_impl.models import masked_lm
-from keras_bert_impl.models.masked_lm import MaskedTexts
+from keras_bert_impl.natural_data import masked_texts
+from keras_bert_impl.natural_data.masked_texts import MaskedTextRows, MaskedTexts
 
 TEXTS = ["the cat sat on a mat", "the dog ran in rain", "a red cat is good", "blue rain is bad", "the mat"]
 MASKED = ["the [MASK] sat on a [MASK]", "red [MASK] is good"]
@@ -112,9 +112,11 @@ def test_masks_of_several_texts_are_filled_as_those_of_each(model):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shuffle):
-    seen, mask_ids = [], model._mask_ids
+    seen, masked = [], MaskedTextRows.masked
     first_words = [model.tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS * 4]
-    monkeypatch.setattr(model, "_mask_ids", lambda ids, *arguments: seen.append(ids) or mask_ids(ids, *arguments))
+    monkeypatch.setattr(
+        MaskedTextRows, "masked", lambda maker, ids, *others: seen.append(ids) or masked(maker, ids, *others)
+    )
     model.fit(TEXTS * 4, batch_size=20, shuffle=shuffle, epochs=2, verbose=0)
     assert all((epoch == first_words) is not shuffle for epoch in seen) and len(seen) >= 2
     assert all(sorted(epoch) == sorted(first_words) for epoch in seen)
@@ -122,7 +124,7 @@ def test_texts_are_masked_in_the_order_given_where_asked(model, monkeypatch, shu
 
 def test_masks_are_a_function_of_seed_epoch_and_batch(model):
     def batch(epoch, index, seed=3):
-        batches = MaskedTexts([list(range(5, 14))] * 4, 2, 32, model._mask_ids, seed, shuffle=False)
+        batches = MaskedTexts([list(range(5, 14))] * 4, 2, 32, model.row_maker.masked, seed, shuffle=False)
         batches[0]
         batches.start_epoch(epoch)
         return batches[index][0]["token_ids"].tolist()
@@ -135,7 +137,7 @@ def test_a_second_fit_masks_other_words(model, monkeypatch):
     """Although both begin with epoch 0."""
     seeds = []
     monkeypatch.setattr(
-        masked_lm, "MaskedTexts", lambda *arguments: seeds.append(arguments[4]) or MaskedTexts(*arguments)
+        masked_texts, "MaskedTexts", lambda *arguments: seeds.append(arguments[4]) or MaskedTexts(*arguments)
     )
     for _ in range(2):
         model.fit(TEXTS, verbose=0)

@@ -5,7 +5,7 @@ import pytest
 from conftest import QUICK_STEPS, revealing_config
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.labels import named_by_numbers, numbers_of_names
+from keras_bert_impl.natural_data.labels import named_by_numbers, numbers_of_names
 
 TEXTS = ["the cat sat", "a bad dog ran on a mat", "it is good", "red rain"]
 

@@ -9,8 +9,8 @@ from conftest import QUICK_STEPS, revealing_config
 from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.question_windows import Question, make_windows
-from keras_bert_impl.models.word_rows import split_texts, split_words
+from keras_bert_impl.natural_data.question_windows import Question, make_windows
+from keras_bert_impl.natural_data.word_rows import split_texts, split_words
 from keras_bert_impl.tokenizers.rows import pack_rows
 
 TEXT = "In 2018,  Google released BERT."
@@ -71,7 +71,7 @@ def test_entities_have_the_characters_of_the_text(any_tokenizer):
 
 def test_marked_characters_label_the_first_piece_of_each_word(tokenizer):
     model = model_of(kbi.TokenClassifier, tokenizer, num_classes=3, class_names=["O", "B-X", "I-X"])
-    rows = model._labelled_rows([TEXT], [[(10, 16, "X")]], None)
+    rows = model.row_maker.labelled([TEXT], [[(10, 16, "X")]], None)
     [pieces] = [tokenizer.encode(TEXT).offsets]
     labelled = [
         TEXT[slice(*offsets)].strip() for offsets, label in zip(pieces, rows.labels[0], strict=False) if label == 1
@@ -121,7 +121,7 @@ def test_fit_masks_texts_but_no_control_tokens(tokenizer):
     model = model_of(kbi.MaskedLM, tokenizer)
     history = model.fit(SENTENCES, batch_size=5, verbose=0)
     assert np.isfinite(history.history["loss"]).all()
-    inputs, labels, weights = model._test_data(SENTENCES, None, None, None)
+    inputs, labels, weights = model.row_maker.to_judge(SENTENCES, None, None, None)
     assert not set(labels[weights > 0].tolist()) & {tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
     assert (inputs["token_ids"] == tokenizer.mask_id).any()
 

@@ -10,7 +10,7 @@ from conftest import revealing_config
 from tiers import every_backend
 
 import keras_bert_impl as kbi
-from keras_bert_impl.models.question_windows import question_rows, questions_of
+from keras_bert_impl.natural_data.question_windows import question_rows, questions_of
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.question_answering import TASKS
 from keras_bert_impl.tasks.squad_files import read_squad
@@ -85,7 +85,7 @@ def test_answers_in_words_give_the_rows_of_the_task(model, small_tokenizer, tmp_
     assert (texts, answers) == ((QUESTIONS, [LONG] * 2), ANSWERS)
     task = TASKS["question_answering"]
     of_task = task.featurize(small_tokenizer, task.read(tmp_path, "train", None), None, 24)
-    rows = model._labelled_rows(texts, answers, None)
+    rows = model.row_maker.labelled(texts, answers, None)
     assert (rows.first, rows.second) == (of_task.first, of_task.second)
     np.testing.assert_array_equal(rows.labels, of_task.labels)
     assert len(rows) > 2
@@ -120,7 +120,7 @@ def test_answers_that_do_not_stand_in_their_context_are_refused_with_the_row(mod
 
 
 def test_a_question_weighs_what_it_is_given_in_each_of_its_windows(model):
-    rows = model._labelled_rows((QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
+    rows = model.row_maker.labelled((QUESTIONS, [LONG, "the cat"]), [None, None], [0.5, 2])
     assert rows.weights.tolist() == [0.5] * (len(rows) - 1) + [2.0] and len(rows) > 4
     with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\), expected \(2,\), one for each question"):
         model.fit((QUESTIONS, [LONG] * 2), [None] * 2, sample_weight=[1, 2, 3], verbose=0)
@@ -154,10 +154,10 @@ def test_what_cannot_be_asked_is_refused(model):
 
 def test_batches_of_a_loader_have_the_windows_of_lists(model):
     answers = [("good", LONG.index("good")), None]
-    (inputs, labels, weights), cut = model._convert_batch(
+    (inputs, labels, weights), cut = model.row_maker.converted(
         ((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0]), None, pad_to=None
     )
-    rows = model._labelled_rows((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])
+    rows = model.row_maker.labelled((QUESTIONS, [LONG] * 2), answers, [1.0, 2.0])
     assert inputs["token_ids"].shape == (len(rows), 24) and len(rows) > 4 and cut == (0, len(rows))
     np.testing.assert_array_equal(labels, rows.labels)
     np.testing.assert_array_equal(weights, rows.weights)
@@ -165,7 +165,7 @@ def test_batches_of_a_loader_have_the_windows_of_lists(model):
 
 
 def test_pairs_of_a_loader_are_questions_and_contexts_without_answers(model):
-    inputs, cut = model._convert_batch((QUESTIONS, [CONTEXT] * 2), None, pad_to=None)
+    inputs, cut = model.row_maker.converted((QUESTIONS, [CONTEXT] * 2), None, pad_to=None)
     np.testing.assert_array_equal(inputs["token_ids"], model.rows((QUESTIONS, [CONTEXT] * 2), pad_to=24)["token_ids"])
     assert cut == (0, 2)
 
@@ -216,7 +216,7 @@ def test_the_loss_of_answers_is_that_of_their_rows(model):
     """Although they are compared without the padding of their batches."""
     answers = [("good", LONG.index("good")), None]
     rows = question_rows(model.tokenizer, questions_of(QUESTIONS, [LONG] * 2, answers), model.sequence_length)
-    arrays = model._packed(rows, 24)
+    arrays = model.row_maker.packed(rows, 24)
     expected = keras.Model(model.inputs, model.outputs)
     expected.compile(loss=model.loss)
     figures = model.evaluate((QUESTIONS, [LONG] * 2), answers, batch_size=32, verbose=0)

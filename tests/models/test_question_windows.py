@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from tiers import once
 
-from keras_bert_impl.models.question_windows import Question, answer_tokens, make_windows
 from keras_bert_impl.models.span_answers import best_answers, choose
-from keras_bert_impl.models.windows import best_windows, window_begins
+from keras_bert_impl.natural_data.question_windows import Question, answer_tokens, make_windows
+from keras_bert_impl.natural_data.windows import best_windows, window_begins
 
 pytestmark = once
 

@@ -11,9 +11,9 @@ from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import padded_length
-from keras_bert_impl.models import text_batches
-from keras_bert_impl.models.batch_sources import source_of_dataset
-from keras_bert_impl.models.text_batches import TextBatches
+from keras_bert_impl.natural_data import text_batches
+from keras_bert_impl.natural_data.batch_sources import source_of_dataset
+from keras_bert_impl.natural_data.text_batches import TextBatches
 
 tf = pytest.importorskip("tensorflow")
 

@@ -13,7 +13,7 @@ from keras_bert_impl.embedding_losses import (
     TripletLoss,
 )
 from keras_bert_impl.embedding_metrics import SpearmanCorrelation
-from keras_bert_impl.models.text_columns import text_numbers
+from keras_bert_impl.natural_data.column_rows import text_numbers
 from keras_bert_impl.optimization import BertAdamW
 
 FIRST = ["the cat", "a dog ran", "red mat", "good rain", "the dog sat"]

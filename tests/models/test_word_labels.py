@@ -58,7 +58,7 @@ def test_what_was_learnt_is_told_in_words(model, data):
 
 
 def test_words_and_spans_give_the_same_rows_and_those_of_the_task(model, small_tokenizer):
-    words, spans = (model._labelled_rows(*data, None) for data in ((WORDS, LABELS), (TEXTS, SPANS)))
+    words, spans = (model.row_maker.labelled(*data, None) for data in ((WORDS, LABELS), (TEXTS, SPANS)))
     np.testing.assert_array_equal(words.labels, spans.labels)
     assert words.first == spans.first
     sentences = [Sentence(*pair, 1) for pair in zip(WORDS, LABELS, strict=True)]
@@ -160,12 +160,12 @@ def test_an_unknown_aggregation_is_refused(model):
 
 @pytest.mark.parametrize("data", [(WORDS, LABELS), (TEXTS, SPANS)], ids=["words", "spans"])
 def test_batches_of_a_loader_have_the_labels_of_lists(model, data):
-    (inputs, labels), cut = model._convert_batch(data, None, pad_to=None)
-    rows = model._labelled_rows(*data, None)
+    (inputs, labels), cut = model.row_maker.converted(data, None, pad_to=None)
+    rows = model.row_maker.labelled(*data, None)
     width = rows.labels.shape[1]
     np.testing.assert_array_equal(labels[:, :width], rows.labels)
     assert labels.shape == inputs["token_ids"].shape == (3, 20) and (labels[:, width:] == -1).all() and cut == (0, 3)
-    weighted, _ = model._convert_batch((*data, [1.0, 2.0, 3.0]), None, pad_to=None)
+    weighted, _ = model.row_maker.converted((*data, [1.0, 2.0, 3.0]), None, pad_to=None)
     np.testing.assert_array_equal(weighted[2], [1.0, 2.0, 3.0])
 
 

@@ -1,6 +1,6 @@
 from tiers import once
 
-from keras_bert_impl.models.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
+from keras_bert_impl.natural_data.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
 
 pytestmark = once
 

@@ -4,7 +4,7 @@ from tasks_data import DATA, needs_data
 from tiers import once
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.models.question_windows import make_windows
+from keras_bert_impl.natural_data.question_windows import make_windows
 from keras_bert_impl.tasks.squad_files import read_questions
 from keras_bert_impl.tasks.tables import BadRows
 

@@ -5,7 +5,7 @@ import pytest
 import seqeval.metrics
 from tiers import once
 
-from keras_bert_impl.models.entities import are_entities
+from keras_bert_impl.natural_data.entities import are_entities
 from keras_bert_impl.tasks.tag_scores import entity_scores, word_scores
 
 pytestmark = once

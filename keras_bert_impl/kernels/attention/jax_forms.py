@@ -87,8 +87,9 @@ def sizes_of(inputs, place):
 
 def arrays_of(inputs, place):
     """What the kernel reads: a tuple of one array or of three."""
-    # XLA would copy the parts of one array for the kernel, which can find its columns in it. But where heads are
-    # divided, a device takes the columns of its heads, which are no single slice of that array.
+    # The kernel finds its columns in one array, of which XLA would have to make three. By the TPU compiler's count, a
+    # step on three arrays moves 4 % more bytes with 64 rows of 128 tokens, and 1 % fewer with 16 of 512. Where heads
+    # are divided, a device takes the columns of its heads, which are no single slice of that array.
     is_fused = inputs.fused is not None and not place.heads_axis
     return (inputs.fused,) if is_fused else (inputs.query, inputs.key, inputs.value)
 

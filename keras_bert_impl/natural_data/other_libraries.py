@@ -6,8 +6,13 @@ import types
 
 import numpy as np
 
-from keras_bert_impl.models.batch_sources import is_text_batch, is_text_loader, source_of_dataset, source_of_loader
-from keras_bert_impl.models.text_inputs import is_text_dataset, is_texts
+from keras_bert_impl.natural_data.batch_sources import (
+    is_text_batch,
+    is_text_loader,
+    source_of_dataset,
+    source_of_loader,
+)
+from keras_bert_impl.natural_data.texts import is_text_dataset, is_texts
 
 
 def in_memory(values):

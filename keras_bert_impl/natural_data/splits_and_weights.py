@@ -6,8 +6,8 @@ import numbers
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from keras_bert_impl.models.labels import named_by_numbers
-from keras_bert_impl.models.text_inputs import is_texts
+from keras_bert_impl.natural_data.labels import named_by_numbers
+from keras_bert_impl.natural_data.texts import is_texts
 
 
 def split_rows(parts, share):

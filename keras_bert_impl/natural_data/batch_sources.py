@@ -7,8 +7,8 @@ import typing
 
 import numpy as np
 
-from keras_bert_impl.models.labels import Positions, numbers_of_names
-from keras_bert_impl.models.text_inputs import first_spec, is_text_pair, is_texts, to_strings
+from keras_bert_impl.natural_data.labels import Positions, numbers_of_names
+from keras_bert_impl.natural_data.texts import first_spec, is_text_pair, is_texts, to_strings
 
 COLUMNS = ("text", "text_pair")  # of batches that are dicts, as in the files that `tasks` reads
 LABELS = ("label", "labels")

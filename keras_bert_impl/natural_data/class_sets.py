@@ -5,8 +5,8 @@ import numbers
 import keras
 import numpy as np
 
-from keras_bert_impl.models.labels import named_by_numbers
-from keras_bert_impl.models.text_inputs import is_texts
+from keras_bert_impl.natural_data.labels import named_by_numbers
+from keras_bert_impl.natural_data.texts import is_texts
 
 AMBIGUOUS = (
     "labels could be lists of class numbers, or rows of 0 and 1: pass np.array(labels) for rows with a column for each "

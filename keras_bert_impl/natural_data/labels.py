@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
-from keras_bert_impl.models.text_inputs import is_texts
+from keras_bert_impl.natural_data.texts import is_texts
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 
 

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
-from keras_bert_impl.models.text_inputs import to_strings
-from keras_bert_impl.models.windows import best_windows, window_begins
+from keras_bert_impl.natural_data.texts import to_strings
+from keras_bert_impl.natural_data.windows import best_windows, window_begins
 from keras_bert_impl.user_warnings import warn_user
 
 

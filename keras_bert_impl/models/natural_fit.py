@@ -1,0 +1,127 @@
+"""`fit`, `evaluate` and `predict` on natural data, for heads that hold a tokenizer."""
+
+import keras
+
+from keras_bert_impl.batching import SortedBatches, evaluate_outputs
+from keras_bert_impl.distribution import in_scope_of_model, is_shared
+from keras_bert_impl.natural_data import stage
+from keras_bert_impl.natural_data.labels import takes_class_numbers
+from keras_bert_impl.natural_data.other_libraries import in_memory
+from keras_bert_impl.natural_data.row_maker import RowMaker
+from keras_bert_impl.natural_data.text_batches import TextBatches
+
+
+class NaturalFitMixin:
+    """Lets a head's `fit`, `evaluate` and `predict` take texts wherever they take ids.
+
+    Texts are a list or array of strings, or a column of pandas, polars, PyArrow or Hugging Face `datasets`; sentence
+    pairs are a tuple of two such columns, `(questions, contexts)`, or a list with a 2-tuple for each pair. A
+    `tf.data.Dataset` or PyTorch `DataLoader` yields batches of them: texts, (texts, labels) or (texts, labels,
+    weights), or dicts with the columns "text", "text_pair" and "label"; such a batch is padded to the next of a few
+    lengths, `batching.padded_length`, or to `sequence_length` where all batches must have the same shape. Anything else
+    is passed to Keras. The model has the attributes `tokenizer` and `sequence_length`: longer texts are cut, and a
+    warning gives their number.
+
+    Labels and sample weights are arrays, lists, tuples or columns. On every backend, their number, shape and range are
+    checked: for those in memory before training, for a dataset of texts batch by batch; those of a dataset of ids are
+    left to Keras. -1 and -100 mean that there is no label: a token without a label is ignored, a row without one is
+    refused.
+
+    Attributes:
+        row_maker_class: the `natural_data.row_maker.RowMaker` that makes rows of the data that the head takes.
+        pair_columns: names of both columns, for a head that takes only pairs; else None.
+    """
+
+    row_maker_class = RowMaker
+    pair_columns = None
+
+    @property
+    def row_maker(self):
+        """What makes rows of the data that the head takes."""
+        return self.row_maker_class(self)
+
+    @in_scope_of_model
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        **arguments,
+    ):
+        """`keras.Model.fit`, with texts or ids for `x` and in `validation_data`; by default in batches of 32.
+
+        Lists of texts are tokenized once and batched by length (`batching.LengthBatches`), in a new order each epoch;
+        with shuffle=False in the order given. `validation_split` takes the last part of the texts, before shuffling;
+        `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among
+        the callbacks, an interrupted `fit` resumes where it was.
+        """
+        given = stage.Training(x, y, sample_weight, validation_data, validation_split, class_weight, shuffle)
+        sizes = batch_size, arguments.get("validation_batch_size")
+        steps = arguments.get("steps_per_epoch"), arguments.get("validation_steps")
+        data = stage.training(self.row_maker, given, *sizes, *steps)
+        self._build_variables(data.x)
+        return super().fit(
+            batch_size=batch_size, epochs=epochs, verbose=verbose, callbacks=callbacks, **data._asdict(), **arguments
+        )
+
+    @in_scope_of_model
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
+        """`keras.Model.evaluate`, with texts or ids for `x`."""
+        maker = self.row_maker
+        x, y, sample_weight = stage.evaluation(maker, x, y, sample_weight, batch_size, steps)
+        if isinstance(x, SortedBatches) and (judged := maker.judged(x)) is not None:
+            outputs, labels, weights, figures = judged
+            verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
+            return_dict = arguments.get("return_dict", False)
+            return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, return_dict, **figures)
+        return super().evaluate(
+            x, y, batch_size=batch_size, verbose=verbose, sample_weight=sample_weight, steps=steps, **arguments
+        )
+
+    @in_scope_of_model
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, **arguments):
+        """`keras.Model.predict`, with texts or ids for `x`; one string is one text.
+
+        Lists of texts are computed in batches of about the same length; the outputs are in the order of the texts.
+        If there is an output for each token, all rows are as long as the longest.
+        """
+        arguments = {"verbose": verbose, **arguments}
+        maker = self.row_maker
+        x, rows = stage.prediction(maker, x, batch_size, steps)
+        if rows is None:
+            return super().predict(x, batch_size=batch_size, steps=steps, **arguments)
+        return maker.of_texts(rows, x.restore(super().predict(x, **arguments)))
+
+    def rows(self, texts, pad_to=None):
+        """The input arrays of `texts`, shape (batch, length).
+
+        The length is `pad_to`, or that of the longest text rounded up to a multiple of 32.
+        """
+        maker = self.row_maker
+        return maker.packed(maker.rows_of(in_memory(texts)), pad_to)
+
+    def label_rule(self, sizes):
+        """The `labels.LabelRule` for rows of these `labels.RowSizes`; None allows any labels."""
+        return None
+
+    def takes_class_numbers(self, loss):
+        """Whether a loss given to `compile` takes labels as `label_rule` describes them, if these are classes."""
+        return takes_class_numbers(loss)
+
+    def _build_variables(self, x):
+        """Creates the variables of the optimizer and the metrics before `fit`, from the first batch.
+
+        Where they are created while TensorFlow traces the training step, it has to trace the step a second time, which
+        takes a third of the time that the first `fit` of a small model takes to begin.
+        """
+        is_in_memory = isinstance(x, keras.utils.PyDataset) and not isinstance(x, TextBatches)
+        if is_in_memory and self.compiled and not self.optimizer.built and not is_shared():
+            self._symbolic_build(data_batch=keras.utils.unpack_x_y_sample_weight(x[0]))

@@ -1,0 +1,97 @@
+"""Rows of words with a label each, and of texts with marked entities."""
+
+import numpy as np
+
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.losses import NO_LABEL
+from keras_bert_impl.natural_data.entities import labels_of_spans
+from keras_bert_impl.natural_data.labels import (
+    LabelRule,
+    Positions,
+    checked_word_labels,
+    require_labels,
+    sizes_of_texts,
+)
+from keras_bert_impl.natural_data.row_maker import RowMaker
+from keras_bert_impl.natural_data.texts import is_texts, is_word_lists, to_strings, to_word_lists
+from keras_bert_impl.natural_data.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
+from keras_bert_impl.tokenizers.rows import warn_of_cut
+
+
+class WordRows(RowMaker):
+    """Rows of texts, strings or lists of words, of which each token may have a label."""
+
+    def is_natural(self, x):
+        return super().is_natural(x) or is_word_lists(x)
+
+    def unlabelled(self, texts):
+        if not is_word_lists(texts):
+            return super().unlabelled(texts)
+        return self._rows_of_split(split_words(self.tokenizer, to_word_lists(texts)))
+
+    def _rows_of_split(self, split):
+        pieces = rows_of_pieces(split, self.sequence_length)
+        return Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
+
+    def labelled(self, texts, labels, weights):
+        """Labels of words, or marked characters, become labels of first pieces."""
+        if is_word_lists(texts):
+            words = to_word_lists(texts)
+            split, counts = split_words(self.tokenizer, words), list(map(len, words))
+        elif is_texts(texts) and are_spans(labels):
+            texts = to_strings(texts)
+            split = split_texts(self.tokenizer, texts)
+            labels = self._labels_of_spans(texts, split, labels)
+            counts = [len(of_text.spans) for of_text in split]
+        else:
+            return super().labelled(texts, labels, weights)
+        rows = self._rows_of_split(split)
+        warn_of_cut(rows.num_cut, len(counts), self.sequence_length)
+        rule = rule_of_classes(self.class_names)
+        require_labels(labels, len(counts), rule, "word")
+        numbers = checked_word_labels(labels, "labels", counts, rule)
+        if weights is not None and np.ndim(weights[0]):
+            weights = checked_word_labels(weights, "sample_weight", counts)
+        return self._label_first_pieces(rows, numbers, weights)
+
+    def are_in_words(self, texts, labels):
+        return is_word_lists(texts) or are_spans(labels)
+
+    def _labels_of_spans(self, texts, split, spans):
+        """A label for each word of each text from marked characters."""
+        if len(spans) != len(texts):
+            raise ValueError(f"{len(texts):,} texts but {len(spans):,} lists of spans: give [] for a text without any.")
+        return [
+            labels_of_spans(row, text, of_text.spans, of_row, self.class_names)
+            for row, (text, of_text, of_row) in enumerate(zip(texts, split, spans, strict=True))
+        ]
+
+    def _label_first_pieces(self, rows, numbers, weights):
+        """Labels and weights of words, (texts, words), become those of the pieces in `rows`."""
+        words = np.stack(rows.source.words)  # (texts, length)
+        is_first = words != IGNORED
+
+        def of_pieces(values, otherwise):
+            return np.where(is_first, np.take_along_axis(values, np.maximum(words, 0), axis=1), otherwise)
+
+        if weights is not None and np.ndim(weights) > 1:
+            weights = of_pieces(weights, 0)
+        sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
+        positions = of_pieces(numbers, NO_LABEL[0]).view(Positions)
+        rows.labels, rows.weights = self.checked(sizes, positions, weights)
+        rows.per_token = True
+        return rows
+
+
+def rule_of_classes(class_names):
+    """The LabelRule of a class for each word or token, of any number of them."""
+    meaning = "the number or the name of the class of its token, or -1 for none"
+    return LabelRule((), len(class_names), meaning, per_token=True, names=tuple(class_names))
+
+
+def are_spans(labels):
+    """Whether labels are lists of marked characters: (start, end, label), or dicts of them."""
+    if not isinstance(labels, list | tuple):
+        return False
+    rows = [row for row in labels if not isinstance(row, list | tuple) or len(row)]
+    return all(isinstance(row, list | tuple) and isinstance(row[0], tuple | list | dict) for row in rows)

@@ -1,0 +1,92 @@
+"""Texts whose words are masked when a batch is requested."""
+
+import keras
+import numpy as np
+
+from keras_bert_impl.natural_data.row_maker import RowMaker
+from keras_bert_impl.natural_data.texts import is_texts, to_strings
+from keras_bert_impl.tokenizers.masked_rows import mask_rows
+from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
+
+
+class MaskedTextRows(RowMaker):
+    """Rows of texts, whose labels are the words that are masked."""
+
+    def unlabelled(self, texts):
+        if not is_texts(texts):  # a pair of columns
+            to_strings(texts)
+        return super().unlabelled(texts)
+
+    def to_train(self, texts, labels, weights, batch_size, shuffle):
+        """Batches that are masked when they are requested."""
+        self._refuse_labels(labels, weights)
+        ids, seed = self.rows_of(texts).first, self.seed()
+        return MaskedTexts(ids, batch_size or 32, self.sequence_length, self.masked, seed, shuffle)
+
+    def to_judge(self, texts, labels, weights, batch_size):
+        """All texts, with masks that depend only on the model's seed."""
+        self._refuse_labels(labels, weights)
+        return mask_rows(self.packed(self.rows_of(texts)), self.tokenizer, np.random.default_rng(self.head.seed))
+
+    def _refuse_labels(self, labels, weights):
+        if labels is not None or weights is not None:
+            raise ValueError("The labels of texts are the words that are masked: leave y and sample_weight out.")
+
+    def validation(self, data):
+        return (data,) if is_texts(data) else data
+
+    def seed(self):
+        return int(self.head.random.integers(2**31))
+
+    def masked(self, ids, length, random):
+        rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=length)
+        return mask_rows(rows, self.tokenizer, random)
+
+    def converted(self, texts, random, pad_to):
+        """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
+        rows = self.unlabelled(texts)
+        length = pad_to or self.length_of_batch(rows)
+        return self.masked(rows.first, length, random), (rows.num_cut, len(rows))
+
+
+class MaskedTexts(keras.utils.PyDataset):
+    """Batches of tokenized texts, each masked when it is requested, all of the same length.
+
+    Order and masks depend only on seed, epoch and index: a `fit` resumed within epoch 3 gets the batches that it would
+    have got.
+
+    Args:
+        ids: for each text the list of its ids, without special tokens.
+        batch_size: texts in a batch; the last may be smaller.
+        sequence_length: of the longest row.
+        mask: function from such lists, the length of a row and a NumPy generator to (inputs, mask_ids, mask_weights).
+        seed: of order and masks.
+        shuffle: False keeps the order given.
+    """
+
+    is_seed_drawn = True
+
+    def __init__(self, ids, batch_size, sequence_length, mask, seed, shuffle=True):
+        super().__init__()
+        self.ids, self.batch_size, self.mask = ids, batch_size, mask
+        longest = max(map(len, ids)) + 2  # with the control tokens of a single text
+        self.length = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
+        self.shuffle, self.seed = shuffle, seed
+        self.start_epoch(0)
+
+    def __len__(self):
+        return -(-len(self.ids) // self.batch_size)
+
+    def __getitem__(self, index):
+        places = self.order[index * self.batch_size : (index + 1) * self.batch_size]
+        random = np.random.default_rng((self.seed, self.epoch, index))
+        return self.mask([self.ids[place] for place in places], self.length, random)
+
+    def on_epoch_end(self):
+        self.start_epoch(self.epoch + 1)
+
+    def start_epoch(self, epoch):
+        """Starts `epoch`, counted from 0: the next batches are those of this epoch."""
+        self.epoch = epoch
+        random, count = np.random.default_rng((self.seed, epoch)), len(self.ids)
+        self.order = random.permutation(count) if self.shuffle else np.arange(count)

@@ -71,7 +71,9 @@ def reduce_onnx(path, precision):
         if precision == "int8":
             weights = quantization.QuantType.QInt8
             # Only products of matrices: a rounded embedding would have one scale for all its words.
-            quantization.quantize_dynamic(path, path, ["MatMul"], per_channel=True, weight_type=weights)
+            quantization.quantize_dynamic(
+                path, path, ["MatMul"], per_channel=True, weight_type=weights, reduce_range=saturates()
+            )
             return
         model = onnx.load(path)
         if precision == "float16":
@@ -83,6 +85,18 @@ def reduce_onnx(path, precision):
             quantizer.process()
             model = quantizer.model.model
         onnx.save(model, path)
+
+
+def saturates():
+    """Whether this processor adds products of bytes in sixteen bits, which overflow: weights then get seven bits.
+
+    x86 without VNNI (before Cascade Lake and Zen 4) does. With eight bits, a small classifier's logits were off by 12 %
+    of their range in ONNX Runtime, and by 19 % in OpenVINO. A file that was made elsewhere keeps its eight bits. Linux
+    alone says what its processor has.
+    """
+    path = pathlib.Path("/proc/cpuinfo")
+    flags = set(path.read_text().split()) if path.is_file() else set()
+    return "avx2" in flags and not flags & {"avx512_vnni", "avx_vnni"}
 
 
 def reduce_openvino(path, precision, calibration_rows):
@@ -99,12 +113,14 @@ def reduce_openvino(path, precision, calibration_rows):
             if precision == "int8_weights":
                 model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)
             else:
+                fix = nncf.OverflowFix.ENABLE if saturates() else nncf.OverflowFix.DISABLE
                 model = nncf.quantize(
                     model,
                     nncf.Dataset(calibration_rows),
                     model_type=nncf.ModelType.TRANSFORMER,
                     subset_size=len(calibration_rows),
                     ignored_scope=nncf.IgnoredScope(names=narrow_products(model), validate=False),
+                    advanced_parameters=nncf.AdvancedQuantizationParameters(overflow_fix=fix),
                 )
         # What is not in eight bits, such as the embeddings, is stored in sixteen.
         openvino.save_model(model, path, compress_to_fp16=True)

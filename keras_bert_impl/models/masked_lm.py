@@ -93,14 +93,15 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         """The input arrays of texts in which `[MASK]` stands for a masked word."""
         tokenizer, texts = self.row_maker.tokenizer, to_strings(texts)
         # Packing adds the special tokens again.
-        ids = [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
+        ids = [tokenizer.template.text_in(tokenizer.encode_with_masks(text).ids) for text in texts]
         for text, row in zip(texts, ids, strict=True):
             if tokenizer.mask_id not in row:
                 mask = tokenizer.mask_texts[0]
                 raise ValueError(f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess.")
-            if len(row) + 2 > self.sequence_length:
+            length = tokenizer.template.first_length(len(row), is_pair=False)
+            if length > self.sequence_length:
                 raise ValueError(
-                    f"The text {text[:60]!r}... has {len(row) + 2} tokens, but the model takes {self.sequence_length}."
+                    f"The text {text[:60]!r}... has {length} tokens, but the model takes {self.sequence_length}."
                 )
         rows = pack_rows(tokenizer, ids, None, self.sequence_length, pad_to)
         places = [np.flatnonzero(row == tokenizer.mask_id) for row in rows["token_ids"]]

@@ -70,7 +70,7 @@ class ReplacedTokenDetector(NaturalFitMixin, PretrainedMixin, keras.Model):
         for text, row in zip(texts, probabilities, strict=True):
             encoded = tokenizer.encode(text, add_special_tokens=False)
             tokens = zip(encoded.tokens, encoded.offsets, strict=True)
-            of_tokens = row[1 : self.sequence_length - 1]  # without [CLS] and, in a row that is full, [SEP]
+            of_tokens = tokenizer.template.text_in(row[: self.sequence_length])  # of a short text, padding follows
             found.append(
                 [TokenDoubt(token, *offsets, float(p)) for (token, offsets), p in zip(tokens, of_tokens, strict=False)]
             )

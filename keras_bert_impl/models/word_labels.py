@@ -78,13 +78,14 @@ class WordLabelsMixin(NaturalFitMixin):
 
     def _labelled_words(self, split, aggregation, batch_size):
         """For each SplitText the numbers of the classes of its words and their probabilities, two lists."""
-        room = self.sequence_length - 2
+        maker = self.row_maker
+        room, first = maker.room, len(maker.tokenizer.template.before)
         begins, windows = windows_of([text.ids for text in split], room)
-        batches = self.row_maker.batches_of(Rows(windows), batch_size, kind=SortedBatches)
+        batches = maker.batches_of(Rows(windows), batch_size, kind=SortedBatches)
         logits = iter(predict_rows(self, batches))
         labelled = []
         for text, of_text in zip(split, begins, strict=True):
-            probabilities = softmax(_joined([next(logits) for _ in of_text], of_text, len(text.ids), room))
+            probabilities = softmax(_joined([next(logits)[first:] for _ in of_text], of_text, len(text.ids), room))
             labelled.append(_of_words(probabilities, text.word, aggregation))
         return labelled
 
@@ -100,9 +101,10 @@ def _of_labelled(metrics):
 
 
 def _joined(logits, begins, count, room):
-    """Logits of the windows of a text as one array (pieces, classes): each piece from the window that shows it best."""
+    """Logits of the windows of a text, from its first piece on, as one array (pieces, classes): each piece from the
+    window that shows it best."""
     best = best_windows(count, begins, room)
-    rows = [logits[window][1 + piece - begins[window]] for piece, window in enumerate(best)]  # behind [CLS]
+    rows = [logits[window][piece - begins[window]] for piece, window in enumerate(best)]
     return np.array(rows).reshape(count, logits[0].shape[-1])
 
 

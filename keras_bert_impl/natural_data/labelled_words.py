@@ -30,7 +30,7 @@ class WordRows(RowMaker):
         return self._rows_of_split(split_words(self.tokenizer, to_word_lists(texts)))
 
     def _rows_of_split(self, split):
-        pieces = rows_of_pieces(split, self.sequence_length)
+        pieces = rows_of_pieces(split, self.tokenizer.template, self.sequence_length)
         return Rows(pieces.ids, source=pieces, num_cut=pieces.num_cut)
 
     def labelled(self, texts, labels, weights):

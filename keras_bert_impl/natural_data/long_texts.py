@@ -37,7 +37,7 @@ class LongTextRows(RowMaker):
     def unlabelled(self, texts):
         if self.head.long_texts == "cut" or not is_texts(texts):
             return super().unlabelled(texts)
-        room = self.sequence_length - 2
+        room = self.room
         ids = encode_texts(self.tokenizer, to_strings(texts))
         if self.head.long_texts == "head_and_tail":
             return Rows([head_and_tail(one, room) for one in ids], num_cut=sum(len(one) > room for one in ids))

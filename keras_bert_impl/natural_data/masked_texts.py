@@ -21,7 +21,9 @@ class MaskedTextRows(RowMaker):
         """Batches that are masked when they are requested."""
         self._refuse_labels(labels, weights)
         ids, seed = self.rows_of(texts).first, self.seed()
-        return MaskedTexts(ids, batch_size or 32, self.sequence_length, self.masked, seed, shuffle)
+        longest = max(map(len, ids)) + self.sequence_length - self.room
+        length = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, self.sequence_length)
+        return MaskedTexts(ids, batch_size or 32, length, self.masked, seed, shuffle)
 
     def to_judge(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend only on the model's seed."""
@@ -58,7 +60,7 @@ class MaskedTexts(keras.utils.PyDataset):
     Args:
         ids: for each text the list of its ids, without special tokens.
         batch_size: texts in a batch; the last may be smaller.
-        sequence_length: of the longest row.
+        length: of every row.
         mask: function from such lists, the length of a row and a NumPy generator to (inputs, mask_ids, mask_weights).
         seed: of order and masks.
         shuffle: False keeps the order given.
@@ -66,11 +68,9 @@ class MaskedTexts(keras.utils.PyDataset):
 
     is_seed_drawn = True
 
-    def __init__(self, ids, batch_size, sequence_length, mask, seed, shuffle=True):
+    def __init__(self, ids, batch_size, length, mask, seed, shuffle=True):
         super().__init__()
-        self.ids, self.batch_size, self.mask = ids, batch_size, mask
-        longest = max(map(len, ids)) + 2  # with the control tokens of a single text
-        self.length = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
+        self.ids, self.batch_size, self.length, self.mask = ids, batch_size, length, mask
         self.shuffle, self.seed = shuffle, seed
         self.start_epoch(0)
 

@@ -47,6 +47,11 @@ class RowMaker:
         return self.head.sequence_length
 
     @property
+    def room(self):
+        """The tokens of a single text that a row holds."""
+        return self.sequence_length - self.tokenizer.template.num_control(is_pair=False)
+
+    @property
     def class_names(self):
         return getattr(self.head, "class_names", None) or ()
 

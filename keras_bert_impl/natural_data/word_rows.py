@@ -68,17 +68,19 @@ def split_texts(tokenizer, texts):
     return split
 
 
-def rows_of_pieces(split, sequence_length, documents=None):
+def rows_of_pieces(split, template, sequence_length, documents=None):
     """The Pieces of split texts. A word that does not fit into its row as a whole is lost, with all that follow it.
 
     Args:
         split: list of SplitText.
+        template: the RowTemplate of the tokenizer.
         sequence_length: length of the longest row, with control tokens.
         documents: None, or the number of the document that each text belongs to: then each row is filled with
             neighbouring texts of its document, equally on both sides; "the maximal document context provided by the
             data" (Devlin et al. 2019, section 5.3). Only the text's own words are predicted.
     """
-    room, rows, places, lost, num_cut = sequence_length - 2, [], [], 0, 0
+    room = sequence_length - template.num_control(is_pair=False)
+    rows, places, lost, num_cut = [], [], 0, 0
     for number, text in enumerate(split):
         kept = len(text.ids)
         if kept > room:
@@ -90,7 +92,7 @@ def rows_of_pieces(split, sequence_length, documents=None):
         rows.append([*before, *own, *after])
         place = np.full(sequence_length, IGNORED, "int32")
         numbers, first = np.unique(text.word[:kept], return_index=True)
-        place[1 + len(before) + first] = numbers
+        place[len(template.before) + len(before) + first] = numbers
         places.append(place)
     return Pieces(rows, places, lost, num_cut)
 

@@ -6,7 +6,7 @@ from the two lengths; the tests compare it with Google's loop.
 """
 
 from keras_bert_impl.preprocessing.quiet_tensorflow import tf
-from keras_bert_impl.tokenizers.row_template import BERT_ROWS
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS, control_ids
 
 
 def truncate_pairs(a, b, max_tokens, rule):
@@ -63,18 +63,19 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
     Raises: ValueError if `sequence_length` does not hold the special tokens.
     """
     max_tokens = _room(sequence_length, template, b is not None)
+    before, between, after = (control_ids(slot, cls_id, sep_id) for slot in template[:3])
     if b is None:
         a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
-        return _lay_out([cls_id, a, sep_id], template.first_length(a.row_lengths(), False), sequence_length, pad_id)
+        return _lay_out([*before, a, *after], template.first_length(a.row_lengths(), False), sequence_length, pad_id)
     a, b = truncate_pairs(a, b, max_tokens, rule)
-    parting, first_length = [sep_id] * template.separators, template.first_length(a.row_lengths(), True)
-    rows = _lay_out([cls_id, a, *parting, b, sep_id], first_length, sequence_length, pad_id)
+    first_length = template.first_length(a.row_lengths(), True)
+    rows = _lay_out([*before, a, *between, b, *after], first_length, sequence_length, pad_id)
     return {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
 
 
 def _lay_out(pieces, first_length, sequence_length, pad_id):
     """Joins the pieces of each row, ids or ragged segments, and pads the rows."""
-    num_rows = pieces[1].nrows()
+    num_rows = next(piece for piece in pieces if isinstance(piece, tf.RaggedTensor)).nrows()
     columns = [p if isinstance(p, tf.RaggedTensor) else tf.fill([num_rows, 1], p) for p in pieces]
     rows = tf.concat(columns, axis=1)  # (batch, tokens of the row)
     return pad_rows({"token_ids": rows, "first_segment_length": first_length}, sequence_length, pad_id)
@@ -107,7 +108,8 @@ def pad_rows(rows, sequence_length, pad_id):
 def _room(sequence_length, template, is_pair):
     num_special = template.num_control(is_pair)
     if sequence_length < num_special:
-        layout = f"[CLS] a {'[SEP] ' * template.separators}b [SEP]" if is_pair else "[CLS] a [SEP]"
+        before, between, after = (control_ids(slot, "[CLS]", "[SEP]") for slot in template[:3])
+        layout = " ".join([*before, "a", *between, "b", *after] if is_pair else [*before, "a", *after])
         raise ValueError(
             f"sequence_length {sequence_length} does not hold the special tokens of {layout}. "
             f"Use at least {num_special}."

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_bits, random_keys
 from keras_bert_impl.preprocessing.ragged import Ragged, places
-from keras_bert_impl.tokenizers.row_template import BERT_ROWS
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS, control_ids
 
 
 def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
@@ -57,12 +57,18 @@ def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
     """
     lengths = np.diff(ranges)[..., 0]  # (rows, segments)
     is_pair = lengths.shape[1] == 2
-    with_separators = lengths + np.array([template.separators, 1] if is_pair else [1])
-    row_lengths = np.sum(with_separators, axis=1) + 1
+    before, *behind = (
+        control_ids(slot, cls_id, sep_id)
+        for slot in (template.before, *([template.between] if is_pair else []), template.after)
+    )
+    with_control = lengths + np.array([len(slot) for slot in behind])
+    row_lengths = np.sum(with_control, axis=1) + len(before)
     first = np.cumsum(row_lengths) - row_lengths  # where each row begins in the ids of all rows
-    token_ids = np.full(row_lengths.sum(), sep_id, tokens.dtype)
-    token_ids[first] = cls_id
-    segment_starts = first[:, np.newaxis] + 1 + np.cumsum(with_separators, axis=1) - with_separators
+    segment_starts = first[:, np.newaxis] + len(before) + np.cumsum(with_control, axis=1) - with_control
+    token_ids = np.empty(row_lengths.sum(), tokens.dtype)
+    for starts, slot in ((first, before), *zip((segment_starts + lengths).T, behind, strict=True)):
+        for place, index in enumerate(slot):
+            token_ids[starts + place] = index
     token_ids[places(segment_starts, lengths)] = tokens[places(ranges[..., 0], lengths)]
     first_length = template.first_length(lengths[:, 0], is_pair) if template.second_segment else row_lengths
     return {"token_ids": Ragged(token_ids, row_lengths), "first_segment_length": first_length}

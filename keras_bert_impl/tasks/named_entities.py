@@ -98,7 +98,7 @@ class NamedEntities:
         are_entities([*class_names, *label_names(examples.sentences)])
         documents = [sentence.document for sentence in examples.sentences] if self.document_context else None
         split = split_words(tokenizer, [sentence.words for sentence in examples.sentences])
-        pieces = rows_of_pieces(split, sequence_length, documents)
+        pieces = rows_of_pieces(split, tokenizer.template, sequence_length, documents)
         places = {name: place for place, name in enumerate(class_names)}
         labels = np.zeros((len(examples), sequence_length), "int32")
         weights = np.zeros((len(examples), sequence_length), "float32")

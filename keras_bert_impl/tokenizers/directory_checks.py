@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer as Pipeline
 
+from keras_bert_impl.tokenizers.row_template import control_ids
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import read_object
 
@@ -120,10 +121,11 @@ def _check_rows(tokenizer, path, post_processor):
     except Exception as error:  # the library raises nothing more precise
         raise ValueError(f"{path}: the post_processor cannot be read, {error}.") from error
     cls, sep, template = tokenizer.cls_id, tokenizer.sep_id, tokenizer.template
-    first, segment = [cls, 0, *[sep] * template.separators], template.second_segment
+    before, between, after = (control_ids(slot, cls, sep) for slot in template[:3])
+    first, second, segment = [*before, 0, *between], [0, *after], template.second_segment
     single, pair = rows.encode("a"), rows.encode("a", "a")
-    is_same = single.ids == [cls, 0, sep] and not any(single.type_ids)
-    is_same &= pair.ids == [*first, 0, sep] and pair.type_ids == [0] * len(first) + [segment] * 2
+    is_same = single.ids == [*before, 0, *after] and not any(single.type_ids)
+    is_same &= pair.ids == first + second and pair.type_ids == [0] * len(first) + [segment] * len(second)
     if not is_same:
         between = tokenizer.vocabulary[cls], tokenizer.vocabulary[sep]
         raise ValueError(

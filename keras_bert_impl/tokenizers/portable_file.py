@@ -91,12 +91,11 @@ def portable_sentence_pieces(tokenizer, masks: bool) -> Tokenizer:
     portable.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always")]
     )
-    cls, sep = "cls", "sep"
-    parting, segment = [sep] * tokenizer.template.separators, tokenizer.template.second_segment
+    before, between, after, segment = tokenizer.template
     portable.post_processor = processors.TemplateProcessing(
-        single=[cls, "$A", sep],
-        pair=[cls, "$A", *parting, f"$B:{segment}", f"{sep}:{segment}"],
-        special_tokens=[(cls, tokenizer.cls_id), (sep, tokenizer.sep_id)],
+        single=[*before, "$A", *after],
+        pair=[*before, "$A", *between, f"$B:{segment}", *(f"{name}:{segment}" for name in after)],
+        special_tokens=[("cls", tokenizer.cls_id), ("sep", tokenizer.sep_id)],
     )
     if masks:
         portable.add_special_tokens([AddedToken(tokenizer.names[-1], special=True, normalized=False, lstrip=True)])

@@ -4,26 +4,36 @@ import typing
 
 
 class RowTemplate(typing.NamedTuple):
-    """A single text is `cls a sep` everywhere; pairs differ.
+    """The slots of a row: `before` a `after`, or for a pair `before` a `between` b `after`, then padding.
 
     Fields:
-        separators: how many separator tokens stand between the texts of a pair. BERT: 1, RoBERTa: 2.
-        second_segment: the segment id of the second text and of the separator behind it. BERT: 1; RoBERTa has no
-            segments: 0.
+        before, between, after: the control tokens of a slot, each "cls" or "sep".
+        second_segment: the segment id of the second text and of what is behind it. BERT: 1; RoBERTa has no segments: 0.
     """
 
-    separators: int
+    before: tuple[str, ...]
+    between: tuple[str, ...]
+    after: tuple[str, ...]
     second_segment: int
 
     def first_length(self, length, is_pair):
         """The tokens of a row before its second text, for a first text of `length` tokens; of a row, if there is no
         second text."""
-        return 1 + length + (self.separators if is_pair else 1)
+        return len(self.before) + length + len(self.between if is_pair else self.after)
 
     def num_control(self, is_pair):
         """The number of control tokens of a row."""
-        return self.first_length(0, is_pair) + is_pair
+        return self.first_length(0, is_pair) + len(self.after) * is_pair
+
+    def text_in(self, row):
+        """What belongs to the text in a row of a single text without padding: ids, or what there is for each."""
+        return row[len(self.before) : len(row) - len(self.after)]
 
 
-BERT_ROWS = RowTemplate(separators=1, second_segment=1)  # [CLS] a [SEP] b [SEP]
-ROBERTA_ROWS = RowTemplate(separators=2, second_segment=0)  # <s> a </s></s> b </s>
+def control_ids(slot, cls_id, sep_id):
+    """The ids of the control tokens of a slot, a list."""
+    return [{"cls": cls_id, "sep": sep_id}[name] for name in slot]
+
+
+BERT_ROWS = RowTemplate(("cls",), ("sep",), ("sep",), second_segment=1)  # [CLS] a [SEP] b [SEP]
+ROBERTA_ROWS = RowTemplate(("cls",), ("sep", "sep"), ("sep",), second_segment=0)  # <s> a </s></s> b </s>

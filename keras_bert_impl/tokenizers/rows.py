@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from keras_bert_impl.tokenizers.row_template import control_ids
 from keras_bert_impl.user_warnings import warn_user
 
 ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes, so few compilations
@@ -79,10 +80,10 @@ def truncate_longest_first(first, second, max_tokens):
 
 def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
     """Packs lists of ids, which must already be short enough, into padded rows; see `rows_from_texts`."""
-    cls, sep, template = [tokenizer.cls_id], [tokenizer.sep_id], tokenizer.template
-    parting = sep if second is None else sep * template.separators
-    heads = [cls + ids + parting for ids in first]
-    tails = [ids + sep for ids in second] if second is not None else [[]] * len(heads)
+    template = tokenizer.template
+    before, between, after = (control_ids(slot, tokenizer.cls_id, tokenizer.sep_id) for slot in template[:3])
+    heads = [before + ids + (after if second is None else between) for ids in first]
+    tails = [ids + after for ids in second] if second is not None else [[]] * len(heads)
     longest = max((len(head) + len(tail) for head, tail in zip(heads, tails, strict=True)), default=1)
     length = pad_to or min(sequence_length, -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE)
     token_ids = np.full((len(heads), length), tokenizer.pad_id, "int32")

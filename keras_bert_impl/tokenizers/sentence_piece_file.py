@@ -9,6 +9,7 @@ import json
 import struct
 from pathlib import Path
 
+from keras_bert_impl.tokenizers.row_template import control_ids
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
 from keras_bert_impl.tokenizers.tokenizer_file import added_tokens, check_step, read_object, tokens_by_id
 
@@ -183,18 +184,19 @@ def _added_token(tokenizer, index):
 
 def _template(tokenizer):
     """How texts stand between control tokens, as the library's TemplateProcessing."""
-    beginning, end = (tokenizer.vocabulary[index] for index in (tokenizer.cls_id, tokenizer.sep_id))
-    segment = tokenizer.template.second_segment
+    template, names = tokenizer.template, [tokenizer.vocabulary[i] for i in (tokenizer.cls_id, tokenizer.sep_id)]
+    before, between, after = (control_ids(slot, *names) for slot in template[:3])
+    segment = template.second_segment
 
     def control(token, segment=0):
         return {"SpecialToken": {"id": token, "type_id": segment}}
 
-    first = [control(beginning), {"Sequence": {"id": "A", "type_id": 0}}]
-    second = [{"Sequence": {"id": "B", "type_id": segment}}, control(end, segment)]
-    ids = {beginning: tokenizer.cls_id, end: tokenizer.sep_id}
+    first = [*map(control, before), {"Sequence": {"id": "A", "type_id": 0}}]
+    second = [{"Sequence": {"id": "B", "type_id": segment}}, *(control(token, segment) for token in after)]
+    ids = {token: tokenizer.token_to_id(token) for token in names}
     return {
         "type": "TemplateProcessing",
-        "single": [*first, control(end)],
-        "pair": [*first, *[control(end)] * tokenizer.template.separators, *second],
+        "single": [*first, *map(control, after)],
+        "pair": [*first, *map(control, between), *second],
         "special_tokens": {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in ids},
     }

@@ -1,12 +1,13 @@
 from tiers import once
 
 from keras_bert_impl.natural_data.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 pytestmark = once
 
 
 def test_the_first_piece_of_a_word_stands_for_it(small_tokenizer):
-    pieces = rows_of_pieces(split_words(small_tokenizer, ["cats \u200d sat".split()]), sequence_length=9)
+    pieces = rows_of_pieces(split_words(small_tokenizer, ["cats \u200d sat".split()]), BERT_ROWS, sequence_length=9)
     tokens = [small_tokenizer.id_to_token(index) for index in pieces.ids[0]]
     assert tokens == ["cat", "##s", "[UNK]", "sat"]
     assert pieces.words[0].tolist() == [IGNORED, 0, IGNORED, 1, 2, *[IGNORED] * 4]
@@ -15,14 +16,14 @@ def test_the_first_piece_of_a_word_stands_for_it(small_tokenizer):
 def test_words_without_room_are_counted(small_tokenizer):
     # [CLS] the cat ##s [SEP]: "sat" and "on" are lost; a word never loses only its end.
     split = split_words(small_tokenizer, ["the cats sat on".split(), "a dogs mats".split(), ["a"], []])
-    pieces = rows_of_pieces(split, sequence_length=5)
+    pieces = rows_of_pieces(split, BERT_ROWS, sequence_length=5)
     assert (pieces.lost, pieces.num_cut) == (2 + 1, 2)
     assert [len(ids) for ids in pieces.ids] == [3, 3, 1, 0]
 
 
 def test_document_context_stands_around_the_sentence(small_tokenizer):
     split = split_words(small_tokenizer, [words.split() for words in ("the cat", "sat on", "a mat", "dog ran")])
-    pieces = rows_of_pieces(split, sequence_length=7, documents=[1, 1, 1, 2])
+    pieces = rows_of_pieces(split, BERT_ROWS, sequence_length=7, documents=[1, 1, 1, 2])
     words = [[small_tokenizer.id_to_token(index) for index in ids] for ids in pieces.ids]
     assert words == ["the cat sat on a".split(), "cat sat on a mat".split(), "cat sat on a mat".split(), ["dog", "ran"]]
     assert pieces.words[1].tolist() == [IGNORED, IGNORED, 0, 1, IGNORED, IGNORED, IGNORED]

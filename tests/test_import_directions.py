@@ -1,5 +1,6 @@
 import ast
 import pathlib
+import re
 
 from tiers import once
 
@@ -92,6 +93,20 @@ def test_a_module_imports_only_what_stands_above_it():
 
 def test_everything_in_the_order_is_there():
     assert set(ORDER) == {place_of(path) for path in MODULES}
+
+
+def test_the_way_from_text_to_loss_is_that_of_the_guide():
+    """Each file of the list is imported by one before it; the two that begin are commands."""
+    guide = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    way = re.findall(r"^\d+\. `([\w/]+)\.py`", guide, re.MULTILINE)
+    assert way[0] == "training/data_preparation" and way[-1] == "losses"
+    commands = {"training/data_preparation", "training/pretraining"}
+    for place, module in enumerate(way):
+        before = {name for path in way[:place] for name in imported_names(PACKAGE / f"{path}.py")}
+        name = f"keras_bert_impl.{module.replace('/', '.')}"
+        # A room's __init__ stands for its modules: `from keras_bert_impl.models import Pretrainer`.
+        room = f"{name.rpartition('.')[0]}.Pretrainer" if module == "models/pretrainer" else name
+        assert module in commands or any(one.startswith((name, room)) for one in before), module
 
 
 def test_no_module_names_a_backend_where_all_three_run():

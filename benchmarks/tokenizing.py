@@ -23,7 +23,7 @@ def sentences():
 
 def our_tokenizer():
     from keras_bert_impl import WordPieceTokenizer
-    from keras_bert_impl.preprocessing.wordpiece import WordPiece
+    from keras_bert_impl.text_graphs.wordpiece import WordPiece
 
     return WordPiece(WordPieceTokenizer.from_pretrained(checkpoint()))
 

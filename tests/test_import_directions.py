@@ -20,6 +20,8 @@ ORDER = (
     "user_warnings",
     "corpora",
     "tokenizers",
+    "text_graphs",
+    "preprocessing",
     "batching",
     "layers",
     "losses",
@@ -33,7 +35,6 @@ ORDER = (
     "checkpoints",
     "models",
     "tasks",
-    "preprocessing",
     "export",
     "serving",
     "page",
@@ -48,9 +49,9 @@ MAY_IMPORT_TENSORFLOW = ("startup", "export", "serving", "commands")
 # These import a backend only if it is in use, or are themselves imported only then.
 OF_BACKENDS = [
     PACKAGE / "preprocessing" / "beam_storage.py",
-    PACKAGE / "preprocessing" / "quiet_tensorflow.py",
-    PACKAGE / "preprocessing" / "sentence_pieces.py",
-    PACKAGE / "preprocessing" / "wordpiece.py",
+    PACKAGE / "text_graphs" / "quiet_tensorflow.py",
+    PACKAGE / "text_graphs" / "sentence_pieces.py",
+    PACKAGE / "text_graphs" / "wordpiece.py",
     *(PACKAGE / "kernels").rglob("*.py"),
     *(PACKAGE / "distribution").glob("*.py"),
     PACKAGE / "commands" / "compiled_program.py",  # the TPU compiler is JAX's

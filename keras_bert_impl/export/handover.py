@@ -3,7 +3,7 @@
 A writer is a module of this folder with a function `write(model, tokenizer, sequence_length, target)`. On another
 backend, this process writes the model to a directory and starts the module, which calls `main(write)`:
 
-    python -m keras_bert_impl.export.text_graphs HANDOVER TARGET
+    python -m keras_bert_impl.export.text_signatures HANDOVER TARGET
 """
 
 import importlib

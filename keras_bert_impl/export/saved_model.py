@@ -1,6 +1,6 @@
 """Writes a trained model as a SavedModel that takes strings, whichever backend trained it.
 
-The graphs themselves are in `text_graphs`, which imports TensorFlow.
+The graphs themselves are in `text_signatures`, which imports TensorFlow.
 """
 
 from keras_bert_impl.export import companions
@@ -9,7 +9,7 @@ from keras_bert_impl.export.destination import check_destination, replaced_when_
 from keras_bert_impl.export.handover import write_on
 
 MAIN_FILE = "saved_model.pb"
-WRITER = "keras_bert_impl.export.text_graphs"
+WRITER = "keras_bert_impl.export.text_signatures"
 ON_WINDOWS = (
     " (tensorflow-text does not exist for Windows: save the model with save_pretrained, and export the checkpoint "
     "under WSL or Linux)"

@@ -19,8 +19,8 @@ BATCH_SIZES = (1, 8)
 SENTENCE = "The cat sat on the mat. " * 6
 SENTENCES = {"text": [SENTENCE]}
 PAIRS = {"text": [SENTENCE], "text_pair": [SENTENCE]}
-# For each kind of model the inputs of each of its signatures, as `text_graphs` has them; not of `attention`, which a
-# person asks for now and then.
+# For each kind of model the inputs of each of its signatures, as `text_signatures` has them; not of `attention`, which
+# a person asks for now and then.
 REQUESTS = {
     models.TextClassifier: {"serving_default": SENTENCES, "pairs": PAIRS},
     models.TextRegressor: {"serving_default": SENTENCES, "pairs": PAIRS},

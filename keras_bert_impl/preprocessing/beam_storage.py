@@ -23,7 +23,7 @@ COPIES_AT_ONCE = 16  # a bucket answers slowly, but to many at the same time
 
 def gfile():
     """TensorFlow's files, local ones and those of buckets; imported only where a storage is used."""
-    from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+    from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
     return tf.io.gfile
 

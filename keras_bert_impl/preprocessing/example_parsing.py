@@ -2,10 +2,10 @@
 
 from keras_bert_impl.preprocessing.examples import GOOGLE_NAMES, PACKED_NAMES
 from keras_bert_impl.preprocessing.numpy_masking import NO_PHRASES
-from keras_bert_impl.preprocessing.packing import pad_rows
 from keras_bert_impl.preprocessing.phrases import MARKS
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.row_packing import most_sequences
+from keras_bert_impl.text_graphs.packing import pad_rows
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 
 def parse_packed_examples(records, sequence_length, pad_id=0, phrases=False):

@@ -44,7 +44,7 @@ def _prepare_worker():
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     if importlib.util.find_spec("tensorflow_text") is None:
         return
-    from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+    from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
     with contextlib.suppress(RuntimeError):  # TensorFlow is already initialized
         tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -12,8 +12,8 @@ from keras_bert_impl.preprocessing.numpy_masking import (
     check_predictions,
 )
 from keras_bert_impl.preprocessing.phrases import MARKS
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 
 def mask_tokens(

@@ -1,7 +1,7 @@
 """The objective of a language model that reads in one direction, as GPT and ELMo (Devlin et al. 2019, section 5.1):
 every token but the last of its sequence predicts the next one."""
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 
 def predict_neighbours(rows, direction):

@@ -10,7 +10,7 @@ constants from Vigna's reference implementation). Integer operations only: the s
 """
 
 from keras_bert_impl.preprocessing.numpy_randomness import GOLDEN_GAMMA, Stream
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 __all__ = ["Stream", "random_keys", "uniform_integers", "uniforms"]
 

@@ -28,7 +28,7 @@ def size_of(path):
 
 def _tensorflow(path):
     try:
-        from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+        from keras_bert_impl.text_graphs.quiet_tensorflow import tf
     except ImportError:
         raise ImportError(
             f"{path} is read through TensorFlow, which is not installed: copy the directory to this machine, or pip "

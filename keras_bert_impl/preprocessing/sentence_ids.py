@@ -18,7 +18,7 @@ def sentence_ids(tokenizer):
     """
     if not isinstance(tokenizer, WordPieceTokenizer) or importlib.util.find_spec("tensorflow_text") is None:
         return functools.partial(ids_without_tensorflow, tokenizer)
-    from keras_bert_impl.preprocessing.wordpiece import WordPiece
+    from keras_bert_impl.text_graphs.wordpiece import WordPiece
 
     wordpiece = WordPiece(tokenizer)
 

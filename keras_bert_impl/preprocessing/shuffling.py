@@ -8,8 +8,8 @@ Whole windows are shuffled at once, which takes half the time of a shuffle buffe
 import numpy as np
 
 from keras_bert_impl.preprocessing.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 READ_AT_ONCE = 64
 

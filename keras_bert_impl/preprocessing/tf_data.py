@@ -23,8 +23,8 @@ from keras_bert_impl.preprocessing.pretraining import (
     masking_arguments,
     shares,
 )
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
 from keras_bert_impl.preprocessing.shuffling import OPEN_FILES, WINDOW, shuffled_batches
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 
 def read_training_data(

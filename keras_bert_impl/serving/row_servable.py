@@ -114,13 +114,13 @@ def is_multi_label(metadata):
 
 
 def one_class(outputs, metadata):
-    """As `export.text_graphs.classifier_signatures` names them."""
+    """As `export.text_signatures.classifier_signatures` names them."""
     class_id = outputs["logits"].argmax(-1).astype("int32")
     return {**outputs, "class_id": class_id, "label": class_names(outputs, metadata)[class_id]}
 
 
 def multi_label(outputs, metadata):
-    """As `export.text_graphs.classes_above_half`: the names of the classes above 0.5, the likeliest first."""
+    """As `export.text_signatures.classes_above_half`: the names of the classes above 0.5, the likeliest first."""
     order = np.argsort(-outputs["logits"], axis=-1, kind="stable")  # (batch, classes)
     counts = (outputs["logits"] > 0).sum(-1)
     labels = class_names(outputs, metadata)[order][:, : counts.max(initial=0)]

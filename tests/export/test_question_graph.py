@@ -14,8 +14,8 @@ from keras_bert_impl.export.question_graph import PiecesWithOffsets, windows_of
 from keras_bert_impl.models.span_answers import best_answers
 from keras_bert_impl.natural_data.question_windows import Question
 from keras_bert_impl.natural_data.windows import best_windows, window_begins
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
 from keras_bert_impl.tasks import question_answering, squad_files
+from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers.words import end_with_marks
 
 pytestmark = on("tensorflow")

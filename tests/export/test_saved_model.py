@@ -16,7 +16,7 @@ from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
-from keras_bert_impl.export import export_saved_model, handover, text_graphs
+from keras_bert_impl.export import export_saved_model, handover, text_signatures
 from keras_bert_impl.tasks import conll, named_entities
 from keras_bert_impl.tokenizers.rows import rows_from_texts
 
@@ -290,7 +290,7 @@ for weight in classifier.weights:
 # A loss of the user's own, which another process does not know.
 classifier.compile("adam", lambda y_true, y_pred: keras.ops.mean(y_pred))
 export_saved_model(classifier, directory)
-assert "keras_bert_impl.export.text_graphs" not in sys.modules  # it needs TensorFlow
+assert "keras_bert_impl.export.text_signatures" not in sys.modules  # it needs TensorFlow
 np.save(directory + "/expected.npy", classifier.predict(texts, verbose=0))
 """
 
@@ -384,7 +384,7 @@ def writes_a_file(monkeypatch):
         (target / "assets.extra").mkdir(parents=True)
         (target / "saved_model.pb").write_text(f"length {sequence_length}")
 
-    monkeypatch.setattr(text_graphs, "write", write)
+    monkeypatch.setattr(text_signatures, "write", write)
 
 
 def test_existing_directory_is_refused_and_left_as_it_is(classifier, writes_a_file, tmp_path):
@@ -413,7 +413,7 @@ def test_interrupted_writing_leaves_the_old_directory(classifier, tmp_path, monk
     directory = tmp_path / "served"
     directory.mkdir()
     (directory / "saved_model.pb").write_text("old")
-    monkeypatch.setattr(text_graphs, "write", write_half)
+    monkeypatch.setattr(text_signatures, "write", write_half)
     with pytest.raises(OSError, match="No space"):
         export_saved_model(classifier, directory, overwrite=True)
     assert (directory / "saved_model.pb").read_text() == "old"
@@ -423,7 +423,7 @@ def test_interrupted_writing_leaves_the_old_directory(classifier, tmp_path, monk
 def test_written_nothing_keeps_the_old_directory(classifier, tmp_path, monkeypatch):
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "saved_model.pb").write_text("old")
-    monkeypatch.setattr(text_graphs, "write", lambda *arguments: None)
+    monkeypatch.setattr(text_signatures, "write", lambda *arguments: None)
     with pytest.raises(FileNotFoundError):
         export_saved_model(classifier, tmp_path / "served", overwrite=True)
     assert (tmp_path / "served" / "saved_model.pb").read_text() == "old"

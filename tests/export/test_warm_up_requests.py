@@ -6,8 +6,8 @@ from conftest import WORDS, revealing_config
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.export import text_graphs, warm_up_requests
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.export import text_signatures, warm_up_requests
+from keras_bert_impl.text_graphs.wordpiece import WordPiece
 
 pytestmark = on("tensorflow")
 
@@ -28,7 +28,7 @@ def test_requests_are_for_inputs_that_the_signatures_take(kind, monkeypatch):
     tokenizer = kbi.WordPieceTokenizer(WORDS)
     arguments = [2] if kind is kbi.TextClassifier else []
     model = kind(kbi.BertEncoder(revealing_config(tokenizer, max_length=11)), *arguments, tokenizer)
-    found = text_graphs.signatures(model, WordPiece(tokenizer), 11)
+    found = text_signatures.signatures(model, WordPiece(tokenizer), 11)
     found.pop("attention", None)  # a person who asks for it can wait for a second
     for name, (_, specs) in found.items():
         texts = warm_up_requests.REQUESTS[kind][name]

@@ -53,13 +53,13 @@ def test_each_kind_of_model_gets_its_panel():
 @pytest.mark.parametrize("kind", TASKS_OF_EXPORTS)
 def test_an_export_of_each_kind_gets_its_panels(kind, small_tokenizer):
     tf = pytest.importorskip("tensorflow")
-    from keras_bert_impl.export import text_graphs
-    from keras_bert_impl.preprocessing.wordpiece import WordPiece
+    from keras_bert_impl.export import text_signatures
+    from keras_bert_impl.text_graphs.wordpiece import WordPiece
 
     encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=12))
     model = encoder if kind == "BertEncoder" else MODELS[kind](encoder, tokenizer=small_tokenizer)
     signatures = {}
-    for name, (function, specs) in text_graphs.signatures(model, WordPiece(small_tokenizer), 12).items():
+    for name, (function, specs) in text_signatures.signatures(model, WordPiece(small_tokenizer), 12).items():
         outputs = function(*(tf.constant(INPUTS.get(spec.name, ["the [MASK] sat"])) for spec in specs))
         signatures[name] = types.SimpleNamespace(inputs={spec.name for spec in specs}, outputs=outputs)
     assert list(panels_of(signatures)) == TASKS_OF_EXPORTS[kind]

@@ -5,7 +5,7 @@ Devlin et al. 2019, section 3 and figure 2. All functions work on a batch at onc
 from the two lengths; the tests compare it with Google's loop.
 """
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, control_ids
 
 

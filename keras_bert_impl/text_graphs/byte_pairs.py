@@ -6,10 +6,10 @@ import itertools
 import numpy as np
 from tokenizers import Regex, pre_tokenizers
 
-from keras_bert_impl.preprocessing.character_table import CODE_POINTS, CodePointTable
-from keras_bert_impl.preprocessing.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
-from keras_bert_impl.preprocessing.utf8 import character_sizes, character_starts, readable
+from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
+from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.utf8 import character_sizes, character_starts, readable
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import SPACE, byte_tokens
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 ITSELF = -1  # in a replacement, the character that is replaced
 CODE_POINTS = 0x110000

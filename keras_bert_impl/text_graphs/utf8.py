@@ -1,6 +1,6 @@
 """Characters and bytes of strings in TensorFlow graphs."""
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 
 def readable(texts: tf.Tensor) -> tf.Tensor:

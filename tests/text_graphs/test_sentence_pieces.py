@@ -10,7 +10,7 @@ from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts
 from made_tokenizers import SENTENCES, albert_tokenizer, xlm_roberta_tokenizer
 from tiers import on
 
-from keras_bert_impl.preprocessing.sentence_pieces import SentencePieces
+from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
 from keras_bert_impl.tokenizers import AlbertTokenizer
 
 pytestmark = on("tensorflow")

@@ -9,7 +9,7 @@ from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import SENTENCES, byte_pair_tokenizer
 from tiers import on
 
-from keras_bert_impl.preprocessing.byte_pairs import BytePairs
+from keras_bert_impl.text_graphs.byte_pairs import BytePairs
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import byte_tokens
 

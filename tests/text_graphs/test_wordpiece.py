@@ -13,7 +13,7 @@ from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing
 from tiers import on
 
 from keras_bert_impl.corpora.python_docs import PythonDocsCorpus, docstrings, module_files
-from keras_bert_impl.preprocessing.wordpiece import WordPiece
+from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 pytestmark = on("tensorflow")

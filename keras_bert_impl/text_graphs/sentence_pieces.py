@@ -3,15 +3,15 @@
 import functools
 import sys
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
-from keras_bert_impl.preprocessing.character_table import CharacterTable
-from keras_bert_impl.preprocessing.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.preprocessing.utf8 import character_starts, readable
-from keras_bert_impl.preprocessing.wordpiece import lower_final_sigma
+from keras_bert_impl.text_graphs.character_table import CharacterTable
+from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable
+from keras_bert_impl.text_graphs.wordpiece import lower_final_sigma
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
     SentencePieceTokenizer,

@@ -1,12 +1,12 @@
 """Turns text into WordPiece ids inside a TensorFlow graph, for tf.data and SavedModel."""
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
-from keras_bert_impl.preprocessing.character_table import ITSELF, CharacterTable
-from keras_bert_impl.preprocessing.masked_texts import joined_by_masks, parts_between_masks
+from keras_bert_impl.text_graphs.character_table import ITSELF, CharacterTable
+from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
 # Characters on which FastBertTokenizer agrees with Google's original, cased and uncased: blocks of living scripts,

@@ -2,7 +2,7 @@
 
 import re
 
-from keras_bert_impl.preprocessing.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 
 def parts_between_masks(texts, mask_texts):

@@ -43,7 +43,7 @@ COMMANDS = {
     "pretrain": Command("training.pretraining", "PretrainConfig", "trains a checkpoint on pre-training examples"),
     "distill": Command("training.distillation", "DistillConfig", "trains a small student to imitate a checkpoint"),
     "finetune": Command("training.finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),
-    "ablate": Command("training.ablation", "AblateConfig", "repeats an ablation study of the paper"),
+    "ablate": Command("studies.ablation", "AblateConfig", "repeats an ablation study of the paper"),
     "fill-mask": Command("commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]"),
     "predict": Command("commands.predict", "PredictConfig", "asks a trained checkpoint about new texts"),
     "evaluate": Command(

@@ -3,7 +3,7 @@
 import keras
 import yaml
 
-from keras_bert_impl.training import ablation
+from keras_bert_impl.studies import ablation
 
 COMPILED = "on" if keras.backend.backend() == "jax" else "off"
 RECIPE = {

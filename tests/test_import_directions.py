@@ -39,6 +39,7 @@ ORDER = (
     "serving",
     "page",
     "training",
+    "studies",
     "commands",
     "cli",
     "__main__",

@@ -10,16 +10,9 @@ from made_studies import config_of, study_of
 from made_tasks import write_ner
 from tiers import once
 
-from keras_bert_impl.training import (
-    ablation,
-    ablation_plan,
-    ablation_report,
-    ablation_study,
-    claims,
-    finetuning,
-    pretraining,
-)
-from keras_bert_impl.training.ablation_study import read_recipe, read_study
+from keras_bert_impl.studies import ablation, ablation_plan, ablation_report, ablation_study
+from keras_bert_impl.studies.ablation_study import read_recipe, read_study
+from keras_bert_impl.training import claims, finetuning, pretraining
 
 pytestmark = [once, pytest.mark.usefixtures("without_reports")]
 

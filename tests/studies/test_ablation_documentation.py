@@ -5,7 +5,7 @@ import pytest
 import yaml
 from tiers import once
 
-from keras_bert_impl.training import ablation, ablation_study
+from keras_bert_impl.studies import ablation, ablation_study
 from keras_bert_impl.training.runs import parse
 
 PAGE = "docs/ablations.md"

@@ -7,9 +7,9 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.corpora import Document
+from keras_bert_impl.studies import ablation_tasks
 from keras_bert_impl.tasks.conll import read_conll
 from keras_bert_impl.tasks.tables import BadRows
-from keras_bert_impl.training import ablation_tasks
 
 pytestmark = once
 

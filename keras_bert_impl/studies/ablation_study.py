@@ -12,7 +12,7 @@ from keras_bert_impl.training.data_preparation import PrepareConfig
 from keras_bert_impl.training.finetuning import FinetuneConfig
 from keras_bert_impl.training.pretraining import PretrainConfig
 
-STUDIES = pathlib.Path(__file__).parent / "studies"
+STUDIES = pathlib.Path(__file__).parent
 RECIPE_NAMES = ("usual", "short")
 OF_STUDY = ("title", "paper", "pretrain", "finetune", "equal_arithmetic", "rows")
 OF_RECIPE = ("prepare", "pretrain", "finetune", "task_rows")

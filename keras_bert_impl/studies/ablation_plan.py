@@ -8,8 +8,9 @@ import shutil
 import statistics
 import typing
 
-from keras_bert_impl.training import ablation_report, finetuning, pretraining, pretraining_model
-from keras_bert_impl.training.ablation_study import folder_name
+from keras_bert_impl.studies import ablation_report
+from keras_bert_impl.studies.ablation_study import folder_name
+from keras_bert_impl.training import finetuning, pretraining, pretraining_model
 from keras_bert_impl.training.finetuning_task import find_task
 from keras_bert_impl.training.pretraining_data import MASKING_OPTIONS, PretrainingData
 

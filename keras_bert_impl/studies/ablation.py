@@ -26,10 +26,10 @@ import numpy as np
 from keras_bert_impl.console import say
 from keras_bert_impl.options.ablate import AblateConfig as AblateConfig
 from keras_bert_impl.options.rules import check_options
+from keras_bert_impl.studies.ablation_plan import Plan, data_for, found_task
+from keras_bert_impl.studies.ablation_study import read_recipe, read_study
+from keras_bert_impl.studies.ablation_tasks import TaskData, make_tasks
 from keras_bert_impl.training import data_preparation
-from keras_bert_impl.training.ablation_plan import Plan, data_for, found_task
-from keras_bert_impl.training.ablation_study import read_recipe, read_study
-from keras_bert_impl.training.ablation_tasks import TaskData, make_tasks
 from keras_bert_impl.training.claims import WAIT_SECONDS, claimed
 from keras_bert_impl.training.runs import check_run, open_run
 

@@ -6,9 +6,10 @@ import pytest
 from made_studies import COMPILED, config_of
 from made_tasks import write_ner
 
+from keras_bert_impl.studies import ablation, ablation_plan
+from keras_bert_impl.studies.ablation_study import read_recipe, read_study
 from keras_bert_impl.tokenizers import open_tokenizer
-from keras_bert_impl.training import ablation, ablation_plan, pretraining
-from keras_bert_impl.training.ablation_study import read_recipe, read_study
+from keras_bert_impl.training import pretraining
 from keras_bert_impl.training.pretraining_data import PretrainingData
 
 pytestmark = pytest.mark.usefixtures("without_reports")

@@ -79,7 +79,7 @@ def attention():
     wide = {name: ops.cast(getattr(inputs, name), "float32") for name in ("query", "key", "value")}
     with on_one_device():
         form = attention.form_for(inputs)
-        results = (form(inputs), attention.plainly(inputs._replace(**wide)))
+        results = (form(inputs), attention.by_ops(inputs._replace(**wide)))
     found, expected = (ops.convert_to_numpy(ops.cast(values, "float32")) for values in results)
     return np.abs(found - expected).max() / np.abs(expected).max(), 2e-2, name_of(form)
 

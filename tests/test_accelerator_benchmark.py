@@ -120,12 +120,12 @@ def test_a_wrong_kernel_is_shown(accelerator):
 
 
 def test_the_page_says_which_attention_was_chosen_and_why(accelerator):
-    row = {"difference": 0.001, "allowed": 0.02, "is_right": True, "chosen": "plainly"}
+    row = {"difference": 0.001, "allowed": 0.02, "is_right": True, "chosen": "by_ops"}
     refused = "Attention keeps its probabilities in memory, without the TPU kernel: on this device, its values differ"
     state = {"gigabytes": 1.0, "seconds_to_save": 1.0, "seconds_to_restore": 1.0}
     checks = {"attention, dropout": row, "warnings": [refused]}
     text = "\n".join(accelerator.page({"devices": [{}], "checks": [checks], "host": [], "state": [state]}))
-    assert "attention, dropout  1.00e-03 (0.02) right  plainly\n" in text
+    assert "attention, dropout  1.00e-03 (0.02) right  by_ops\n" in text
     assert text.endswith(f"warnings\n  {refused}")
 
 

@@ -52,7 +52,7 @@ def fit(
         for callback in callbacks:
             if hasattr(callback, "set_data"):
                 callback.set_data(None, str(error))
-        with told_of_errors(callbacks), trained_weights.kept(model):
+        with ended_on_errors(callbacks), trained_weights.kept(model):
             return keras_fit(
                 x, y, callbacks=callbacks, epochs=epochs, initial_epoch=initial_epoch, steps_per_epoch=steps_per_epoch,
                 batch_size=batch_size, sample_weight=sample_weight, shuffle=shuffle, validation_split=validation_split,
@@ -106,7 +106,7 @@ class ResumedFit:
             until = self.epoch + 1 if self.done else epochs
             self.callbacks.begin_call(self.done)
             self.resume.begin_call(self.epoch, self.step, self.done, steps_per_epoch)
-            with told_of_errors(self.callbacks.callbacks), trained_weights.kept(self.model):
+            with ended_on_errors(self.callbacks.callbacks), trained_weights.kept(self.model):
                 self.keras_fit(
                     self.data.from_step(self.step),
                     steps_per_epoch=check_executions(self.model, rest),
@@ -131,7 +131,7 @@ class ResumedFit:
 
 
 @contextlib.contextmanager
-def told_of_errors(callbacks):
+def ended_on_errors(callbacks):
     """If training raises, calls the method `on_train_error` of the callbacks that have one: Keras calls none then, and
     what they hold open would stay so."""
     try:

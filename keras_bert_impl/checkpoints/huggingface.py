@@ -114,10 +114,10 @@ def config_of(model):
 
 def task_of(model):
     """The counterpart of a model in transformers: the end of its class name there."""
-    return TASKS[kind_of(type(model))] if getattr(model, "next_sentence", True) else "ForMaskedLM"
+    return TASKS[task_kind(type(model))] if getattr(model, "next_sentence", True) else "ForMaskedLM"
 
 
-def kind_of(model_class):
+def task_kind(model_class):
     """The name of the model in TASKS that a class is or inherits from.
 
     Raises: ValueError for any other class.
@@ -301,7 +301,7 @@ def _shards(index):
 def _head_config(model, family):
     """The fields of config.json that describe a model's head."""
     names = getattr(model, "class_names", None)
-    if kind_of(type(model)) == "TextRegressor":
+    if task_kind(type(model)) == "TextRegressor":
         names = ["LABEL_0"]
     fields = {}
     if getattr(model, "pooling", None) == "last_four":
@@ -314,7 +314,7 @@ def _head_config(model, family):
     if hasattr(model, "dropout_rate"):
         key = (model.scores_tokens and family.token_dropout_key) or family.dropout_key
         fields[key] = model.dropout_rate
-    if kind_of(type(model)) == "TextRegressor":
+    if task_kind(type(model)) == "TextRegressor":
         fields["problem_type"] = "regression"
     elif getattr(model, "multi_label", False):
         fields["problem_type"] = MULTI_LABEL

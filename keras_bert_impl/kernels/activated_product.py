@@ -7,10 +7,10 @@ from keras_bert_impl.kernels.attention.placement import placement
 
 def project_activated(activate, project, inputs):
     """`project(activate(inputs))`, by the current backend's kernel."""
-    return KERNELS.get(keras.backend.backend(), _plainly)(activate, project, inputs)
+    return KERNELS.get(keras.backend.backend(), _by_ops)(activate, project, inputs)
 
 
-def _plainly(activate, project, inputs):
+def _by_ops(activate, project, inputs):
     return project(activate(inputs))
 
 
@@ -20,7 +20,7 @@ def _in_jax(activate, project, inputs):
     CPU would spend more time on computing them than on reading them.
     """
     if placement().platform != "tpu":
-        return _plainly(activate, project, inputs)
+        return _by_ops(activate, project, inputs)
     return keras.remat(lambda inputs: project(activate(inputs)))(inputs)
 
 

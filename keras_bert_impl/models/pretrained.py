@@ -192,7 +192,7 @@ def is_for(cls, checkpoint):
 
     Hugging Face calls the heads of four kinds of model `classifier`; transformers loads one in place of another.
     """
-    task = checkpoints.huggingface.TASKS[checkpoints.huggingface.kind_of(cls)]
+    task = checkpoints.huggingface.TASKS[checkpoints.huggingface.task_kind(cls)]
     is_other = checkpoint.task in HEADS_NAMED_CLASSIFIER and checkpoint.task != task
     return not is_other and (checkpoint.class_names is not None) == issubclass(cls, ClassesMixin)
 

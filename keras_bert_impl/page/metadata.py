@@ -7,7 +7,7 @@ from keras_bert_impl.serving.servable import longest_row
 CUT_UNSEEN = ("classify", "rate", "next-sentence", "compare")
 
 
-def class_names(metadata, count):
+def names_of_classes(metadata, count):
     """The names of the classes in the config.json that an export writes; None if it does not have `count` of them."""
     names = metadata.get("id2label")
     if not isinstance(names, dict) or set(names) != {str(number) for number in range(count)}:

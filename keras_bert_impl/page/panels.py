@@ -10,7 +10,7 @@ import typing
 import numpy as np
 
 from keras_bert_impl.page.entities import marked_parts, words_of
-from keras_bert_impl.page.metadata import class_names
+from keras_bert_impl.page.metadata import names_of_classes
 
 MOST_CHARACTERS = 20_000
 # Attention is quadratic: BERT-base returns 144 matrices, 52 MB for a text of 300 tokens.
@@ -120,7 +120,7 @@ def text_or_pair(fields):
 def classes(fields, outputs, metadata):
     """Every class with its probability, the likeliest first, and the names of those that the model chooses."""
     probabilities = outputs["probabilities"][0]
-    names = class_names(metadata, len(probabilities))
+    names = names_of_classes(metadata, len(probabilities))
     if "labels" in outputs:
         chosen = [name for name in text_array(outputs["labels"])[0].tolist() if name]
     else:
@@ -178,7 +178,7 @@ def entities(fields, outputs, metadata):
     labels, words = text_array(outputs["labels"])[0].tolist(), words_of(fields["text"])
     if len(labels) != len(words):
         raise ValueError(f"The model returned {len(labels)} labels for {len(words)} words.")
-    names = class_names(metadata, len(metadata.get("id2label") or ()))
+    names = names_of_classes(metadata, len(metadata.get("id2label") or ()))
     parts = marked_parts(fields["text"], words, labels, outputs["probabilities"][0], names)
     return {"parts": parts, "unread_words": labels.count("")}
 

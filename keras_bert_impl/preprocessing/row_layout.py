@@ -10,7 +10,7 @@ from keras_bert_impl.preprocessing.ragged import Ragged, places
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, control_ids
 
 
-def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
+def truncate_at_random(ranges, max_tokens, seed, number, example_index):
     """Cuts pairs to `max_tokens`; each token is removed from the front or the back of its segment with equal chance.
 
     As `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first" of
@@ -21,7 +21,7 @@ def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
         ranges: int64 (pairs, 2 segments, 2), first token and the one after the last.
         max_tokens: tokens left for both segments together.
         seed: integer scalar.
-        epoch: integer scalar; each epoch cuts differently.
+        number: integer scalar, of the file that the rows are written to; each cuts differently.
         example_index: int64 (pairs,), the number of each pair in the dataset.
 
     Returns: ranges of the same shape.
@@ -30,7 +30,7 @@ def truncate_at_random(ranges, max_tokens, seed, epoch, example_index):
     kept = longest_first_lengths(*lengths.T, max_tokens)
     ranges = np.empty_like(ranges)
     for segment, stream in enumerate((Stream.TRUNCATE_FIRST, Stream.TRUNCATE_SECOND)):
-        keys = random_keys(stream, seed, epoch, example_index)
+        keys = random_keys(stream, seed, number, example_index)
         start = starts[:, segment] + _count_heads(keys, lengths[:, segment] - kept[segment])
         ranges[:, segment] = np.stack([start, start + kept[segment]], axis=1)
     return ranges

@@ -259,7 +259,7 @@ def shard_record(settings, path):
     return settings.work / f"{path.replace('/', '-')}.json"
 
 
-def read_json(directory, name):
+def read_prepared_json(directory, name):
     """The content of a JSON file; `directory` may be a bucket, see `remote_files`. Raises: FileNotFoundError."""
     with open_file(f"{directory}/{name}") as file:
         return json.loads(file.read())
@@ -268,9 +268,9 @@ def read_json(directory, name):
 def read_manifest(directory):
     """The manifest of a finished run: (records of its files of examples, records of its other files).
 
-    `directory` is as for `read_json`. Raises: ValueError if an earlier version wrote the manifest.
+    `directory` is as for `read_prepared_json`. Raises: ValueError if an earlier version wrote the manifest.
     """
-    manifest = read_json(directory, "manifest.json")
+    manifest = read_prepared_json(directory, "manifest.json")
     if "files" not in manifest:
         raise ValueError(
             f"{directory}/manifest.json was written by an earlier version: prepare the data again, in a new directory."

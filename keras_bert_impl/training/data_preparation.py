@@ -83,7 +83,7 @@ SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more p
 
 
 # Options that may change on resume.
-HOW = {"workers": None, "runner": None, "beam_options": "", "beam_storage": None, "verify": False}
+WITHOUT_INFLUENCE_ON_ROWS = {"workers": None, "runner": None, "beam_options": "", "beam_storage": None, "verify": False}
 
 
 def run(config):
@@ -93,7 +93,7 @@ def run(config):
     check_options(config)
     phrases = read_phrases(config.phrases) if config.phrases else None
     config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
-    what = dataclasses.replace(config, **HOW)
+    what = dataclasses.replace(config, **WITHOUT_INFLUENCE_ON_ROWS)
     directory = check_run(config.output, what)
     pieces, size = open_pieces(config)
     input_files = check_input(directory, pieces)

@@ -21,7 +21,7 @@ from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
 from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
-from keras_bert_impl.preprocessing.shards import damaged_files, read_json, read_manifest
+from keras_bert_impl.preprocessing.shards import damaged_files, read_manifest, read_prepared_json
 from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
 
@@ -51,7 +51,7 @@ class PretrainingData:
     def __init__(self, config, hides_words=True, rates=RATES):
         self.directory = str(config.data).rstrip("/")
         summary = self._read_summary()
-        prepared = read_json(self.directory, "run.json")["configuration"]
+        prepared = read_prepared_json(self.directory, "run.json")["configuration"]
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.pairs, self.static_unit = prepared["pairs"], prepared["masking_unit"]
         self.has_pairs = self.pairs in PAIRS
@@ -81,7 +81,7 @@ class PretrainingData:
 
     def _read_summary(self):
         try:
-            return read_json(self.directory, "summary.json")
+            return read_prepared_json(self.directory, "summary.json")
         except FileNotFoundError:
             raise ValueError(
                 f"{self.directory} holds no prepared data: run keras-bert prepare-data --output {self.directory} first."

@@ -20,11 +20,19 @@ JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private
 import keras
 
 from keras_bert_impl.kernels.attention.placement import Placement, of_distribution, placed, placement
-from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_keras, of_fused, plainly, with_probabilities
+from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_keras, by_ops, of_fused, with_probabilities
 
 __all__ = [
-    "AttentionInputs", "Placement", "attend", "form_for", "of_distribution", "of_fused", "placed", "placement",
-    "plainly", "with_probabilities",
+    "AttentionInputs",
+    "Placement",
+    "attend",
+    "by_ops",
+    "form_for",
+    "of_distribution",
+    "of_fused",
+    "placed",
+    "placement",
+    "with_probabilities",
 ]  # fmt: skip
 
 
@@ -40,11 +48,11 @@ def form_for(inputs):
 
 
 def _keras_or_plain(inputs):
-    return plainly if inputs.dropout_rate else by_keras
+    return by_ops if inputs.dropout_rate else by_keras
 
 
 def _of_tensorflow(inputs):
-    return plainly
+    return by_ops
 
 
 def _of_jax(inputs):

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec
 
 from keras_bert_impl.kernels.attention import tpu
 from keras_bert_impl.kernels.attention.placement import placement
-from keras_bert_impl.kernels.attention.plain import AttentionInputs, added, by_heads, joined, plainly, visible
+from keras_bert_impl.kernels.attention.plain import AttentionInputs, added, by_heads, by_ops, joined, visible
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
 
@@ -19,7 +19,7 @@ def form_for(inputs):
     """The form for the device in question; None on a CPU, where XLA has no fused form of float16."""
     place = placement()
     if place.platform == "cpu" and inputs.query.dtype == jnp.float16:
-        return plainly
+        return by_ops
     if place.platform == "tpu":
         return tpu_form(inputs, place)
     if place.platform == "gpu" and not inputs.dropout_rate:
@@ -51,7 +51,7 @@ def tpu_form(inputs, place):
     if not refusal:
         return functools.partial(by_kernel, place=place)
     warnings.warn(f"Attention keeps its probabilities in memory, without the TPU kernel: {refusal}.", stacklevel=2)
-    return plainly
+    return by_ops
 
 
 def why_not(inputs, place):
@@ -173,7 +173,7 @@ def computed_both_ways(sizes, length, dtype, attend=tpu.attend, is_fused=True):
     def plain(*arrays):
         three = jnp.split(arrays[0], 3, axis=-1) if is_fused else arrays
         seen = {"mask": inputs.mask, "window": sizes.window, "dropout_rate": sizes.dropout_rate}
-        return plainly(AttentionInputs(*three, sizes.num_heads, **seen), dropped)
+        return by_ops(AttentionInputs(*three, sizes.num_heads, **seen), dropped)
 
     def value_and_gradients(form, arrays, outer):
         value, pull = jax.vjp(form, *arrays)

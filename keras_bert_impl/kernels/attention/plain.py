@@ -107,7 +107,7 @@ def with_probabilities(inputs, dropped=drop):
     return joined(ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))), probabilities
 
 
-def plainly(inputs, dropped=drop):
+def by_ops(inputs, dropped=drop):
     """The mixed values of the plain form."""
     return with_probabilities(inputs, dropped)[0]
 

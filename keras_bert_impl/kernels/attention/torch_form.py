@@ -11,7 +11,7 @@ import warnings
 import torch
 
 from keras_bert_impl.kernels.attention import torch_cpu
-from keras_bert_impl.kernels.attention.plain import added, by_heads, joined, of_fused, plainly
+from keras_bert_impl.kernels.attention.plain import added, by_heads, by_ops, joined, of_fused
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
 
@@ -28,7 +28,7 @@ def form_for(inputs):
     if not wrong:
         return by_sdpa
     warnings.warn(f"Attention keeps its probabilities in memory, since {wrong}.", stacklevel=2)
-    return plainly
+    return by_ops
 
 
 def by_sdpa(inputs):
@@ -61,7 +61,7 @@ def _differs(num_heads, head_width, dtype, attend):
         inputs, outer = random_inputs(2, 40, num_heads, head_width, masking, dtype)
         # A query that sees no key has another gradient there, which nothing uses.
         outer = outer * inputs.mask.any(dim=2)[:, 0, :, None]
-        pairs = zip(*(_value_and_gradient(form, inputs, outer) for form in (attend, plainly)), strict=True)
+        pairs = zip(*(_value_and_gradient(form, inputs, outer) for form in (attend, by_ops)), strict=True)
         for what, (found, expected) in zip(("values", "gradients"), pairs, strict=True):
             if not is_near(found, expected):
                 return f"the {what} of scaled_dot_product_attention differ from those of the plain form on this device"

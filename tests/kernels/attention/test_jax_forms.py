@@ -76,7 +76,7 @@ def test_a_wrong_kernel_is_found_on_a_small_batch(kernel, found, dtype):
 def test_a_kernel_that_is_wrong_on_the_device_is_replaced_with_a_warning(monkeypatch):
     monkeypatch.setattr(jax_forms, "_what_is_wrong", lambda *sizes: "on this device, its values differ")
     with attention.placed(ON_TPU), pytest.warns(UserWarning, match="without the TPU kernel: .* its values differ"):
-        assert jax_forms.form_for(inputs()) is plain.plainly
+        assert jax_forms.form_for(inputs()) is plain.by_ops
 
 
 def test_the_comparison_computes_while_a_step_is_traced():
@@ -106,7 +106,7 @@ def test_a_cpu_keeps_the_plain_form_and_a_tpu_without_dropout_never_gets_keras_o
 )
 def test_what_the_kernel_cannot_compute_is_computed_plainly_with_a_warning(case, place, reason):
     with attention.placed(place), pytest.warns(UserWarning, match=reason):
-        assert jax_forms.form_for(case) is plain.plainly
+        assert jax_forms.form_for(case) is plain.by_ops
 
 
 def test_ids_of_the_kernel_hide_what_the_mask_hides():

@@ -22,14 +22,14 @@ def test_parts_give_what_the_plain_form_gives(masking, scores, dtype, limit, mon
     monkeypatch.setattr(torch_cpu, "SCORES", scores)
     inputs, _ = trial.random_inputs(5, 7, 3, 4, masking or "keys", dtype)
     inputs = inputs if masking else inputs._replace(mask=None, sequence_ids=None)
-    found, expected = torch_cpu.by_parts(inputs), plain.plainly(inputs)
+    found, expected = torch_cpu.by_parts(inputs), plain.by_ops(inputs)
     np.testing.assert_allclose(found.float(), expected.float(), atol=limit)
 
 
 def test_one_mask_for_all_rows_is_taken():
     inputs, _ = trial.random_inputs(3, 5, 2, 4, "keys", "float32")
     inputs = inputs._replace(mask=inputs.mask[:1])
-    np.testing.assert_allclose(torch_cpu.by_parts(inputs), plain.plainly(inputs), atol=1e-6)
+    np.testing.assert_allclose(torch_cpu.by_parts(inputs), plain.by_ops(inputs), atol=1e-6)
 
 
 def test_it_is_used_in_bfloat16_where_no_gradient_is_kept(monkeypatch):

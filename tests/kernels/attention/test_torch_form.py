@@ -84,7 +84,7 @@ def test_a_gpu_gets_it_where_dropout_needs_it(monkeypatch):
 def test_a_gpu_on_which_it_is_wrong_keeps_the_plain_form_with_a_warning(monkeypatch):
     monkeypatch.setattr(torch_form, "_what_is_wrong", lambda *sizes: "its values differ")
     with pytest.warns(UserWarning, match="in memory, since its values differ"):
-        assert torch_form.form_for(on("cuda")) is plain.plainly
+        assert torch_form.form_for(on("cuda")) is plain.by_ops
 
 
 def test_attention_on_a_cpu_draws_what_it_always_drew():
@@ -92,7 +92,7 @@ def test_attention_on_a_cpu_draws_what_it_always_drew():
     inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", "float32")
     inputs = inputs._replace(dropout_rate=0.5, seed=keras.random.SeedGenerator())
     results = []
-    for form in (attention.attend, plain.plainly):
+    for form in (attention.attend, plain.by_ops):
         torch.manual_seed(5)
         results.append(form(inputs))
     np.testing.assert_array_equal(*results)

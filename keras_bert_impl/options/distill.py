@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_bert_impl.options.pretrain import PretrainConfig
+from keras_bert_impl.options.pretrain import ModelOptions, PretrainConfig
 
 OF_DISTILBERT = ("temperature", "soft_target_weight", "masked_lm_weight", "cosine_weight", "soft_targets")
 
@@ -34,8 +34,7 @@ class DistillConfig(PretrainConfig):
     REMOTE: typing.ClassVar = {**PretrainConfig.REMOTE, "teacher": ("hf://",)}
     GROUPS: typing.ClassVar = {
         "what is learnt from the teacher": ("objective", *OF_DISTILBERT),
-        "the student": (*PretrainConfig.GROUPS["the model"], "family", "from_scratch"),
-        **{title: names for title, names in PretrainConfig.GROUPS.items() if title != "the model"},
+        "the student": (*(field.name for field in dataclasses.fields(ModelOptions)), "family", "from_scratch"),
     }
 
     teacher: str

@@ -1,30 +1,54 @@
-"""The options of `keras-bert pretrain`."""
+"""The options of `keras-bert pretrain`, in the groups that its help shows."""
 
 import dataclasses
 import typing
 
 from keras_bert_impl.features import MASKING_RATE
-from keras_bert_impl.options.devices import Kind
+from keras_bert_impl.options.devices import Distribution
 
 
-@dataclasses.dataclass
-class PretrainConfig:
-    """Pre-trains BERT on masked words, and on next sentences if the rows are pairs; other families on what they learn.
+@dataclasses.dataclass(kw_only=True)
+class ModelOptions:
+    """The size of a model, and what it starts from.
 
     Args:
-        data: directory that keras-bert prepare-data wrote; also a remote one that TensorFlow can read, such as
-            gs://bucket/folder.
-        output: run directory; the same command resumes an interrupted run. On JAX also gs://bucket/folder.
         size: bert_tiny, bert_mini, bert_small, bert_medium, bert_base or bert_large; electra_small, electra_base or
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
             albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
-            ernie_base.
+            ernie_base; mpnet_base, which learns masked words alone.
         objective: masked_lm; or span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
             beside them, for rows without pairs and with masking_unit span.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
             is 0.25, the paper tries 0.25 to 0.5.
+        initializer_range: standard deviation of the initial weights; 0.02 in the paper. A narrow model learns sooner
+            with more.
+        dropout_rate: dropout on hidden states and attention; 0.1 in the paper, 0 if training sees the data only a few
+            times.
+        init: checkpoint directory to start from, such as the encoder of a run on shorter rows; default is random
+            weights.
+    """
+
+    TITLE: typing.ClassVar = "the model"
+
+    size: str = "bert_mini"
+    objective: typing.Literal["masked_lm", "span_boundary"] = "masked_lm"
+    num_layers: int | None = None
+    hidden_size: int | None = None
+    num_heads: int | None = None
+    intermediate_size: int | None = None
+    generator_size: float | None = None
+    initializer_range: float | None = None
+    dropout_rate: float = 0.1
+    init: str | None = None
+
+
+@dataclasses.dataclass(kw_only=True)
+class ObjectiveOptions:
+    """What is predicted, and which tokens are masked.
+
+    Args:
         masking_unit: what is masked: token as in the paper, whole_word, span as in SpanBERT, ngram as in ALBERT, or
             phrase as in ERNIE, for data prepared with --phrases, --phrase_field or --segmented; only for data that is
             masked while it is read.
@@ -39,15 +63,44 @@ class PretrainConfig:
             with no mask and no next sentences (section 5.1).
         next_sentence: whether next sentences, or with an ALBERT their order, are predicted, too; default is yes if the
             rows are pairs, the direction is both, and the family learns from pairs.
-        initializer_range: standard deviation of the initial weights; 0.02 in the paper. A narrow model learns sooner
-            with more.
-        dropout_rate: dropout on hidden states and attention; 0.1 in the paper, 0 if training sees the data only a few
-            times.
+    """
+
+    TITLE: typing.ClassVar = "the objective"
+
+    masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
+    masking_rate: float = MASKING_RATE
+    mask_token_rate: float | None = None
+    random_token_rate: float | None = None
+    direction: typing.Literal["both", "left_to_right", "right_to_left"] = "both"
+    next_sentence: bool | None = None
+
+
+@dataclasses.dataclass(kw_only=True)
+class RowOptions:
+    """Which rows are in a batch.
+
+    Args:
         sequence_length: length of the rows to train on, one of the prepared lengths; default is the shorter one.
-        init: checkpoint directory to start from, such as the encoder of a run on shorter rows; default is random
-            weights.
-        steps: number of batches to train on; default is as many as fit into `max_minutes`.
         batch_size: number of rows in a batch.
+        validation_batches: number of validation batches after each round, with rows from all files of the split.
+        streams: number of streams to divide the files into. A batch takes equally many rows from each stream, and each
+            of several JAX processes reads only its own streams: for more than about 150 chips, where reading all files
+            limits the speed. The batches are the same for any number of processes that divides the number of streams.
+    """
+
+    TITLE: typing.ClassVar = "the rows"
+
+    sequence_length: int | None = None
+    batch_size: int = 32
+    validation_batches: int = 20
+    streams: int = 1
+
+
+@dataclasses.dataclass(kw_only=True)
+class OptimizerOptions:
+    """How gradients become updates.
+
+    Args:
         learning_rate: peak learning rate, reached after the warm-up; then it decays linearly to 0.
         warmup_share: share of the steps in which the learning rate rises; 1 % in the paper.
         weight_decay: not applied to biases and layer norms; 0.01 in the paper.
@@ -56,6 +109,49 @@ class PretrainConfig:
         gradient_accumulation_steps: number of batches whose gradients are accumulated before the weights are updated.
         ema_momentum: keep an exponential moving average of the weights with this momentum, for example 0.999, and save
             the average.
+    """
+
+    TITLE: typing.ClassVar = "the optimizer"
+
+    learning_rate: float = 1e-4
+    warmup_share: float = 0.01
+    weight_decay: float = 0.01
+    beta_2: float = 0.999
+    optimizer: typing.Literal["adamw", "lamb"] = "adamw"
+    gradient_accumulation_steps: int | None = None
+    ema_momentum: float | None = None
+
+
+@dataclasses.dataclass(kw_only=True)
+class LengthOptions:
+    """When a run ends, and what it does on the way.
+
+    Args:
+        steps: number of batches to train on; default is as many as fit into `max_minutes`.
+        steps_per_round: steps in a round; after each round progress is printed, the model is validated and the state is
+            saved. Default is a twentieth of all steps, at most 1,000.
+        encoder_rounds: also save the model after every so many rounds, in encoders/STEP, to see what more steps bring;
+            default is only at the end.
+        save_minutes: save the state within a round, too, after so many minutes; default is at its end alone.
+        max_minutes: train for this many minutes, or for `steps` if that takes less time; default is no limit. How many
+            steps fit into the time is measured at the start and again after each round, and the learning rate falls so
+            that it is 0 when the time is up.
+    """
+
+    TITLE: typing.ClassVar = "how long"
+
+    steps: int | None = None
+    steps_per_round: int | None = None
+    encoder_rounds: int | None = None
+    save_minutes: float | None = None
+    max_minutes: float | None = None
+
+
+@dataclasses.dataclass(kw_only=True)
+class SpeedOptions:
+    """How fast it computes, and in how much memory.
+
+    Args:
         gradient_checkpointing: compute each block a second time for its gradients instead of keeping its activations: a
             third more work, but much larger batches in the same memory.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
@@ -64,108 +160,42 @@ class PretrainConfig:
         steps_per_execution: steps that Keras runs in one call: figures, SIGTERM and a NaN or infinite loss are handled
             after the last of them. Default is 20 to 50 on an accelerator, which then seldom waits for Python, and 1 on
             a CPU; must be 1 on torch. A resumed run keeps the number that it began with.
-        steps_per_round: steps in a round; after each round progress is printed, the model is validated and the state is
-            saved. Default is a twentieth of all steps, at most 1,000.
-        encoder_rounds: also save the model after every so many rounds, in encoders/STEP, to see what more steps bring;
-            default is only at the end.
-        save_minutes: save the state within a round, too, after so many minutes; default is at its end alone.
-        validation_batches: number of validation batches after each round, with rows from all files of the split.
-        streams: number of streams to divide the files into. A batch takes equally many rows from each stream, and each
-            of several JAX processes reads only its own streams: for more than about 150 chips, where reading all files
-            limits the speed. The batches are the same for any number of processes that divides the number of streams.
-        max_minutes: train for this many minutes, or for `steps` if that takes less time; default is no limit. How many
-            steps fit into the time is measured at the start and again after each round, and the learning rate falls so
-            that it is 0 when the time is up.
         profile_steps: record a profile of these steps, for example 100:110, in the folder profile of the output.
         compilation_cache: on JAX, where to keep compiled programs for the next start: a directory, off, or auto, which
             means JAX_COMPILATION_CACHE_DIR, or ~/.cache/keras_bert_impl/compiled on an accelerator and none on a CPU.
-        seed: random seed for initial weights, order of the rows and masks.
-        distribution: which devices compute: single; on TensorFlow mirrored (the GPUs of this machine), multi_worker
-            (the machines in TF_CONFIG) or tpu; on JAX data_parallel (all devices of all processes) or model_parallel
-            (each weight matrix is split over some of them). batch_size counts the rows of all devices together.
-        devices: number of devices to use; without an accelerator, the number of virtual devices to divide the CPU into,
-            for trying things out.
-        model_devices: for model_parallel, the number of devices that share one copy of the model.
-        shard_optimizer: for data_parallel, divide the optimizer's state among the devices (ZeRO, stage 1) instead of
-            keeping all of it on each: AdamW's moments are twice the size of the weights.
-        tpu: for distribution tpu, the name of the TPU.
     """
 
-    REMOTE: typing.ClassVar = {"data": ("",), "output": ("gs://",), "init": ("hf://",)}
-    GROUPS: typing.ClassVar = {
-        "the model": (
-            *(
-                "size",
-                "objective",
-                "num_layers",
-                "hidden_size",
-                "num_heads",
-                "intermediate_size",
-                "generator_size",
-                "initializer_range",
-                "dropout_rate",
-                "init",
-            ),
-        ),
-        "the objective": (
-            *("direction", "next_sentence", "masking_unit", "masking_rate", "mask_token_rate", "random_token_rate"),
-        ),
-        "the rows": ("sequence_length", "batch_size", "streams", "validation_batches"),
-        "the optimizer": (
-            *("optimizer", "learning_rate", "warmup_share", "weight_decay", "beta_2"),
-            *("gradient_accumulation_steps", "ema_momentum"),
-        ),
-        "how long": ("steps", "max_minutes", "steps_per_round", "encoder_rounds", "save_minutes"),
-        "speed and memory": (
-            *("precision", "jit_compile", "gradient_checkpointing", "steps_per_execution"),
-            *("profile_steps", "compilation_cache"),
-        ),
-        "devices": ("distribution", "devices", "model_devices", "shard_optimizer", "tpu"),
-    }
+    TITLE: typing.ClassVar = "speed and memory"
 
-    data: str
-    output: str
-    size: str = "bert_mini"
-    objective: typing.Literal["masked_lm", "span_boundary"] = "masked_lm"
-    num_layers: int | None = None
-    hidden_size: int | None = None
-    num_heads: int | None = None
-    intermediate_size: int | None = None
-    generator_size: float | None = None
-    masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
-    masking_rate: float = MASKING_RATE
-    mask_token_rate: float | None = None
-    random_token_rate: float | None = None
-    direction: typing.Literal["both", "left_to_right", "right_to_left"] = "both"
-    next_sentence: bool | None = None
-    initializer_range: float | None = None
-    dropout_rate: float = 0.1
-    sequence_length: int | None = None
-    init: str | None = None
-    steps: int | None = None
-    batch_size: int = 32
-    learning_rate: float = 1e-4
-    warmup_share: float = 0.01
-    weight_decay: float = 0.01
-    beta_2: float = 0.999
-    optimizer: typing.Literal["adamw", "lamb"] = "adamw"
-    gradient_accumulation_steps: int | None = None
-    ema_momentum: float | None = None
     gradient_checkpointing: bool = False
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     steps_per_execution: int | None = None
-    steps_per_round: int | None = None
-    encoder_rounds: int | None = None
-    save_minutes: float | None = None
-    validation_batches: int = 20
-    streams: int = 1
-    max_minutes: float | None = None
     profile_steps: str | None = None
     compilation_cache: str = "auto"
+
+
+@dataclasses.dataclass
+class PretrainConfig(
+    ModelOptions,
+    ObjectiveOptions,
+    RowOptions,
+    OptimizerOptions,
+    LengthOptions,
+    SpeedOptions,
+    Distribution,
+):
+    """Pre-trains BERT on masked words, and on next sentences if the rows are pairs; other families on what they learn.
+
+    Args:
+        data: directory that keras-bert prepare-data wrote; also a remote one that TensorFlow can read, such as
+            gs://bucket/folder.
+        output: run directory; the same command resumes an interrupted run. On JAX also gs://bucket/folder.
+        seed: random seed for initial weights, order of the rows and masks.
+    """
+
+    REMOTE: typing.ClassVar = {"data": ("",), "output": ("gs://",), "init": ("hf://",)}
+
+    data: str
+    output: str
     seed: int = 0
-    distribution: Kind = "single"
-    devices: int | None = None
-    model_devices: int = 1
-    shard_optimizer: bool = False
-    tpu: str = "local"

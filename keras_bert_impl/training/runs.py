@@ -73,7 +73,7 @@ def parse(config_class, arguments=None, program=None, positional=()):
     `--overwrite` is short for `--overwrite true`; an option that is a list of strings is given once for each string.
 
     Args:
-        config_class: a dataclass. Its `GROUPS`, if it has any, maps titles to the options that `--help` lists together.
+        config_class: a dataclass; see `groups_of` for what `--help` lists together.
         arguments: words of the command line; default is those of this process.
         program: name of the program, for messages.
         positional: names of options whose values may be given first, as plain words.
@@ -134,12 +134,22 @@ def parser_of(config_class, program=None, positional=()):
     parser.add_class_arguments(config_class)
     everything = parser._action_groups[-1]
     everything.title, everything.description = "what to work on", None
-    for title, names in getattr(config_class, "GROUPS", {}).items():
+    for title, names in groups_of(config_class).items():
         group = parser.add_argument_group(title)
         moved = [action for action in everything._group_actions if action.dest in names]
         everything._group_actions = [action for action in everything._group_actions if action not in moved]
         group._group_actions.extend(moved)
     return parser
+
+
+def groups_of(config_class):
+    """The titles under which `--help` lists options, with the names of these: those in `GROUPS` of a dataclass, then
+    those of each class with a `TITLE` from which it inherits."""
+    groups = dict(getattr(config_class, "GROUPS", {}))
+    for parent in config_class.__mro__:
+        if "TITLE" in vars(parent):
+            groups.setdefault(parent.TITLE, tuple(field.name for field in dataclasses.fields(parent)))
+    return groups
 
 
 def named(arguments, positional):

@@ -175,7 +175,7 @@ class SpeedOptions:
     compilation_cache: str = "auto"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class PretrainConfig(
     ModelOptions,
     ObjectiveOptions,

@@ -228,7 +228,7 @@ def run_part(name, arguments, options):
     """Measures a part in this process, on the devices asked for, and prints it for the process that started it."""
     from keras_bert_impl import distribution
 
-    choice = distribution.Distribution(options["distribution"], devices=options["devices"])
+    choice = distribution.Distribution(distribution=options["distribution"], devices=options["devices"])
     with distribution.distributed(choice), warnings.catch_warnings(record=True) as warned:
         figures = PARTS[name](options, **arguments)
     # Also why a kernel was not used, which makes no result wrong.

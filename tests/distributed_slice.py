@@ -25,7 +25,7 @@ from keras_bert_impl.distribution.processes import process_number_and_count
 
 def main():
     try:
-        with distribution.distributed(distribution.Distribution(sys.argv[1])):
+        with distribution.distributed(distribution.Distribution(distribution=sys.argv[1])):
             number, count = process_number_and_count()
             found = {"number": number, "count": count, "gathered": distribution.gathered_from_processes(number + 5)}
             found["chief"], found["joined"] = distribution.from_chief(number + 7), jax.distributed.is_initialized()

@@ -105,7 +105,7 @@ def test_state_is_divided_along_the_first_axis_that_can_be_and_only_by_data_para
     assert distribution.axes_of_state((768, 3072), 4) == ("batch", None)
     assert distribution.axes_of_state((5, 7), 4) == (None, None)
     assert distribution.axes_of_state((768,), 4) == (None,)
-    options = distribution.Distribution("single", shard_optimizer=True)
+    options = distribution.Distribution(distribution="single", shard_optimizer=True)
     with pytest.raises(ValueError, match="shard_optimizer is for --distribution data_parallel, not for single"):
         with distribution.distributed(options):
             pass
@@ -148,7 +148,7 @@ import json
 import tensorflow as tf
 from keras_bert_impl import distribution, layers
 
-with distribution.distributed(distribution.Distribution("mirrored", devices=2)):
+with distribution.distributed(distribution.Distribution(distribution="mirrored", devices=2)):
     dropout = layers.Dropout(0.5, seed=1)
     strategy = tf.distribute.get_strategy()
     masks = [strategy.experimental_local_results(strategy.run(lambda: dropout(tf.ones([400]), training=True)))
@@ -176,7 +176,7 @@ import numpy as np
 
 from keras_bert_impl import distribution
 
-with distribution.distributed(distribution.Distribution("mirrored", devices=2)):
+with distribution.distributed(distribution.Distribution(distribution="mirrored", devices=2)):
     assert not distribution.can_compile()
     try:
         distribution.check_can_compile()
@@ -221,7 +221,10 @@ MISFITS = {
 @pytest.mark.parametrize(("kind", "message"), MISFITS[BACKEND])
 def test_a_kind_that_does_not_fit_says_what_would(kind, message, monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(ValueError, match=message), distribution.distributed(distribution.Distribution(kind)):
+    with (
+        pytest.raises(ValueError, match=message),
+        distribution.distributed(distribution.Distribution(distribution=kind)),
+    ):
         pass
 
 
@@ -249,7 +252,7 @@ def test_processes_that_would_each_train_alone_are_refused(name, value, kind, mo
         pytest.skip("JAX joins these processes")
     monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=f"{name} names 2 processes, each of which would train alone with .* {kind}"):
-        distribution.distributed(distribution.Distribution(kind)).__enter__()
+        distribution.distributed(distribution.Distribution(distribution=kind)).__enter__()
 
 
 def test_a_launcher_of_torch_is_told_what_distributes(monkeypatch):
@@ -322,7 +325,7 @@ def test_processes_are_numbered_as_tensorflow_numbers_them(cluster, places, monk
 def test_a_process_that_does_not_train_is_refused(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", tf_config("evaluator", chief=1, worker=1, evaluator=1))
     with pytest.raises(ValueError, match="calls this process 'evaluator'"):
-        distribution.distributed(distribution.Distribution("multi_worker")).__enter__()
+        distribution.distributed(distribution.Distribution(distribution="multi_worker")).__enter__()
 
 
 def test_one_device_changes_nothing():

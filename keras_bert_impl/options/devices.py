@@ -6,7 +6,7 @@ import typing
 Kind = typing.Literal["single", "mirrored", "multi_worker", "tpu", "data_parallel", "model_parallel"]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Distribution:
     """The options of a script that select the devices.
 

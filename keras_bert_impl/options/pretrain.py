@@ -175,7 +175,7 @@ class SpeedOptions:
     compilation_cache: str = "auto"
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass
 class PretrainConfig(
     ModelOptions,
     ObjectiveOptions,

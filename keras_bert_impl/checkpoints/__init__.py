@@ -6,7 +6,7 @@ from keras_bert_impl.checkpoints.filled_models import build_filled
 from keras_bert_impl.checkpoints.growing import grow, keep_words
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
-from keras_bert_impl.families import build_encoder, family_of
+from keras_bert_impl.configurations.known_families import build_encoder, family_of
 
 __all__ = [
     "build_filled",

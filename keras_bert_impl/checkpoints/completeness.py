@@ -8,7 +8,6 @@ from the written files, so that a setting which is added later is compared, too.
 import warnings
 
 from keras_bert_impl.distribution import to_numpy
-from keras_bert_impl.families.bert import BertConfig
 from keras_bert_impl.tokenizers import WordPieceTokenizer, tokenizer_to_config
 
 # Settings that no output of the written model depends on: how new heads are initialised, and how fit() masks texts. The
@@ -84,7 +83,7 @@ def check_not_quantized(model):
 
 def check_is_bert(encoder, form):
     """Raises ValueError for an encoder of another family than BERT, for a format that has only BERT."""
-    if not isinstance(encoder.config, BertConfig):
+    if encoder.config.model_type != "bert":
         raise ValueError(
             f"{form} has no {encoder.config.family}: save it with save_pretrained, in Hugging Face's format."
         )

@@ -1,7 +1,7 @@
 """Builds models with the values of a checkpoint."""
 
 from keras_bert_impl.checkpoints.tensor_tables import load
-from keras_bert_impl.encoders.initialization import filling
+from keras_bert_impl.configurations.initialization import filling
 
 
 def build_filled(build, checkpoint, except_for=(), report=False):

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from keras_bert_impl.checkpoints import completeness, huggingface, tensor_tables
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
-from keras_bert_impl.encoders.family import FUSED, SAME, TRANSPOSED, in_blocks
-from keras_bert_impl.families.bert import BertConfig
+from keras_bert_impl.configurations.family import FUSED, SAME, TRANSPOSED, in_blocks
+from keras_bert_impl.configurations.known_families import families_by_model_type
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
@@ -91,7 +91,8 @@ def open_checkpoint(directory):
     """
     directory = pathlib.Path(directory)
     path = directory / "bert_config.json"
-    config, content = BertConfig.from_google(path), read_json(path)
+    bert = families_by_model_type()["bert"].config_class
+    config, content = bert.from_google(path), read_json(path)
     source = open_source(directory)
     blocks = {name.split("/")[2] for name in source.shapes if name.startswith("bert/encoder/layer_")}
     tensor_tables.check_depth(source, config, blocks, "bert_config.json")

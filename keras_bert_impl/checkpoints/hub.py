@@ -6,14 +6,7 @@ import typing
 
 import huggingface_hub
 
-from keras_bert_impl.families import count_parameters
-from keras_bert_impl.families.albert import AlbertConfig
-from keras_bert_impl.families.bert import BertConfig
-from keras_bert_impl.families.distilbert import DistilBertConfig
-from keras_bert_impl.families.electra import ElectraConfig
-from keras_bert_impl.families.ernie import ErnieConfig
-from keras_bert_impl.families.mpnet import MPNetConfig
-from keras_bert_impl.families.roberta import RobertaConfig, XLMRobertaConfig
+from keras_bert_impl.configurations.known_families import count_parameters, families_by_model_type
 from keras_bert_impl.misspelt import did_you_mean
 
 SCHEME = "hf://"
@@ -32,7 +25,7 @@ class Published(typing.NamedTuple):
     num_heads: int
     vocabulary_size: int
     cased: bool
-    config_class: type = BertConfig
+    model_type: str = "bert"  # in config.json, which names the family
     embedding_size: int | None = None  # where it is a field of the configuration
 
     @property
@@ -40,7 +33,7 @@ class Published(typing.NamedTuple):
         """The number of weights of the encoder, including its pooler if it has one."""
         shape = (self.vocabulary_size, self.hidden_size, self.num_layers, self.num_heads)
         fields = {} if self.embedding_size is None else {"embedding_size": self.embedding_size}
-        config = self.config_class(*shape, **fields)
+        config = families_by_model_type()[self.model_type].config_class(*shape, **fields)
         # Every layer after the second has as many as that one: a table of sixty names is printed at once.
         one, two = (count_parameters(dataclasses.replace(config, num_layers=count)) for count in (1, 2))
         return one + (two - one) * (self.num_layers - 1)
@@ -86,7 +79,7 @@ PUBLISHED = (
     ),
     # Sanh et al. 2019.
     *(
-        Published(name, f"distilbert/{name}", *HALF, *vocabulary, DistilBertConfig)
+        Published(name, f"distilbert/{name}", *HALF, *vocabulary, "distilbert")
         for name, vocabulary in (
             ("distilbert-base-uncased", UNCASED),
             ("distilbert-base-cased", CASED),
@@ -95,7 +88,7 @@ PUBLISHED = (
     ),
     # Clark et al. 2020.
     *(
-        Published(f"electra-{size}-{role}", f"google/electra-{size}-{role}", *shape, *UNCASED, ElectraConfig, embedding)
+        Published(f"electra-{size}-{role}", f"google/electra-{size}-{role}", *shape, *UNCASED, "electra", embedding)
         for size, embedding, discriminator, generator in (
             ("small", 128, (12, 256, 4), (12, 256, 4)),
             ("base", 768, BASE, (12, 256, 4)),
@@ -104,21 +97,21 @@ PUBLISHED = (
         for role, shape in (("discriminator", discriminator), ("generator", generator))
     ),
     # Liu et al. 2019, its distilled form of Sanh et al. 2019, and Conneau et al. 2020.
-    Published("roberta-base", "FacebookAI/roberta-base", *BASE, 50265, True, RobertaConfig),
-    Published("roberta-large", "FacebookAI/roberta-large", *LARGE, 50265, True, RobertaConfig),
-    Published("distilroberta-base", "distilbert/distilroberta-base", *HALF, 50265, True, RobertaConfig),
-    Published("xlm-roberta-base", "FacebookAI/xlm-roberta-base", *BASE, 250002, True, XLMRobertaConfig),
-    Published("xlm-roberta-large", "FacebookAI/xlm-roberta-large", *LARGE, 250002, True, XLMRobertaConfig),
+    Published("roberta-base", "FacebookAI/roberta-base", *BASE, 50265, True, "roberta"),
+    Published("roberta-large", "FacebookAI/roberta-large", *LARGE, 50265, True, "roberta"),
+    Published("distilroberta-base", "distilbert/distilroberta-base", *HALF, 50265, True, "roberta"),
+    Published("xlm-roberta-base", "FacebookAI/xlm-roberta-base", *BASE, 250002, True, "xlm-roberta"),
+    Published("xlm-roberta-large", "FacebookAI/xlm-roberta-large", *LARGE, 250002, True, "xlm-roberta"),
     # Lan et al. 2020.
     *(
-        Published(f"albert-{size}-{version}", f"albert/albert-{size}-{version}", *shape, 30000, False, AlbertConfig)
+        Published(f"albert-{size}-{version}", f"albert/albert-{size}-{version}", *shape, 30000, False, "albert")
         for version in ("v1", "v2")
         for size, shape in (("base", BASE), ("large", LARGE), ("xlarge", (24, 2048, 16)), ("xxlarge", (12, 4096, 64)))
     ),
     # Song et al. 2020.
-    Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, MPNetConfig),
+    Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, "mpnet"),
     # Sun et al. 2019, converted from Baidu's format by another; sizes and name from memory.
-    Published("ernie-1.0-base-zh", "nghuyong/ernie-1.0-base-zh", *BASE, 18000, False, ErnieConfig),
+    Published("ernie-1.0-base-zh", "nghuyong/ernie-1.0-base-zh", *BASE, 18000, False, "ernie"),
 )
 
 

@@ -11,22 +11,16 @@ import re
 
 import safetensors.numpy
 
-from keras_bert_impl import families
 from keras_bert_impl.checkpoints import completeness, sentence_transformers, tensor_tables
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
+from keras_bert_impl.configurations.known_families import families_by_model_type, family_of
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import kind_in
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
 
-# Families by the values of model_type in config.json.
-BY_MODEL_TYPE = {
-    model_type: family
-    for family in families.FAMILIES
-    for model_type in (family.config_class.model_type, *family.config_class.other_model_types)
-}
 # The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.
 TASKS = {
     "Encoder": "Model",
@@ -56,7 +50,7 @@ SUPERSEDED = {
 
 def table(config):
     """Rows (path of our weight, names of their tensors, Transform) for every weight that a model can have."""
-    return families.family_of(config).rows(config)
+    return family_of(config).rows(config)
 
 
 def save(model, directory, tokenizer=None):
@@ -72,7 +66,7 @@ def save(model, directory, tokenizer=None):
     """
     tokenizer = tokenizer or getattr(model, "tokenizer", None)
     encoder = getattr(model, "encoder", model)
-    family, task, rows = families.family_of(encoder.config), task_of(model), table(encoder.config)
+    family, task, rows = family_of(encoder.config), task_of(model), table(encoder.config)
     if task not in family.tasks:
         raise ValueError(
             f"{FORM} has no {encoder.config.class_prefix() + task}, the counterpart of a {type(model).__name__}: save "
@@ -108,7 +102,7 @@ def config_of(model):
     return {
         "architectures": [config.class_prefix() + task_of(model)],
         **config.to_huggingface(),
-        **_head_config(model, families.family_of(config)),
+        **_head_config(model, family_of(config)),
     }
 
 
@@ -143,9 +137,10 @@ def open_checkpoint(directory):
         raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")
     content = read_json(path)
     model_type = content.get("model_type", "bert")
-    if model_type not in BY_MODEL_TYPE:
-        raise ValueError(f"{path}: model_type is {model_type!r}; known are {', '.join(BY_MODEL_TYPE)}.")
-    family = BY_MODEL_TYPE[model_type]
+    known = families_by_model_type()
+    if model_type not in known:
+        raise ValueError(f"{path}: model_type is {model_type!r}; known are {', '.join(known)}.")
+    family = known[model_type]
     config = family.config_class.from_huggingface(path)
     source = open_source(directory, family)
     if content.get("tie_word_embeddings") is not False:

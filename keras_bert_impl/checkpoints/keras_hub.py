@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 
 from keras_bert_impl.checkpoints import completeness, tensor_tables
-from keras_bert_impl.encoders.family import SAME, Transform, in_blocks
-from keras_bert_impl.families.bert import BertConfig
+from keras_bert_impl.configurations.family import SAME, Transform, in_blocks
+from keras_bert_impl.configurations.known_families import families_by_model_type
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.vocabulary import write_vocabulary
 
@@ -99,7 +99,8 @@ def open_checkpoint(directory):
     if content.get("class_name") != "BertBackbone":
         raise ValueError(f"{directory / 'config.json'} describes a {content.get('class_name')}, not a BertBackbone.")
     found = content["config"]
-    config = BertConfig(activation="gelu_tanh", **{ours: found[theirs] for ours, theirs in CONFIG_KEYS})
+    bert = families_by_model_type()["bert"].config_class
+    config = bert(activation="gelu_tanh", **{ours: found[theirs] for ours, theirs in CONFIG_KEYS})
     source = open_source(directory / WEIGHTS)
     blocks = {name.split("/")[1] for name in source.shapes if name.startswith("layers/transformer_encoder")}
     tensor_tables.check_depth(source, config, blocks, "config.json")

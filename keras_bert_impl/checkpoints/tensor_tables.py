@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import keras
 import numpy as np
 
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.known_families import weight_shapes
 from keras_bert_impl.distribution import assign_whole, to_numpy
-from keras_bert_impl.encoders.encoder_config import EncoderConfig
-from keras_bert_impl.families import weight_shapes
 from keras_bert_impl.tokenizers import Tokenizer
 from keras_bert_impl.user_warnings import warn_user
 

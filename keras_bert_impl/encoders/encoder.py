@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_bert_impl import features
-from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl import checkpoints, features
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.encoders.parts import Parts
@@ -81,21 +81,15 @@ class Encoder(KerasMethodsMixin, keras.Model):
 
         Raises: ValueError if the checkpoint is damaged, of another family, or cannot be reached.
         """
-        from keras_bert_impl import checkpoints  # which know every family, and so stand above this module
-
         return checkpoints.encoder_from_pretrained(path, report, encoder_class=cls, **arguments)
 
     @staticmethod
     def list_pretrained():
         """Prints the published checkpoints that `from_pretrained` knows by name."""
-        from keras_bert_impl import checkpoints  # which know every family, and so stand above this module
-
         print(checkpoints.published_table())
 
     def save_pretrained(self, directory):
         """Writes `config.json` and `model.safetensors` as Hugging Face's model of this family reads them."""
-        from keras_bert_impl import checkpoints  # which know every family, and so stand above this module
-
         checkpoints.huggingface.save(self, directory)
 
 

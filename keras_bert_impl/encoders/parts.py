@@ -4,8 +4,8 @@ import typing
 
 import keras
 
-from keras_bert_impl.encoders.encoder_config import EncoderConfig
-from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.layers import (
     AttentionMask,
     Dropout,

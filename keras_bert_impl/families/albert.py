@@ -5,9 +5,8 @@ import typing
 
 import keras
 
-from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.encoders.family import (
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import (
     COMMON_TASKS,
     FUSED,
     FUSED_TRANSPOSED,
@@ -16,6 +15,7 @@ from keras_bert_impl.encoders.family import (
     Family,
     with_prefix,
 )
+from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert
 
 

@@ -5,9 +5,9 @@ import typing
 
 import keras
 
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.encoders.family import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
 from keras_bert_impl.features import DIRECTIONS
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.layers import LastToken

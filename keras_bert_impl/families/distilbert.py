@@ -5,10 +5,10 @@ import typing
 
 import keras
 
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.family import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.encoders.encoder_config import EncoderConfig
-from keras_bert_impl.encoders.family import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
-from keras_bert_impl.encoders.initialization import kernel_initializer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,10 +5,10 @@ import typing
 
 import keras
 
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, with_prefix
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.encoders.family import COMMON_TASKS, SAME, TRANSPOSED, Family, with_prefix
-from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.families import bert
 from keras_bert_impl.kernels.gelu import activation_function
 

@@ -5,9 +5,9 @@ import typing
 
 import keras
 
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import SAME, with_prefix
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.encoders.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.encoders.family import SAME, with_prefix
 from keras_bert_impl.families import bert
 from keras_bert_impl.layers import SegmentEmbedding
 

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS
+from keras_bert_impl.configurations.family import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, with_prefix
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.encoders.encoder_config import BERT_KEYS
-from keras_bert_impl.encoders.family import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, with_prefix
 from keras_bert_impl.families import bert, roberta
 from keras_bert_impl.kernels.gather import exact_product
 

@@ -5,7 +5,7 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
 from keras_bert_impl.models.joint_filling import fill_together

@@ -9,8 +9,8 @@ import keras
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints import build_filled
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.families import build_encoder

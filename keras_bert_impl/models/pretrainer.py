@@ -6,8 +6,8 @@ from keras import ops
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.checkpoints import build_filled
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.encoders.initialization import kernel_initializer
 from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.families import build_encoder

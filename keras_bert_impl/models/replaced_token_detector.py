@@ -4,7 +4,7 @@ import typing
 
 import keras
 
-from keras_bert_impl.encoders.initialization import kernel_initializer
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.models.answers import sigmoid
 from keras_bert_impl.models.natural_fit import NaturalFitMixin

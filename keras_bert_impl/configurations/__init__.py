@@ -1,0 +1,1 @@
+"""What is known about encoders before one is built: configurations, families, how weights begin."""

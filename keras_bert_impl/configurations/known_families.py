@@ -1,0 +1,77 @@
+"""The families that are known, and what follows from a configuration: its encoder, shapes and counts of weights.
+
+`families` registers them; nothing here or in `checkpoints` names one.
+"""
+
+import concurrent.futures
+import functools
+import math
+import types
+
+import keras
+
+OF_CONFIG = {}  # Families by the class of their configurations
+
+
+def register(families):
+    """Makes families known."""
+    OF_CONFIG.update({family.config_class: family for family in families})
+
+
+def families_by_model_type():
+    """Families by the values of model_type in config.json."""
+    return {
+        model_type: family
+        for family in OF_CONFIG.values()
+        for model_type in (family.config_class.model_type, *family.config_class.other_model_types)
+    }
+
+
+def family_of(config):
+    """The Family of a configuration."""
+    return OF_CONFIG[type(config)]
+
+
+def family_of_name(name):
+    """The class of the configurations of a published size. Raises: ValueError naming the known sizes."""
+    found = next((config_class for config_class in OF_CONFIG if name in config_class.named_sizes), None)
+    if found is None:
+        known = (", ".join(config_class.named_sizes) for config_class in OF_CONFIG)
+        raise ValueError(f"There is no size {name!r}; known are {'; '.join(known)}.")
+    return found
+
+
+def config_from_name(name, **fields):
+    """The configuration of a published size of any family; keyword arguments replace its fields.
+
+    Raises: ValueError naming the known sizes.
+    """
+    return family_of_name(name).from_name(name, **fields)
+
+
+def build_encoder(config, **arguments):
+    """The encoder of a configuration of any family; `arguments` are those of its constructor."""
+    return family_of(config).encoder_class(config, **arguments)
+
+
+def skeleton(config):
+    """The encoder of a configuration without values: its weights have shapes and paths, and take no memory."""
+
+    def build():
+        with keras.StatelessScope(initialize_variables=False):
+            return build_encoder(config, dtype="float32")
+
+    # Keras lists, for each thread, the variables that have no values yet, and would give them some later.
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(build).result()
+
+
+@functools.lru_cache(maxsize=128)
+def weight_shapes(config):
+    """The shape of every weight of an encoder by its path, from the configuration alone."""
+    return types.MappingProxyType({weight.path: tuple(weight.shape) for weight in skeleton(config).weights})
+
+
+def count_parameters(config):
+    """The number of weights of an encoder, with its pooler if it has one: 109,482,240 for bert-base-uncased."""
+    return sum(math.prod(shape) for shape in weight_shapes(config).values())

@@ -79,23 +79,24 @@ class RelativePositionBias(keras.layers.Layer):
         length = ops.shape(inputs)[1]
         places = ops.arange(length, dtype="int32")
         distances = places[:, None] - places[None, :]  # of each query (first axis) to each key
-        buckets = ops.take(
-            ops.convert_to_tensor(self.bucket_of_distances()), ops.minimum(ops.abs(distances), self.max_distance)
-        )
-        buckets = buckets + ops.where(distances < 0, self.num_buckets // 2, 0)
+        # A bucket's number is how many others begin at this distance or before. (ONNX Runtime fails on the graph that
+        # torch writes for looking it up in a table.)
+        is_behind = ops.greater_equal(ops.abs(distances)[:, :, None], self.first_distances())
+        buckets = ops.sum(ops.cast(is_behind, "int32"), axis=-1) + ops.where(distances < 0, self.num_buckets // 2, 0)
         # A product with one-hot rows, as for segments: the gradient of a gather would add every pair into a few rows.
         one_hot = ops.one_hot(buckets, self.num_buckets, dtype=self.compute_dtype)  # (length, length, buckets)
         return ops.transpose(exact_product(one_hot, ops.convert_to_tensor(self.table)), (2, 0, 1))[None]
 
-    def bucket_of_distances(self):
-        """The bucket of each distance 0, 1, ... max_distance to a key before the query, int32."""
+    def first_distances(self):
+        """The least distance in each bucket but the first, of keys before the query, int32."""
         of_side = self.num_buckets // 2
         alone = of_side // 2
         distances = np.arange(self.max_distance + 1)
         # In float32 as transformers: where a bucket begins depends on how the logarithm is rounded.
         ratios = np.log(np.maximum(distances, 1).astype("float32") / alone) / math.log(self.max_distance / alone)
-        shared = alone + (ratios * (of_side - alone)).astype("int32")
-        return np.where(distances < alone, distances, np.minimum(shared, of_side - 1)).astype("int32")
+        shared = np.minimum(alone + (ratios * (of_side - alone)).astype("int32"), of_side - 1)
+        buckets = np.where(distances < alone, distances, shared)
+        return np.searchsorted(buckets, np.arange(1, of_side)).astype("int32")
 
     def compute_output_spec(self, inputs):
         length = inputs.shape[1]

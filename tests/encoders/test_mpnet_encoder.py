@@ -143,3 +143,24 @@ def test_a_saved_model_gives_the_vectors_of_its_texts(tokenizer, tmp_path):
     served = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
     (found,) = served(text=tf.constant(TEXTS)).values()
     np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
+def test_an_export_of_rows_gives_the_vectors(format_name, tokenizer, tmp_path):
+    from keras_bert_impl import export
+    from keras_bert_impl.export.opened import open_export
+
+    backend, *packages = {
+        "onnx": ("torch", "onnxruntime", "onnxscript"),
+        "openvino": ("torch", "openvino", "onnxscript"),
+        "litert": ("tensorflow", "ai_edge_litert"),
+    }[format_name]
+    if keras.backend.backend() != backend:
+        pytest.skip(f"{backend} writes it")
+    for package in packages:
+        pytest.importorskip(package)
+    model = kbi.TextEmbedder(kbi.MPNetEncoder(CONFIGS["MPNet"]), tokenizer=tokenizer, sequence_length=9)
+    getattr(export, f"export_{format_name}")(model, tmp_path / "exported")
+    (found,) = open_export(tmp_path / "exported")(TEXTS).values()
+    np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)

@@ -78,14 +78,16 @@ class RelativePositionBias(keras.layers.Layer):
     def call(self, inputs):
         length = ops.shape(inputs)[1]
         places = ops.arange(length, dtype="int32")
-        distances = places[:, None] - places[None, :]  # of each query (first axis) to each key
+        # LiteRT has no kernel for an index with None where the length is unknown.
+        distances = ops.expand_dims(places, 1) - ops.expand_dims(places, 0)  # of each query (first axis) to each key
         # A bucket's number is how many others begin at this distance or before. (ONNX Runtime fails on the graph that
         # torch writes for looking it up in a table.)
-        is_behind = ops.greater_equal(ops.abs(distances)[:, :, None], self.first_distances())
+        is_behind = ops.greater_equal(ops.expand_dims(ops.abs(distances), -1), self.first_distances())
         buckets = ops.sum(ops.cast(is_behind, "int32"), axis=-1) + ops.where(distances < 0, self.num_buckets // 2, 0)
         # A product with one-hot rows, as for segments: the gradient of a gather would add every pair into a few rows.
         one_hot = ops.one_hot(buckets, self.num_buckets, dtype=self.compute_dtype)  # (length, length, buckets)
-        return ops.transpose(exact_product(one_hot, ops.convert_to_tensor(self.table)), (2, 0, 1))[None]
+        of_pairs = exact_product(one_hot, ops.convert_to_tensor(self.table))  # (length, length, heads)
+        return ops.expand_dims(ops.transpose(of_pairs, (2, 0, 1)), 0)
 
     def first_distances(self):
         """The least distance in each bucket but the first, of keys before the query, int32."""

@@ -71,7 +71,8 @@ def visible(inputs):
     if inputs.window is None:
         return inputs.mask
     places = ops.arange(ops.shape(inputs.query)[1])
-    near = ops.less_equal(ops.abs(places[:, None] - places[None, :]), inputs.window)[None, None]
+    distances = ops.abs(ops.expand_dims(places, 1) - ops.expand_dims(places, 0))  # (length, length)
+    near = ops.expand_dims(ops.less_equal(distances, inputs.window), (0, 1))
     return near if inputs.mask is None else ops.logical_and(inputs.mask, near)
 
 

@@ -111,7 +111,7 @@ class Parts(typing.NamedTuple):
         return {"attention_mask": mask, "sequence_ids": sequence_ids if direction == "both" else None}
 
     def block(self, number):
-        """The block of this number, which follows BERT's; a family with others gives `through_blocks` its own."""
+        """The block of this number, which follows BERT's; a family with others gives `apply_layers` its own."""
         return TransformerEncoderBlock(
             num_heads=self.config.num_heads,
             intermediate_size=self.config.intermediate_size,
@@ -125,7 +125,7 @@ class Parts(typing.NamedTuple):
             name=f"block_{number}",
         )
 
-    def through_blocks(self, hidden, context, block=None):
+    def apply_layers(self, hidden, context, block=None):
         """The embeddings (batch, length, hidden_size) led through all layers, as Connected.
 
         Args:

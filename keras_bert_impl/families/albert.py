@@ -132,7 +132,7 @@ class AlbertEncoder(FamilyEncoder):
         hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
         # A block that is called several times has the same weights each time. Like Google's code, and unlike
         # transformers', it has dropout after the feed-forward layer, too.
-        connected = parts.through_blocks(hidden, parts.context(inputs))
+        connected = parts.apply_layers(hidden, parts.context(inputs))
         return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
 
 

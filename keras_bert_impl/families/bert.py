@@ -144,7 +144,7 @@ class BertEncoder(FamilyEncoder):
     def connect(inputs, parts):
         config = parts.config
         hidden = parts.normalized(parts.summed_embeddings(inputs, config.hidden_size))
-        connected = parts.through_blocks(hidden, parts.context(inputs, config.direction))
+        connected = parts.apply_layers(hidden, parts.context(inputs, config.direction))
         # Of a row that is read from left to right, only the last token sees all others.
         hidden, is_causal = connected.hidden_states[-1], config.direction == "left_to_right"
         last = LastToken(dtype=parts.policy, name="last_token")

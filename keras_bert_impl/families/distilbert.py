@@ -75,7 +75,7 @@ class DistilBertEncoder(FamilyEncoder):
     def connect(inputs, parts):
         hidden = parts.token_embedding(parts.config.hidden_size)(inputs["token_ids"])  # (batch, length, hidden_size)
         hidden = hidden + parts.position_embedding()(hidden, position_ids=inputs.get("position_ids"))
-        return parts.through_blocks(parts.normalized(hidden), parts.context(inputs))
+        return parts.apply_layers(parts.normalized(hidden), parts.context(inputs))
 
     def pool(self, vectors):
         return keras.layers.Dense(

@@ -141,7 +141,7 @@ class ElectraEncoder(FamilyEncoder):
         hidden = parts.dropout("embeddings_dropout")(embeddings["embeddings_norm"](hidden))
         if config.embedding_size != config.hidden_size:
             hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
-        return parts.through_blocks(hidden, parts.context(inputs))
+        return parts.apply_layers(hidden, parts.context(inputs))
 
     def pool(self, vectors):
         # transformers also drops units before this layer; Google's code, and all heads here, only after it.

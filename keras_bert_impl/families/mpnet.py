@@ -144,7 +144,7 @@ class MPNetEncoder(FamilyEncoder):
         bias = RelativePositionBias(
             config.num_heads, initializer=parts.initializer.clone(), dtype=parts.policy, name="relative_positions"
         )(inputs["token_ids"])
-        connected = parts.through_blocks(hidden, {**parts.context(inputs), "attention_bias": bias})
+        connected = parts.apply_layers(hidden, {**parts.context(inputs), "attention_bias": bias})
         return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
 
 

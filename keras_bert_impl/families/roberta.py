@@ -121,7 +121,7 @@ class RobertaEncoder(FamilyEncoder):
         positions = parts.padding_aware_positions(width)
         position_rows = positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
         hidden = parts.sum_of(hidden, parts.segment_embedding(width)(inputs["segment_ids"]), position_rows)
-        connected = parts.through_blocks(parts.normalized(hidden), parts.context(inputs))
+        connected = parts.apply_layers(parts.normalized(hidden), parts.context(inputs))
         return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
 
 

@@ -34,6 +34,7 @@ def open_texts(directory, threads=None):
         return open_saved_model(directory, threads)
     from tokenizers import Tokenizer
 
+    runtimes.warn_of_overflow(directory, export)
     tokenizer = Tokenizer.from_file(str(pathlib.Path(directory, "tokenizer.json")))
     run = open_rows(directory, export["format"], export["precision"], threads or os.cpu_count())
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from keras_bert_impl import models
 from keras_bert_impl.export.checks import require
+from keras_bert_impl.export.runtimes import saturates
 from keras_bert_impl.tokenizers.rows import rows_from_texts
 
 ROWS_AT_ONCE = 8
@@ -85,18 +86,6 @@ def reduce_onnx(path, precision):
             quantizer.process()
             model = quantizer.model.model
         onnx.save(model, path)
-
-
-def saturates():
-    """Whether this processor adds products of bytes in sixteen bits, which overflow: weights then get seven bits.
-
-    x86 without VNNI (before Cascade Lake and Zen 4) does. With eight bits, a small classifier's logits were off by 12 %
-    of their range in ONNX Runtime, and by 19 % in OpenVINO. A file that was made elsewhere keeps its eight bits. Linux
-    alone says what its processor has.
-    """
-    path = pathlib.Path("/proc/cpuinfo")
-    flags = set(path.read_text().split()) if path.is_file() else set()
-    return "avx2" in flags and not flags & {"avx512_vnni", "avx_vnni"}
 
 
 def reduce_openvino(path, precision, calibration_rows):

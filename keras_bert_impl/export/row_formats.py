@@ -2,7 +2,7 @@
 
 import functools
 
-from keras_bert_impl.export import companions, opened, precisions, row_samples
+from keras_bert_impl.export import companions, opened, precisions, row_samples, runtimes
 from keras_bert_impl.export.checks import check_model, checked_text_settings, require
 from keras_bert_impl.export.destination import check_destination, replaced_when_whole
 from keras_bert_impl.export.handover import write_on
@@ -128,4 +128,6 @@ def _finish(model, tokenizer, sequence_length, target, format_name, reduce, prec
         difference = row_samples.largest_difference(opened.open_rows(target, format_name, precision), samples)
     (target / row_samples.FILE).unlink()
     facts = {"outputs": row_samples.axes_of_outputs(samples), "largest_difference": difference}
+    if precision == "int8" and format_name != "litert":
+        facts["weight_bits"] = 7 if runtimes.saturates() else 8
     companions.write(model, tokenizer, sequence_length, target, format_name, precision, figures, **facts)

@@ -4,6 +4,29 @@ import os
 import pathlib
 import threading
 
+from keras_bert_impl.user_warnings import warn_user
+
+
+def saturates():
+    """Whether this processor adds products of bytes in sixteen bits, which overflow: weights then get seven bits.
+
+    x86 without VNNI (before Cascade Lake and Zen 4) does. With eight bits, a small classifier's logits were off by 12 %
+    of their range in ONNX Runtime, and by 19 % in OpenVINO. Linux alone says what its processor has.
+    """
+    path = pathlib.Path("/proc/cpuinfo")
+    flags = set(path.read_text().split()) if path.is_file() else set()
+    return "avx2" in flags and not flags & {"avx512_vnni", "avx_vnni"}
+
+
+def warn_of_overflow(directory, export):
+    """Warns of weights of eight bits whose products overflow on this processor; `export` is what config.json says."""
+    if export["precision"] == "int8" and export["format"] in ("onnx", "openvino"):
+        if export.get("weight_bits", 8) == 8 and saturates():
+            warn_user(
+                f"{directory} has weights of eight bits, whose products overflow on this processor: its outputs are "
+                "wrong. Make the export on this kind of machine, or take another precision."
+            )
+
 
 def open_onnx(directory, threads=None):
     """ONNX Runtime on the CPU, with a number of threads; None lets it choose."""

@@ -12,6 +12,7 @@ import tokenizers
 
 from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export.opened import description_of, open_rows, rows_of
+from keras_bert_impl.export.runtimes import warn_of_overflow
 from keras_bert_impl.serving.errors import invalid
 from keras_bert_impl.serving.servable import read_metadata
 from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, Array, Signature
@@ -50,6 +51,7 @@ class RowServable:
         self.metadata = read_metadata(self.directory)
         export = description_of(self.directory)
         check_served(self.directory, export)
+        warn_of_overflow(self.directory, export)
         self._tokenizer = tokenizers.Tokenizer.from_file(str(self.directory / "tokenizer.json"))
         precision = "bfloat16" if options.bfloat16 and export["precision"] == "float32" else export["precision"]
         self._run_rows = open_rows(self.directory, export["format"], precision, options.threads)

@@ -9,7 +9,7 @@ from made_exports import make
 from tiers import on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.export import opened
+from keras_bert_impl.export import opened, runtimes
 
 TEXTS = ["the mat " * 5, "It slept.", "the cat sat on the mat", "", "the"]
 BACKEND = keras.backend.backend()
@@ -83,3 +83,10 @@ def test_weights_that_are_overwritten_in_place_do_not_end_the_process(tmp_path):
     expected = answer(TEXTS)["logits"]
     (tmp_path / "served" / "openvino_model.bin").write_bytes(b"")  # of a mapped file, the next page would be a SIGBUS
     np.testing.assert_allclose(answer(TEXTS)["logits"], expected)
+
+
+@pytest.mark.parametrize(("bits", "is_wrong"), [({}, True), ({"weight_bits": 8}, True), ({"weight_bits": 7}, False)])
+def test_weights_whose_products_overflow_here_are_reported(bits, is_wrong, monkeypatch, recwarn):
+    monkeypatch.setattr(runtimes, "saturates", lambda: True)
+    runtimes.warn_of_overflow("served", {"precision": "int8", "format": "onnx", **bits})
+    assert any("overflow on this processor" in str(one.message) for one in recwarn) is is_wrong

@@ -12,6 +12,8 @@ from keras import ops
 
 from keras_bert_impl.distribution import hardware
 
+SMALL_PRODUCT = 256  # 33 MFLOP
+LONGEST_MEASUREMENT = 1.0  # seconds, about
 PEAKS = pathlib.Path(__file__).with_name("published_peaks.json")
 
 
@@ -67,10 +69,15 @@ def matrix_product_ceiling(dtype="float32", size=2048, repeats=8, chained=1):
 
     Args:
         dtype: of the factors.
-        size: of the square factors.
+        size: of the square factors. A processor that computes this type by others may need minutes for a large one:
+            where a measurement would take more than a second, they are smaller.
         repeats: measurements.
         chained: products in a measurement, each of the result of the one before.
     """
+    if size > SMALL_PRODUCT:
+        found = matrix_product_ceiling(dtype, SMALL_PRODUCT, repeats=2)
+        while size > SMALL_PRODUCT and 2 * chained * size**3 / found > LONGEST_MEASUREMENT:
+            size //= 2
     random = np.random.default_rng(0)
     # So scaled that the products neither grow nor vanish.
     left, right = (ops.cast(random.normal(size=(size, size)) / size**0.5, dtype) for _ in range(2))

@@ -130,18 +130,18 @@ class RowMaker:
 
     def to_train(self, texts, labels, weights, batch_size, shuffle):
         """Batches of labelled rows of about the same length."""
-        return self.batches_of(self.labelled(texts, labels, weights), batch_size, shuffle)
+        return self.batches_of(self.labelled(texts, labels, weights), batch_size, shuffle, seed=None)
 
     def to_judge(self, texts, labels, weights, batch_size):
         """(x, y, sample_weight) as `keras.Model.evaluate` takes them."""
         # The same batches each time, so that a figure of the same weights is the same to the last bit.
         rows = self.labelled(texts, labels, weights)
-        return self.batches_of(rows, batch_size, kind=SortedBatches), None, None
+        return self.batches_of(rows, batch_size, kind=SortedBatches, seed=None), None, None
 
-    def batches_of(self, rows, batch_size, shuffle=True, kind=LengthBatches):
-        """The LengthBatches of Rows, or another kind of them."""
-        options = {"batch_size": batch_size or 32, "sequence_length": self.sequence_length, "shuffle": shuffle}
-        return kind(self.tokenizer, rows, seed=None, multiple=self.length_multiple, **options)  # the seed is drawn
+    def batches_of(self, rows, batch_size, shuffle=True, kind=LengthBatches, seed=0):
+        """The LengthBatches of Rows, or another kind of them; a `seed` of None is drawn."""
+        length = self.sequence_length
+        return kind(self.tokenizer, rows, batch_size or 32, length, shuffle, seed, self.length_multiple)
 
     def validation(self, data):
         """`validation_data` as (x, y) or (x, y, sample_weight), or what yields batches."""

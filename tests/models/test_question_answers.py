@@ -1,6 +1,7 @@
 """Question answerers fitted on answers in words, and asked."""
 
 import json
+import random
 
 import keras
 import numpy as np
@@ -232,3 +233,12 @@ def test_validation_on_answers_prints_nothing_of_its_own(model, capfd):
     data = (QUESTIONS, [CONTEXT] * 2), ANSWERS
     model.fit(*data, validation_data=data, verbose=0)
     assert capfd.readouterr().out == ""
+
+
+def test_asking_draws_nothing(model, small_tokenizer):
+    """What is trained afterwards is the same, whether the model was asked before or not."""
+    tagger = kbi.TokenClassifier(model.encoder, 2, tokenizer=small_tokenizer)
+    before = random.getstate()
+    model.answer(QUESTIONS[0], CONTEXT)
+    tagger.tag(CONTEXT)
+    assert random.getstate() == before

@@ -25,6 +25,38 @@ FUSED_TRANSPOSED = Transform(
     lambda ours: [kernel.T for kernel in np.split(ours, 3, axis=-1)],
 )
 
+
+def dense_rows(ours, theirs):
+    """The rows of a dense layer."""
+    return ((f"{ours}/kernel", (f"{theirs}.weight",), TRANSPOSED), (f"{ours}/bias", (f"{theirs}.bias",), SAME))
+
+
+def norm_rows(ours, theirs):
+    """The rows of a layer norm."""
+    return ((f"{ours}/gamma", (f"{theirs}.weight",), SAME), (f"{ours}/beta", (f"{theirs}.bias",), SAME))
+
+
+def attention_rows(queries_keys_values, output):
+    """The rows of self-attention, from the names of three dense layers, and of that behind them."""
+    kernels, biases = (tuple(f"{name}.{kind}" for name in queries_keys_values) for kind in ("weight", "bias"))
+    return (
+        ("attention/query_key_value/kernel", kernels, FUSED_TRANSPOSED),
+        ("attention/query_key_value/bias", biases, FUSED),
+        *dense_rows("attention/output", output),
+    )
+
+
+def masked_lm_rows(dense, norm, bias):
+    """The rows of a masked-LM head, whose table of words is the embedding's own."""
+    return (
+        *dense_rows("masked_lm_head/transform", dense),
+        *norm_rows("masked_lm_head/norm", norm),
+        ("masked_lm_head/output_bias", (bias,), SAME),
+    )
+
+
+# The rows of the heads that have the same names in every family.
+COMMON_HEAD_ROWS = (*dense_rows("classifier", "classifier"), *dense_rows("span_head", "qa_outputs"))
 # Ends of the names of classes that transformers has for every family.
 COMMON_TASKS = (
     "Model",

@@ -145,6 +145,10 @@ class Parts(typing.NamedTuple):
             hidden_states.append(hidden)
         return Connected(hidden_states, attention)
 
+    def with_pooled(self, connected):
+        """Connected, with the vector of a row from its first token."""
+        return connected._replace(pooled_output=self.pooler(connected.hidden_states[-1][:, 0]))
+
     def pooler(self, first):
         """The vector of a row from that of its first token (batch, hidden_size): a dense tanh layer, as Google's."""
         return self.dense(self.config.hidden_size, "pooler", activation="tanh")(first)

@@ -7,12 +7,13 @@ import keras
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
 from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
     COMMON_TASKS,
-    FUSED,
-    FUSED_TRANSPOSED,
-    SAME,
-    TRANSPOSED,
     Family,
+    attention_rows,
+    dense_rows,
+    masked_lm_rows,
+    norm_rows,
     with_prefix,
 )
 from keras_bert_impl.encoders.encoder import FamilyEncoder
@@ -132,45 +133,26 @@ class AlbertEncoder(FamilyEncoder):
         hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
         # A block that is called several times has the same weights each time. Like Google's code, and unlike
         # transformers', it has dropout after the feed-forward layer, too.
-        connected = parts.apply_layers(hidden, parts.context(inputs))
-        return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
+        return parts.with_pooled(parts.apply_layers(hidden, parts.context(inputs)))
 
 
 PREFIX = "albert."
 EMBEDDING_ROWS = (
     *with_prefix(bert.EMBEDDING_ROWS, PREFIX),
-    ("embeddings_projection/kernel", ("albert.encoder.embedding_hidden_mapping_in.weight",), TRANSPOSED),
-    ("embeddings_projection/bias", ("albert.encoder.embedding_hidden_mapping_in.bias",), SAME),
+    *dense_rows("embeddings_projection", "albert.encoder.embedding_hidden_mapping_in"),
 )
-_QUERY_KEY_VALUE = ("query", "key", "value")
 BLOCK_ROWS = (
-    ("attention/query_key_value/kernel", tuple(f"attention.{n}.weight" for n in _QUERY_KEY_VALUE), FUSED_TRANSPOSED),
-    ("attention/query_key_value/bias", tuple(f"attention.{n}.bias" for n in _QUERY_KEY_VALUE), FUSED),
-    ("attention/output/kernel", ("attention.dense.weight",), TRANSPOSED),
-    ("attention/output/bias", ("attention.dense.bias",), SAME),
-    ("attention_norm/gamma", ("attention.LayerNorm.weight",), SAME),
-    ("attention_norm/beta", ("attention.LayerNorm.bias",), SAME),
-    ("intermediate/kernel", ("ffn.weight",), TRANSPOSED),
-    ("intermediate/bias", ("ffn.bias",), SAME),
-    ("output/kernel", ("ffn_output.weight",), TRANSPOSED),
-    ("output/bias", ("ffn_output.bias",), SAME),
-    ("output_norm/gamma", ("full_layer_layer_norm.weight",), SAME),
-    ("output_norm/beta", ("full_layer_layer_norm.bias",), SAME),
+    *attention_rows([f"attention.{n}" for n in ("query", "key", "value")], "attention.dense"),
+    *norm_rows("attention_norm", "attention.LayerNorm"),
+    *dense_rows("intermediate", "ffn"),
+    *dense_rows("output", "ffn_output"),
+    *norm_rows("output_norm", "full_layer_layer_norm"),
 )
 HEAD_ROWS = (
-    ("pooler/kernel", ("albert.pooler.weight",), TRANSPOSED),
-    ("pooler/bias", ("albert.pooler.bias",), SAME),
-    ("masked_lm_head/transform/kernel", ("predictions.dense.weight",), TRANSPOSED),
-    ("masked_lm_head/transform/bias", ("predictions.dense.bias",), SAME),
-    ("masked_lm_head/norm/gamma", ("predictions.LayerNorm.weight",), SAME),
-    ("masked_lm_head/norm/beta", ("predictions.LayerNorm.bias",), SAME),
-    ("masked_lm_head/output_bias", ("predictions.bias",), SAME),
-    ("next_sentence_head/kernel", ("sop_classifier.classifier.weight",), TRANSPOSED),
-    ("next_sentence_head/bias", ("sop_classifier.classifier.bias",), SAME),
-    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
-    ("classifier/bias", ("classifier.bias",), SAME),
-    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
-    ("span_head/bias", ("qa_outputs.bias",), SAME),
+    *dense_rows("pooler", "albert.pooler"),
+    *masked_lm_rows("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
+    *dense_rows("next_sentence_head", "sop_classifier.classifier"),
+    *COMMON_HEAD_ROWS,
 )
 FAMILY = Family(
     encoder_class=AlbertEncoder,

@@ -6,7 +6,16 @@ import typing
 import keras
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
-from keras_bert_impl.configurations.family import COMMON_TASKS, FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, Family
+from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
+    COMMON_TASKS,
+    SAME,
+    Family,
+    attention_rows,
+    dense_rows,
+    masked_lm_rows,
+    norm_rows,
+)
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 
@@ -90,36 +99,19 @@ class DistilBertEncoder(FamilyEncoder):
 EMBEDDING_ROWS = (
     ("token_embedding/embeddings", ("distilbert.embeddings.word_embeddings.weight",), SAME),
     ("position_embedding/embeddings", ("distilbert.embeddings.position_embeddings.weight",), SAME),
-    ("embeddings_norm/gamma", ("distilbert.embeddings.LayerNorm.weight",), SAME),
-    ("embeddings_norm/beta", ("distilbert.embeddings.LayerNorm.bias",), SAME),
+    *norm_rows("embeddings_norm", "distilbert.embeddings.LayerNorm"),
 )
-_QUERY_KEY_VALUE = ("q_lin", "k_lin", "v_lin")
 BLOCK_ROWS = (
-    ("attention/query_key_value/kernel", tuple(f"attention.{n}.weight" for n in _QUERY_KEY_VALUE), FUSED_TRANSPOSED),
-    ("attention/query_key_value/bias", tuple(f"attention.{n}.bias" for n in _QUERY_KEY_VALUE), FUSED),
-    ("attention/output/kernel", ("attention.out_lin.weight",), TRANSPOSED),
-    ("attention/output/bias", ("attention.out_lin.bias",), SAME),
-    ("attention_norm/gamma", ("sa_layer_norm.weight",), SAME),
-    ("attention_norm/beta", ("sa_layer_norm.bias",), SAME),
-    ("intermediate/kernel", ("ffn.lin1.weight",), TRANSPOSED),
-    ("intermediate/bias", ("ffn.lin1.bias",), SAME),
-    ("output/kernel", ("ffn.lin2.weight",), TRANSPOSED),
-    ("output/bias", ("ffn.lin2.bias",), SAME),
-    ("output_norm/gamma", ("output_layer_norm.weight",), SAME),
-    ("output_norm/beta", ("output_layer_norm.bias",), SAME),
+    *attention_rows([f"attention.{n}" for n in ("q_lin", "k_lin", "v_lin")], "attention.out_lin"),
+    *norm_rows("attention_norm", "sa_layer_norm"),
+    *dense_rows("intermediate", "ffn.lin1"),
+    *dense_rows("output", "ffn.lin2"),
+    *norm_rows("output_norm", "output_layer_norm"),
 )
 HEAD_ROWS = (
-    ("pooler/kernel", ("pre_classifier.weight",), TRANSPOSED),
-    ("pooler/bias", ("pre_classifier.bias",), SAME),
-    ("masked_lm_head/transform/kernel", ("vocab_transform.weight",), TRANSPOSED),
-    ("masked_lm_head/transform/bias", ("vocab_transform.bias",), SAME),
-    ("masked_lm_head/norm/gamma", ("vocab_layer_norm.weight",), SAME),
-    ("masked_lm_head/norm/beta", ("vocab_layer_norm.bias",), SAME),
-    ("masked_lm_head/output_bias", ("vocab_projector.bias",), SAME),
-    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
-    ("classifier/bias", ("classifier.bias",), SAME),
-    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
-    ("span_head/bias", ("qa_outputs.bias",), SAME),
+    *dense_rows("pooler", "pre_classifier"),
+    *masked_lm_rows("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+    *COMMON_HEAD_ROWS,
 )
 FAMILY = Family(
     encoder_class=DistilBertEncoder,

@@ -6,7 +6,14 @@ import typing
 import keras
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, with_prefix
+from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
+    COMMON_TASKS,
+    Family,
+    dense_rows,
+    masked_lm_rows,
+    with_prefix,
+)
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert
@@ -178,25 +185,14 @@ def shared(encoder, config):
 PREFIX = "electra."
 EMBEDDING_ROWS = (
     *with_prefix(bert.EMBEDDING_ROWS, PREFIX),
-    ("embeddings_projection/kernel", ("electra.embeddings_project.weight",), TRANSPOSED),
-    ("embeddings_projection/bias", ("electra.embeddings_project.bias",), SAME),
+    *dense_rows("embeddings_projection", "electra.embeddings_project"),
 )
 HEAD_ROWS = (
-    ("pooler/kernel", ("sequence_summary.summary.weight",), TRANSPOSED),
-    ("pooler/bias", ("sequence_summary.summary.bias",), SAME),
-    ("masked_lm_head/transform/kernel", ("generator_predictions.dense.weight",), TRANSPOSED),
-    ("masked_lm_head/transform/bias", ("generator_predictions.dense.bias",), SAME),
-    ("masked_lm_head/norm/gamma", ("generator_predictions.LayerNorm.weight",), SAME),
-    ("masked_lm_head/norm/beta", ("generator_predictions.LayerNorm.bias",), SAME),
-    ("masked_lm_head/output_bias", ("generator_lm_head.bias",), SAME),
-    ("replaced_token_transform/kernel", ("discriminator_predictions.dense.weight",), TRANSPOSED),
-    ("replaced_token_transform/bias", ("discriminator_predictions.dense.bias",), SAME),
-    ("replaced_token_head/kernel", ("discriminator_predictions.dense_prediction.weight",), TRANSPOSED),
-    ("replaced_token_head/bias", ("discriminator_predictions.dense_prediction.bias",), SAME),
-    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
-    ("classifier/bias", ("classifier.bias",), SAME),
-    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
-    ("span_head/bias", ("qa_outputs.bias",), SAME),
+    *dense_rows("pooler", "sequence_summary.summary"),
+    *masked_lm_rows("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
+    *dense_rows("replaced_token_transform", "discriminator_predictions.dense"),
+    *dense_rows("replaced_token_head", "discriminator_predictions.dense_prediction"),
+    *COMMON_HEAD_ROWS,
 )
 FAMILY = Family(
     encoder_class=ElectraEncoder,

@@ -91,8 +91,7 @@ class ErnieEncoder(FamilyEncoder):
                 name="task_embedding",
             )
             hidden = hidden + tasks(keras.ops.zeros_like(inputs["segment_ids"]))
-        connected = parts.apply_layers(parts.normalized(hidden), parts.context(inputs))
-        return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
+        return parts.with_pooled(parts.apply_layers(parts.normalized(hidden), parts.context(inputs)))
 
 
 PREFIX = "ernie."

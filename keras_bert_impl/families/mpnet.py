@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS
-from keras_bert_impl.configurations.family import FUSED, FUSED_TRANSPOSED, SAME, TRANSPOSED, with_prefix
+from keras_bert_impl.configurations.family import SAME, attention_rows, norm_rows, with_prefix
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert, roberta
 from keras_bert_impl.kernels.gather import exact_product
@@ -41,10 +41,6 @@ class MPNetConfig(roberta.RobertaConfig):
         super().__post_init__()
         if self.pad_id != 1:
             raise ValueError(f"pad_id {self.pad_id}: an MPNet's padding token has the id 1.")
-
-    @classmethod
-    def class_prefix(cls):
-        return "MPNet"
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -144,18 +140,13 @@ class MPNetEncoder(FamilyEncoder):
         bias = RelativePositionBias(
             config.num_heads, initializer=parts.initializer.clone(), dtype=parts.policy, name="relative_positions"
         )(inputs["token_ids"])
-        connected = parts.apply_layers(hidden, {**parts.context(inputs), "attention_bias": bias})
-        return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
+        return parts.with_pooled(parts.apply_layers(hidden, {**parts.context(inputs), "attention_bias": bias}))
 
 
 PREFIX = "mpnet."
 ATTENTION_ROWS = (
-    ("attention/query_key_value/kernel", tuple(f"attention.attn.{n}.weight" for n in "qkv"), FUSED_TRANSPOSED),
-    ("attention/query_key_value/bias", tuple(f"attention.attn.{n}.bias" for n in "qkv"), FUSED),
-    ("attention/output/kernel", ("attention.attn.o.weight",), TRANSPOSED),
-    ("attention/output/bias", ("attention.attn.o.bias",), SAME),
-    ("attention_norm/gamma", ("attention.LayerNorm.weight",), SAME),
-    ("attention_norm/beta", ("attention.LayerNorm.bias",), SAME),
+    *attention_rows([f"attention.attn.{n}" for n in "qkv"], "attention.attn.o"),
+    *norm_rows("attention_norm", "attention.LayerNorm"),
 )
 FAMILY = roberta.FAMILY._replace(
     encoder_class=MPNetEncoder,

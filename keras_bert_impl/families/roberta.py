@@ -6,7 +6,14 @@ import typing
 import keras
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, with_prefix
+from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
+    COMMON_TASKS,
+    Family,
+    dense_rows,
+    masked_lm_rows,
+    with_prefix,
+)
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert
 
@@ -121,8 +128,7 @@ class RobertaEncoder(FamilyEncoder):
         positions = parts.padding_aware_positions(width)
         position_rows = positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
         hidden = parts.sum_of(hidden, parts.segment_embedding(width)(inputs["segment_ids"]), position_rows)
-        connected = parts.apply_layers(parts.normalized(hidden), parts.context(inputs))
-        return connected._replace(pooled_output=parts.pooler(connected.hidden_states[-1][:, 0]))
+        return parts.with_pooled(parts.apply_layers(parts.normalized(hidden), parts.context(inputs)))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -135,17 +141,9 @@ class XLMRobertaEncoder(RobertaEncoder):
 PREFIX = "roberta."
 EMBEDDING_ROWS = with_prefix(bert.EMBEDDING_ROWS, PREFIX)
 HEAD_ROWS = (
-    ("pooler/kernel", ("roberta.pooler.dense.weight",), TRANSPOSED),
-    ("pooler/bias", ("roberta.pooler.dense.bias",), SAME),
-    ("masked_lm_head/transform/kernel", ("lm_head.dense.weight",), TRANSPOSED),
-    ("masked_lm_head/transform/bias", ("lm_head.dense.bias",), SAME),
-    ("masked_lm_head/norm/gamma", ("lm_head.layer_norm.weight",), SAME),
-    ("masked_lm_head/norm/beta", ("lm_head.layer_norm.bias",), SAME),
-    ("masked_lm_head/output_bias", ("lm_head.bias",), SAME),
-    ("classifier/kernel", ("classifier.weight",), TRANSPOSED),
-    ("classifier/bias", ("classifier.bias",), SAME),
-    ("span_head/kernel", ("qa_outputs.weight",), TRANSPOSED),
-    ("span_head/bias", ("qa_outputs.bias",), SAME),
+    *dense_rows("pooler", "roberta.pooler.dense"),
+    *masked_lm_rows("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+    *COMMON_HEAD_ROWS,
 )
 FAMILY = Family(
     encoder_class=RobertaEncoder,

@@ -77,9 +77,9 @@ class ColumnRows(LongTextRows):
     def converted(self, batch, random, pad_to):
         is_alone = self.is_natural(batch)
         texts, labels, weights = (batch, None, None) if is_alone else (*batch, None)[:3]
-        rows = self.unlabelled(texts)
-        if rows.choices is None:  # to predict
+        if columns_of(texts) is None:  # to predict
             return super().converted(batch, random, pad_to)
+        rows = self.unlabelled(texts)
         inputs, cut = self.packed(rows, pad_to or self.length_of_batch(rows)), (rows.num_cut, len(rows.first))
         numbers = text_numbers(rows.first).reshape(-1, rows.choices)
         labels, weights = self._targets(numbers, labels, weights)

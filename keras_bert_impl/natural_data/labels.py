@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.natural_data.texts import is_texts
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
+from keras_bert_impl.tokenizers.rows import rounded_length
 
 
 class LabelRule(typing.NamedTuple):
@@ -59,8 +59,7 @@ def sizes_of_texts(rows, template, sequence_length):
     """The RowSizes of `batching.Rows`, laid out as a tokenizer's `template` says."""
     tokens = rows.lengths(template)
     longest = int(tokens.max(initial=1))
-    width = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
-    return RowSizes(tokens, width, rows.choices, room=sequence_length)
+    return RowSizes(tokens, rounded_length(longest, sequence_length), rows.choices, room=sequence_length)
 
 
 def sizes_of_arrays(inputs):

@@ -6,7 +6,7 @@ import numpy as np
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.texts import is_texts, to_strings
 from keras_bert_impl.tokenizers.masked_rows import mask_rows
-from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, pack_rows
+from keras_bert_impl.tokenizers.rows import pack_rows, rounded_length
 
 
 class MaskedTextRows(RowMaker):
@@ -21,8 +21,8 @@ class MaskedTextRows(RowMaker):
         """Batches that are masked when they are requested."""
         self._refuse_labels(labels, weights)
         ids, seed = self.rows_of(texts).first, self.seed()
-        longest = max(map(len, ids)) + self.sequence_length - self.room
-        length = min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, self.sequence_length)
+        longest = self.tokenizer.template.first_length(max(map(len, ids)), is_pair=False)
+        length = rounded_length(longest, self.sequence_length)
         return MaskedTexts(ids, batch_size or 32, length, self.masked, seed, shuffle)
 
     def to_judge(self, texts, labels, weights, batch_size):

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_bits, random_keys
 from keras_bert_impl.preprocessing.ragged import Ragged, places
-from keras_bert_impl.tokenizers.row_template import BERT_ROWS, control_ids
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 
 def truncate_at_random(ranges, max_tokens, seed, number, example_index):
@@ -57,10 +57,8 @@ def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
     """
     lengths = np.diff(ranges)[..., 0]  # (rows, segments)
     is_pair = lengths.shape[1] == 2
-    before, *behind = (
-        control_ids(slot, cls_id, sep_id)
-        for slot in (template.before, *([template.between] if is_pair else []), template.after)
-    )
+    before, between, after = template.control_of(cls_id, sep_id)
+    behind = [between, after] if is_pair else [after]
     with_control = lengths + np.array([len(slot) for slot in behind])
     row_lengths = np.sum(with_control, axis=1) + len(before)
     first = np.cumsum(row_lengths) - row_lengths  # where each row begins in the ids of all rows

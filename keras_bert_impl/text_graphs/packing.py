@@ -6,7 +6,7 @@ from the two lengths; the tests compare it with Google's loop.
 """
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-from keras_bert_impl.tokenizers.row_template import BERT_ROWS, control_ids
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 
 def truncate_pairs(a, b, max_tokens, rule):
@@ -63,7 +63,7 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
     Raises: ValueError if `sequence_length` does not hold the special tokens.
     """
     max_tokens = _room(sequence_length, template, b is not None)
-    before, between, after = (control_ids(slot, cls_id, sep_id) for slot in template[:3])
+    before, between, after = template.control_of(cls_id, sep_id)
     if b is None:
         a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
         return _lay_out([*before, a, *after], template.first_length(a.row_lengths(), False), sequence_length, pad_id)
@@ -108,7 +108,7 @@ def pad_rows(rows, sequence_length, pad_id):
 def _room(sequence_length, template, is_pair):
     num_special = template.num_control(is_pair)
     if sequence_length < num_special:
-        before, between, after = (control_ids(slot, "[CLS]", "[SEP]") for slot in template[:3])
+        before, between, after = template.control_of("[CLS]", "[SEP]")
         layout = " ".join([*before, "a", *between, "b", *after] if is_pair else [*before, "a", *after])
         raise ValueError(
             f"sequence_length {sequence_length} does not hold the special tokens of {layout}. "

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.tokenizers.row_template import control_ids
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_file import read_object
 
@@ -121,7 +120,7 @@ def _check_rows(tokenizer, path, post_processor):
     except Exception as error:  # the library raises nothing more precise
         raise ValueError(f"{path}: the post_processor cannot be read, {error}.") from error
     cls, sep, template = tokenizer.cls_id, tokenizer.sep_id, tokenizer.template
-    before, between, after = (control_ids(slot, cls, sep) for slot in template[:3])
+    before, between, after = template.control_of(cls, sep)
     first, second, segment = [*before, 0, *between], [0, *after], template.second_segment
     single, pair = rows.encode("a"), rows.encode("a", "a")
     is_same = single.ids == [*before, 0, *after] and not any(single.type_ids)

@@ -25,14 +25,15 @@ class RowTemplate(typing.NamedTuple):
         """The number of control tokens of a row."""
         return self.first_length(0, is_pair) + len(self.after) * is_pair
 
+    def control_of(self, cls, sep):
+        """The control tokens of each slot, three lists of what stands for "cls" and "sep": their ids, or others."""
+        return tuple(
+            [{"cls": cls, "sep": sep}[name] for name in slot] for slot in (self.before, self.between, self.after)
+        )
+
     def text_in(self, row):
         """What belongs to the text in a row of a single text without padding: ids, or what there is for each."""
         return row[len(self.before) : len(row) - len(self.after)]
-
-
-def control_ids(slot, cls_id, sep_id):
-    """The ids of the control tokens of a slot, a list."""
-    return [{"cls": cls_id, "sep": sep_id}[name] for name in slot]
 
 
 BERT_ROWS = RowTemplate(("cls",), ("sep",), ("sep",), second_segment=1)  # [CLS] a [SEP] b [SEP]

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from keras_bert_impl.tokenizers.row_template import control_ids
 from keras_bert_impl.user_warnings import warn_user
 
 ROW_MULTIPLE = 32  # rows are padded to a multiple of this: few different shapes, so few compilations
@@ -78,20 +77,24 @@ def truncate_longest_first(first, second, max_tokens):
     return first[:keep_first], second[:keep_second]
 
 
+def rounded_length(longest, sequence_length):
+    """The length of rows of which the longest has so many tokens: a multiple of 32, at most `sequence_length`."""
+    return min(-(-longest // ROW_MULTIPLE) * ROW_MULTIPLE, sequence_length)
+
+
 def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
     """Packs lists of ids, which must already be short enough, into padded rows; see `rows_from_texts`."""
-    template = tokenizer.template
-    before, between, after = (control_ids(slot, tokenizer.cls_id, tokenizer.sep_id) for slot in template[:3])
+    before, between, after = tokenizer.template.control_of(tokenizer.cls_id, tokenizer.sep_id)
     heads = [before + ids + (after if second is None else between) for ids in first]
     tails = [ids + after for ids in second] if second is not None else [[]] * len(heads)
     longest = max((len(head) + len(tail) for head, tail in zip(heads, tails, strict=True)), default=1)
-    length = pad_to or min(sequence_length, -(-longest // ROW_MULTIPLE) * ROW_MULTIPLE)
+    length = pad_to or rounded_length(longest, sequence_length)
     token_ids = np.full((len(heads), length), tokenizer.pad_id, "int32")
     segment_ids = np.zeros((len(heads), length), "int32")
     padding_mask = np.zeros((len(heads), length), "int32")
     for row, (head, tail) in enumerate(zip(heads, tails, strict=True)):
         end = len(head) + len(tail)
         token_ids[row, :end] = head + tail
-        segment_ids[row, len(head) : end] = template.second_segment
+        segment_ids[row, len(head) : end] = tokenizer.template.second_segment
         padding_mask[row, :end] = 1
     return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}

@@ -9,7 +9,6 @@ import json
 import struct
 from pathlib import Path
 
-from keras_bert_impl.tokenizers.row_template import control_ids
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
 from keras_bert_impl.tokenizers.tokenizer_file import added_tokens, check_step, read_object, tokens_by_id
 
@@ -185,7 +184,7 @@ def _added_token(tokenizer, index):
 def _template(tokenizer):
     """How texts stand between control tokens, as the library's TemplateProcessing."""
     template, names = tokenizer.template, [tokenizer.vocabulary[i] for i in (tokenizer.cls_id, tokenizer.sep_id)]
-    before, between, after = (control_ids(slot, *names) for slot in template[:3])
+    before, between, after = template.control_of(*names)
     segment = template.second_segment
 
     def control(token, segment=0):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
-from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, control_ids
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.sentence_piece_file import is_sentence_pieces, model_of, read_file, write_file
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
@@ -124,11 +124,11 @@ class SentencePieceTokenizer(Tokenizer):
         parts = [self._cut(one) for one in (text, pair) if one is not None]
         if not add_special_tokens:
             return _joined([self._of_text(part, number) for number, part in enumerate(parts)])
-        before, between, after, segment = self.template
+        before, between, after = self.template.control_of(self.cls_id, self.sep_id)
         sequence = [*self._controls(before), self._of_text(parts[0], 0)]
         if pair is not None:
             sequence += [*self._controls(between), self._of_text(parts[1], 1)]
-        return _joined([*sequence, *self._controls(after, 0 if pair is None else segment)])
+        return _joined([*sequence, *self._controls(after, 0 if pair is None else self.template.second_segment)])
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
         """Encodes each text as `encode` does."""
@@ -137,7 +137,8 @@ class SentencePieceTokenizer(Tokenizer):
     def encode_with_masks(self, text: str) -> Encoding:
         """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
         As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
-        found, begin = self._controls(self.template.before), 0
+        before, _, after = self.template.control_of(self.cls_id, self.sep_id)
+        found, begin = self._controls(before), 0
         for mask in [*self._masks_in(text), None]:
             start = len(text) if mask is None else mask.start()
             ids, tokens, offsets = self._cut(text[begin:start])
@@ -146,13 +147,12 @@ class SentencePieceTokenizer(Tokenizer):
             if mask is not None:
                 found.append(Encoding([self.mask_id], [self.names[-1]], [0], [0], [mask.span()]))
                 begin = mask.end()
-        return _joined([*found, *self._controls(self.template.after)])
+        return _joined([*found, *self._controls(after)])
 
     def _masks_in(self, text):
         return re.finditer("|".join(map(re.escape, self.mask_texts)), text)
 
-    def _controls(self, slot, segment=0):
-        ids = control_ids(slot, self.cls_id, self.sep_id)
+    def _controls(self, ids, segment=0):
         return [Encoding([index], [self.vocabulary[index]], [segment], [None], [(0, 0)]) for index in ids]
 
     def _of_text(self, part, number):

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec
 
 from keras_bert_impl.kernels.attention import tpu
 from keras_bert_impl.kernels.attention.placement import placement
-from keras_bert_impl.kernels.attention.plain import AttentionInputs, added, by_heads, by_ops, joined, visible
+from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_heads, by_ops, joined, masking_of
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
 
@@ -29,14 +29,13 @@ def form_for(inputs):
 
 def by_cudnn(inputs):
     """Keras' fused attention, with a mask that cuDNN takes."""
-    length, hides = inputs.query.shape[1], "mask" if inputs.bias is None else "bias"
-    found = visible(inputs) if inputs.bias is None else added(inputs)
+    length, ((name, found),) = inputs.query.shape[1], masking_of(inputs).items()
     if found is not None:
         # cuDNN refuses a mask with one row for all queries; Keras would log a traceback for each layer.
         found = jnp.broadcast_to(found, (*found.shape[:2], length, length))
     # The gradient of odd lengths is refused with any mask.
     flash = False if found is not None and length % 2 else None
-    return joined(keras.ops.dot_product_attention(*by_heads(inputs), **{hides: found}, flash_attention=flash))
+    return joined(keras.ops.dot_product_attention(*by_heads(inputs), **{name: found}, flash_attention=flash))
 
 
 def tpu_form(inputs, place):

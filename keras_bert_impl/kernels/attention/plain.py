@@ -115,5 +115,10 @@ def by_ops(inputs, dropped=drop):
 
 def by_keras(inputs):
     """Keras' fused attention, which knows no dropout, and takes either a mask or a bias."""
-    masking = {"mask": visible(inputs)} if inputs.bias is None else {"bias": added(inputs)}
-    return joined(ops.dot_product_attention(*by_heads(inputs), **masking))
+    return joined(ops.dot_product_attention(*by_heads(inputs), **masking_of(inputs)))
+
+
+def masking_of(inputs):
+    """The argument of Keras' attention that says which query sees which key, by its name: a mask, or with a bias both
+    in one."""
+    return {"mask": visible(inputs)} if inputs.bias is None else {"bias": added(inputs)}

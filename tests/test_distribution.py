@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 from tiers import every_backend, on
 
-from keras_bert_impl import distribution
+from keras_bert_impl import BertConfig, BertEncoder, distribution
 from keras_bert_impl.distribution.processes import _place_in_cluster
+from keras_bert_impl.models import Pretrainer
 
 BACKEND = keras.backend.backend()
 PROGRAM = pathlib.Path(__file__).with_name("distributed_training.py")
@@ -111,6 +113,26 @@ def test_state_is_divided_along_the_first_axis_that_can_be_and_only_by_data_para
             pass
 
 
+def test_layers_split_kernels_by_columns_then_by_rows_and_vocabularies_by_words():
+    config = BertConfig(vocabulary_size=30, hidden_size=12, num_layers=2, num_heads=3, max_length=8)
+    model = Pretrainer(BertEncoder(config, name="encoder"))
+    found = {}
+    for weight in model.weights:
+        axes = distribution.axes_of_weight(weight, 2)
+        assert len(axes) == len(weight.shape)
+        if any(axes):
+            found[re.sub(r"block_\d", "block", weight.path)] = axes
+    columns, rows = {"kernel": (None, "model"), "bias": ("model",)}, {"kernel": ("model", None)}
+    layers = {
+        "attention/query_key_value": columns, "attention/output": rows, "intermediate": columns, "output": rows
+    }  # fmt: skip
+    expected = {f"block/{layer}/{name}": axes for layer, of_layer in layers.items() for name, axes in of_layer.items()}
+    words = {"token_embedding/embeddings": ("model", None), "masked_lm_head/output_bias": ("model",)}
+    assert found == {**expected, **words}
+    # 30 words cannot be split by 4.
+    assert distribution.axes_of_weight(model.encoder.token_embedding.embeddings, 4) == (None, None)
+
+
 @pytest.mark.full
 @only_distributed
 def test_negatives_of_a_batch_come_from_all_devices(tmp_path):
@@ -174,7 +196,8 @@ import sys
 import keras
 import numpy as np
 
-from keras_bert_impl import distribution
+from keras_bert_impl import BertConfig, BertEncoder, distribution
+
 
 with distribution.distributed(distribution.Distribution(distribution="mirrored", devices=2)):
     assert not distribution.can_compile()

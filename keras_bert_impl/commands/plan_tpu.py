@@ -244,7 +244,7 @@ def compile_step(model, devices, rows, phase, config):
         slots = zip(model.trainable_variables, optimizer._momentums, optimizer._velocities, strict=True)
         for variable, *of_optimizer in slots:
             for one in (variable, *of_optimizer):
-                axes[id(one)] = axes_of_weight(variable.path, variable.shape, config.model_devices)
+                axes[id(one)] = axes_of_weight(variable, config.model_devices)
     if config.shard_optimizer:
         axes = {id(one): axes_of_state(one.shape, len(devices)) for one in model.optimizer.variables}
     groups = (

@@ -2,12 +2,12 @@
 
 import collections
 import os
-import re
 
 import keras
 
 from keras_bert_impl.distribution.divided_state import DataParallelWithDividedState
 from keras_bert_impl.distribution.launchers import check_all_joined, join_processes
+from keras_bert_impl.distribution.split_weights import axes_of_weight
 
 
 def mesh_distribution(options):
@@ -82,41 +82,15 @@ def check_model_devices(devices, model_devices):
     )
 
 
-# The axis along which a weight is split over the devices that share a model, as in Shoeybi et al. 2019 ("Megatron-LM",
-# section 3): query, key, value and the first feed-forward kernel by columns, the kernels that follow them by rows, so
-# that a block needs two sums over its devices; the vocabulary by words. Other weights are whole on every device.
-LAYOUT = {
-    r".*attention/query_key_value/kernel": (None, "model"),
-    r".*attention/query_key_value/bias": ("model",),
-    r".*attention/output/kernel": ("model", None),
-    r".*intermediate/kernel": (None, "model"),
-    r".*intermediate/bias": ("model",),
-    r".*block_\d+/output/kernel": ("model", None),
-    r".*token_embedding/embeddings": ("model", None),
-    r".*masked_lm_head/output_bias": ("model",),
-}
-
-
-def axes_of_weight(path, shape, model_devices):
-    """The mesh axis over which each axis of a weight is split; None for an axis that is whole on all devices.
-
-    A weight that cannot be split evenly is whole on all devices, too: 30,522 words cannot be split by 4, a multiple of
-    128 can.
-    """
-    axes = next((axes for pattern, axes in LAYOUT.items() if re.fullmatch(pattern, path)), (None,) * len(shape))
-    is_even = all(axis is None or size % model_devices == 0 for axis, size in zip(axes, shape, strict=True))
-    return axes if is_even else (None,) * len(shape)
-
-
 class ModelParallel(keras.distribution.ModelParallel):
-    """`keras.distribution.ModelParallel` according to LAYOUT, over a mesh with the axes "batch" and "model"."""
+    """Splits weights as their layers say (`split_weights`), over a mesh with the axes "batch" and "model"."""
 
     def __init__(self, mesh):
         layout = keras.distribution.LayoutMap(mesh)
         super().__init__(layout_map=layout, batch_dim_name="batch", auto_shard_dataset=False)  # `shared` does it
 
     def get_variable_layout(self, variable):
-        axes = axes_of_weight(variable.path, variable.shape, self.device_mesh.shape[1])
+        axes = axes_of_weight(variable, self.device_mesh.shape[1])
         return keras.distribution.TensorLayout(axes, self.device_mesh)
 
 

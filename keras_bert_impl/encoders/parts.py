@@ -6,6 +6,7 @@ import keras
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.configurations.initialization import kernel_initializer
+from keras_bert_impl.distribution import BY_WORDS, split
 from keras_bert_impl.layers import (
     AttentionMask,
     Dropout,
@@ -47,13 +48,16 @@ class Parts(typing.NamedTuple):
     return_attention: bool
 
     def token_embedding(self, width):
-        return keras.layers.ReversibleEmbedding(
+        embedding = keras.layers.ReversibleEmbedding(
             self.config.vocabulary_size,
             width,
             embeddings_initializer=kernel_initializer(self.config, "token_embedding/embeddings"),
             dtype=self.policy,
             name="token_embedding",
         )
+        with split(embedding, BY_WORDS):
+            embedding.build()
+        return embedding
 
     def position_embedding(self):
         """A row for each place: 0, 1, 2, ..."""
@@ -110,8 +114,8 @@ class Parts(typing.NamedTuple):
         # Kernels that read the numbers instead of the mask know no direction.
         return {"attention_mask": mask, "sequence_ids": sequence_ids if direction == "both" else None}
 
-    def block(self, number):
-        """The block of this number, which follows BERT's; a family with others gives `apply_layers` its own."""
+    def block(self, number, **options):
+        """The block of this number, BERT's but for the options; a family with others gives `apply_layers` its own."""
         return TransformerEncoderBlock(
             num_heads=self.config.num_heads,
             intermediate_size=self.config.intermediate_size,
@@ -123,6 +127,7 @@ class Parts(typing.NamedTuple):
             rematerialize=self.rematerialize,
             dtype=self.policy,
             name=f"block_{number}",
+            **options,
         )
 
     def apply_layers(self, hidden, context, block=None):

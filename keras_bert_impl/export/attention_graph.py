@@ -16,8 +16,11 @@ class Attending(keras.layers.Layer):
         super().__init__(name=f"attending_{block.name}", dtype=block.dtype_policy)
         self.block = block
 
-    def call(self, inputs, attention_mask=None, sequence_ids=None, attention_bias=None, window=None, training=False):
-        context = attention_mask, sequence_ids, attention_bias, window
+    def call(
+        self, inputs, attention_mask=None, sequence_ids=None, attention_bias=None, window=None, positions=None,
+        training=False,
+    ):  # fmt: skip
+        context = attention_mask, sequence_ids, attention_bias, window, positions
         return self.block(inputs, *context, training=training, return_probabilities=True)
 
 

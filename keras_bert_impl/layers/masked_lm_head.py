@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_bert_impl.distribution import BY_WORDS, split
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers.gather_positions import GatherPositions
 
@@ -51,9 +52,10 @@ class MaskedLMHead(keras.layers.Layer):
         self.transform.build(sequence_output_shape)
         self.norm = keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name="norm")
         self.norm.build((*sequence_output_shape[:-1], width))
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
-        )
+        with split(self, BY_WORDS):
+            self.output_bias = self.add_weight(
+                name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
+            )
 
     def call(self, sequence_output, mask_positions):
         gathered = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS, split
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.layers.dropout import Dropout, SeedOfReplica
 
@@ -18,39 +19,45 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         dropout_rate: dropout on the attention probabilities. BERT: 0.1.
         initializer: of the two kernels.
         seed: of the dropout.
+        use_bias: whether the kernels have a bias.
 
     Input:  (batch, length, width); `attention_mask`, bool, broadcastable to (batch, heads, length, length),
             True where a query (third axis) may attend to a key (fourth axis); for packed rows also `sequence_ids`,
             (batch, length), int, of which `AttentionMask` made the mask: some kernels read it instead;
             `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
-            products, as for relative positions; `window`, the largest distance between a query and a key that it sees.
+            products, as for relative positions; `window`, the largest distance between a query and a key that it sees;
+            `positions`, by whose angles queries and keys are turned, as RotaryPositions gives them.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities
             (batch, heads, length, length), before dropout.
     Raises: ValueError if the width is not a multiple of num_heads.
     """
 
-    def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", seed=None, **kwargs):
+    def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", seed=None, use_bias=True, **kwargs):
         super().__init__(**kwargs)
         self.num_heads = int(num_heads)
         self.dropout_rate = float(dropout_rate)
         self.initializer = keras.initializers.get(initializer)
         self.seed = seed
+        self.use_bias = bool(use_bias)
         self.dropout = Dropout(dropout_rate, seed=seed, dtype=self.dtype_policy)
 
-    def build(self, inputs_shape, attention_mask_shape=None, sequence_ids_shape=None, attention_bias_shape=None):
+    def build(self, inputs_shape):
         width = inputs_shape[-1]
         if width % self.num_heads:
             raise ValueError(f"The width {width} of the input is not a multiple of num_heads {self.num_heads}.")
-        # Initializers are cloned: one seeded instance would give two kernels the same numbers.
-        self.query_key_value = keras.layers.Dense(
-            3 * width, kernel_initializer=self.initializer.clone(), dtype=self.dtype_policy, name="query_key_value"
-        )
-        self.query_key_value.build(inputs_shape)
-        self.output_projection = keras.layers.Dense(
-            width, kernel_initializer=self.initializer.clone(), dtype=self.dtype_policy, name="output"
-        )
-        self.output_projection.build(inputs_shape)
+        self.query_key_value = self._dense(inputs_shape, 3 * width, "query_key_value", BY_COLUMNS)
+        self.output_projection = self._dense(inputs_shape, width, "output", BY_ROWS)
         self.dropout.build(inputs_shape)
+
+    def _dense(self, inputs_shape, units, name, axes):
+        # Initializers are cloned: one seeded instance would give two kernels the same numbers.
+        initializer, policy = self.initializer.clone(), self.dtype_policy
+        layer = keras.layers.Dense(
+            units, use_bias=self.use_bias, kernel_initializer=initializer, dtype=policy, name=name
+        )
+        with split(layer, axes):
+            layer.build(inputs_shape)
+        return layer
 
     def call(
         self,
@@ -59,6 +66,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         sequence_ids=None,
         attention_bias=None,
         window=None,
+        positions=None,
         training=False,
         return_probabilities=False,
     ):
@@ -73,6 +81,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             rate,
             SeedOfReplica(self.dropout.seed_generator) if rate else None,
         )
+        if positions is not None:
+            attended = attention.turned(attended, positions)
         if not return_probabilities:
             return self.output_projection(attention.attend(attended))
         mixed, probabilities = attention.with_probabilities(attended)
@@ -92,4 +102,5 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             "dropout_rate": self.dropout_rate,
             "initializer": keras.initializers.serialize(self.initializer),
             "seed": self.seed,
+            "use_bias": self.use_bias,
         }

@@ -3,7 +3,9 @@
 import contextlib
 
 import keras
+from keras import ops
 
+from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS, split
 from keras_bert_impl.kernels.activated_product import project_activated
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers.dropout import Dropout
@@ -13,9 +15,9 @@ from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class TransformerEncoderBlock(keras.layers.Layer):
-    """Self-attention and feed-forward, each followed by dropout, residual sum and normalization.
+    """Self-attention and feed-forward, each with dropout, residual sum and normalization.
 
-    The norm follows the sum (post-norm), as in Vaswani et al. 2017, figure 1, and in BERT.
+    By default the norm follows the sum (post-norm), as in Vaswani et al. 2017, figure 1, and in BERT.
 
     Args:
         num_heads: the number of attention heads, which must divide the width of the input.
@@ -28,9 +30,17 @@ class TransformerEncoderBlock(keras.layers.Layer):
         rematerialize: whether training computes the block a second time for its gradients, instead of keeping its
             activations (Chen et al. 2016, "Training deep nets with sublinear memory cost"): a third more work, and a
             fraction of the memory. Attention probabilities are then not available.
+        norm_first: whether attention and feed-forward each begin with their norm, and the sum is not normalized
+            (pre-norm, Xiong et al. 2020, "On layer normalization in the transformer architecture").
+        normalizes_attention: whether attention has a norm; without one, hidden states that are normalized already are
+            not normalized again.
+        use_bias: whether kernels have a bias, and norms a centre.
+        gated: whether the activation of one half of the inner values is multiplied by the other half, as in GeGLU
+            (Shazeer 2020, "GLU variants improve transformer"); the first kernel then has twice as many columns.
+        attention: the layer of the attention; None means a MultiHeadSelfAttention of these arguments.
 
-    Input:  (batch, length, width); `attention_mask`, `sequence_ids`, `attention_bias` and `window` as
-            MultiHeadSelfAttention takes them.
+    Input:  (batch, length, width); by name the other inputs of the attention: `attention_mask`, `attention_bias` and
+            more, as MultiHeadSelfAttention takes them.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
             (batch, heads, length, length).
     """
@@ -45,6 +55,11 @@ class TransformerEncoderBlock(keras.layers.Layer):
         layer_norm_epsilon=1e-12,
         initializer="glorot_uniform",
         rematerialize=False,
+        norm_first=False,
+        normalizes_attention=True,
+        use_bias=True,
+        gated=False,
+        attention=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -56,32 +71,46 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.layer_norm_epsilon = float(layer_norm_epsilon)
         self.initializer = keras.initializers.get(initializer)
         self.rematerialize = bool(rematerialize)
+        self.norm_first = bool(norm_first)
+        self.normalizes_attention = bool(normalizes_attention)
+        self.use_bias = bool(use_bias)
+        self.gated = bool(gated)
+        self.attention = attention or MultiHeadSelfAttention(
+            self.num_heads,
+            self.attention_dropout_rate,
+            self.initializer.clone(),
+            use_bias=self.use_bias,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
 
-    def build(self, inputs_shape, attention_mask_shape=None, sequence_ids_shape=None, attention_bias_shape=None):
+    def build(self, inputs_shape, **other_shapes):
         policy, width = self.dtype_policy, inputs_shape[-1]
-        inner_shape = (*inputs_shape[:-1], self.intermediate_size)
 
         def norm(name):
-            return keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name=name)
+            layer = keras.layers.LayerNormalization(
+                epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=policy, name=name
+            )
+            layer.build(inputs_shape)
+            return layer
 
-        def dense(units, name):
-            return keras.layers.Dense(units, kernel_initializer=self.initializer.clone(), dtype=policy, name=name)
+        def dense(inputs_width, units, name, axes):
+            initializer = self.initializer.clone()
+            layer = keras.layers.Dense(
+                units, use_bias=self.use_bias, kernel_initializer=initializer, dtype=policy, name=name
+            )
+            with split(layer, axes):
+                layer.build((*inputs_shape[:-1], inputs_width))
+            return layer
 
-        self.attention = MultiHeadSelfAttention(
-            self.num_heads, self.attention_dropout_rate, self.initializer.clone(), dtype=policy, name="attention"
-        )
         self.attention.build(inputs_shape)
         self.attention_dropout = Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
-        self.attention_norm = norm("attention_norm")
-        self.attention_norm.build(inputs_shape)
-        self.intermediate = dense(self.intermediate_size, "intermediate")
-        self.intermediate.build(inputs_shape)
-        self.activate = activation_function(self.activation)
-        self.output_dense = dense(width, "output")
-        self.output_dense.build(inner_shape)
+        self.attention_norm = norm("attention_norm") if self.normalizes_attention else keras.layers.Identity()
+        columns = self.intermediate_size * (2 if self.gated else 1)
+        self.intermediate = dense(width, columns, "intermediate", BY_COLUMNS)
+        self.output_dense = dense(self.intermediate_size, width, "output", BY_ROWS)
         self.output_dropout = Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
         self.output_norm = norm("output_norm")
-        self.output_norm.build(inputs_shape)
 
     def call(
         self,
@@ -90,42 +119,51 @@ class TransformerEncoderBlock(keras.layers.Layer):
         sequence_ids=None,
         attention_bias=None,
         window=None,
+        positions=None,
         training=False,
         return_probabilities=False,
     ):
         warn_of_unscaled_loss(self)
-        seen = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
+        differentiable = {"attention_bias": attention_bias, "positions": positions}
+        others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
         if training and self.rematerialize:
-            return self._rematerialized(inputs, attention_bias, seen)
-        return self._transform(inputs, attention_bias, seen, training, return_probabilities)
+            return self._rematerialized(inputs, differentiable, others)
+        return self._transform(inputs, {**differentiable, **others}, training, return_probabilities)
 
-    def _rematerialized(self, inputs, attention_bias, seen):
+    def _rematerialized(self, inputs, differentiable, others):
         dropouts = [self.attention.dropout, self.attention_dropout, self.output_dropout]
         dropouts = [layer for layer in dropouts if layer.rate]
         # Seeds are drawn here: a generator used inside would draw again when the block is computed again, which gives
         # other masks and hence wrong gradients, and JAX could not return its state.
         seeds = [DrawnSeed(layer.seed_generator) for layer in dropouts]
+        names = [name for name, value in differentiable.items() if value is not None]
 
         # Mask and seeds are not arguments: TensorFlow looks for the gradient of each argument, and booleans have none.
-        def transform(inputs, attention_bias=None):
+        def transform(inputs, *values):
             with fixed_seeds(dropouts, seeds):
-                return self._transform(inputs, attention_bias, seen, training=True)
+                return self._transform(inputs, {**others, **dict(zip(names, values, strict=True))}, training=True)
 
-        return keras.remat(transform)(*(argument for argument in (inputs, attention_bias) if argument is not None))
+        return keras.remat(transform)(inputs, *(differentiable[name] for name in names))
 
-    def _transform(self, inputs, attention_bias, seen, training, return_probabilities=False):
-        attended = self.attention(
-            inputs,
-            attention_bias=attention_bias,
-            training=training,
-            return_probabilities=return_probabilities,
-            **seen,
-        )
+    def _transform(self, inputs, context, training, return_probabilities=False):
+        seen = self.attention_norm(inputs) if self.norm_first else inputs
+        attended = self.attention(seen, training=training, return_probabilities=return_probabilities, **context)
         attended, probabilities = attended if return_probabilities else (attended, None)
-        attended = self.attention_norm(inputs + self.attention_dropout(attended, training=training))
-        transformed = project_activated(self.activate, self.output_dense, self.intermediate(attended))
-        outputs = self.output_norm(attended + self.output_dropout(transformed, training=training))
+        attended = inputs + self.attention_dropout(attended, training=training)
+        attended = attended if self.norm_first else self.attention_norm(attended)
+        inner = self.intermediate(self.output_norm(attended) if self.norm_first else attended)
+        outputs = project_activated(self._activated, self.output_dense, inner)
+        outputs = attended + self.output_dropout(outputs, training=training)
+        outputs = outputs if self.norm_first else self.output_norm(outputs)
         return (outputs, probabilities) if return_probabilities else outputs
+
+    def _activated(self, inner):
+        """(..., columns of the first kernel) to (..., intermediate_size)."""
+        activate = activation_function(self.activation)
+        if not self.gated:
+            return activate(inner)
+        values, gates = ops.split(inner, 2, axis=-1)
+        return activate(values) * gates
 
     def compute_output_spec(self, inputs, return_probabilities=False, **context):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
@@ -145,7 +183,18 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer": keras.initializers.serialize(self.initializer),
             "rematerialize": self.rematerialize,
+            "norm_first": self.norm_first,
+            "normalizes_attention": self.normalizes_attention,
+            "use_bias": self.use_bias,
+            "gated": self.gated,
+            # Without its shape, which would have it built before this block, hence by another path.
+            "attention": {**keras.saving.serialize_keras_object(self.attention), "build_config": None},
         }
+
+    @classmethod
+    def from_config(cls, config):
+        attention = config.get("attention")
+        return cls(**{**config, "attention": attention and keras.saving.deserialize_keras_object(attention)})
 
 
 class DrawnSeed(keras.random.SeedGenerator):

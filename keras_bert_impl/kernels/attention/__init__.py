@@ -20,7 +20,14 @@ JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private
 import keras
 
 from keras_bert_impl.kernels.attention.placement import Placement, of_distribution, placed, placement
-from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_keras, by_ops, of_fused, with_probabilities
+from keras_bert_impl.kernels.attention.plain import (
+    AttentionInputs,
+    by_keras,
+    by_ops,
+    of_fused,
+    turned,
+    with_probabilities,
+)
 
 __all__ = [
     "AttentionInputs",
@@ -32,6 +39,7 @@ __all__ = [
     "of_fused",
     "placed",
     "placement",
+    "turned",
     "with_probabilities",
 ]  # fmt: skip
 

@@ -53,6 +53,27 @@ def of_fused(query_key_value, num_heads, *others, **fields):
     return AttentionInputs(*ops.split(query_key_value, 3, axis=-1), num_heads, *others, fused=query_key_value, **fields)
 
 
+def turned(inputs, positions):
+    """AttentionInputs whose queries and keys are turned by the angles of their places (Su et al. 2021, "RoFormer").
+
+    Of each head, unit i of the first half and unit i of the second are the two coordinates that angle i turns, as in
+    GPT-NeoX and in `transformers`; the paper takes neighbours.
+
+    Args:
+        inputs: AttentionInputs.
+        positions: (batch or 1, length, 2, head_width / 2): cosine and sine of each angle.
+    """
+    cosine, sine = ops.split(ops.expand_dims(ops.cast(positions, inputs.query.dtype), 2), 2, axis=3)
+    cosine, sine = ops.squeeze(cosine, 3), ops.squeeze(sine, 3)  # (batch or 1, length, 1, head_width / 2)
+
+    def turn(by_head):  # (batch, length, heads, head_width)
+        first, second = ops.split(by_head, 2, axis=-1)
+        return joined(ops.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1))
+
+    query, key, _ = by_heads(inputs)
+    return inputs._replace(query=turn(query), key=turn(key), fused=None)
+
+
 def by_heads(inputs):
     """Queries, keys and values, each (batch, length, heads, head_width)."""
     length = ops.shape(inputs.query)[1]

@@ -15,7 +15,7 @@ ROWS, LENGTH, PREDICTIONS = 16, 128, 20
 
 
 def batch(rows=ROWS, length=LENGTH, predictions=PREDICTIONS, vocabulary=VOCABULARY):
-    """(inputs, labels) of random tokens, as preprocessing.pretraining makes them."""
+    """(inputs, labels) of random tokens, as preprocessing.pretraining_rows makes them."""
     random = np.random.default_rng(0)
     token_ids = random.integers(1000, vocabulary, (rows, length)).astype("int32")
     positions = np.sort(random.permuted(np.tile(np.arange(length), (rows, 1)), axis=1)[:, :predictions])

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from keras_bert_impl.callbacks.training_state import TrainingState
+from keras_bert_impl.resume.saved_states import TrainingState
 from keras_bert_impl.training import data_preparation, pretraining
 
 SENTENCES = ("The cat sat on the mat.", "A dog ran in the rain.", "It was a good day, red and blue.", "The mat is wet.")

@@ -7,17 +7,19 @@ import keras
 import numpy as np
 
 from keras_bert_impl import distribution
-from keras_bert_impl.callbacks.callback_states import restore_states, states_of
-from keras_bert_impl.callbacks.step_data import checksum
-from keras_bert_impl.callbacks.training_state import TrainingState, assign, restore, step_of
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import SharedClock
 from keras_bert_impl.kernels.random_state import random_state, restore_random_state
+from keras_bert_impl.resume.callback_states import restore_states, states_of
+from keras_bert_impl.resume.saved_states import TrainingState, assign, restore, step_of
+from keras_bert_impl.resume.sharded_state import DamagedState
+from keras_bert_impl.resume.step_callback import StepCallback
+from keras_bert_impl.resume.step_data import checksum
 
 REMEDY = "Run the interrupted training again as it was, or give a new training a directory of its own."
 
 
-class ExactResume(keras.callbacks.Callback):
+class ExactResume(StepCallback):
     """Saves the complete state of a `fit`, and resumes it when the same `fit` is called again, also in a new process.
 
         model.fit(texts, labels, epochs=3, callbacks=[kbi.callbacks.ExactResume("run")])
@@ -48,12 +50,9 @@ class ExactResume(keras.callbacks.Callback):
         super().__init__()
         self.state = None if directory is None else TrainingState(directory)
         self.every_minutes, self.every_steps = every_minutes, every_steps
-        self.epoch, self.step, self.done, self.steps_per_epoch = 0, 0, 0, None
-        self.data, self.random, self.notes, self.saved, self.arrays = None, {}, {}, None, {}
+        self.epoch, self.done, self.steps_per_epoch = 0, 0, None
+        self.random, self.notes, self.saved, self.arrays = {}, {}, None, {}
         self.seconds_to_save = 0.0
-
-    def set_data(self, data, reason=None):
-        self.data = data
 
     def open(self, model, data, others, initial_epoch, stop_is_final):
         """Restores the saved state, if there is one, into model and callbacks.
@@ -68,7 +67,7 @@ class ExactResume(keras.callbacks.Callback):
             self._check_same(model, data)
             try:
                 self.arrays = restore(model, saved)
-            except distribution.DamagedState as error:  # in all processes
+            except DamagedState as error:  # in all processes
                 say(f"  {error}")
                 continue
             self.saved = saved
@@ -134,7 +133,7 @@ class ExactResume(keras.callbacks.Callback):
                 f"but this one has {steps_per_epoch}: pass the same steps_per_epoch."
             )
         self.epoch, self.step, self.done, self.steps_per_epoch = epoch, step, done, steps_per_epoch
-        self.epoch_start = self.data.epoch_start = step - done
+        self.data.epoch_start = step - done
 
     def restore_history(self):
         """Gives Keras' History the epochs that were trained before; it has emptied itself when training began."""
@@ -153,6 +152,7 @@ class ExactResume(keras.callbacks.Callback):
         self.clock = SharedClock(self.every_minutes)
 
     def on_epoch_begin(self, epoch, logs=None):
+        super().on_epoch_begin(epoch, logs)
         self.is_begun = False
         if self.saved is not None and self.done:
             self._restore_metrics()
@@ -172,14 +172,15 @@ class ExactResume(keras.callbacks.Callback):
         assign("metrics", model.metrics_variables, self.saved)
 
     def on_train_batch_begin(self, batch, logs=None):
+        super().on_train_batch_begin(batch, logs)
         # Not earlier, because torch's data loader draws random numbers, too, when `fit` starts.
         if not self.is_begun:
             restore_random_state(self.random)
             self.is_begun = True
 
     def on_train_batch_end(self, batch, logs=None):
+        super().on_train_batch_end(batch, logs)
         earlier, self.done = self.done, batch + 1
-        self.step = self.epoch_start + self.done
         self.random = random_state()
         if self.state is None or self.is_at_end_of_epoch():
             return  # saved by on_epoch_end, with what follows the last batch
@@ -195,8 +196,7 @@ class ExactResume(keras.callbacks.Callback):
         for name, value in (logs or {}).items():
             if isinstance(value, int | float | np.number):
                 self.history.setdefault(name, []).append(float(value))
-        self.epoch, self.done, self.epoch_start = epoch + 1, 0, self.step
-        self.data.epoch_start = self.step
+        self.epoch, self.done, self.data.epoch_start = epoch + 1, 0, self.step
         if self.state is not None:
             self.save()
 

@@ -4,13 +4,12 @@ import contextlib
 import pathlib
 import re
 
-import keras
-
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
+from keras_bert_impl.resume.step_callback import StepCallback
 
 
-class ProfileSteps(keras.callbacks.Callback):
+class ProfileSteps(StepCallback):
     """Records a profile of some steps: which operations ran when, on the device and on the host.
 
         model.fit(..., callbacks=[kbi.callbacks.ProfileSteps(100, 110, "runs/profile")])
@@ -32,27 +31,18 @@ class ProfileSteps(keras.callbacks.Callback):
             raise ValueError(f"Steps {first} to {last} cannot be profiled: name the first and the last, from 1.")
         hardware.check_tracing()
         self.first, self.last, self.directory = first, last, pathlib.Path(directory)
-        self.data, self.step, self.start = None, 0, 0
         self.open, self.is_done = contextlib.ExitStack(), False
         self.is_recording = False
 
-    def set_data(self, data, reason=None):
-        self.data = data
-
-    def on_train_begin(self, logs=None):
-        self.step = 0
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.start = self.step if self.data is None else self.data.epoch_start
-
     def on_train_batch_begin(self, batch, logs=None):
-        is_due = self.start + batch + 1 >= self.first and not self.is_done
+        super().on_train_batch_begin(batch, logs)
+        is_due = self.step + 1 >= self.first and not self.is_done
         if is_due and not self.is_recording:
             self.open.enter_context(hardware.traced(self.directory))
             self.is_recording = True
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step = self.start + batch + 1
+        super().on_train_batch_end(batch, logs)
         if self.is_recording and self.step >= self.last:
             self._finish()
 

@@ -6,11 +6,12 @@ import keras
 import numpy as np
 
 from keras_bert_impl import distribution
+from keras_bert_impl.resume.step_callback import StepCallback
 
 BAD_GRADIENT = "The gradient of {} is not finite, and its update spoiled the weights."
 
 
-class StopOnBadLoss(keras.callbacks.Callback):
+class StopOnBadLoss(StepCallback):
     """Stops `fit` with an error when the loss is NaN or infinite, and saves the batch that led to it.
 
     The file `diverged_step_NNNNNNNN.npz` holds the batch's arrays by their names; labels and sample weights without
@@ -32,25 +33,16 @@ class StopOnBadLoss(keras.callbacks.Callback):
 
     def __init__(self, directory):
         super().__init__()
-        self.directory, self.data, self.reason = pathlib.Path(directory), None, "It was not recorded."
-        self.step, self.start = 0, 0
-
-    def set_data(self, data, reason=None):
-        self.data, self.reason = data, reason
+        self.directory = pathlib.Path(directory)
 
     def on_train_begin(self, logs=None):
-        self.step = 0
+        super().on_train_begin(logs)
         if self._record() is not None:
             self._record().assign(0)
 
-    def on_epoch_begin(self, epoch, logs=None):
-        self.start = self.step if self.data is None else self.data.epoch_start
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self.step = self.start + batch
-
     def on_train_batch_end(self, batch, logs=None):
-        earlier, self.step = self.step, self.start + batch + 1
+        earlier = self.step
+        super().on_train_batch_end(batch, logs)
         if np.isfinite(logs["loss"]):
             return
         number = self._first_bad_update()

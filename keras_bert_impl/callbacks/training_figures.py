@@ -9,12 +9,13 @@ from keras_bert_impl import distribution
 from keras_bert_impl.callbacks.flops import device_ceiling, training_flops
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.optimization import rate_of_last_step
+from keras_bert_impl.resume.step_callback import StepCallback
 
 GIB = 2**30
 PERCENTILES = (50, 90, 99)
 
 
-class TrainingFigures(keras.callbacks.Callback):
+class TrainingFigures(StepCallback):
     """Adds figures to the logs of each epoch, so that Keras prints them and keeps them in its history:
         tokens_per_second       without padding
         share_of_tokens         of the positions of a row; the rest is padding
@@ -39,13 +40,14 @@ class TrainingFigures(keras.callbacks.Callback):
         super().__init__()
         self.given = (tokens_per_step, positions_per_step, flops_per_step)
         self.counted, self.listens, self.ceiling, self.ceiling_source = {}, False, None, None
-        self.start, self.first_step, self.step, self.end = 0.0, 0, 0, 0.0
+        self.start, self.first_step, self.end = 0.0, 0, 0.0
         self.times, self.waited_before = [], None  # (step, time) after each execution
         self.is_compiled = self.is_executed = False
-        self.data, self.figures = None, {}
+        self.figures = {}
 
     def set_data(self, data, reason=None):
-        self.data, self.listens = data, data is not None and data.listeners is not None and None in self.given
+        super().set_data(data, reason)
+        self.listens = data is not None and data.listeners is not None and None in self.given
         if self.listens:
             data.listeners.append(self._count)
 
@@ -61,20 +63,23 @@ class TrainingFigures(keras.callbacks.Callback):
         self.counted[step] = (int(np.sum(mask)), mask.size, flops)
 
     def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
         self.is_compiled = self.is_executed = False
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.epoch_start = self.step if self.data is None else self.data.epoch_start
+        super().on_epoch_begin(epoch, logs)
         self.is_begun = False
 
     def on_train_batch_begin(self, batch, logs=None):
+        super().on_train_batch_begin(batch, logs)
         if not self.is_begun or not self.is_compiled:  # the first execution compiles
-            self.start, self.first_step, self.is_begun = time.monotonic(), self.epoch_start + batch, True
+            self.start, self.first_step, self.is_begun = time.monotonic(), self.step, True
             self.times, self.waited_before = [(self.first_step, self.start)], self._waited()
         self.is_compiled = self.is_executed
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step, self.end, self.is_executed = self.epoch_start + batch + 1, time.monotonic(), True
+        super().on_train_batch_end(batch, logs)
+        self.end, self.is_executed = time.monotonic(), True
         self.times.append((self.step, self.end))
 
     def on_epoch_end(self, epoch, logs=None):

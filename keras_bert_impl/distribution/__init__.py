@@ -36,26 +36,14 @@ from keras_bert_impl.distribution.replicas import (
     sum_over_replicas,
     to_numpy,
 )
-from keras_bert_impl.distribution.sharded_states import (
-    DamagedState,
-    ShardedState,
-    ShardedWriter,
-    check_orbax,
-    check_shape,
-    is_complete,
-    path_of,
-    remove_directory,
-)
 from keras_bert_impl.distribution.shared_directory import SHARED_TOKEN, check_shared
 from keras_bert_impl.distribution.split_weights import BY_COLUMNS, BY_ROWS, BY_WORDS, axes_of_weight, split
 
 __all__ = [
-    "BY_COLUMNS", "BY_ROWS", "BY_WORDS", "SHARED_TOKEN", "DamagedState", "Distribution", "EndSignal", "Kind",
-    "ShardedState", "ShardedWriter", "SharedClock", "adds_up_replicas", "assign_whole", "axes_of_state",
-    "axes_of_weight", "can_compile", "check_batch_size", "check_can_compile", "check_orbax", "check_shape",
-    "check_shared", "compiles_steps", "distributed", "divided_as_state", "failing_together", "from_chief",
-    "gathered_from_processes", "gathered_from_replicas", "in_scope_of_model", "is_chief", "is_complete", "is_shared",
+    "BY_COLUMNS", "BY_ROWS", "BY_WORDS", "SHARED_TOKEN", "Distribution", "EndSignal", "Kind", "SharedClock",
+    "adds_up_replicas", "assign_whole", "axes_of_state", "axes_of_weight", "can_compile", "check_batch_size",
+    "check_can_compile", "check_shared", "compiles_steps", "distributed", "divided_as_state", "failing_together",
+    "from_chief", "gathered_from_processes", "gathered_from_replicas", "in_scope_of_model", "is_chief", "is_shared",
     "layout_of_state", "needs_equal_shapes", "num_processes", "num_processors", "num_replicas", "outputs_of_batch",
-    "part_of_batch", "path_of", "remove_directory", "replica_number", "shared", "split", "sum_over_replicas",
-    "to_numpy",
+    "part_of_batch", "replica_number", "shared", "split", "sum_over_replicas", "to_numpy",
 ]  # fmt: skip

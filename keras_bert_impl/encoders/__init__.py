@@ -1,1 +1,1 @@
-"""Encoders, one file per family."""
+"""What the encoders of all families share."""

@@ -4,9 +4,9 @@ import keras
 
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.configurations.initialization import kernel_initializer
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
-from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.encoders.parts import Parts
+from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
+from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
 
 class Encoder(KerasMethodsMixin, keras.Model):
@@ -62,13 +62,13 @@ class Encoder(KerasMethodsMixin, keras.Model):
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
             "name": self.name,
             "trainable": self.trainable,
-            **layer_states(self),
+            **layer_records(self),
         }
 
     @classmethod
     def from_config(cls, config):
-        arguments = {**without_layer_states(config), "config": cls.config_class.from_dict(config["config"])}
-        return restore_layer_states(cls(**arguments), config)
+        arguments = {**without_layer_records(config), "config": cls.config_class.from_dict(config["config"])}
+        return restore_layer_records(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):

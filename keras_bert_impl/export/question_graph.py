@@ -8,7 +8,7 @@ an answer as a whole here, but piece by piece there.
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from keras_bert_impl.text_graphs.packing import pack
+from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.utf8 import readable
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import google_characters

@@ -13,7 +13,7 @@ from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
-from keras_bert_impl.text_graphs.packing import pack
+from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
@@ -231,7 +231,7 @@ def attention_function(model, pieces_of, sequence_length):
 
 
 def pack_to_longest(first, second, tokenizer, sequence_length):
-    """`text_graphs.packing.pack` for ragged pieces, padded only to the longest row of the batch."""
+    """`text_graphs.rows.pack` for ragged pieces, padded only to the longest row of the batch."""
     control = tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
     rows = pack(first, second, sequence_length, *control, template=tokenizer.template)
     # A batch without rows keeps one column: otherwise reshaping it would divide by a length of 0.

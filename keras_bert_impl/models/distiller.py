@@ -8,9 +8,9 @@ from keras import ops
 from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.kernels.attention.plain import by_heads, of_fused
 from keras_bert_impl.layers import AttentionMask, FrozenModel
+from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 
 
 class Distiller(KerasMethodsMixin, keras.Model):

@@ -8,9 +8,9 @@ from keras import ops
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
 from keras_bert_impl.families.electra import ElectraEncoder
 from keras_bert_impl.layers import ReplaceTokens, SampleTokens
+from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.pretrainer import own_inputs
 from keras_bert_impl.models.replaced_token_detector import ReplacedTokenDetector

@@ -11,10 +11,10 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
-from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.layers import Dropout
+from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
+from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 
@@ -62,15 +62,15 @@ class PretrainedMixin(KerasMethodsMixin):
             "sequence_length": self.sequence_length,
             "name": self.name,
             **{name: getattr(self, name) for name in self.head_arguments},
-            **layer_states(self),
+            **layer_records(self),
         }
 
     @classmethod
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         tokenizer = tokenizer_from_config(config["tokenizer"])
-        arguments = {**without_layer_states(config), "encoder": encoder, "tokenizer": tokenizer}
-        return restore_layer_states(cls(**arguments), config)
+        arguments = {**without_layer_records(config), "encoder": encoder, "tokenizer": tokenizer}
+        return restore_layer_records(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):

@@ -8,11 +8,11 @@ from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.encoders.keras_methods import KerasMethodsMixin
-from keras_bert_impl.encoders.layer_states import layer_states, restore_layer_states, without_layer_states
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.kernels.cross_entropy import as_kept
 from keras_bert_impl.layers import GatherPositions, MaskedLMHead, SpanBoundaryHead
+from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
+from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -132,12 +132,12 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         encoder = keras.saving.serialize_keras_object(self.encoder)
         arguments = {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
         arguments["span_boundary"] = self.span_boundary
-        return {**arguments, **layer_states(self)}
+        return {**arguments, **layer_records(self)}
 
     @classmethod
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return restore_layer_states(cls(**{**without_layer_states(config), "encoder": encoder}), config)
+        return restore_layer_records(cls(**{**without_layer_records(config), "encoder": encoder}), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, next_sentence=True, span_boundary=False, **arguments):

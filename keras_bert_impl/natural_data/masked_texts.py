@@ -1,11 +1,13 @@
 """Texts whose words are masked when a batch is requested."""
 
+import math
+
 import keras
 import numpy as np
 
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.texts import is_texts, to_strings
-from keras_bert_impl.tokenizers.masked_rows import mask_rows
+from keras_bert_impl.preprocessing.masking import mask_tokens, masking_arguments
 from keras_bert_impl.tokenizers.rows import pack_rows, rounded_length
 
 
@@ -28,7 +30,7 @@ class MaskedTextRows(RowMaker):
     def to_judge(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend only on the model's seed."""
         self._refuse_labels(labels, weights)
-        return mask_rows(self.packed(self.rows_of(texts)), self.tokenizer, np.random.default_rng(self.head.seed))
+        return mask_rows(self.packed(self.rows_of(texts)), self.tokenizer, self.head.seed)
 
     def _refuse_labels(self, labels, weights):
         if labels is not None or weights is not None:
@@ -40,28 +42,51 @@ class MaskedTextRows(RowMaker):
     def seed(self):
         return int(self.head.random.integers(2**31))
 
-    def masked(self, ids, length, random):
+    def masked(self, ids, length, *counters):
         rows = pack_rows(self.tokenizer, ids, None, self.sequence_length, pad_to=length)
-        return mask_rows(rows, self.tokenizer, random)
+        return mask_rows(rows, self.tokenizer, *counters)
 
     def converted(self, texts, random, pad_to):
         """One element of a dataset of texts, masked, and (the number of texts that were cut, the number of texts)."""
         rows = self.unlabelled(texts)
         length = pad_to or self.length_of_batch(rows)
-        return self.masked(rows.first, length, random), (rows.num_cut, len(rows))
+        return self.masked(rows.first, length, int(random.integers(2**31))), (rows.num_cut, len(rows))
+
+
+def mask_rows(rows, tokenizer, seed, epoch=0, numbers=None):
+    """Rows masked as in BERT, at rates of Devlin et al. 2019, section 3.1.
+
+    Args:
+        rows: dict of `token_ids` and `padding_mask`, int (batch, length); other entries are passed through.
+        tokenizer: of the rows.
+        seed: integer, on which the masks depend.
+        epoch: integer, on which they depend, too.
+        numbers: int (batch,), the number of each row, on which its masks depend, too; None counts them.
+
+    Returns: (inputs, mask_ids, mask_weights): inputs with new `token_ids` and with ascending `mask_positions`.
+        `mask_positions`, `mask_ids` and `mask_weights` are (batch, predictions), where predictions is 15 % of the
+        length, rounded up.
+    """
+    batch, length = rows["token_ids"].shape
+    numbered = {**rows, "example_index": np.arange(batch) if numbers is None else numbers}
+    predictions = max(1, math.ceil(0.15 * length))
+    masked = mask_tokens(numbered, epoch=epoch, **masking_arguments(tokenizer, predictions, seed))
+    inputs = {name: masked[name] for name in (*rows, "mask_positions")}
+    return inputs, masked["mask_ids"], masked["mask_weights"]
 
 
 class MaskedTexts(keras.utils.PyDataset):
     """Batches of tokenized texts, each masked when it is requested, all of the same length.
 
-    Order and masks depend only on seed, epoch and index: a `fit` resumed within epoch 3 gets the batches that it would
-    have got.
+    The order depends only on seed and epoch, the masks of a text also on its number: a `fit` resumed within epoch 3
+    gets the batches that it would have got.
 
     Args:
         ids: for each text the list of its ids, without special tokens.
         batch_size: texts in a batch; the last may be smaller.
         length: of every row.
-        mask: function from such lists, the length of a row and a NumPy generator to (inputs, mask_ids, mask_weights).
+        mask: function from such lists, the length of a row, seed, epoch and the numbers of the texts to (inputs,
+            mask_ids, mask_weights).
         seed: of order and masks.
         shuffle: False keeps the order given.
     """
@@ -79,8 +104,7 @@ class MaskedTexts(keras.utils.PyDataset):
 
     def __getitem__(self, index):
         places = self.order[index * self.batch_size : (index + 1) * self.batch_size]
-        random = np.random.default_rng((self.seed, self.epoch, index))
-        return self.mask([self.ids[place] for place in places], self.length, random)
+        return self.mask([self.ids[place] for place in places], self.length, self.seed, self.epoch, places)
 
     def on_epoch_end(self):
         self.start_epoch(self.epoch + 1)

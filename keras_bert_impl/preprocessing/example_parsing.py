@@ -1,11 +1,11 @@
 """Parses examples of the files that `examples` writes in a tf.data graph; `numpy_parsing` does the same in NumPy."""
 
+from keras_bert_impl.preprocessing.bin_packing import most_sequences
 from keras_bert_impl.preprocessing.examples import GOOGLE_NAMES, PACKED_NAMES
-from keras_bert_impl.preprocessing.numpy_masking import NO_PHRASES
+from keras_bert_impl.preprocessing.masking import NO_PHRASES
 from keras_bert_impl.preprocessing.phrases import MARKS
-from keras_bert_impl.preprocessing.row_packing import most_sequences
-from keras_bert_impl.text_graphs.packing import pad_rows
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.rows import pad_rows
 
 
 def parse_packed_examples(records, sequence_length, pad_id=0, phrases=False):

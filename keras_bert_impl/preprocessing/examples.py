@@ -62,7 +62,7 @@ def write_packed_examples(path, batches, share_out, first_index):
         path: the file; an existing one is replaced.
         batches: as for `write_unmasked_examples`; all of them are held in memory, without padding.
         share_out: function that takes the lengths of all examples, (examples,), and returns rows, each a list of
-            indices of examples, see `row_packing.assign_rows`.
+            indices of examples, see `bin_packing.assign_rows`.
         first_index: `example_index` of the first row written; the others count from it.
 
     Returns: the number of rows written.

@@ -1,19 +1,27 @@
 """Dynamic masking: the tokens of a row that the model must predict are drawn again in every epoch.
 
 Devlin et al. 2019, section 3.1, task 1, step for step as `create_masked_lm_predictions` of google-research/bert's
-create_pretraining_data.py. Google masked each example ten times and wrote the copies to disk; here it happens in
-the tf.data graph, so no two epochs show the same masks (Liu et al. 2019, "RoBERTa", section 4.1).
+create_pretraining_data.py. Google masked each example ten times and wrote the copies to disk; here it happens when a
+batch is read, in NumPy or in the tf.data graph, so no two epochs show the same masks (Liu et al. 2019, "RoBERTa",
+section 4.1).
 """
 
-from keras_bert_impl.preprocessing.numpy_masking import (
-    NGRAM_LENGTHS,
-    SPAN_LENGTHS,
-    check_phrases,
-    check_predictions,
-)
+import typing
+
+import numpy as np
+
+from keras_bert_impl.preprocessing import numpy_arrays
 from keras_bert_impl.preprocessing.phrases import MARKS
-from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
-from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+from keras_bert_impl.preprocessing.randomness import Stream, random_bits, random_keys, uniform_integers, uniforms
+
+# SpanBERT's span lengths in words: geometric with p = 0.2, at most 10, 3.8 on average.
+SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
+# ALBERT's n-grams of words: n of 1 to 3, in proportion to 1 / n, 1.6 on average.
+NGRAM_LENGTHS = np.cumsum((1 / np.arange(1, 4)) / np.sum(1 / np.arange(1, 4))).astype("float32")
+NO_PHRASES = (
+    "The rows have no phrases to mask: prepare the data with --phrases, --phrase_field or --segmented, or use another "
+    "unit."
+)
 
 
 def mask_tokens(
@@ -30,6 +38,7 @@ def mask_tokens(
     random_token_rate=0.1,
     unit="token",
     is_continuation=None,
+    arrays=numpy_arrays,
 ):
     """Chooses tokens to predict and hides most of them.
 
@@ -41,7 +50,7 @@ def mask_tokens(
         mask_id: id of [MASK].
         special_ids: ids that are never chosen: [CLS], [SEP] and any other that is not text.
         seed: integer scalar.
-        epoch: integer scalar; a tensor if it changes inside a graph.
+        epoch: integer, or one for each row, (batch,); a tensor if it changes inside a graph.
         predictions_per_sequence: columns of the outputs, the most tokens that a row predicts. Google: 20 for length
             128, about masking_rate * length in general.
         masking_rate: predictions for each token of the row. BERT: 0.15.
@@ -55,6 +64,7 @@ def mask_tokens(
             in ERNIE (Sun et al. 2019, section 3.2), or of a word outside phrases.
         is_continuation: bool (vocabulary,), whether an id goes on with a word, like a "##piece"; needed for words,
             spans, n-grams and phrases.
+        arrays: the module of the array operations, of which the rows are arrays.
 
     With the unit "phrase", `rows` also has `phrase_continuations`, int32 (batch, length): 1 for a token that goes on
     with the phrase of the token before it.
@@ -64,156 +74,222 @@ def mask_tokens(
     Raises: ValueError if `predictions_per_sequence` exceeds the length, or there are no phrases to mask.
     """
     token_ids = rows["token_ids"]
+    if unit == "phrase" and MARKS not in rows:
+        raise ValueError(NO_PHRASES)
     check_predictions(predictions_per_sequence, token_ids.shape[1], masking_rate)
-    counters = (seed, epoch, rows["example_index"])
-    is_candidate = _candidates(token_ids, rows["padding_mask"], special_ids)
-    num_predictions = tf.minimum(_predictions_of(rows["padding_mask"], masking_rate), predictions_per_sequence)
+    draws = Draws((seed, epoch, rows["example_index"]), arrays)
+    is_candidate = rows["padding_mask"] == 1
+    for special in special_ids:
+        is_candidate = is_candidate & (token_ids != special)
+    wanted = _predictions_of(rows["padding_mask"], masking_rate, arrays)
+    room = arrays.where(wanted < predictions_per_sequence, wanted, predictions_per_sequence)  # (batch, 1)
     if unit == "token":
-        position, is_real = _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters)
+        position, is_real = _choose_positions(is_candidate, room, predictions_per_sequence, draws)
         treated_as = position
     else:
-        check_phrases(rows, unit)
-        choose = {"whole_word": _choose_words, "phrase": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}
-        goes_on = tf.gather(tf.constant(is_continuation), token_ids)
+        goes_on = arrays.look_up(is_continuation, token_ids)
         if unit == "phrase":
-            goes_on |= rows[MARKS] == 1
-        words = _words(is_candidate, goes_on)
-        is_chosen, treated_as = choose[unit](words, is_candidate, num_predictions, counters)  # both (batch, length)
-        position, is_real = _positions_of(is_chosen, predictions_per_sequence)
-        treated_as = tf.gather(treated_as, position, batch_dims=1)
-    original = tf.gather(token_ids, position, batch_dims=1)  # (batch, predictions)
-    draw = uniforms(_keys(Stream.MASK_TREATMENT, counters), treated_as)
+            goes_on = goes_on | (rows[MARKS] == 1)
+        words = _words(is_candidate, goes_on, arrays)
+        is_chosen, treated_as = CHOOSE[unit](words, is_candidate, room, draws)  # both (batch, length)
+        position, is_real = _positions_of(is_chosen, predictions_per_sequence, arrays)
+        treated_as = arrays.take(treated_as, position)
+    original = arrays.take(token_ids, position)  # (batch, predictions)
+    draw = draws.uniforms(Stream.MASK_TREATMENT, treated_as)
     # Any id, special ones included, as in Google's `vocab_words[rng.randint(0, len(vocab_words) - 1)]`.
-    random_ids = uniform_integers(_keys(Stream.MASK_REPLACEMENT, counters), position, vocabulary_size)
-    shown = tf.where(draw < mask_token_rate + random_token_rate, tf.cast(random_ids, tf.int32), original)
-    shown = tf.where(draw < mask_token_rate, mask_id, shown)
+    random_ids = arrays.cast(draws.integers(Stream.MASK_REPLACEMENT, position, vocabulary_size), arrays.int32)
+    shown = arrays.where(draw < np.float32(mask_token_rate + random_token_rate), random_ids, original)
+    shown = arrays.where(draw < np.float32(mask_token_rate), arrays.constant(mask_id, arrays.int32), shown)
     return {
         **rows,
-        "token_ids": _replace(token_ids, position, tf.where(is_real, shown - original, 0)),
+        "token_ids": arrays.put(token_ids, position, shown, is_real),
         "mask_positions": position,
-        "mask_ids": tf.where(is_real, original, 0),
-        "mask_weights": tf.cast(is_real, tf.float32),
+        "mask_ids": arrays.where(is_real, original, arrays.constant(0, arrays.int32)),
+        "mask_weights": arrays.cast(is_real, arrays.float32),
     }
 
 
-def _keys(stream, counters):
-    return random_keys(stream, *counters)[:, tf.newaxis]  # (batch, 1)
+def masking_arguments(
+    tokenizer,
+    predictions_per_sequence,
+    seed,
+    unit="token",
+    masking_rate=0.15,
+    mask_token_rate=0.8,
+    random_token_rate=0.1,
+):
+    """The arguments of `mask_tokens`, except for the rows and the epoch.
+
+    Raises: ValueError if the masking rate is no share, or the others are none that add up to at most 1.
+    """
+    if not 0 < masking_rate < 1:
+        raise ValueError(f"masking_rate {masking_rate} must be a share of the tokens, above 0 and below 1.")
+    if min(mask_token_rate, random_token_rate) < 0 or mask_token_rate + random_token_rate > 1 + 1e-9:
+        raise ValueError(
+            f"mask_token_rate {mask_token_rate} and random_token_rate {random_token_rate} must be shares of at least 0 "
+            "that add up to at most 1: the rest of the chosen tokens stays as it is."
+        )
+    return {
+        "unit": unit,
+        "masking_rate": masking_rate,
+        "mask_token_rate": mask_token_rate,
+        "random_token_rate": random_token_rate,
+        "is_continuation": tokenizer.is_continuation,
+        "vocabulary_size": tokenizer.vocabulary_size,
+        "mask_id": tokenizer.mask_id,
+        "special_ids": tokenizer.control_ids,
+        "predictions_per_sequence": predictions_per_sequence,
+        "seed": seed,
+    }
 
 
-def _candidates(token_ids, padding_mask, special_ids):
-    special_ids = tf.constant(special_ids, tf.int32)
-    is_special = tf.reduce_any(token_ids[:, :, tf.newaxis] == special_ids, axis=-1)  # (batch, length)
-    return (padding_mask == 1) & ~is_special
+def check_predictions(predictions_per_sequence, length, masking_rate):
+    """Raises ValueError if a row of this length cannot have so many predictions."""
+    if length is not None and predictions_per_sequence > length:
+        raise ValueError(
+            f"predictions_per_sequence {predictions_per_sequence} exceeds the {length} tokens of a row. "
+            f"BERT predicts {masking_rate:.0%} of them: use {max(1, round(masking_rate * length))}."
+        )
 
 
-def _predictions_of(padding_mask, masking_rate):
-    # Google's `max(1, int(round(len(tokens) * masked_lm_prob)))`: tokens include [CLS] and [SEP]. Python 3
-    # and tf.round both round halves to even, and 0.15 * 190 is exactly a half only in float64.
-    num_tokens = tf.cast(tf.reduce_sum(padding_mask, axis=1), tf.float64)  # (batch,)
-    return tf.maximum(1, tf.cast(tf.round(num_tokens * masking_rate), tf.int32))
+class Draws(typing.NamedTuple):
+    """The random draws of rows.
+
+    Attributes:
+        counters: seed, epoch and example_index (batch,).
+        arrays: the module of the array operations.
+    """
+
+    counters: tuple
+    arrays: typing.Any
+
+    def keys(self, stream):
+        return random_keys(stream, *self.counters, arrays=self.arrays)[:, None]  # (batch, 1)
+
+    def uniforms(self, stream, positions):
+        return uniforms(self.keys(stream), positions, self.arrays)
+
+    def integers(self, stream, positions, bound):
+        return uniform_integers(self.keys(stream), positions, bound, self.arrays)
 
 
-def _choose_positions(is_candidate, num_predictions, predictions_per_sequence, counters):
+def _predictions_of(padding_mask, masking_rate, arrays):
+    """The predictions that the tokens of each row make, int32 (batch, 1)."""
+    # Google's `max(1, int(round(len(tokens) * masked_lm_prob)))`: tokens include [CLS] and [SEP]. Python 3 rounds
+    # halves to even, too, and 0.15 * 190 is exactly a half only in float64.
+    share = arrays.cast(arrays.row_sum(padding_mask), arrays.float64) * masking_rate
+    wanted = arrays.cast(arrays.round_half_to_even(share), arrays.int32)
+    return arrays.where(wanted < 1, arrays.constant(1, arrays.int32), wanted)
+
+
+def _choose_positions(is_candidate, room, predictions_per_sequence, draws):
     """Draws positions without replacement: each candidate gets a random number, and the largest numbers win.
 
     Args:
         is_candidate: bool (batch, length).
-        num_predictions: int32 (batch,), wanted in each row.
+        room: int32 (batch, 1), the predictions wanted in each row.
         predictions_per_sequence: columns of the result.
-        counters: seed, epoch and example_index (batch,).
+        draws: `Draws`.
 
     Returns: int32 (batch, predictions) positions in ascending order, then zeros; bool, same shape, False for the zeros.
     """
-    length = tf.shape(is_candidate)[1]
-    draw = uniforms(_keys(Stream.MASK_POSITION, counters), tf.range(length))  # (batch, length)
-    _, position = tf.math.top_k(tf.where(is_candidate, draw, -1.0), predictions_per_sequence)  # (batch, predictions)
-    num_real = tf.minimum(num_predictions, tf.reduce_sum(tf.cast(is_candidate, tf.int32), axis=1))  # (batch,)
-    is_chosen = tf.range(predictions_per_sequence) < num_real[:, tf.newaxis]
-    return _zeros_for_unused(tf.sort(tf.where(is_chosen, position, length), axis=1), length)
+    arrays = draws.arrays
+    length = arrays.shape(is_candidate)[1]
+    place = arrays.arange(length)
+    bits = random_bits(draws.keys(Stream.MASK_POSITION), place, arrays)
+    draw = arrays.cast(arrays.shift_right(bits, 40), arrays.int64)  # of 24 bits
+    # One integer to sort: the largest draw first, and of equal ones the smaller position.
+    rank = (2**24 - draw) * 2**32 + arrays.cast(place, arrays.int64)
+    rank = arrays.where(is_candidate, rank, arrays.constant(2**62, arrays.int64))
+    position = arrays.cast(arrays.smallest(rank, predictions_per_sequence) & 0xFFFFFFFF, arrays.int32)
+    available = arrays.row_sum(is_candidate)
+    is_chosen = arrays.arange(predictions_per_sequence) < arrays.where(room < available, room, available)
+    return _sorted_positions(arrays.where(is_chosen, position, length), predictions_per_sequence, length, arrays)
 
 
-def _positions_of(is_chosen, predictions_per_sequence):
+def _positions_of(is_chosen, predictions_per_sequence, arrays):
     """As `_choose_positions`, for tokens already chosen, bool (batch, length), no more than there are columns."""
-    length = tf.shape(is_chosen)[1]
-    position = tf.sort(tf.where(is_chosen, tf.range(length), length), axis=1)
-    return _zeros_for_unused(position[:, :predictions_per_sequence], length)
+    length = arrays.shape(is_chosen)[1]
+    position = arrays.where(is_chosen, arrays.arange(length), length)
+    return _sorted_positions(position, predictions_per_sequence, length, arrays)
 
 
-def _zeros_for_unused(position, length):
+def _sorted_positions(position, count, length, arrays):
+    position = arrays.cast(arrays.smallest(position, count), arrays.int32)
     is_real = position < length
-    return tf.where(is_real, position, 0), is_real
+    return arrays.where(is_real, position, arrays.constant(0, arrays.int32)), is_real
 
 
-def _words(is_candidate, goes_on):
+def _words(is_candidate, goes_on, arrays):
     """The number of the word or phrase that a token is in, counted from 1; 0 for what is not text.
 
     Args: is_candidate, goes_on: bool (batch, length), what is text, and what goes on with the token before it.
     Returns: int32 (batch, length).
     """
-    follows_text = tf.pad(is_candidate[:, :-1], [[0, 0], [1, 0]])
-    goes_on &= follows_text
-    return tf.where(is_candidate, tf.cumsum(tf.cast(is_candidate & ~goes_on, tf.int32), axis=1), 0)
+    goes_on = goes_on & arrays.of_place_before(is_candidate)
+    return arrays.where(is_candidate, arrays.running_sum(is_candidate & ~goes_on), arrays.constant(0, arrays.int32))
 
 
-def _choose_words(words, is_candidate, num_predictions, counters):
+def _choose_words(words, is_candidate, room, draws):
     """Chooses words in random order, and skips a word with more tokens than are still wanted, as Google's code does.
 
     Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the position of each token, because
         each is replaced independently.
     """
-    batch, length = tf.shape(words)[0], tf.shape(words)[1]
-    flat = words + (length + 1) * tf.range(batch)[:, tf.newaxis]
-    ones = tf.reshape(tf.cast(is_candidate, tf.int32), [-1])
-    sizes = tf.math.unsorted_segment_sum(ones, tf.reshape(flat, [-1]), batch * (length + 1))
-    sizes = tf.reshape(sizes, [batch, length + 1])  # by the number of the word
-    draw = uniforms(_keys(Stream.MASK_POSITION, counters), tf.range(length + 1))
-    order = tf.argsort(tf.where(sizes > 0, draw, -1.0), axis=1, direction="DESCENDING")
-    sizes = tf.gather(sizes, order, batch_dims=1)
+    arrays = draws.arrays
+    length = arrays.shape(words)[1]
+    sizes = arrays.counts_of(words, is_candidate, length + 1)  # by the number of the word
+    draw = draws.uniforms(Stream.MASK_POSITION, arrays.arange(length + 1))
+    order = arrays.order_of(arrays.where(sizes > 0, -draw, arrays.constant(1, arrays.float32)))
+    sizes = arrays.take(sizes, order)
 
     def accept(is_open, is_accepted, room):
         # Accepts the words before the first that does not fit. That one is skipped for good: the room only shrinks.
-        is_open &= sizes <= room
-        fits = is_open & (tf.cumsum(tf.where(is_open, sizes, 0), axis=1) <= room)
-        room -= tf.reduce_sum(tf.where(fits, sizes, 0), axis=1, keepdims=True)
+        is_open = is_open & (sizes <= room)
+        open_sizes = sizes * arrays.cast(is_open, arrays.int32)
+        fits = is_open & (arrays.running_sum(open_sizes) <= room)
+        room = room - arrays.row_sum(sizes * arrays.cast(fits, arrays.int32))
         return is_open & ~fits, is_accepted | fits, room
 
-    start = (sizes > 0, tf.zeros_like(sizes, tf.bool), num_predictions[:, tf.newaxis])
-    _, is_accepted, _ = tf.while_loop(lambda is_open, *_: tf.reduce_any(is_open), accept, start)
-    is_accepted = tf.gather(is_accepted, tf.argsort(order, axis=1), batch_dims=1)
-    is_chosen = tf.gather(is_accepted, words, batch_dims=1) & is_candidate
-    return is_chosen, tf.broadcast_to(tf.range(length), tf.shape(words))
+    _, is_accepted, _ = arrays.loop(lambda is_open, *_: arrays.any_of(is_open), accept, sizes > 0, sizes < 0, room)
+    is_accepted = arrays.take(is_accepted, arrays.order_of(order))
+    return arrays.take(is_accepted, words) & is_candidate, _own_places(words, arrays)
 
 
-def _choose_spans(words, is_candidate, num_predictions, counters):
+def _own_places(words, arrays):
+    """The position of each token, int32 (batch, length)."""
+    return arrays.spread(arrays.arange(arrays.shape(words)[1]), arrays.shape(words))
+
+
+def _choose_spans(words, is_candidate, room, draws):
     """Chooses spans that begin with random words not chosen yet, until there are enough tokens; the last may be cut.
 
     A span does not continue beyond the end of its segment.
 
     Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the number of a token's span.
     """
-    segment = tf.cumsum(tf.cast(~is_candidate, tf.int32), axis=1)
-    anchors, lengths, num_words = _anchors_and_lengths(words, counters, SPAN_LENGTHS)
+    arrays = draws.arrays
+    segment = arrays.running_sum(~is_candidate)
+    anchors, lengths, num_words = _anchors_and_lengths(words, SPAN_LENGTHS, draws)
 
     def add(turn, span, room):
-        anchor = anchors[:, turn, tf.newaxis]  # (batch, 1)
+        anchor = anchors[:, turn, None]  # (batch, 1)
         is_first = (words == anchor) & is_candidate
-        is_free = ~tf.reduce_any(is_first & (span > 0), axis=1, keepdims=True) & (turn < num_words)
-        within = (words >= anchor) & (words < anchor + tf.gather(lengths, anchor, batch_dims=1)) & is_candidate
-        own = tf.reduce_max(tf.where(is_first, segment, 0), axis=1, keepdims=True)
+        is_free = ~arrays.row_any(is_first & (span > 0)) & (turn < num_words)
+        within = (words >= anchor) & (words < anchor + arrays.take(lengths, anchor)) & is_candidate
+        own = arrays.row_max(segment * arrays.cast(is_first, arrays.int32))
         is_new = within & (segment == own) & (span == 0) & is_free
-        is_new &= tf.cumsum(tf.cast(is_new, tf.int32), axis=1) <= room
-        room -= tf.reduce_sum(tf.cast(is_new, tf.int32), axis=1, keepdims=True)
-        return turn + 1, tf.where(is_new, anchor, span), room
+        is_new = is_new & (arrays.running_sum(is_new) <= room)
+        return turn + 1, arrays.where(is_new, anchor, span), room - arrays.row_sum(is_new)
 
     def goes_on(turn, span, room):
-        return tf.reduce_any((room > 0) & (turn < num_words))
+        return arrays.any_of((room > 0) & (turn < num_words))
 
-    start = (tf.constant(0), tf.zeros_like(words), num_predictions[:, tf.newaxis])
-    _, span, _ = tf.while_loop(goes_on, add, start)
+    _, span, _ = arrays.loop(goes_on, add, arrays.constant(0, arrays.int32), 0 * words, room)
     return span > 0, span
 
 
-def _choose_ngrams(words, is_candidate, num_predictions, counters):
+def _choose_ngrams(words, is_candidate, room, draws):
     """Chooses n-grams of whole words that begin with random words not chosen yet, until no more fit.
 
     An n-gram ends before a word that is chosen already, that is in the next segment, or that has more tokens than are
@@ -222,53 +298,49 @@ def _choose_ngrams(words, is_candidate, num_predictions, counters):
     Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the position of each token, because
         each is replaced independently.
     """
-    segment = tf.cumsum(tf.cast(~is_candidate, tf.int32), axis=1)
-    anchors, lengths, num_words = _anchors_and_lengths(words, counters, NGRAM_LENGTHS)
+    arrays = draws.arrays
+    segment = arrays.running_sum(~is_candidate)
+    anchors, lengths, num_words = _anchors_and_lengths(words, NGRAM_LENGTHS, draws)
 
     def add(turn, is_chosen, room):
-        anchor = anchors[:, turn, tf.newaxis]  # (batch, 1)
-        own = tf.reduce_max(tf.where((words == anchor) & is_candidate, segment, 0), axis=1, keepdims=True)
-        wanted = tf.gather(lengths, anchor, batch_dims=1)
+        anchor = anchors[:, turn, None]  # (batch, 1)
+        own = arrays.row_max(segment * arrays.cast((words == anchor) & is_candidate, arrays.int32))
+        wanted = arrays.take(lengths, anchor)
         goes_on = turn < num_words
         for offset in range(len(NGRAM_LENGTHS)):
             is_word = (words == anchor + offset) & is_candidate & (segment == own)
-            size = tf.reduce_sum(tf.cast(is_word, tf.int32), axis=1, keepdims=True)
-            is_free = (size > 0) & ~tf.reduce_any(is_word & is_chosen, axis=1, keepdims=True)
-            goes_on &= (offset < wanted) & is_free & (size <= room)
-            is_chosen |= is_word & goes_on
-            room -= tf.where(goes_on, size, 0)
+            size = arrays.row_sum(is_word)
+            is_free = (size > 0) & ~arrays.row_any(is_word & is_chosen)
+            goes_on = goes_on & (offset < wanted) & is_free & (size <= room)
+            is_chosen = is_chosen | (is_word & goes_on)
+            room = room - size * arrays.cast(goes_on, arrays.int32)
         return turn + 1, is_chosen, room
 
     def has_room(turn, is_chosen, room):
-        return tf.reduce_any((room > 0) & (turn < num_words))
+        return arrays.any_of((room > 0) & (turn < num_words))
 
-    start = (tf.constant(0), tf.zeros_like(is_candidate), num_predictions[:, tf.newaxis])
-    _, is_chosen, _ = tf.while_loop(has_room, add, start)
-    return is_chosen, tf.broadcast_to(tf.range(tf.shape(words)[1]), tf.shape(words))
+    _, is_chosen, _ = arrays.loop(has_room, add, arrays.constant(0, arrays.int32), words < 0, room)
+    return is_chosen, _own_places(words, arrays)
 
 
-def _anchors_and_lengths(words, counters, shares):
+CHOOSE = {"whole_word": _choose_words, "phrase": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}
+
+
+def _anchors_and_lengths(words, shares, draws):
     """The words of each row in random order, the length of a run that begins with each, and the number of words.
 
     Args:
         words: the number of the word of each token, int32 (batch, length).
-        counters: seed, epoch and example_index (batch,).
         shares: share of the runs that are at most 1, 2, ... words long.
+        draws: `Draws`.
 
     Returns: numbers of words, int32 (batch, length + 1); words in a run, by the number of its first word, same shape;
         int32 (batch, 1).
     """
-    number = tf.range(tf.shape(words)[1] + 1)
-    num_words = tf.reduce_max(words, axis=1, keepdims=True)
-    draw = uniforms(_keys(Stream.MASK_POSITION, counters), number)
-    anchors = tf.argsort(tf.where((number > 0) & (number <= num_words), draw, -1.0), axis=1, direction="DESCENDING")
-    draw = uniforms(_keys(Stream.SPAN_LENGTH, counters), number)
-    lengths = 1 + tf.searchsorted(tf.constant(shares), tf.reshape(draw, [-1]), side="right")
-    return anchors, tf.reshape(tf.minimum(lengths, len(shares)), tf.shape(draw)), num_words
-
-
-def _replace(token_ids, position, change):
-    # The change is added, not assigned: all unused columns point at position 0, which may also hold a prediction, and
-    # adding 0 there has no effect.
-    row = tf.range(tf.shape(position)[0])[:, tf.newaxis] + tf.zeros_like(position)  # (batch, predictions)
-    return tf.tensor_scatter_nd_add(token_ids, tf.stack([row, position], axis=-1), change)
+    arrays = draws.arrays
+    number, num_words = arrays.arange(arrays.shape(words)[1] + 1), arrays.row_max(words)
+    draw = draws.uniforms(Stream.MASK_POSITION, number)
+    is_word = (number > 0) & (number <= num_words)
+    anchors = arrays.order_of(arrays.where(is_word, -draw, arrays.constant(1, arrays.float32)))
+    lengths = 1 + arrays.places_in(shares, draws.uniforms(Stream.SPAN_LENGTH, number))
+    return anchors, arrays.where(lengths < len(shares), lengths, len(shares)), num_words

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_keys, uniform_integers, uniforms
+from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
 
 class SegmentPairs(NamedTuple):
@@ -50,7 +50,7 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
             the same text (Google's `dupe_factor`) uses new numbers, and so cuts the text differently.
 
     Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by the
-        rest of their last sentence: cut them with `row_layout.truncate_at_random`.
+        rest of their last sentence: cut them with `pretraining_rows.truncate_at_random`.
     Raises: ValueError if `target_length` is below 2 or there are fewer than two documents.
     """
     if target_length < 2:

@@ -11,19 +11,11 @@ import itertools
 import keras
 import numpy as np
 
+from keras_bert_impl import features
 from keras_bert_impl.preprocessing import numpy_parsing
-from keras_bert_impl.preprocessing.numpy_masking import mask_tokens
-from keras_bert_impl.preprocessing.numpy_neighbours import predict_neighbours
+from keras_bert_impl.preprocessing.masking import mask_tokens, masking_arguments
+from keras_bert_impl.preprocessing.neighbours import predict_neighbours
 from keras_bert_impl.preprocessing.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading, shuffled_windows
-from keras_bert_impl.preprocessing.pretraining import (
-    check_direction,
-    check_fills,
-    check_parts,
-    check_streams,
-    inputs_and_labels,
-    masking_arguments,
-    shares,
-)
 from keras_bert_impl.preprocessing.record_files import DamagedRecords, RecordReader, count_records
 from keras_bert_impl.preprocessing.serialized_rows import parse_rows
 
@@ -178,6 +170,58 @@ class TrainingBatches(keras.utils.PyDataset):
         number, parts = self.part
         count = len(records) // parts
         return records if parts == 1 else records[number * count : (number + 1) * count]
+
+
+def check_parts(parts, batch_size, whole_batches):
+    """Raises ValueError if batches cannot be divided evenly among `parts` processes."""
+    if batch_size % parts or (parts > 1 and not whole_batches):
+        raise ValueError(
+            f"Batches of {batch_size} rows (whole_batches={whole_batches}) cannot be divided evenly among {parts} "
+            f"processes: use whole batches, of a multiple of {parts} rows."
+        )
+
+
+def check_streams(streams, batch_size, parts, num_files):
+    """Raises ValueError if the files cannot be divided among `streams` for batches of `parts` parts."""
+    if streams > 1 and (batch_size % streams or streams % parts or streams > num_files):
+        raise ValueError(
+            f"{streams} streams must divide the {batch_size} rows of a batch, be a multiple of the number of "
+            f"processes, {parts}, and not be more than the {num_files} files of training rows."
+        )
+
+
+def check_fills(num_examples, batch_size):
+    """Raises ValueError if there are fewer examples than a batch has rows."""
+    if num_examples < batch_size:
+        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: use smaller batches.")
+
+
+def check_direction(direction, static_masks):
+    """Raises ValueError for an unknown direction, and for one that needs the words that static masks hide."""
+    if direction not in features.DIRECTIONS:
+        raise ValueError(f"direction {direction!r} is unknown; known are {', '.join(features.DIRECTIONS)}.")
+    if direction != "both" and static_masks:
+        raise ValueError(
+            f"direction {direction!r} predicts the words of unmasked rows, but these were masked while they were "
+            "prepared: prepare the data without static_masks."
+        )
+
+
+def shares(num_examples, most_rows):
+    """The number of rows to take from each file, in proportion to its size: `most_rows` altogether, or all."""
+    if most_rows is None or most_rows >= sum(num_examples):
+        return num_examples
+    ends = np.cumsum(num_examples, dtype=np.int64) * most_rows // sum(num_examples)
+    return np.diff(ends, prepend=0).tolist()
+
+
+def inputs_and_labels(rows, packed):
+    """The arrays of rows that the model reads, and those that it is compared with: two dicts, see `features`."""
+    if packed:
+        inputs, labels = features.PACKED_PRETRAINING_INPUTS, features.PACKED_PRETRAINING_LABELS
+    else:
+        inputs, labels = features.PRETRAINING_INPUTS, features.PRETRAINING_LABELS
+    return {name: rows[name] for name in inputs}, {name: rows[name] for name in labels}
 
 
 def rebatched(parts, batch_size, drop_remainder):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from keras_bert_impl.preprocessing.bin_packing import most_sequences
 from keras_bert_impl.preprocessing.examples import GOOGLE_NAMES, PACKED_NAMES
 from keras_bert_impl.preprocessing.phrases import MARKS
 from keras_bert_impl.preprocessing.ragged import Ragged, padded
-from keras_bert_impl.preprocessing.row_packing import most_sequences
 
 
 def masked_rows(columns, sequence_length, predictions_per_sequence):
@@ -60,7 +60,7 @@ def _check_names(columns, names):
 
 
 def pad_rows(rows, sequence_length, pad_id):
-    """Pads rows to arrays (rows, sequence_length), as `packing.pad_rows` does.
+    """Pads rows to arrays (rows, sequence_length), as `text_graphs.rows.pad_rows` does.
 
     Args:
         rows: dict of `token_ids`, `Ragged` (rows, tokens), `first_segment_length` (rows,), and further entries that are

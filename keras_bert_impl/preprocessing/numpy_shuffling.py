@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_keys, uniforms
+from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 from keras_bert_impl.preprocessing.record_files import DamagedRecords, RecordReader
 
 # Rows that are shuffled together: the whole of a small corpus, a good mix of a large one. Up to four times as many rows

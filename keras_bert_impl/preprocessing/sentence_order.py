@@ -14,7 +14,7 @@ from keras_bert_impl.preprocessing.next_sentence import (
     cut_chunks,
     target_lengths,
 )
-from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_keys, uniforms
+from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
 
 def order_documents(documents, target_length, short_sequence_probability, seed, block_index):

@@ -27,7 +27,7 @@ from keras_bert_impl.corpora.scripts import CHARACTER_WITHOUT_SPACES
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.preprocessing import phrases
 from keras_bert_impl.preprocessing.language_sampling import copies_of
-from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.remote_files import open_file, size_of
 from keras_bert_impl.preprocessing.sentence_ids import document_ids

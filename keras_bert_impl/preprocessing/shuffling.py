@@ -7,6 +7,7 @@ Whole windows are shuffled at once, which takes half the time of a shuffle buffe
 
 import numpy as np
 
+from keras_bert_impl.preprocessing import tensorflow_arrays
 from keras_bert_impl.preprocessing.numpy_shuffling import OPEN_FILES, WINDOW, plan_reading
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
@@ -46,8 +47,8 @@ def shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream=0, win
         return tf.data.TFRecordDataset(files[group]).batch(READ_AT_ONCE).rebatch(ends[1:] - ends[:-1])
 
     def shuffled(number, records):
-        draws = uniforms(random_keys(Stream.ROW_ORDER, seed, epoch, stream, number), tf.range(tf.size(records)))
-        return tf.gather(records, tf.argsort(draws))
+        keys = random_keys(Stream.ROW_ORDER, seed, epoch, stream, number, arrays=tensorflow_arrays)
+        return tf.gather(records, tf.argsort(uniforms(keys, tf.range(tf.size(records)), tensorflow_arrays)))
 
     in_turn = order_of_groups.interleave(turns_of, cycle_length=len(plan.rows), block_length=1)
     # The next window is read while the current one is consumed, so that no batch waits for a whole window.
@@ -57,7 +58,8 @@ def shuffled_batches(paths, num_examples, batch_size, seed, epoch, stream=0, win
 
 def _groups_of_files(paths, splits, counters):
     """The files of each group, RaggedTensor (groups, files), and the groups, a Dataset, both in random order."""
-    draws = uniforms(random_keys(Stream.FILE_ORDER, *counters), tf.range(len(paths)))
+    keys = random_keys(Stream.FILE_ORDER, *counters, arrays=tensorflow_arrays)
+    draws = uniforms(keys, tf.range(len(paths)), tensorflow_arrays)
     group_of_file = np.repeat(np.arange(len(splits) - 1), np.diff(splits))
     order = tf.argsort(tf.cast(draws, tf.float64) + group_of_file)
     files = tf.RaggedTensor.from_row_splits(tf.gather(paths, order), splits)

@@ -7,20 +7,20 @@ TFRecord -> interleave and shuffle -> batch -> parse -> mask
 
 import numpy as np
 
+from keras_bert_impl.preprocessing import tensorflow_arrays
 from keras_bert_impl.preprocessing.example_parsing import (
     parse_masked_examples,
     parse_packed_examples,
     parse_unmasked_examples,
 )
-from keras_bert_impl.preprocessing.masking import mask_tokens
+from keras_bert_impl.preprocessing.masking import mask_tokens, masking_arguments
 from keras_bert_impl.preprocessing.neighbours import predict_neighbours
-from keras_bert_impl.preprocessing.pretraining import (
+from keras_bert_impl.preprocessing.numpy_data import (
     check_direction,
     check_fills,
     check_parts,
     check_streams,
     inputs_and_labels,
-    masking_arguments,
     shares,
 )
 from keras_bert_impl.preprocessing.shuffling import OPEN_FILES, WINDOW, shuffled_batches
@@ -109,9 +109,9 @@ def read_training_data(
         if whole_batches:  # parsing loses the static number of rows, which a TPU needs
             rows = {name: tf.ensure_shape(value, (records.shape[0], *value.shape[1:])) for name, value in rows.items()}
         if direction != "both":
-            rows = predict_neighbours(rows, direction)
+            rows = predict_neighbours(rows, direction, tensorflow_arrays)
         elif not static_masks:
-            rows = mask_tokens(rows, epoch=epoch, **masking)
+            rows = mask_tokens(rows, epoch=epoch, arrays=tensorflow_arrays, **masking)
         return inputs_and_labels(rows, packed)
 
     if repeat:

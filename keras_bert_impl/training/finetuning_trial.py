@@ -14,9 +14,9 @@ from keras_bert_impl.callbacks import BestWeights, ExactResume, SaveOnSignal, St
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.console import say, say_once, verbosity
 from keras_bert_impl.encoders.stacked import StackedEncoder
-from keras_bert_impl.encoders.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.model_methods.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
 from keras_bert_impl.tokenizers import WordPieceTokenizer

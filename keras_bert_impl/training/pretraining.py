@@ -26,12 +26,12 @@ import keras
 from keras_bert_impl import distribution
 from keras_bert_impl.callbacks import ExactResume, ProfileSteps, SaveOnSignal, StopOnBadLoss
 from keras_bert_impl.callbacks.profile_steps import steps_to_profile
-from keras_bert_impl.callbacks.resumed_fit import ResumedFit
-from keras_bert_impl.callbacks.step_data import FunctionSteps
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.model_methods.resumed_fit import ResumedFit
 from keras_bert_impl.options.pretrain import PretrainConfig as PretrainConfig
+from keras_bert_impl.resume.step_data import FunctionSteps
 from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData

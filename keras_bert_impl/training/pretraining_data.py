@@ -16,9 +16,9 @@ import numpy as np
 
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
-from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
+from keras_bert_impl.preprocessing.numpy_data import TrainingBatches, check_streams
 from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
-from keras_bert_impl.preprocessing.pretraining import PAIRS, check_streams
+from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
 from keras_bert_impl.preprocessing.shards import damaged_files, read_manifest, read_prepared_json

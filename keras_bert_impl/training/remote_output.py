@@ -12,7 +12,8 @@ import tempfile
 import keras
 
 from keras_bert_impl import distribution
-from keras_bert_impl.callbacks.training_state import TrainingState
+from keras_bert_impl.resume.saved_states import TrainingState
+from keras_bert_impl.resume.sharded_state import path_of
 
 FETCHED = "*.json"  # configuration, plan, history and figures; not the model nor the logs
 
@@ -40,7 +41,7 @@ class Output:
             return
         self.states = f"{self.name}/training_state"
         TrainingState(self.states)
-        self.remote = distribution.path_of(self.name)
+        self.remote = path_of(self.name)
         self.temporary = tempfile.TemporaryDirectory()
         self.directory = pathlib.Path(self.temporary.name) / self.remote.name
 

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 from tiers import on
 
-from keras_bert_impl.preprocessing import numpy_masking
+from keras_bert_impl.preprocessing import numpy_arrays, tensorflow_arrays
 from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
@@ -31,7 +31,9 @@ def rows_of(num_tokens, length):
     }
 
 
-def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL_IDS, mask_tokens=mask_tokens, **rates):
+def mask(
+    rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL_IDS, arrays=tensorflow_arrays, **rates
+):
     return mask_tokens(
         rows,
         vocabulary_size=VOCABULARY_SIZE,
@@ -40,6 +42,7 @@ def mask(rows, seed=1, epoch=0, predictions_per_sequence=20, special_ids=SPECIAL
         seed=seed,
         epoch=epoch,
         predictions_per_sequence=predictions_per_sequence,
+        arrays=arrays,
         **rates,
     )
 
@@ -308,7 +311,7 @@ def hostile_rows():
 
 
 def draws_of(stream, row, count):
-    return uniforms(random_keys(stream, 1, 0, row), tf.range(count)).numpy()
+    return uniforms(random_keys(stream, 1, 0, row), np.arange(count))
 
 
 def words_by_loop(words, room, row):
@@ -375,9 +378,7 @@ def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
     options = {"predictions_per_sequence": 26, "masking_rate": masking_rate, "random_token_rate": 0.15, "epoch": epoch}
     options |= UNITS.get(unit, {})
     expected = mask(rows, **options)
-    found = mask(
-        {name: array.numpy() for name, array in rows.items()}, mask_tokens=numpy_masking.mask_tokens, **options
-    )
+    found = mask({name: array.numpy() for name, array in rows.items()}, arrays=numpy_arrays, **options)
     for name, array in expected.items():
         assert found[name].dtype == array.dtype.as_numpy_dtype, name
         np.testing.assert_array_equal(found[name], array, err_msg=name)
@@ -386,13 +387,13 @@ def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
 def test_of_two_equal_draws_the_first_is_chosen_in_numpy_too():
     """Of 512 draws of 24 bits, two are equal in one row of a hundred. Only one of the two positions is predicted here:
     as many tokens are as there are draws down to the first of them."""
-    draws = uniforms(random_keys(Stream.MASK_POSITION, 1, 0, tf.range(3000))[:, tf.newaxis], tf.range(512)).numpy()
+    draws = uniforms(random_keys(Stream.MASK_POSITION, 1, 0, np.arange(3000))[:, np.newaxis], np.arange(512))
     draws[:, [0, 511]] = -np.arange(1, 3)  # special tokens
     falling = -np.sort(-draws, axis=1)
     row, rank = np.argwhere(falling[:, 1:] == falling[:, :-1])[0]
     rows = {name: array[row : row + 1] for name, array in rows_of([512] * 3000, 512).items()}
     options = {"predictions_per_sequence": int(rank) + 1, "masking_rate": 1.0}
     arrays = {name: array.numpy() for name, array in rows.items()}
-    for masked in mask(rows, **options), mask(arrays, mask_tokens=numpy_masking.mask_tokens, **options):
+    for masked in mask(rows, **options), mask(arrays, arrays=numpy_arrays, **options):
         equal = np.flatnonzero(draws[row] == falling[row, rank])
         assert len(equal) == 2 and list(np.isin(equal, masked["mask_positions"])) == [True, False]

@@ -2,12 +2,18 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from tiers import on
 
-from keras_bert_impl.preprocessing.neighbours import predict_neighbours
-from keras_bert_impl.preprocessing.numpy_neighbours import predict_neighbours as predict_in_numpy
+from keras_bert_impl.preprocessing import neighbours, tensorflow_arrays
 
 pytestmark = on("tensorflow")
+
+
+def predict_in_graph(rows, direction):
+    tensors = {name: tf.constant(array) for name, array in rows.items()}
+    return neighbours.predict_neighbours(tensors, direction, tensorflow_arrays)
+
 
 # [CLS] 7 8 [SEP] and padding
 ROW = {
@@ -20,7 +26,8 @@ PACKED = {
     "padding_mask": np.array([[1, 1, 1, 1, 1, 1, 0]], "int32"),
     "sequence_ids": np.array([[1, 1, 1, 2, 2, 2, 0]], "int32"),
 }
-both = pytest.mark.parametrize("predict", [predict_neighbours, predict_in_numpy], ids=["tensorflow", "numpy"])
+predict_in_numpy = neighbours.predict_neighbours
+both = pytest.mark.parametrize("predict", [predict_in_graph, predict_in_numpy], ids=["tensorflow", "numpy"])
 
 
 def lists(rows, *names):
@@ -56,7 +63,7 @@ def test_the_tokens_themselves_are_not_masked(predict):
 
 
 def test_both_forms_have_the_same_types():
-    one, other = predict_neighbours(PACKED, "right_to_left"), predict_in_numpy(PACKED, "right_to_left")
+    one, other = predict_in_graph(PACKED, "right_to_left"), predict_in_numpy(PACKED, "right_to_left")
     for name in ("mask_positions", "mask_ids", "mask_weights"):
         assert np.asarray(one[name]).dtype == other[name].dtype
         np.testing.assert_array_equal(one[name], other[name])

@@ -11,7 +11,7 @@ from tiers import full_but, on
 from keras_bert_impl.preprocessing import numpy_data, tf_data
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches, prefetched
 from keras_bert_impl.preprocessing.phrases import PhraseFinder
-from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.tf_data import read_training_data
 

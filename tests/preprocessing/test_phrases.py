@@ -6,10 +6,10 @@ from six_languages import SENTENCES
 from tiers import on
 
 from keras_bert_impl import WordPieceTokenizer
-from keras_bert_impl.preprocessing import numpy_masking
+from keras_bert_impl.preprocessing import masking
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
 from keras_bert_impl.preprocessing.phrases import MARK, MARKS, PhraseFinder, read_phrases, segmented_ids
-from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.record_files import RecordReader
 from keras_bert_impl.preprocessing.sentence_ids import document_ids
 from keras_bert_impl.preprocessing.serialized_rows import parse_rows
@@ -127,7 +127,7 @@ def test_chinese_words_are_masked_whole_or_not_at_all():
     options |= {"predictions_per_sequence": 4, "is_continuation": CHINESE.is_continuation}
     units = np.cumsum(ids < MARK)
     for unit, is_whole in (("phrase", True), ("whole_word", False)):
-        masked = numpy_masking.mask_tokens(rows, unit=unit, **options)
+        masked = masking.mask_tokens(rows, unit=unit, **options)
         cut = 0
         for positions, weights in zip(masked["mask_positions"], masked["mask_weights"], strict=True):
             chosen = set(positions[weights > 0].tolist())

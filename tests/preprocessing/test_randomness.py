@@ -1,12 +1,18 @@
+import functools
+
 import numpy as np
 import tensorflow as tf
 from tiers import on
 
-from keras_bert_impl.preprocessing import numpy_randomness, randomness
-from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
+from keras_bert_impl.preprocessing import numpy_arrays, randomness, tensorflow_arrays
+from keras_bert_impl.preprocessing.randomness import Stream
 
 pytestmark = on("tensorflow")
 
+# The tests below are of the graph; the last but one holds NumPy's draws equal to it.
+random_keys = functools.partial(randomness.random_keys, arrays=tensorflow_arrays)
+uniforms = functools.partial(randomness.uniforms, arrays=tensorflow_arrays)
+uniform_integers = functools.partial(randomness.uniform_integers, arrays=tensorflow_arrays)
 STREAM = Stream.MASK_POSITION
 
 
@@ -104,11 +110,12 @@ def test_draws_in_numpy_are_the_same_bits():
     for seed in (-1, 0, 2**62):
         ours, theirs = (
             [
-                module.uniforms(module.random_keys(STREAM, seed, 3, index)[:, np.newaxis], positions),
-                module.uniform_integers(module.random_keys(STREAM, seed, 3, index)[:, np.newaxis], positions, 30_522),
-                module.uniform_integers(module.random_keys(STREAM, seed), 0, 2**31),
+                randomness.uniforms(keys[:, np.newaxis], positions, arrays),
+                randomness.uniform_integers(keys[:, np.newaxis], positions, 30_522, arrays),
+                randomness.uniform_integers(randomness.random_keys(STREAM, seed, arrays=arrays), 0, 2**31, arrays),
             ]
-            for module in (numpy_randomness, randomness)
+            for arrays in (numpy_arrays, tensorflow_arrays)
+            for keys in [randomness.random_keys(STREAM, seed, 3, index, arrays=arrays)]
         )
         for one, other in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(one, other)

@@ -4,8 +4,8 @@ import tensorflow as tf
 from tiers import on
 
 from keras_bert_impl.preprocessing.numpy_parsing import pad_rows
-from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
-from keras_bert_impl.text_graphs.packing import pack, truncate_pairs
+from keras_bert_impl.preprocessing.pretraining_rows import lay_out, truncate_at_random
+from keras_bert_impl.text_graphs.rows import pack, truncate_pairs
 from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
 
 pytestmark = on("tensorflow")

@@ -8,7 +8,7 @@ import pytest
 from tiers import on, once
 
 from keras_bert_impl.cli import COMMANDS
-from keras_bert_impl.distribution import path_of
+from keras_bert_impl.resume.sharded_state import path_of
 from keras_bert_impl.training import pretraining
 from keras_bert_impl.training.runs import check_run, open_run, parse
 

@@ -17,7 +17,7 @@ from test_distribution import environments
 from tiers import on
 
 from keras_bert_impl.callbacks import training_figures
-from keras_bert_impl.callbacks.training_state import TrainingState
+from keras_bert_impl.resume.saved_states import TrainingState
 from keras_bert_impl.training import data_preparation, pretraining, pretraining_plan, pretraining_rounds
 
 pytestmark = pytest.mark.usefixtures("without_reports")

@@ -6,7 +6,7 @@ import tensorflow as tf
 from made_text import TOKENIZER, tokens
 from tiers import full_but, on
 
-from keras_bert_impl.preprocessing.pretraining import write_rows
+from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.tf_data import read_training_data
 
 pytestmark = on("tensorflow")

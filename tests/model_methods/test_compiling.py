@@ -8,7 +8,7 @@ import pytest
 from made_fits import LABELS, TEXTS, build
 from tiers import every_backend
 
-from keras_bert_impl.encoders import compiling
+from keras_bert_impl.model_methods import compiling
 
 IS_TORCH = keras.backend.backend() == "torch"
 

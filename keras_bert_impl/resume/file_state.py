@@ -15,6 +15,7 @@ import zlib
 import numpy as np
 
 from keras_bert_impl import distribution
+from keras_bert_impl.resume.sharded_state import DamagedState
 
 
 def write(path, groups, arrays, notes):
@@ -56,7 +57,7 @@ class FileState:
         with reporting_damage(self.path):
             damaged = self.file.zip.testzip()
         if damaged is not None:
-            raise distribution.DamagedState(f"{self.path}: the checksum of {damaged} differs.")
+            raise DamagedState(f"{self.path}: the checksum of {damaged} differs.")
 
     def count(self, group):
         """The number of a group's arrays."""
@@ -92,14 +93,14 @@ def reporting_damage(path):
     """Turns what NumPy raises for a damaged file into DamagedState; that a file cannot be read now is no damage."""
     try:
         yield
-    except distribution.DamagedState:
+    except DamagedState:
         raise
     except OSError as error:
         if error.errno != errno.EINVAL:  # a damaged directory of the file names a place before its beginning
             raise
-        raise distribution.DamagedState(f"{path}: {error}") from None
+        raise DamagedState(f"{path}: {error}") from None
     except UNREADABLE as error:
-        raise distribution.DamagedState(f"{path}: {error}") from None
+        raise DamagedState(f"{path}: {error}") from None
 
 
 def as_storable(array):

@@ -8,7 +8,7 @@ have all layers trainable and could not hold quantized weights.
 import keras
 
 
-def layer_states(model):
+def layer_records(model):
     """The record for `get_config` of a model whose constructor builds its layers: a dict, empty for one just built.
 
     A layer with LoRA is recorded as the plain layer that Keras saves: the update is merged into the kernel.
@@ -24,8 +24,8 @@ def layer_states(model):
     return {"layer_states": states} if any(states.values()) else {}
 
 
-def restore_layer_states(model, config):
-    """Freezes and quantizes the layers of a model just built as `layer_states` recorded; call before `compile`."""
+def restore_layer_records(model, config):
+    """Freezes and quantizes the layers of a model just built as `layer_records` recorded; call before `compile`."""
     states = config.get("layer_states")
     if states is None:
         return model
@@ -49,7 +49,7 @@ def restore_layer_states(model, config):
     return model
 
 
-def without_layer_states(config):
+def without_layer_records(config):
     """The constructor's arguments in a configuration, without the record of its layers."""
     return {name: value for name, value in config.items() if name != "layer_states"}
 

@@ -11,10 +11,9 @@ import re
 import keras
 
 from keras_bert_impl import distribution
-from keras_bert_impl.callbacks import state_files
 from keras_bert_impl.console import say
-from keras_bert_impl.distribution import DamagedState
-from keras_bert_impl.distribution.sharded_states import UNFINISHED
+from keras_bert_impl.resume import file_state, sharded_state
+from keras_bert_impl.resume.sharded_state import UNFINISHED, DamagedState
 
 KEPT = 2  # states: the last one, and the one before it in case the last one is damaged
 NAME, DAMAGED = re.compile(r"step-(\d{8,})(\.npz)?"), ".damaged"
@@ -41,9 +40,9 @@ class TrainingState:
             )
         self.is_sharded = backend == "jax" and (self.is_remote or distribution.num_processes() > 1)
         if self.is_sharded or self.is_remote:
-            distribution.check_orbax()
-        self.directory = distribution.path_of(directory)
-        self.writer, self.last_saved = distribution.ShardedWriter(), None
+            sharded_state.check_orbax()
+        self.directory = sharded_state.path_of(directory)
+        self.writer, self.last_saved = sharded_state.ShardedWriter(), None
 
     def save(self, model, step, notes=None, arrays=None, metrics=False):
         """Saves the state after `step` steps, and removes all but the last two. All processes must call this method.
@@ -63,7 +62,7 @@ class TrainingState:
         if distribution.is_chief():
             self.directory.mkdir(parents=True, exist_ok=True)
         if not self.is_sharded:
-            state_files.write(self.directory / f"{name}.npz", groups, arrays or {}, notes)
+            file_state.write(self.directory / f"{name}.npz", groups, arrays or {}, notes)
         elif step != self.last_saved:  # it may be due for two reasons
             self.finish()
             self.writer.write(self.directory / name, groups, arrays or {}, notes)
@@ -82,13 +81,13 @@ class TrainingState:
         if not self.directory.is_dir():
             return []
         found = [path for path in self.directory.iterdir() if NAME.fullmatch(path.name)]
-        complete = [path for path in found if path.suffix == ".npz" or distribution.is_complete(path)]
+        complete = [path for path in found if path.suffix == ".npz" or sharded_state.is_complete(path)]
         return sorted(complete, key=lambda path: path.name)
 
     def _remove_old(self):
         if distribution.is_chief():
             for old in self.paths()[:-KEPT]:
-                old.unlink() if old.suffix == ".npz" else distribution.remove_directory(old)
+                old.unlink() if old.suffix == ".npz" else sharded_state.remove_directory(old)
 
     def newest_first(self):
         """Yields the saved states as FileState or ShardedState; all processes get those that the chief finds.
@@ -121,7 +120,7 @@ class TrainingState:
         for path in reversed(self.paths()):
             try:
                 state = opened(path)
-                if isinstance(state, state_files.FileState):
+                if isinstance(state, file_state.FileState):
                     state.check()
                 return path
             except DamagedState as error:
@@ -137,9 +136,9 @@ class TrainingState:
     def _remove_unfinished(self):
         """Removes the directories that processes had begun to write when they were killed."""
         for path in self.directory.iterdir() if self.directory.is_dir() else ():
-            is_begun = NAME.fullmatch(path.name) and path.suffix != ".npz" and not distribution.is_complete(path)
+            is_begun = NAME.fullmatch(path.name) and path.suffix != ".npz" and not sharded_state.is_complete(path)
             if is_begun or UNFINISHED in path.name:
-                distribution.remove_directory(path)
+                sharded_state.remove_directory(path)
 
     def read_last(self):
         """(step, arrays, notes) of the last intact state; None without any. For looking at it without a model."""
@@ -152,11 +151,11 @@ def opened(path):
     """The state at a path. Raises DamagedState; ValueError or ImportError if it cannot be read here."""
     try:
         if path.suffix == ".npz":
-            return state_files.FileState(path)
+            return file_state.FileState(path)
         if keras.backend.backend() != "jax":
             raise ValueError(f"{path} was saved by several JAX processes: resume with KERAS_BACKEND=jax.")
-        distribution.check_orbax()
-        return distribution.ShardedState(path)
+        sharded_state.check_orbax()
+        return sharded_state.ShardedState(path)
     except OSError as error:
         raise ValueError(
             f"{path} cannot be read ({error}). Nothing was removed: run again when all processes can read it, or move "
@@ -195,7 +194,7 @@ def assign(group, variables, state):
             "with the same configuration and the same versions, or name another directory."
         )
     for variable, value in zip(variables, state.values(group, variables), strict=True):
-        distribution.check_shape(variable, value.shape)
+        sharded_state.check_shape(variable, value.shape)
         distribution.assign_whole(variable, value)
 
 

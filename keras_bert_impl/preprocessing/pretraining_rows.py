@@ -1,25 +1,26 @@
-"""Pre-training data: documents to examples on disk, and what both ways of reading them have in common.
+"""Documents to files of pre-training rows.
 
-documents -> WordPiece -> sentence pairs -> truncate -> lay out -> TFRecord   `shards`, `write_rows`
-TFRecord  -> interleave and shuffle -> parse -> mask -> batches               `numpy_data`, `tf_data`
+documents of ids -> sentence pairs -> cut to length -> laid out as [CLS] a [SEP] b [SEP] -> TFRecord
+
+In NumPy and without padding: each token is copied once, from the text into its row.
 """
 
 import numpy as np
 
-from keras_bert_impl import features
+from keras_bert_impl.preprocessing.bin_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.examples import (
     write_masked_examples,
     write_packed_examples,
     write_unmasked_examples,
 )
+from keras_bert_impl.preprocessing.masking import mask_tokens, masking_arguments
 from keras_bert_impl.preprocessing.next_sentence import chunk_documents
-from keras_bert_impl.preprocessing.numpy_masking import mask_tokens
 from keras_bert_impl.preprocessing.numpy_parsing import pad_rows
-from keras_bert_impl.preprocessing.numpy_randomness import Stream, random_keys, uniforms
 from keras_bert_impl.preprocessing.phrases import with_marks_apart
-from keras_bert_impl.preprocessing.row_layout import lay_out, truncate_at_random
-from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
+from keras_bert_impl.preprocessing.ragged import Ragged, places
+from keras_bert_impl.preprocessing.randomness import Stream, random_bits, random_keys, uniforms
 from keras_bert_impl.preprocessing.sentence_order import order_documents, running_sentences
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 ROWS_AT_ONCE = 4096
 
@@ -56,7 +57,7 @@ def write_rows(
             al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
             "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
         static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
-        packed: puts several pairs in a row, so that hardly any position is padding; see `row_packing`.
+        packed: puts several pairs in a row, so that hardly any position is padding; see `bin_packing`.
         masking_unit: unit of static masks: "token", "whole_word", "span", "ngram" or "phrase", see
             `masking.mask_tokens`.
         phrases: whether ids are marked as `phrases` describes.
@@ -106,92 +107,6 @@ def write_rows(
     return written, sum(tokens)
 
 
-def check_parts(parts, batch_size, whole_batches):
-    """Raises ValueError if batches cannot be divided evenly among `parts` processes."""
-    if batch_size % parts or (parts > 1 and not whole_batches):
-        raise ValueError(
-            f"Batches of {batch_size} rows (whole_batches={whole_batches}) cannot be divided evenly among {parts} "
-            f"processes: use whole batches, of a multiple of {parts} rows."
-        )
-
-
-def check_streams(streams, batch_size, parts, num_files):
-    """Raises ValueError if the files cannot be divided among `streams` for batches of `parts` parts."""
-    if streams > 1 and (batch_size % streams or streams % parts or streams > num_files):
-        raise ValueError(
-            f"{streams} streams must divide the {batch_size} rows of a batch, be a multiple of the number of "
-            f"processes, {parts}, and not be more than the {num_files} files of training rows."
-        )
-
-
-def shares(num_examples, most_rows):
-    """The number of rows to take from each file, in proportion to its size: `most_rows` altogether, or all."""
-    if most_rows is None or most_rows >= sum(num_examples):
-        return num_examples
-    ends = np.cumsum(num_examples, dtype=np.int64) * most_rows // sum(num_examples)
-    return np.diff(ends, prepend=0).tolist()
-
-
-def check_fills(num_examples, batch_size):
-    """Raises ValueError if there are fewer examples than a batch has rows."""
-    if num_examples < batch_size:
-        raise ValueError(f"{num_examples} examples do not fill a batch of {batch_size}: use smaller batches.")
-
-
-def masking_arguments(
-    tokenizer,
-    predictions_per_sequence,
-    seed,
-    unit="token",
-    masking_rate=0.15,
-    mask_token_rate=0.8,
-    random_token_rate=0.1,
-):
-    """The arguments of `mask_tokens`, except for the rows and the epoch.
-
-    Raises: ValueError if the masking rate is no share, or the others are none that add up to at most 1.
-    """
-    if not 0 < masking_rate < 1:
-        raise ValueError(f"masking_rate {masking_rate} must be a share of the tokens, above 0 and below 1.")
-    if min(mask_token_rate, random_token_rate) < 0 or mask_token_rate + random_token_rate > 1 + 1e-9:
-        raise ValueError(
-            f"mask_token_rate {mask_token_rate} and random_token_rate {random_token_rate} must be shares of at least 0 "
-            "that add up to at most 1: the rest of the chosen tokens stays as it is."
-        )
-    return {
-        "unit": unit,
-        "masking_rate": masking_rate,
-        "mask_token_rate": mask_token_rate,
-        "random_token_rate": random_token_rate,
-        "is_continuation": tokenizer.is_continuation,
-        "vocabulary_size": tokenizer.vocabulary_size,
-        "mask_id": tokenizer.mask_id,
-        "special_ids": tokenizer.control_ids,
-        "predictions_per_sequence": predictions_per_sequence,
-        "seed": seed,
-    }
-
-
-def check_direction(direction, static_masks):
-    """Raises ValueError for an unknown direction, and for one that needs the words that static masks hide."""
-    if direction not in features.DIRECTIONS:
-        raise ValueError(f"direction {direction!r} is unknown; known are {', '.join(features.DIRECTIONS)}.")
-    if direction != "both" and static_masks:
-        raise ValueError(
-            f"direction {direction!r} predicts the words of unmasked rows, but these were masked while they were "
-            "prepared: prepare the data without static_masks."
-        )
-
-
-def inputs_and_labels(rows, packed):
-    """The arrays of rows that the model reads, and those that it is compared with: two dicts, see `features`."""
-    if packed:
-        inputs, labels = features.PACKED_PRETRAINING_INPUTS, features.PACKED_PRETRAINING_LABELS
-    else:
-        inputs, labels = features.PRETRAINING_INPUTS, features.PRETRAINING_LABELS
-    return {name: rows[name] for name in inputs}, {name: rows[name] for name in labels}
-
-
 def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_probability, seed, number):
     """The number of rows [CLS] a [SEP] b [SEP], and a function that makes the rows with given numbers, (rows,).
 
@@ -220,3 +135,78 @@ def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
         return {**rows, "next_sentence_labels": np.zeros(len(index), np.int32)}
 
     return len(ranges), rows_at
+
+
+def truncate_at_random(ranges, max_tokens, seed, number, example_index):
+    """Cuts pairs to `max_tokens`; each token is removed from the front or the back of its segment with equal chance.
+
+    As `truncate_seq_pair` of google-research/bert's create_pretraining_data.py: lengths as in "longest_first" of
+    `text_graphs.rows.truncate_pairs`, but "sometimes from the front and sometimes from the back to add more randomness
+    and avoid biases".
+
+    Args:
+        ranges: int64 (pairs, 2 segments, 2), first token and the one after the last.
+        max_tokens: tokens left for both segments together.
+        seed: integer scalar.
+        number: integer scalar, of the file that the rows are written to; each cuts differently.
+        example_index: int64 (pairs,), the number of each pair in the dataset.
+
+    Returns: ranges of the same shape.
+    """
+    starts, lengths = ranges[..., 0], np.diff(ranges)[..., 0]  # (pairs, 2)
+    kept = longest_first_lengths(*lengths.T, max_tokens)
+    ranges = np.empty_like(ranges)
+    for segment, stream in enumerate((Stream.TRUNCATE_FIRST, Stream.TRUNCATE_SECOND)):
+        keys = random_keys(stream, seed, number, example_index)
+        start = starts[:, segment] + _count_heads(keys, lengths[:, segment] - kept[segment])
+        ranges[:, segment] = np.stack([start, start + kept[segment]], axis=1)
+    return ranges
+
+
+def longest_first_lengths(first_length, second_length, max_tokens):
+    """The numbers of tokens that "longest_first" keeps of segments of these lengths; see `text_graphs.rows`."""
+    second_kept = np.minimum(second_length, np.maximum(max_tokens - first_length, max_tokens // 2))
+    return np.minimum(first_length, max_tokens - second_kept), second_kept
+
+
+def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
+    """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP], or as another template of a tokenizer says.
+
+    Args:
+        tokens: int32 (tokens,) of a block.
+        ranges: int64 (rows, 1 or 2 segments, 2), first token and the one after the last.
+        cls_id: id of [CLS].
+        sep_id: id of [SEP].
+        template: the RowTemplate of the tokenizer.
+
+    Returns: dict of `token_ids`, int32 `Ragged` (rows, tokens), and `first_segment_length`, int64 (rows,), the
+        length of [CLS] a [SEP], and of the whole row if the template has no second segment.
+    """
+    lengths = np.diff(ranges)[..., 0]  # (rows, segments)
+    is_pair = lengths.shape[1] == 2
+    before, between, after = template.control_of(cls_id, sep_id)
+    behind = [between, after] if is_pair else [after]
+    with_control = lengths + np.array([len(slot) for slot in behind])
+    row_lengths = np.sum(with_control, axis=1) + len(before)
+    first = np.cumsum(row_lengths) - row_lengths  # where each row begins in the ids of all rows
+    segment_starts = first[:, np.newaxis] + len(before) + np.cumsum(with_control, axis=1) - with_control
+    token_ids = np.empty(row_lengths.sum(), tokens.dtype)
+    for starts, slot in ((first, before), *zip((segment_starts + lengths).T, behind, strict=True)):
+        for place, index in enumerate(slot):
+            token_ids[starts + place] = index
+    token_ids[places(segment_starts, lengths)] = tokens[places(ranges[..., 0], lengths)]
+    first_length = template.first_length(lengths[:, 0], is_pair) if template.second_segment else row_lengths
+    return {"token_ids": Ragged(token_ids, row_lengths), "first_segment_length": first_length}
+
+
+def _count_heads(keys, num_tosses):
+    """Tosses `num_tosses` (pairs,) coins for each pair and counts the heads: (pairs,).
+
+    It tosses 64 at a time: an endless sentence, such as a table, loses thousands of tokens.
+    """
+    words = (num_tosses + 63) // 64  # of 64 coins
+    pair, word = np.repeat(np.arange(len(words)), words), places(np.zeros_like(words), words)
+    coins = random_bits(keys[pair], word)
+    unused = np.maximum(64 * (word + 1) - num_tosses[pair], 0).astype(np.uint64)
+    heads = np.bitwise_count(coins >> unused)
+    return np.bincount(pair, weights=heads, minlength=len(words)).astype(np.int64)

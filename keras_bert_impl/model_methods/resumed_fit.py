@@ -10,11 +10,11 @@ import contextlib
 import keras
 from keras import tree
 
-from keras_bert_impl.callbacks import trained_weights
 from keras_bert_impl.callbacks.exact_resume import ExactResume
 from keras_bert_impl.callbacks.save_on_signal import SaveOnSignal
-from keras_bert_impl.callbacks.step_data import steps_of
 from keras_bert_impl.console import say
+from keras_bert_impl.model_methods import trained_weights
+from keras_bert_impl.resume.step_data import steps_of
 
 # These change what ExactResume saves, or where `fit` begins.
 REFUSED = (keras.callbacks.BackupAndRestore, keras.callbacks.SwapEMAWeights)

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from tiers import every_backend, full_but, on
 
-from keras_bert_impl.callbacks import state_files
-from keras_bert_impl.callbacks.training_state import TrainingState, restore, variables_of
-from keras_bert_impl.distribution import DamagedState, ShardedState
-from keras_bert_impl.distribution.sharded_states import checksums
 from keras_bert_impl.optimization import BertAdamW
+from keras_bert_impl.resume import file_state
+from keras_bert_impl.resume.saved_states import TrainingState, restore, variables_of
+from keras_bert_impl.resume.sharded_state import DamagedState, ShardedState, checksums
 
 of_jax = on("jax")  # only JAX's processes write together
 
@@ -48,12 +47,12 @@ def test_no_byte_changes_an_array_unnoticed(tmp_path, step):
     state = TrainingState(tmp_path)
     state.save(small_model(), 1)
     (path,) = state.paths()
-    content, expected = path.read_bytes(), state_files.FileState(path).all_arrays()
+    content, expected = path.read_bytes(), file_state.FileState(path).all_arrays()
     detected = 0
     for place in range(0, len(content), step):
         path.write_bytes(content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
         try:
-            found = state_files.FileState(path)
+            found = file_state.FileState(path)
             found.check()
         except DamagedState:
             detected += 1

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tiers import on
 
-from keras_bert_impl.text_graphs.packing import pack, truncate_pairs
+from keras_bert_impl.text_graphs.rows import pack, truncate_pairs
 
 pytestmark = on("tensorflow")
 

@@ -4,9 +4,9 @@ import tensorflow as tf
 from made_text import TOKENIZER, tokens
 from tiers import on
 
+from keras_bert_impl.preprocessing.bin_packing import assign_rows, most_sequences
 from keras_bert_impl.preprocessing.example_parsing import unpack_features
-from keras_bert_impl.preprocessing.pretraining import write_rows
-from keras_bert_impl.preprocessing.row_packing import assign_rows, most_sequences
+from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.tf_data import read_training_data
 
 pytestmark = on("tensorflow")

@@ -2,10 +2,9 @@
 
 import keras
 
-from keras_bert_impl.callbacks import resumed_fit, trained_weights
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.encoders import trainable
-from keras_bert_impl.encoders.compiling import CompilingMixin
+from keras_bert_impl.model_methods import resumed_fit, trainable, trained_weights
+from keras_bert_impl.model_methods.compiling import CompilingMixin
 
 
 class KerasMethodsMixin(CompilingMixin):

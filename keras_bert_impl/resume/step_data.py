@@ -15,8 +15,8 @@ import zlib
 import keras
 import numpy as np
 
-from keras_bert_impl.callbacks.array_batches import ArrayBatches
 from keras_bert_impl.distribution.timed_dataset import timed_dataset
+from keras_bert_impl.resume.array_batches import ArrayBatches
 
 
 def steps_of(x, y=None, sample_weight=None, batch_size=None, steps_per_epoch=None, shuffle=True):

@@ -1,0 +1,1 @@
+"""What every model here does otherwise than `keras.Model`."""

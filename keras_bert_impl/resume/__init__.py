@@ -1,0 +1,1 @@
+"""What exact resumption needs: data as a function of the step, and the saved states of a training."""

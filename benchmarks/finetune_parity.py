@@ -44,7 +44,7 @@ def prepare(task_name, data, model, seed):
     from keras_bert_impl import checkpoints
     from keras_bert_impl.training.finetuning import FinetuneConfig
     from keras_bert_impl.training.finetuning_task import TASKS, read_splits
-    from keras_bert_impl.training.finetuning_trial import batches_of, build, trim
+    from keras_bert_impl.training.finetuning_trial import batches_of, build_task_model
 
     folder, sample, epochs, length, rate = CASES[task_name]
     task = dataclasses.replace(TASKS[task_name], test=())
@@ -60,9 +60,7 @@ def prepare(task_name, data, model, seed):
     examples = read_splits(task, config, config.data)
     class_names = task.find_class_names(examples["train"])
     checkpoint = checkpoints.open_checkpoint(config.model)
-    if os.environ.get("SIDE") != "theirs":
-        checkpoint, _ = trim(config, task, examples, class_names, checkpoint)
-    ours = build(config, task, class_names, checkpoint)
+    ours = build_task_model(config, task, class_names, checkpoint)
     rows = {
         name: task.featurize(ours.tokenizer, part, class_names, ours.sequence_length) for name, part in examples.items()
     }

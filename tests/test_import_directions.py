@@ -56,6 +56,7 @@ OF_BACKENDS = [
     PACKAGE / "text_graphs" / "wordpiece.py",
     *(PACKAGE / "kernels").rglob("*.py"),
     *(PACKAGE / "distribution").glob("*.py"),
+    PACKAGE / "resume" / "sharded_state.py",  # of JAX's arrays
     PACKAGE / "commands" / "compiled_program.py",  # the TPU compiler is JAX's
     PACKAGE / "commands" / "plan_tpu.py",
 ]

@@ -52,7 +52,7 @@ def test_a_chip_holds_its_part_of_a_divided_optimizer_state(without_chips):
     found = {}
     for divided in (False, True):
         config = module.PlanConfig(vocabulary_size=5000, shard_optimizer=divided)
-        model = module.build(phase, config)
+        model = module.planned_model(phase, config)
         found[divided] = module.compile_step(model, module.devices_of("v5e:2x2"), 8, phase, config)
     weights = 4 * sum(math.prod(variable.shape) for variable in model.trainable_variables)
     # All weights; two moments of each, of which a chip of four holds a quarter but for a few small vectors.
@@ -95,7 +95,7 @@ def test_the_planned_model_is_the_one_that_the_recipe_trains(size, name, outputs
     module = tpu_plan()
     shape = {"num_layers": 1, "hidden_size": 12, "num_heads": 4, "intermediate_size": 7}
     phase = {"name": "mine", "size": size, "sequence_length": 16, "steps": 9, **shape}
-    model = module.build(phase, module.PlanConfig(vocabulary_size=29))
+    model = module.planned_model(phase, module.PlanConfig(vocabulary_size=29))
     assert model.encoder.name == name and set(model.output) == outputs
     assert {option: getattr(model.encoder.config, option) for option in shape} == shape
 
@@ -110,7 +110,7 @@ def test_optimizer_average_and_predictions_are_those_of_the_recipe():
         ({"direction": "left_to_right"}, "BertAdamW", 19),
     ):
         phase, config = {**usual, **options}, module.PlanConfig(vocabulary_size=29)
-        found = module.build(phase, config).optimizer
+        found = module.planned_model(phase, config).optimizer
         assert type(found).__name__ == optimizer and found.use_ema == ("ema_momentum" in options)
         assert found.gradient_accumulation_steps == options.get("gradient_accumulation_steps")
         inputs, _ = module.batch_of(2, module.recipe_of(phase, config), lambda shape, dtype: shape)

@@ -3,7 +3,7 @@
 from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
 from keras_bert_impl.checkpoints.filled_models import build_filled
-from keras_bert_impl.checkpoints.growing import grow, keep_words
+from keras_bert_impl.checkpoints.growing import grow
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
 from keras_bert_impl.configurations.known_families import build_encoder, family_of
@@ -14,7 +14,6 @@ __all__ = [
     "format_of",
     "grow",
     "huggingface",
-    "keep_words",
     "load",
     "local_directory",
     "open_checkpoint",

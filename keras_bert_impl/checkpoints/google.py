@@ -99,10 +99,10 @@ def open_checkpoint(directory):
     tokenizer = None
     if (directory / "vocab.txt").is_file():
         tokenizer = WordPieceTokenizer.from_pretrained(directory)
-        tensor_tables.check_vocabulary(tokenizer, config, source)
+        tensor_tables.check_tokenizer_rows(tokenizer, config, source)
     names = None
     if "output_weights" in source.shapes:
-        names = huggingface.class_names(content, source.shapes["output_weights"][0])
+        names = huggingface.class_names_in(content, source.shapes["output_weights"][0])
     length = huggingface.sequence_length(directory, config)
     found = tensor_tables.Checkpoint(config, table(config), source, lambda: tokenizer, length, names)
     tensor_tables.check_encoder(found, "bert_config.json")

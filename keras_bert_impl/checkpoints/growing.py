@@ -59,38 +59,11 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
     )
 
 
-def keep_words(checkpoint, ids):
-    """Keeps only some words of a checkpoint's vocabulary, in ascending order of their ids.
-
-    Texts whose pieces are all kept are split into the same pieces as before: at each place the longest match is still
-    there. Fine-tuning with only the words of its texts is faster, since an optimizer updates every row of the table.
-
-    Args:
-        checkpoint: the result of `open_checkpoint`, with a vocabulary.
-        ids: of the words to keep; control tokens are always kept.
-
-    Returns: (Checkpoint, the ids kept, (words,) int).
-    """
-    tokenizer = _word_pieces(checkpoint, "left out")
-    control = (tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
-    kept = np.unique([*ids, *control])
-    words = [tokenizer.vocabulary[index] for index in kept]
-    smaller = type(tokenizer)(words, tokenizer.lowercase)
-    return (
-        checkpoint._replace(
-            config=dataclasses.replace(checkpoint.config, vocabulary_size=len(kept)),
-            source=_resized(checkpoint, dict.fromkeys(BY_WORD, (len(kept), lambda array, size: array[kept]))),
-            read_tokenizer=lambda: smaller,
-        ),
-        kept,
-    )
-
-
 def _with_words(checkpoint, new_words):
     """A function that returns the tokenizer with the words, and the number of rows that the embedding needs."""
     if not new_words:
         return checkpoint.read_tokenizer, checkpoint.config.vocabulary_size
-    old = _word_pieces(checkpoint, "added")
+    old = _word_pieces(checkpoint)
     vocabulary = old.vocabulary
     known = sorted(set(new_words) & set(vocabulary))
     if known:
@@ -109,15 +82,15 @@ def _with_words(checkpoint, new_words):
     return lambda: tokenizer, len(words)
 
 
-def _word_pieces(checkpoint, what):
+def _word_pieces(checkpoint):
     """The WordPieceTokenizer of a checkpoint. Raises ValueError for another, whose words depend on each other."""
     tokenizer = checkpoint.tokenizer
     if tokenizer is None:
-        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it, so that no words can be {what}.")
+        raise ValueError(f"{checkpoint.source.path} has no vocabulary beside it, so that no words can be added.")
     if not isinstance(tokenizer, WordPieceTokenizer):
         raise ValueError(
             f"{checkpoint.source.path} has a {type(tokenizer).__name__}, in whose vocabulary each piece is made of "
-            f"others: words can be {what} only where the tokenizer is a WordPieceTokenizer."
+            f"others: words can be added only where the tokenizer is a WordPieceTokenizer."
         )
     return tokenizer
 

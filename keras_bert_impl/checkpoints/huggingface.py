@@ -163,7 +163,7 @@ def open_checkpoint(directory):
         source,
         read_tokenizer,
         sequence_length(directory, config),
-        _class_names(content, source.shapes, tensor_tables.task_in(architecture, config)),
+        _class_names_for(content, source.shapes, tensor_tables.task_in(architecture, config)),
         architecture,
         {name: value for name, value in stored.items() if value is not None},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
@@ -172,7 +172,7 @@ def open_checkpoint(directory):
     return found
 
 
-def _class_names(content, shapes, task):
+def _class_names_for(content, shapes, task):
     """The class names of a classifier in order; None if the checkpoint has no classifier or is a regressor."""
     if "classifier.weight" not in shapes or task not in (*CLASSIFIERS, None):
         return None
@@ -181,10 +181,10 @@ def _class_names(content, shapes, task):
     # transformers treats a sequence classifier with one column as a regressor, unless problem_type says otherwise.
     if kind == "regression" or (kind is None and num_classes == 1 and task != CLASSIFIERS[1]):
         return None
-    return class_names(content, num_classes)
+    return class_names_in(content, num_classes)
 
 
-def class_names(content, num_classes):
+def class_names_in(content, num_classes):
     """The names of the classes in a configuration, in order; a class without a name gets its number."""
     labels = content.get("id2label")
     labels = labels if isinstance(labels, dict) else {}
@@ -207,7 +207,7 @@ def _read_tokenizer(directory, config, source):
         tokenizer = kind.from_pretrained(directory)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise ValueError(f"{directory}: the vocabulary cannot be read, {type(error).__name__}: {error}.") from error
-    tensor_tables.check_vocabulary(tokenizer, config, source)
+    tensor_tables.check_tokenizer_rows(tokenizer, config, source)
     return tokenizer
 
 

@@ -193,5 +193,5 @@ def _read_tokenizer(directory, config, source):
     path = directory / "tokenizer.json"
     found = json.loads(path.read_text(encoding="utf-8"))["config"] if path.is_file() else {}
     tokenizer = WordPieceTokenizer(directory / VOCABULARY, lowercase=found.get("lowercase", True))
-    tensor_tables.check_vocabulary(tokenizer, config, source)
+    tensor_tables.check_tokenizer_rows(tokenizer, config, source)
     return tokenizer

@@ -224,7 +224,7 @@ def check_encoder(checkpoint, config_name):
             _check_row(checkpoint.source, names, shapes[path], transform, config_name)
 
 
-def check_vocabulary(tokenizer, config, source):
+def check_tokenizer_rows(tokenizer, config, source):
     """Raises ValueError if the vocabulary has more words than the embedding has rows; warns if it has far fewer."""
     if tokenizer is None:
         return

@@ -26,7 +26,7 @@ from keras_bert_impl.options.compare_exports import CompareConfig
 from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
-from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
+from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of
 from keras_bert_impl.training.finetuning_task import TASKS
 
 BATCH_SIZES = (1, 8, 64)

@@ -46,7 +46,7 @@ def run(config):
     if config.approximate_gelu:
         checkpoint = checkpoint._replace(config=dataclasses.replace(checkpoint.config, activation="gelu_tanh"))
     encoder_only = config.to == "keras_hub" or (config.to == "google" and is_embedder(checkpoint))
-    model = build(checkpoint, encoder_only)
+    model = model_of(checkpoint, encoder_only)
     ledger = checkpoints.load(model, checkpoint, report=True)
     if encoder_only and ledger.left_over:
         say(f"{config.to} keeps only the encoder: the weights that are left over are not converted.")
@@ -71,7 +71,7 @@ def is_embedder(checkpoint):
 
 def filled(checkpoint, encoder_only):
     """Our model that holds all parts of a checkpoint, with its weights."""
-    model = build(checkpoint, encoder_only)
+    model = model_of(checkpoint, encoder_only)
     checkpoints.load(model, checkpoint)
     return model
 
@@ -94,7 +94,7 @@ def describe(checkpoint):
         say(f"  classes: {', '.join(checkpoint.class_names)}")
 
 
-def build(checkpoint, encoder_only):
+def model_of(checkpoint, encoder_only):
     """Our model that holds all parts of a checkpoint, still with random weights."""
     encoder = build_encoder(checkpoint.config)
     if encoder_only:

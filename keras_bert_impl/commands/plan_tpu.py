@@ -115,7 +115,7 @@ def plan(config, topology, devices, phase):
     replicas = len(devices) // config.model_devices
     if rows % replicas:
         raise ValueError(f"--global_batch {rows} cannot be shared evenly by {replicas} copies of the model.")
-    model = build(phase, config)
+    model = planned_model(phase, config)
     figures = compile_step(model, devices, rows, phase, config)
     figures = {"topology": topology, "phase": phase["name"], "chips": len(devices), "rows": rows, **figures}
     print_figures(figures, CHIPS[topology.split(":")[0]], phase)
@@ -128,7 +128,7 @@ def search(config, topology, devices, phase):
     found = []
     for checkpointing in (False, True):
         config = dataclasses.replace(config, gradient_checkpointing=checkpointing)
-        model = build(phase, config)
+        model = planned_model(phase, config)
         replicas = len(devices) // config.model_devices
 
         def room(rows, model=model, config=config, replicas=replicas):
@@ -203,11 +203,11 @@ def recipe_of(phase, config):
     return PretrainConfig(data="", output="", **{**options, **of_plan})
 
 
-def build(phase, config):
+def planned_model(phase, config):
     """The compiled Keras model of a phase, with the phase's optimizer."""
     recipe = recipe_of(phase, config)
     schedule = pretraining_model.schedule_of(recipe, recipe.steps)
-    model = pretraining_model.build(recipe, Rows(recipe, config.vocabulary_size), True, schedule)
+    model = pretraining_model.build_pretrainer(recipe, Rows(recipe, config.vocabulary_size), True, schedule)
     model.optimizer.build(model.trainable_variables)
     model._symbolic_build(data_batch=batch_of(2, recipe, jax.numpy.zeros))  # makes the metrics
     return model

@@ -3,7 +3,7 @@
 import importlib.util
 
 from keras_bert_impl.export.served_models import MODELS
-from keras_bert_impl.models.pretrained import check_vocabulary
+from keras_bert_impl.models.pretrained import check_tokenizer_fits
 
 
 def check_model(model):
@@ -38,7 +38,7 @@ def checked_text_settings(model, tokenizer, sequence_length):
             f"An export that takes text needs a tokenizer, and this {type(model).__name__} has none: "
             "pass tokenizer=WordPieceTokenizer('vocab.txt')."
         )
-    check_vocabulary(tokenizer, encoder)
+    check_tokenizer_fits(tokenizer, encoder)
     sequence_length = sequence_length or getattr(model, "sequence_length", encoder.config.max_length)
     if sequence_length > encoder.config.max_length:
         raise ValueError(

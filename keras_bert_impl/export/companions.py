@@ -4,10 +4,10 @@ import importlib.metadata
 
 from keras_bert_impl import models
 from keras_bert_impl.checkpoints import huggingface
-from keras_bert_impl.export import examples, row_graphs
+from keras_bert_impl.export import example_programs, row_graphs
 from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.json_files import write_json
-from keras_bert_impl.tokenizers.portable_file import write_portable_file
+from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 STRIDE = 128  # tokens that two windows over a long context have in common
 
@@ -17,7 +17,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
 
     config.json: Hugging Face's configuration of the model, with the names of its classes, and the field `export`:
         library and its version, kind of model, format, precision, longest row, axes of the inputs, figures, and facts.
-    tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `portable_file`.
+    tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `tokenizer_json_writer`.
     example.py: a program that runs the model with its runtime alone.
 
     Args:
@@ -51,5 +51,5 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         masks=isinstance(model, models.MaskedLM),
         stride=min(STRIDE, sequence_length // 4) if isinstance(model, models.QuestionAnswerer) else None,
     )
-    program = examples.program(model, format_name, precision, tokenizer.mask_texts[0])
+    program = example_programs.program(model, format_name, precision, tokenizer.mask_texts[0])
     (target / "example.py").write_text(program, encoding="utf-8")

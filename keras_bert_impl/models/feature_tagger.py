@@ -8,7 +8,7 @@ from keras import ops
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
-    check_vocabulary,
+    check_tokenizer_fits,
     checked_class_names,
     checked_sequence_length,
 )
@@ -58,7 +58,7 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
             raise ValueError(f"features {features!r} are unknown; known are {', '.join(FEATURES)}.")
         class_names = checked_class_names(class_names, num_classes)
         num_classes = len(class_names)
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         encoder.trainable = False
         layers, how = FEATURES[features]
         states = FrozenStates(encoder, name="frozen_states")(encoder.input)

@@ -10,7 +10,7 @@ from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
 from keras_bert_impl.models.joint_filling import fill_together
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length
 from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.natural_data.masked_texts import MaskedTextRows
 from keras_bert_impl.natural_data.texts import to_strings
@@ -49,7 +49,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
     head_arguments = ("seed",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, name="bert_masked_lm"):
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         config = encoder.config
         direction = getattr(config, "direction", "both")
         if direction != "both":

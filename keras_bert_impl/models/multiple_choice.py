@@ -7,7 +7,7 @@ from keras_bert_impl.models.answers import Choice, softmax
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
-    check_vocabulary,
+    check_tokenizer_fits,
     checked_sequence_length,
     head_dense,
     head_dropout,
@@ -39,7 +39,7 @@ class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
     head_arguments = ("dropout_rate",)
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in encoder.input}
         rows = {name: FlattenChoices(name=f"flatten_{name}")(array) for name, array in inputs.items()}
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")

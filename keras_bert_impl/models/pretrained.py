@@ -214,7 +214,7 @@ def checked_sequence_length(sequence_length, config):
     return int(sequence_length)
 
 
-def check_vocabulary(tokenizer, encoder):
+def check_tokenizer_fits(tokenizer, encoder):
     """Raises ValueError if the tokenizer can give ids that the encoder's embedding does not have, or has another
     padding token than the one from which the encoder counts positions."""
     if tokenizer is None:

@@ -7,7 +7,7 @@ from keras_bert_impl.batching import SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.losses import cross_entropy
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, head_dense
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, head_dense
 from keras_bert_impl.models.question_rows import QuestionRows
 from keras_bert_impl.models.span_answers import best_answers, chosen_first
 from keras_bert_impl.natural_data.labels import LabelRule
@@ -48,7 +48,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
     def __init__(
         self, encoder, tokenizer=None, sequence_length=None, null_threshold=None, name="bert_question_answerer"
     ):
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         logits = head_dense(encoder, 2, "span_head")(encoder.output["sequence_output"])
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy

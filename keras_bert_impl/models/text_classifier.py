@@ -7,7 +7,7 @@ from keras_bert_impl.models.answers import Label, best, checked_top_k, sigmoid, 
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
-    check_vocabulary,
+    check_tokenizer_fits,
     checked_class_names,
     checked_sequence_length,
     head_dense,
@@ -67,7 +67,7 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
                 "num_classes is 1: the only class of a text always has the probability 1, so that there is nothing to "
                 "learn. Give two classes, or multi_label=True for texts with the class or without."
             )
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output)))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)

@@ -8,7 +8,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
 from keras_bert_impl.models.answers import Match, best, checked_top_k
-from keras_bert_impl.models.pretrained import PretrainedMixin, check_vocabulary, checked_sequence_length, load_model
+from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
 from keras_bert_impl.natural_data.column_rows import ColumnRows
 from keras_bert_impl.natural_data.long_texts import checked_long_texts
@@ -77,7 +77,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         long_texts="cut",
         name="bert_text_embedder",
     ):
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         pooling = checked_pooling(pooling)
         if pooling == "last_four" and encoder.config.depth < 4:
             raise ValueError(f"pooling 'last_four' needs four layers; this encoder has {encoder.config.depth}.")

@@ -6,7 +6,7 @@ from keras_bert_impl.losses import DistilledSquaredError
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
-    check_vocabulary,
+    check_tokenizer_fits,
     checked_sequence_length,
     head_dense,
     head_dropout,
@@ -45,7 +45,7 @@ class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
         long_texts="cut",
         name="bert_text_regressor",
     ):
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output)))
         super().__init__(inputs=encoder.input, outputs=value, name=name)

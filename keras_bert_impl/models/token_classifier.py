@@ -5,7 +5,7 @@ import keras
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.models.pretrained import (
     ClassesMixin,
-    check_vocabulary,
+    check_tokenizer_fits,
     checked_class_names,
     checked_sequence_length,
     head_dense,
@@ -59,7 +59,7 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
     ):
         class_names = checked_class_names(class_names, num_classes)
         num_classes = len(class_names)
-        check_vocabulary(tokenizer, encoder)
+        check_tokenizer_fits(tokenizer, encoder)
         if dropout_rate is None:
             dropout_rate = encoder.config.token_classifier_dropout_rate
         dropout = head_dropout(encoder, dropout_rate, "token_dropout")

@@ -50,9 +50,6 @@ class FinetuneConfig:
         class_weights: weight of each class in the loss, by its name, or balanced.
         patience: stop after this many epochs without a better dev figure.
         export: write a SavedModel that takes strings.
-        trim_vocabulary: train only with the words that occur in the task's texts. The embeddings of all others would
-            only be subject to weight decay, which is applied at the end: the result is the same, in less time. Of a
-            tokenizer other than WordPiece all pieces are kept.
         precision: Keras dtype policy: float32 or mixed_bfloat16.
         jit_compile: compile with XLA, or on torch with its own compiler: on, off, or auto, which means on for JAX, and
             for TensorFlow if the model is small.
@@ -69,7 +66,7 @@ class FinetuneConfig:
     GROUPS: typing.ClassVar = {
         "the task's data": (
             *("task_options", "text_column", "pair_column", "label_column", "bad_rows"),
-            *("sequence_length", "trim_vocabulary"),
+            "sequence_length",
         ),
         "training": (
             *("from_scratch", "epochs", "batch_size", "learning_rate", "warmup_share", "dropout_rate"),
@@ -115,7 +112,6 @@ class FinetuneConfig:
     class_weights: dict[str, float] | typing.Literal["balanced"] | None = None
     patience: int | None = None
     export: bool = False
-    trim_vocabulary: bool = True
     precision: str = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     seed: int = 0

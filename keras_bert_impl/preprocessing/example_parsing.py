@@ -1,7 +1,7 @@
 """Parses examples of the files that `examples` writes in a tf.data graph; `numpy_parsing` does the same in NumPy."""
 
 from keras_bert_impl.preprocessing.bin_packing import most_sequences
-from keras_bert_impl.preprocessing.examples import GOOGLE_NAMES, PACKED_NAMES
+from keras_bert_impl.preprocessing.example_writing import GOOGLE_NAMES, PACKED_NAMES
 from keras_bert_impl.preprocessing.masking import NO_PHRASES
 from keras_bert_impl.preprocessing.phrases import MARKS
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf

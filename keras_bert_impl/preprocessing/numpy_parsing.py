@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_bert_impl.preprocessing.bin_packing import most_sequences
-from keras_bert_impl.preprocessing.examples import GOOGLE_NAMES, PACKED_NAMES
+from keras_bert_impl.preprocessing.example_writing import GOOGLE_NAMES, PACKED_NAMES
 from keras_bert_impl.preprocessing.phrases import MARKS
 from keras_bert_impl.preprocessing.ragged import Ragged, padded
 

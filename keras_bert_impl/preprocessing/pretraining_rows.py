@@ -8,7 +8,7 @@ In NumPy and without padding: each token is copied once, from the text into its 
 import numpy as np
 
 from keras_bert_impl.preprocessing.bin_packing import assign_rows, most_sequences
-from keras_bert_impl.preprocessing.examples import (
+from keras_bert_impl.preprocessing.example_writing import (
     write_masked_examples,
     write_packed_examples,
     write_unmasked_examples,

@@ -118,19 +118,19 @@ def is_multi_label(metadata):
 def one_class(outputs, metadata):
     """As `export.text_signatures.classifier_signatures` names them."""
     class_id = outputs["logits"].argmax(-1).astype("int32")
-    return {**outputs, "class_id": class_id, "label": class_names(outputs, metadata)[class_id]}
+    return {**outputs, "class_id": class_id, "label": labels_of_classes(outputs, metadata)[class_id]}
 
 
 def multi_label(outputs, metadata):
     """As `export.text_signatures.classes_above_half`: the names of the classes above 0.5, the likeliest first."""
     order = np.argsort(-outputs["logits"], axis=-1, kind="stable")  # (batch, classes)
     counts = (outputs["logits"] > 0).sum(-1)
-    labels = class_names(outputs, metadata)[order][:, : counts.max(initial=0)]
+    labels = labels_of_classes(outputs, metadata)[order][:, : counts.max(initial=0)]
     labels[np.arange(labels.shape[1]) >= counts[:, None]] = b""
     return {**outputs, "labels": labels}
 
 
-def class_names(outputs, metadata):
+def labels_of_classes(outputs, metadata):
     """The name of each class, as bytes, (classes,)."""
     names = metadata.get("id2label", {})
     count = outputs["logits"].shape[-1]

@@ -225,7 +225,7 @@ def options_of(row):
 def flops_of_step(config):
     """The arithmetic of a pre-training step of a configuration."""
     data = PretrainingData(config)
-    model = pretraining_model.build(config, data, False, pretraining_model.schedule_of(config, config.steps))
+    model = pretraining_model.build_pretrainer(config, data, False, pretraining_model.schedule_of(config, config.steps))
     return model.training_flops(config.batch_size, data.sequence_length, data.predictions_per_sequence)
 
 

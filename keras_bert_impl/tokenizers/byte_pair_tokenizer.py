@@ -12,8 +12,8 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
     SPACE,
     SPECIAL_TOKENS,
     Merges,
+    check_byte_pairs,
     check_merges,
-    check_vocabulary,
     read_merges,
     read_tokenizer_file,
     read_vocabulary,
@@ -22,7 +22,7 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_file import model_type_of, read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, read_object
 from keras_bert_impl.tokenizers.words import word_numbers
 
 
@@ -58,7 +58,7 @@ class BytePairTokenizer(Tokenizer):
     ):
         is_path = isinstance(vocabulary, str | Path)
         self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
-        check_vocabulary(self.vocabulary, source="vocabulary")
+        check_byte_pairs(self.vocabulary, source="vocabulary")
         self.merges: Merges = read_merges(merges) if isinstance(merges, str | Path) else [tuple(p) for p in merges]
         check_merges(self.vocabulary, self.merges, str(merges) if isinstance(merges, str | Path) else "merges")
         self.add_prefix_space = add_prefix_space

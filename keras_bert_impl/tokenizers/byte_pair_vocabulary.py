@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from keras_bert_impl.tokenizers.tokenizer_file import added_tokens, check_step, read_object, tokens_by_id
+from keras_bert_impl.tokenizers.tokenizer_json_reader import added_tokens, check_step, read_object, tokens_by_id
 
 # In the order of RoBERTa's vocabulary, where <mask> is the last of all tokens.
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -43,7 +43,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist. The vocabulary of byte-level BPE is a JSON file of token: id.")
     tokens = tokens_by_id(path, read_object(path), {})
-    check_vocabulary(tokens, source=str(path))
+    check_byte_pairs(tokens, source=str(path))
     return tokens
 
 
@@ -92,7 +92,7 @@ def read_tokenizer_file(path: str | Path) -> dict:
             "whole. RoBERTa's algorithm, which is used here, would cut them to pieces and give other ids."
         )
     tokens = tokens_by_id(path, model.get("vocab"), content)
-    check_vocabulary(tokens, source=str(path))
+    check_byte_pairs(tokens, source=str(path))
     # Earlier versions of the library wrote a pair as one string.
     pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model.get("merges") or []]
     return {
@@ -102,7 +102,7 @@ def read_tokenizer_file(path: str | Path) -> dict:
     }
 
 
-def check_vocabulary(tokens: Sequence[str], source: str) -> None:
+def check_byte_pairs(tokens: Sequence[str], source: str) -> None:
     """Raises: ValueError naming `source` and the token that is repeated, or the control token that is missing, or if
     pieces are not those of byte-level BPE."""
     seen = set()
@@ -137,7 +137,7 @@ def check_merges(tokens: Sequence[str], merges: Merges, source: str) -> None:
 
 def write_files(directory: str | Path, tokens: Sequence[str], merges: Merges) -> None:
     """Writes vocab.json and merges.txt; each is replaced at once, so that no reader ever sees a part of it."""
-    check_vocabulary(tokens, source="vocabulary")
+    check_byte_pairs(tokens, source="vocabulary")
     ids = {token: index for index, token in enumerate(tokens)}
     pairs = "".join(f"{left} {right}\n" for left, right in merges)
     for name, text in (

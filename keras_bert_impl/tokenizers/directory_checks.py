@@ -6,7 +6,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_file import read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import read_object
 
 # By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends; the first
 # is the family's own. Those of every kind read a tokenizer.json, whose steps are checked.

@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
-from keras_bert_impl.tokenizers.tokenizer_file import added_tokens, check_step, read_object, tokens_by_id
+from keras_bert_impl.tokenizers.tokenizer_json_reader import added_tokens, check_step, read_object, tokens_by_id
 
 MODEL = {"type": "Unigram", "byte_fallback": False}
 METASPACE = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "add_prefix_space": True}

@@ -15,7 +15,7 @@ from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.sentence_piece_file import is_sentence_pieces, model_of, read_file, write_file
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_file import read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import read_object
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
 
 

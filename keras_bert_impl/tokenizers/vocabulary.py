@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, trainers
 
-from keras_bert_impl.tokenizers import google_characters, google_pipeline, tokenizer_file
-from keras_bert_impl.tokenizers.tokenizer_file import SPECIAL_TOKENS
+from keras_bert_impl.tokenizers import google_characters, google_pipeline, tokenizer_json_reader
+from keras_bert_impl.tokenizers.tokenizer_json_reader import SPECIAL_TOKENS
 
 # Words with a character outside the alphabet become [UNK]. It holds the most frequent characters: 1,000, as many as
 # Google's uncased vocabulary (997), and as many more as are needed to cover this share of the text: thousands
@@ -29,7 +29,7 @@ def read_vocabulary(path: str | Path, names: Sequence[str] = SPECIAL_TOKENS) -> 
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist. A vocabulary is a text file with one token per line.")
     if path.suffix == ".json":
-        tokens = tokenizer_file.read_tokens(path)
+        tokens = tokenizer_json_reader.read_tokens(path)
     else:
         # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
         tokens = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")

@@ -9,12 +9,12 @@ import numpy as np
 from tokenizers import AddedToken, Encoding, decoders, models, processors
 from tokenizers import Tokenizer as Pipeline
 
-from keras_bert_impl.tokenizers import google_pipeline, tokenizer_file
+from keras_bert_impl.tokenizers import google_pipeline, tokenizer_json_reader
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_file import model_type_of
+from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of
 from keras_bert_impl.tokenizers.vocabulary import (
     SPECIAL_TOKENS,
     check_vocabulary,
@@ -175,9 +175,11 @@ class WordPieceTokenizer(Tokenizer):
         if not vocabulary_path.is_file() and steps_path.is_file():
             vocabulary_path = steps_path
         vocabulary = read_vocabulary(vocabulary_path, cls.names)
-        normalizer = tokenizer_file.read_lowercase(steps_path, cls.names) if steps_path.is_file() else None
+        normalizer = tokenizer_json_reader.read_lowercase(steps_path, cls.names) if steps_path.is_file() else None
         if steps_path.is_file():
-            check_same_tokens(directory, vocabulary_path.name, vocabulary, tokenizer_file.read_tokens(steps_path))
+            check_same_tokens(
+                directory, vocabulary_path.name, vocabulary, tokenizer_json_reader.read_tokens(steps_path)
+            )
         if lowercase is None:
             said = [choice for choice in (normalizer, config.get("do_lower_case")) if choice is not None]
             if len(set(said)) > 1:
@@ -202,7 +204,7 @@ class WordPieceTokenizer(Tokenizer):
         if path.is_file():
             tokens = set(path.read_text(encoding="utf-8").split("\n"))
         elif steps_path.is_file() and model_type_of(steps_path) in ("WordPiece", None):
-            tokens = tokenizer_file.token_names(steps_path)
+            tokens = tokenizer_json_reader.token_names(steps_path)
         else:
             return False
         return tokens.issuperset(MPNetTokenizer.names) == (cls is MPNetTokenizer)

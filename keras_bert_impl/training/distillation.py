@@ -39,7 +39,9 @@ def run(config):
     checkpoint = checkpoints.open_checkpoint(config.teacher)
     config.teacher_sha256 = fingerprint(checkpoint)
     return pretraining.run_with(
-        config, functools.partial(open_data, checkpoint=checkpoint), functools.partial(build, checkpoint=checkpoint)
+        config,
+        functools.partial(open_data, checkpoint=checkpoint),
+        functools.partial(build_distiller, checkpoint=checkpoint),
     )
 
 
@@ -96,7 +98,7 @@ def shape_of_student(config, checkpoint):
     return student_config(checkpoint.config, config.family, config.num_layers, **rates, **changes)
 
 
-def build(config, data, jit_compile, schedule, checkpoint):
+def build_distiller(config, data, jit_compile, schedule, checkpoint):
     """A new student with its teacher, compiled with this learning rate schedule."""
     policy = keras.dtype_policies.get(config.precision)
     model_of = encoder_alone if config.objective == "minilm" else MaskedLM

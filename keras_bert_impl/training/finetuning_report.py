@@ -16,19 +16,19 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 
-def write_report(config, task, examples, rows, batches, model, whole, class_names, history, directory):
+def write_report(config, task, examples, rows, batches, model, class_names, history, directory):
     """Scores the trained model on every labelled split but train and writes all results.
 
     Returns the figures of the first test split with labels, or else of the first dev split, with those of all splits
-    in "splits". `whole` is the model with the whole vocabulary, the one that is saved.
+    in "splits".
     """
-    save_model(whole, directory / "model")
+    save_model(model, directory / "model")
     outputs = {split: predict_rows(model, batches[split]) for split in examples if split != "train"}
     if hasattr(task, "tuned_on_dev"):
         dev = task.dev[0]
         task = task.tuned_on_dev(examples[dev], rows[dev], outputs[dev])
-        task.pass_on(whole)
-        save_model(whole, directory / "model")
+        task.pass_on(model)
+        save_model(model, directory / "model")
     labelled = [split for split in outputs if examples[split].labels is not None]
     splits = {split: task.score(examples[split], rows[split], outputs[split], class_names) for split in labelled}
     reported = next((split for split in task.test if split in labelled), task.dev[0])
@@ -37,7 +37,7 @@ def write_report(config, task, examples, rows, batches, model, whole, class_name
         draw(splits[reported], directory)
     if config.export:
         scored = {"task": task.name, "split": reported, **splits[reported]}
-        export_saved_model(whole, directory / "saved_model", overwrite=True, figures=scored)
+        export_saved_model(model, directory / "saved_model", overwrite=True, figures=scored)
     figures = {
         **splits[reported],
         "task": task.name,

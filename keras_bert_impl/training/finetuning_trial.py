@@ -6,7 +6,6 @@ import time
 import warnings
 
 import keras
-import numpy as np
 
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
@@ -19,7 +18,6 @@ from keras_bert_impl.json_files import write_json
 from keras_bert_impl.model_methods.trainable import enable_lora, freeze_layers, merge_lora
 from keras_bert_impl.optimization import BertAdamW, WarmupLinearDecay
 from keras_bert_impl.tasks.text_classification import weights_of_classes
-from keras_bert_impl.tokenizers import WordPieceTokenizer
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE
 from keras_bert_impl.training.finetuning_report import write_report
 from keras_bert_impl.training.runs import open_run
@@ -43,8 +41,7 @@ def train(config, task, examples, directory, files):
     keras.utils.set_random_seed(config.seed)
     class_names = task.find_class_names(examples["train"])
     checkpoint = checkpoints.open_checkpoint(config.model)
-    trained, kept = trim(config, task, examples, class_names, checkpoint)
-    model = build(config, task, class_names, trained)
+    model = build_task_model(config, task, class_names, checkpoint)
     rows = featurize(config, task, examples, class_names, model)
     batches = {split: batches_of(config, part, model) for split, part in rows.items()}
     if config.teacher is not None:
@@ -63,11 +60,7 @@ def train(config, task, examples, directory, files):
     best = BestWeights(scorer.name)
     fit(config, model, batches["train"], [scorer, best], directory)
     merge_lora(model)
-    whole = model
-    if kept is not None:
-        rates = schedule_of(config, total_steps)(np.arange((1 + best.best_epoch()) * batches["train"].num_batches))
-        whole = untrim(config, task, class_names, model, checkpoint, kept, keras.ops.convert_to_numpy(rates))
-    figures = write_report(config, task, examples, rows, batches, model, whole, class_names, scorer.history, directory)
+    figures = write_report(config, task, examples, rows, batches, model, class_names, scorer.history, directory)
     if distribution.is_chief():
         shutil.rmtree(directory / "training_state", ignore_errors=True)
     return figures
@@ -88,45 +81,10 @@ def fit(config, model, batches, callbacks, directory):
     )
 
 
-def trim(config, task, examples, class_names, checkpoint):
-    """(the checkpoint reduced to the words in the task's texts, their ids); (the checkpoint, None) if not reduced."""
-    if not config.trim_vocabulary or config.from_scratch or config.join:
-        return checkpoint, None
-    if not isinstance(checkpoint.tokenizer, WordPieceTokenizer):
-        return checkpoint, None  # none, or pieces of other algorithms, which are made of each other
-    length = min(config.sequence_length, checkpoint.config.max_length)
-    parts = [task.featurize(checkpoint.tokenizer, part, class_names, length) for part in examples.values()]
-    texts = [ids for part in parts for texts in (part.first, part.second or ()) for ids in texts]
-    # Without `int` the list of an empty text, which has no ids, would turn all ids into floats.
-    return checkpoints.keep_words(checkpoint, np.unique(np.concatenate([np.array(ids, int) for ids in texts])))
-
-
-def untrim(config, task, class_names, model, checkpoint, kept, rates):
-    """The trained model with the checkpoint's whole vocabulary; rows that were left out get the weight decay of AdamW.
-
-    No text contains these words, so the gradient of their rows is zero at each step, and AdamW would only decay them.
-    `rates` are the learning rates of the steps.
-    """
-    whole = build(config, task, class_names, checkpoint, trainable=True)
-    ours = {weight.path: weight for weight in model.weights}
-    table = model.encoder.token_embedding.embeddings
-    rows = distribution.to_numpy(whole.encoder.token_embedding.embeddings).copy()
-    if table.trainable:
-        rows *= np.prod(1 - rates.astype("float64") * model.optimizer.weight_decay)
-    rows[kept] = distribution.to_numpy(table)
-    for weight in whole.weights:
-        # Copies: two models that shared arrays on JAX would both lose them when one of them predicts, which donates its
-        # arrays to the compiled step.
-        value = rows if weight.path == table.path else distribution.to_numpy(ours[weight.path]).copy()
-        distribution.assign_whole(weight, value)
-    return whole
-
-
-def build(config, task, class_names, checkpoint, trainable=False):
+def build_task_model(config, task, class_names, checkpoint):
     """The task's model, with the checkpoint's weights in the encoder unless it trains from scratch.
 
-    Weights that shall not learn are frozen. With `trainable`, for the model that is saved, nothing is frozen or
-    reported.
+    Weights that shall not learn are frozen.
     """
     shape = dataclasses.replace(
         checkpoint.config,
@@ -146,14 +104,13 @@ def build(config, task, class_names, checkpoint, trainable=False):
             warnings.simplefilter("ignore")  # about the head, which is expected to be new
             new = checkpoints.load(model, checkpoint, except_for=heads).new
         missing = [path for path in new if not path.startswith(heads)]
-        if missing and not trainable:
+        if missing:
             say_once(
                 f"  note: {config.model} has no values for {', '.join(missing)}: they start with random values",
                 config.data,
             )
-    if not trainable:
-        freeze_layers(model, config.frozen_layers)
-    if config.lora_rank and not trainable:
+    freeze_layers(model, config.frozen_layers)
+    if config.lora_rank:
         enable_lora(model, config.lora_rank)
     return model
 

@@ -35,7 +35,7 @@ from keras_bert_impl.resume.step_data import FunctionSteps
 from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
-from keras_bert_impl.training.pretraining_model import build, rates_of_family, schedule_of
+from keras_bert_impl.training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
 from keras_bert_impl.training.pretraining_plan import make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
@@ -44,7 +44,7 @@ from keras_bert_impl.training.runs import check_run, open_run
 
 def run(config):
     """Checks the configuration, then trains; returns the figures on held-out text."""
-    return run_with(config, open_data, build)
+    return run_with(config, open_data, build_pretrainer)
 
 
 def open_data(config):
@@ -58,7 +58,8 @@ def run_with(config, open_data, build):
     Args:
         config: a PretrainConfig.
         open_data: function from the configuration to the PretrainingData; checks what can be checked before the run.
-        build: function from (config, data, jit_compile, schedule) to a compiled model, as `pretraining_model.build`.
+        build: function from (config, data, jit_compile, schedule) to a compiled model, as
+            `pretraining_model.build_pretrainer`.
     """
     with distribution.distributed(config):
         return run_here(config, open_data, build)

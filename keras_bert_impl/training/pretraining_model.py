@@ -26,7 +26,7 @@ def schedule_of(config, steps):
     return kind(config.learning_rate, int(config.warmup_share * steps), steps)
 
 
-def build(config, data, jit_compile, schedule):
+def build_pretrainer(config, data, jit_compile, schedule):
     """A new model, compiled with this learning rate schedule."""
     encoder = build_encoder(
         model_config(config, data),

@@ -201,6 +201,14 @@ class TensorBoardLog(keras.callbacks.Callback):
         for writer in self.writers.values():
             writer.flush()
 
+    def on_train_end(self, logs=None):
+        # Otherwise a thread of each would go on to write to its file, in a process that does something else by then.
+        for writer in self.writers.values():
+            writer.close()
+
+    def on_train_error(self):
+        self.on_train_end()
+
     def filled_masks(self):
         inputs, labels = self.batch
         outputs = distribution.outputs_of_batch(self.model, inputs)

@@ -43,7 +43,7 @@ def fit(callback, seen=None, **arguments):
     class Count(ProfileSteps):
         def on_train_batch_end(self, batch, logs=None):
             if seen is not None:
-                seen.append(self.start + batch + 1)
+                seen.append(self.epoch_start + batch + 1)
 
     counter = Count(1, 1, "nowhere")
     counter.is_done = True

@@ -3,7 +3,7 @@ import pytest
 from conftest import WORDS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.checkpoints import grow, keep_words, open_checkpoint
+from keras_bert_impl.checkpoints import grow, open_checkpoint
 
 
 @pytest.fixture
@@ -40,19 +40,6 @@ def test_more_positions_repeat_the_first_and_change_nothing_before_them(model, c
     np.testing.assert_array_equal(new, np.concatenate([old, old, old[:3]]))
     rows = model.rows(["the [MASK] sat"])
     np.testing.assert_array_equal(grown.predict_on_batch(rows), model.predict_on_batch(rows))
-
-
-def test_a_model_of_some_words_gives_what_the_whole_one_gives(model, checkpoint):
-    texts = ["the [MASK] sat on a mat", "[MASK] dogs ran"]
-    ids = np.unique(np.concatenate([model.tokenizer.encode(text).ids for text in texts]))
-    smaller, kept = keep_words(checkpoint, ids)
-    trimmed = kbi.MaskedLM.from_pretrained(smaller)
-    assert len(kept) < 20 and trimmed.tokenizer.vocabulary == [WORDS[index] for index in kept]
-    for text in texts:
-        rows, whole_rows = trimmed.rows([text]), model.rows([text])
-        np.testing.assert_array_equal(kept[rows["token_ids"][0, :5]], whole_rows["token_ids"][0, :5])
-        found, expected = trimmed.predict_on_batch(rows), model.predict_on_batch(whole_rows)
-        np.testing.assert_allclose(found, np.asarray(expected)[..., kept], atol=1e-5)
 
 
 def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint, capsys):

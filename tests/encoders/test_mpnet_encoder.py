@@ -13,7 +13,7 @@ import keras_bert_impl as kbi
 from keras_bert_impl.families import count_parameters
 from keras_bert_impl.families.mpnet import RelativePositionBias
 from keras_bert_impl.tokenizers import open_tokenizer
-from keras_bert_impl.tokenizers.portable_file import write_portable_file
+from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 # As the published vocabulary: RoBERTa's names first, then BERT's with its own control tokens, then the mask.
 WORDS = [

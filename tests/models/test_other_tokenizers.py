@@ -164,5 +164,3 @@ def test_changes_for_wordpiece_alone_refuse_another_tokenizer(tokenizer, tmp_pat
     checkpoint = kbi.checkpoints.open_checkpoint(tmp_path / "checkpoint")
     with pytest.raises(ValueError, match=r"has a BytePairTokenizer, in whose vocabulary .* words can be added only"):
         kbi.checkpoints.grow(checkpoint, new_words=["new"])
-    with pytest.raises(ValueError, match="words can be left out only"):
-        kbi.checkpoints.keep_words(checkpoint, [1])

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tokenizers import unicode_table
-from keras_bert_impl.tokenizers.portable_file import write_portable_file
+from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 pytestmark = once
 

@@ -19,8 +19,8 @@ from tiers import once
 from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tokenizers.portable_file import write_portable_file
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
+from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 pytestmark = once
 

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import scipy.special
@@ -182,21 +181,6 @@ def test_lora_changes_kernels_and_leaves_a_plain_checkpoint(checkpoint, tmp_path
     np.testing.assert_allclose(written, scipy.special.softmax(logits, axis=-1), atol=1e-5)
     assert np.ptp(written, axis=0).max() > 1e-4  # in another order they would differ
     assert figures["examples"] == len(lines)
-
-
-def test_training_with_the_words_in_use_gives_the_whole_model(checkpoint, tmp_path):
-    write_cola(tmp_path / "data")
-    weights = []
-    for name, trimmed in (("trimmed", True), ("whole", False)):
-        options = {"output": name, "trim_vocabulary": trimmed, "learning_rate": 0.05, "epochs": 1}
-        finetuning.run(config_of(checkpoint, tmp_path, "cola", **options))
-        weights.append(kbi.TextClassifier.from_pretrained(tmp_path / name / "model").weights)
-    before = arrays_of(checkpoint)["token_embedding/embeddings"]
-    for one, other in zip(*weights, strict=True):
-        values = [keras.ops.convert_to_numpy(weight) for weight in (one, other)]
-        np.testing.assert_allclose(*values, atol=1e-5, err_msg=one.path)
-    table = keras.ops.convert_to_numpy(weights[0][0])
-    assert table.shape == before.shape and (table != before).all()
 
 
 def test_a_text_of_which_nothing_is_left_may_be_among_the_others(checkpoint, tmp_path):

@@ -98,7 +98,7 @@ def electra(tmp_path_factory):
 )
 def test_every_task_starts_from_an_electra_s_discriminator(task, write, architecture, electra, tmp_path):
     write(tmp_path / "data")
-    options = {"learning_rate": 1e-12, "epochs": 1, "layer_decay": 0.8, "trim_vocabulary": False}
+    options = {"learning_rate": 1e-12, "epochs": 1, "layer_decay": 0.8}
     finetuning.run(config_of(electra, tmp_path, task, **options))
     before, after = (
         {weight.path: keras.ops.convert_to_numpy(weight) for weight in kbi.encoder_from_pretrained(path).weights}

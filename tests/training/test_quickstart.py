@@ -1,5 +1,6 @@
 import json
 import re
+import threading
 
 import keras
 import pytest
@@ -56,6 +57,8 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     for name in ("metrics.json", "confusion.png", "predictions.jsonl", "model/model.safetensors"):
         assert list(tmp_path.glob(f"out/*/{BACKEND}/classifier/{name}")), name
 
+    writers = [thread for thread in threading.enumerate() if type(thread).__module__.startswith("tensorboardX")]
+    assert not writers, "a finished training goes on to write its log"
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
     assert quickstart.run(config) == figures
     assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}

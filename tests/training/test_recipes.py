@@ -54,7 +54,7 @@ def test_a_recipe_builds_its_model_and_optimizer(path):
         setattr(config, name, value)
     steps = config.steps or 100
     data = ORDERS if config.size.startswith("albert") else DATA
-    model = pretraining_model.build(config, data, False, pretraining_model.schedule_of(config, steps))
+    model = pretraining_model.build_pretrainer(config, data, False, pretraining_model.schedule_of(config, steps))
     assert type(model.optimizer).__name__ == {"adamw": "BertAdamW", "lamb": "BertLamb"}[config.optimizer]
     assert model.encoder.config.hidden_dropout_rate == config.dropout_rate
 

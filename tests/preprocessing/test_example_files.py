@@ -6,7 +6,7 @@ from tiers import on
 
 from keras_bert_impl.preprocessing import numpy_parsing
 from keras_bert_impl.preprocessing.example_parsing import parse_masked_examples, parse_unmasked_examples
-from keras_bert_impl.preprocessing.examples import write_masked_examples, write_unmasked_examples
+from keras_bert_impl.preprocessing.example_writing import write_masked_examples, write_unmasked_examples
 from keras_bert_impl.preprocessing.ragged import Ragged, take
 from keras_bert_impl.preprocessing.serialized_rows import parse_rows, serialize_rows
 

@@ -26,6 +26,7 @@ if startup.imports_keras:
     from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
     from keras_bert_impl.families.electra import ElectraConfig, ElectraEncoder
     from keras_bert_impl.families.ernie import ErnieConfig, ErnieEncoder
+    from keras_bert_impl.families.modernbert import ModernBertConfig, ModernBertEncoder
     from keras_bert_impl.families.mpnet import MPNetConfig, MPNetEncoder
     from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
     from keras_bert_impl.models import (
@@ -72,6 +73,8 @@ __all__ = [
     "MPNetTokenizer",
     "MaskedLM",
     "MaskedLMDistiller",
+    "ModernBertConfig",
+    "ModernBertEncoder",
     "MultipleChoice",
     "NextSentencePredictor",
     "Pretrainer",

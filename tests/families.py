@@ -14,6 +14,9 @@ SIZES = {
     "intermediate_size": 21,
     "max_length": 11,
 }
+# Rotary positions need heads of an even width. The window reaches two tokens to each side, so that every padded token
+# of the small batch sees one that is not padding: of those that see none, each form of attention makes something else.
+MODERN = {**SIZES, "hidden_size": 12, "pad_id": 1, "global_every": 2, "local_attention": 4}
 # Configurations by name: a family, or a form of it that has other weights or another order of layers.
 CONFIGS = {
     "Bert": kbi.BertConfig(**SIZES),
@@ -23,6 +26,10 @@ CONFIGS = {
     "Roberta": kbi.RobertaConfig(**SIZES),
     "Roberta, two segments, padding 0": kbi.RobertaConfig(**SIZES, num_segments=2, pad_id=0),
     "MPNet": kbi.MPNetConfig(**SIZES),
+    "ModernBert": kbi.ModernBertConfig(**MODERN),
+    "ModernBert, three of four layers see a window": kbi.ModernBertConfig(
+        **{**MODERN, "num_layers": 5, "global_every": 4}, classifier_pooling="mean"
+    ),
     "XLMRoberta": kbi.XLMRobertaConfig(**SIZES),
     "Albert": kbi.AlbertConfig(**SIZES, embedding_size=9),
     "Albert, two groups of two": kbi.AlbertConfig(

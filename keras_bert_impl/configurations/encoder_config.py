@@ -56,6 +56,7 @@ class EncoderConfig:
         left_out: what transformers takes for keys that config.json leaves out, where it is not the default here.
         may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
         other_model_types: further values of model_type in config.json that mean this family.
+        use_bias: whether blocks, norms and the dense layers of heads have biases.
     """
 
     model_type: typing.ClassVar[str]
@@ -69,6 +70,7 @@ class EncoderConfig:
     pair_tasks: typing.ClassVar[tuple] = ("next_sentence", "sentence_order")
     may_be_causal: typing.ClassVar[bool] = False
     other_model_types: typing.ClassVar[tuple] = ()
+    use_bias: typing.ClassVar[bool] = True
 
     def __post_init__(self):
         if self.intermediate_size is None:

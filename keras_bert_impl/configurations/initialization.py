@@ -9,16 +9,17 @@ import keras
 _filling = contextvars.ContextVar("filling", default=None)
 
 
-def kernel_initializer(config, path=None):
+def kernel_initializer(config, path=None, scale=1.0):
     """BERT's truncated normal (Devlin et al. 2019's code: standard deviation 0.02); zeros within `filling`.
 
     Args:
         config: a BertConfig.
         path: of a weight that within `filling` starts with the checkpoint's values instead.
+        scale: what the standard deviation is multiplied by.
     """
     found = _filling.get()
     if found is None:
-        return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+        return keras.initializers.TruncatedNormal(stddev=scale * config.initializer_range)
     checkpoint, filled = found
     if path is None or not checkpoint.has(path):
         return keras.initializers.Zeros()

@@ -46,11 +46,15 @@ class Encoder(KerasMethodsMixin, keras.Model):
         """Turns the vectors of first tokens, (..., hidden_size), into those of the same shape for a classifier."""
         return self.get_layer("pooler")(vectors)
 
-    def pooled(self, outputs):
-        """The vectors that a classifier takes, (batch, hidden_size), from the outputs of this encoder."""
+    def pooled(self, outputs, rows):
+        """The vectors that a classifier takes, (batch, hidden_size), from the outputs of this encoder for rows."""
         if "pooled_output" in outputs:
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
+
+    def token_vectors(self, outputs):
+        """The vectors that a classifier of tokens takes, (batch, length, hidden_size)."""
+        return outputs["sequence_output"]
 
     def get_config(self):
         return {

@@ -82,7 +82,9 @@ class Parts(typing.NamedTuple):
         )
 
     def norm(self, name):
-        return keras.layers.LayerNormalization(epsilon=self.config.layer_norm_epsilon, dtype=self.policy, name=name)
+        return keras.layers.LayerNormalization(
+            epsilon=self.config.layer_norm_epsilon, center=self.config.use_bias, dtype=self.policy, name=name
+        )
 
     def dropout(self, name):
         return Dropout(self.config.hidden_dropout_rate, dtype=self.policy, name=name)
@@ -125,6 +127,7 @@ class Parts(typing.NamedTuple):
             layer_norm_epsilon=self.config.layer_norm_epsilon,
             initializer=self.initializer.clone(),
             rematerialize=self.rematerialize,
+            use_bias=self.config.use_bias,
             dtype=self.policy,
             name=f"block_{number}",
             **options,

@@ -37,8 +37,9 @@ class StackedEncoder(Encoder):
             raise ValueError(
                 f"The encoders have vocabularies of {' and '.join(map(str, sizes))} words: join equal ones."
             )
+        rows = [{name: first.input[name] for name in encoder.input} for encoder in (first, *others)]
         parts = [(first, first.output)]
-        parts += [(other, other({name: first.input[name] for name in other.input})) for other in others]
+        parts += [(other, other(of_other)) for other, of_other in zip(others, rows[1:], strict=True)]
         hidden = joined([outputs["sequence_output"] for _, outputs in parts])
         if bilstm_units:
             lstm = keras.layers.LSTM(bilstm_units, return_sequences=True, dtype="float32", name="lstm")
@@ -50,7 +51,9 @@ class StackedEncoder(Encoder):
             last = LastToken(dtype="float32", name="bilstm_last_token")(hidden, first.input["padding_mask"])
             pooled = joined([last[:, :bilstm_units], hidden[:, 0, bilstm_units:]])
         else:
-            pooled = joined([encoder.pooled(outputs) for encoder, outputs in parts])
+            pooled = joined(
+                [encoder.pooled(outputs, seen) for (encoder, outputs), seen in zip(parts, rows, strict=True)]
+            )
         super().__init__(
             first.input,
             {"sequence_output": hidden, "pooled_output": pooled},

@@ -10,7 +10,7 @@ from keras_bert_impl.configurations.known_families import (
     skeleton,
     weight_shapes,
 )
-from keras_bert_impl.families import albert, bert, distilbert, electra, ernie, mpnet, roberta
+from keras_bert_impl.families import albert, bert, distilbert, electra, ernie, modernbert, mpnet, roberta
 
 __all__ = [
     "FAMILIES",
@@ -32,5 +32,6 @@ FAMILIES = (
     albert.FAMILY,
     ernie.FAMILY,
     mpnet.FAMILY,
+    modernbert.FAMILY,
 )
 register(FAMILIES)

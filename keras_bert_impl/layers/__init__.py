@@ -8,7 +8,9 @@ from keras_bert_impl.layers.last_token import LastToken
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
 from keras_bert_impl.layers.padding_aware_positions import PaddingAwarePositions
 from keras_bert_impl.layers.position_embedding import PositionEmbedding
+from keras_bert_impl.layers.prediction_head import PredictionHead
 from keras_bert_impl.layers.replace_tokens import ReplaceTokens
+from keras_bert_impl.layers.rotary_positions import RotaryPositions
 from keras_bert_impl.layers.sample_tokens import SampleTokens
 from keras_bert_impl.layers.segment_embedding import SegmentEmbedding
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
@@ -25,7 +27,9 @@ __all__ = [
     "MultiHeadSelfAttention",
     "PaddingAwarePositions",
     "PositionEmbedding",
+    "PredictionHead",
     "ReplaceTokens",
+    "RotaryPositions",
     "SampleTokens",
     "SegmentEmbedding",
     "SpanBoundaryHead",

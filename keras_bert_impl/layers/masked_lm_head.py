@@ -21,19 +21,27 @@ class MaskedLMHead(keras.layers.Layer):
         activation: a name in `kernels.gelu.ACTIVATIONS`.
         layer_norm_epsilon: 1e-12 in Google's code.
         initializer: of the transform's kernel.
+        use_bias: whether the transform has a bias, and its norm a centre.
 
     Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int.
     Output: logits (batch, predictions, vocabulary), float32.
     """
 
     def __init__(
-        self, token_embedding, activation="gelu", layer_norm_epsilon=1e-12, initializer="glorot_uniform", **kwargs
+        self,
+        token_embedding,
+        activation="gelu",
+        layer_norm_epsilon=1e-12,
+        initializer="glorot_uniform",
+        use_bias=True,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.token_embedding = token_embedding
         self.activation = activation
         self.layer_norm_epsilon = float(layer_norm_epsilon)
         self.initializer = keras.initializers.get(initializer)
+        self.use_bias = bool(use_bias)
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
         # The width of the embeddings, which in some families is not that of the encoder.
@@ -45,12 +53,15 @@ class MaskedLMHead(keras.layers.Layer):
         self.transform = keras.layers.Dense(
             width,
             activation=activation_function(self.activation),
+            use_bias=self.use_bias,
             kernel_initializer=self.initializer.clone(),
             dtype=policy,
             name="transform",
         )
         self.transform.build(sequence_output_shape)
-        self.norm = keras.layers.LayerNormalization(epsilon=self.layer_norm_epsilon, dtype=policy, name="norm")
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=policy, name="norm"
+        )
         self.norm.build((*sequence_output_shape[:-1], width))
         with split(self, BY_WORDS):
             self.output_bias = self.add_weight(
@@ -83,6 +94,7 @@ class MaskedLMHead(keras.layers.Layer):
             "activation": self.activation,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer": keras.initializers.serialize(self.initializer),
+            "use_bias": self.use_bias,
         }
 
     @classmethod

@@ -20,6 +20,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         initializer: of the two kernels.
         seed: of the dropout.
         use_bias: whether the kernels have a bias.
+        output_initializer: of the last kernel; None means `initializer`.
 
     Input:  (batch, length, width); `attention_mask`, bool, broadcastable to (batch, heads, length, length),
             True where a query (third axis) may attend to a key (fourth axis); for packed rows also `sequence_ids`,
@@ -32,26 +33,38 @@ class MultiHeadSelfAttention(keras.layers.Layer):
     Raises: ValueError if the width is not a multiple of num_heads.
     """
 
-    def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", seed=None, use_bias=True, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        dropout_rate=0.0,
+        initializer="glorot_uniform",
+        seed=None,
+        use_bias=True,
+        output_initializer=None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.num_heads = int(num_heads)
         self.dropout_rate = float(dropout_rate)
         self.initializer = keras.initializers.get(initializer)
         self.seed = seed
         self.use_bias = bool(use_bias)
+        self.output_initializer = keras.initializers.get(output_initializer)
         self.dropout = Dropout(dropout_rate, seed=seed, dtype=self.dtype_policy)
 
     def build(self, inputs_shape):
         width = inputs_shape[-1]
         if width % self.num_heads:
             raise ValueError(f"The width {width} of the input is not a multiple of num_heads {self.num_heads}.")
-        self.query_key_value = self._dense(inputs_shape, 3 * width, "query_key_value", BY_COLUMNS)
-        self.output_projection = self._dense(inputs_shape, width, "output", BY_ROWS)
+        self.query_key_value = self._dense(inputs_shape, 3 * width, "query_key_value", BY_COLUMNS, self.initializer)
+        self.output_projection = self._dense(
+            inputs_shape, width, "output", BY_ROWS, self.output_initializer or self.initializer
+        )
         self.dropout.build(inputs_shape)
 
-    def _dense(self, inputs_shape, units, name, axes):
+    def _dense(self, inputs_shape, units, name, axes, initializer):
         # Initializers are cloned: one seeded instance would give two kernels the same numbers.
-        initializer, policy = self.initializer.clone(), self.dtype_policy
+        initializer, policy = initializer.clone(), self.dtype_policy
         layer = keras.layers.Dense(
             units, use_bias=self.use_bias, kernel_initializer=initializer, dtype=policy, name=name
         )
@@ -103,4 +116,5 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             "initializer": keras.initializers.serialize(self.initializer),
             "seed": self.seed,
             "use_bias": self.use_bias,
+            "output_initializer": keras.initializers.serialize(self.output_initializer),
         }

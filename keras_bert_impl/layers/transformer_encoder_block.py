@@ -37,6 +37,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         use_bias: whether kernels have a bias, and norms a centre.
         gated: whether the activation of one half of the inner values is multiplied by the other half, as in GeGLU
             (Shazeer 2020, "GLU variants improve transformer"); the first kernel then has twice as many columns.
+        output_initializer: of the last kernels of attention and feed-forward; None means `initializer`.
         attention: the layer of the attention; None means a MultiHeadSelfAttention of these arguments.
 
     Input:  (batch, length, width); by name the other inputs of the attention: `attention_mask`, `attention_bias` and
@@ -59,6 +60,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         normalizes_attention=True,
         use_bias=True,
         gated=False,
+        output_initializer=None,
         attention=None,
         **kwargs,
     ):
@@ -75,11 +77,13 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.normalizes_attention = bool(normalizes_attention)
         self.use_bias = bool(use_bias)
         self.gated = bool(gated)
+        self.output_initializer = keras.initializers.get(output_initializer)
         self.attention = attention or MultiHeadSelfAttention(
             self.num_heads,
             self.attention_dropout_rate,
             self.initializer.clone(),
             use_bias=self.use_bias,
+            output_initializer=self.output_initializer and self.output_initializer.clone(),
             dtype=self.dtype_policy,
             name="attention",
         )
@@ -94,8 +98,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             layer.build(inputs_shape)
             return layer
 
-        def dense(inputs_width, units, name, axes):
-            initializer = self.initializer.clone()
+        def dense(inputs_width, units, name, axes, initializer):
+            initializer = initializer.clone()
             layer = keras.layers.Dense(
                 units, use_bias=self.use_bias, kernel_initializer=initializer, dtype=policy, name=name
             )
@@ -107,8 +111,10 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.attention_dropout = Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
         self.attention_norm = norm("attention_norm") if self.normalizes_attention else keras.layers.Identity()
         columns = self.intermediate_size * (2 if self.gated else 1)
-        self.intermediate = dense(width, columns, "intermediate", BY_COLUMNS)
-        self.output_dense = dense(self.intermediate_size, width, "output", BY_ROWS)
+        self.intermediate = dense(width, columns, "intermediate", BY_COLUMNS, self.initializer)
+        self.output_dense = dense(
+            self.intermediate_size, width, "output", BY_ROWS, self.output_initializer or self.initializer
+        )
         self.output_dropout = Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
         self.output_norm = norm("output_norm")
 
@@ -187,6 +193,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "normalizes_attention": self.normalizes_attention,
             "use_bias": self.use_bias,
             "gated": self.gated,
+            "output_initializer": keras.initializers.serialize(self.output_initializer),
             # Without its shape, which would have it built before this block, hence by another path.
             "attention": {**keras.saving.serialize_keras_object(self.attention), "build_config": None},
         }

@@ -2,8 +2,6 @@
 
 import keras
 
-AFTER_BLOCKS = ("pooler",)
-
 
 def freeze_layers(model, count):
     """Freezes the embeddings and the first `count` transformer blocks; to be called before `compile`.
@@ -19,7 +17,8 @@ def freeze_layers(model, count):
     if not 0 <= count <= encoder.config.num_blocks:
         raise ValueError(f"Cannot freeze {count} blocks: the encoder has {encoder.config.num_blocks}.")
     if count:
-        trained = {*AFTER_BLOCKS, *(f"block_{index}" for index in range(count, encoder.config.num_blocks))}
+        blocks = {f"block_{index}" for index in range(count, encoder.config.num_blocks)}
+        trained = {"pooler", *blocks, *(["final_norm"] if blocks else [])}
         for layer in encoder.layers:
             # All others are embeddings, or the first blocks: which embeddings there are depends on the family.
             if layer.name not in trained:
@@ -44,7 +43,8 @@ def enable_lora(model, rank):
         for layer in _flat(block):
             if isinstance(layer, keras.layers.Dense):
                 layer.enable_lora(rank)
-                layer.bias.trainable = False
+                if layer.bias is not None:
+                    layer.bias.trainable = False
             elif isinstance(layer, keras.layers.LayerNormalization):
                 layer.trainable = False
 

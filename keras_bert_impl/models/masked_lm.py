@@ -63,6 +63,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             activation=config.activation,
             layer_norm_epsilon=config.layer_norm_epsilon,
             initializer=kernel_initializer(config),
+            use_bias=config.use_bias,
             dtype=encoder.dtype_policy,
             name="masked_lm_head",
         )(encoder.output["sequence_output"], mask_positions)

@@ -43,7 +43,9 @@ class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
         inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in encoder.input}
         rows = {name: FlattenChoices(name=f"flatten_{name}")(array) for name, array in inputs.items()}
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        scores = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder(rows))))  # (batch * choices, 1)
+        scores = head_dense(encoder, 1, "classifier")(
+            dropout(encoder.pooled(encoder(rows), rows))
+        )  # (batch * choices, 1)
         logits = UnflattenChoices(name="unflatten")(scores, inputs["token_ids"])
         super().__init__(inputs=inputs, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy

@@ -29,7 +29,7 @@ class NextSentencePredictor(NaturalFitMixin, PretrainedMixin, keras.Model):
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_next_sentence_predictor"):
         check_tokenizer_fits(tokenizer, encoder)
-        logits = head_dense(encoder, 2, "next_sentence_head")(encoder.pooled(encoder.output))
+        logits = head_dense(encoder, 2, "next_sentence_head")(encoder.pooled(encoder.output, encoder.input))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder

@@ -19,6 +19,7 @@ from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
+OTHER_HEADS = (*HEADS_NAMED_CLASSIFIER, "ForQuestionAnswering")  # which is named so, too, in some families
 SHORTEST_ROW = 3
 OF_ENCODER = (("dtype", None), ("rematerialize", False))  # arguments of `load_model` that are passed to the encoder
 
@@ -176,6 +177,8 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
     if "tokenizer" not in arguments:
         arguments["tokenizer"] = checkpoint.tokenizer
     except_for = except_for if is_for(cls, checkpoint) else (*except_for, "classifier/")
+    if checkpoint.task in HEADS_NAMED_CLASSIFIER:
+        except_for = (*except_for, "span_head/")
     stored = checkpoint.arguments_of(cls)
     if "classifier/" in except_for:
         stored.pop("multi_label", None)  # of the head that is replaced
@@ -190,10 +193,11 @@ def load_model(cls, checkpoint, report=False, except_for=(), dtype=None, remater
 def is_for(cls, checkpoint):
     """Whether a checkpoint's classifier, if it has one, was trained as the head of such a model.
 
-    Hugging Face calls the heads of four kinds of model `classifier`; transformers loads one in place of another.
+    Hugging Face calls the heads of four kinds of model `classifier`, in some families of five; transformers loads one
+    in place of another.
     """
     task = checkpoints.huggingface.TASKS[checkpoints.huggingface.task_kind(cls)]
-    is_other = checkpoint.task in HEADS_NAMED_CLASSIFIER and checkpoint.task != task
+    is_other = checkpoint.task in OTHER_HEADS and checkpoint.task != task
     return not is_other and (checkpoint.class_names is not None) == issubclass(cls, ClassesMixin)
 
 

@@ -46,6 +46,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
             activation=config.activation,
             layer_norm_epsilon=config.layer_norm_epsilon,
             initializer=initializer.clone(),
+            use_bias=config.use_bias,
             dtype=policy,
             name="masked_lm_head",
         )(encoder.output["sequence_output"], mask_positions)
@@ -70,7 +71,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
                 )
                 pooled = encoder.pool(gathered)
             else:
-                pooled = encoder.pooled(encoder.output)  # (batch, hidden_size)
+                pooled = encoder.pooled(encoder.output, encoder.input)  # (batch, hidden_size)
             outputs["next_sentence_logits"] = keras.layers.Dense(
                 2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
             )(pooled)

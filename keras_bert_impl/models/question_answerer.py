@@ -49,7 +49,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
         self, encoder, tokenizer=None, sequence_length=None, null_threshold=None, name="bert_question_answerer"
     ):
         check_tokenizer_fits(tokenizer, encoder)
-        logits = head_dense(encoder, 2, "span_head")(encoder.output["sequence_output"])
+        logits = head_dense(encoder, 2, "span_head")(encoder.token_vectors(encoder.output))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer, so that the pooler, which no output here uses, is not among this model's weights.

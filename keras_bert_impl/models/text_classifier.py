@@ -69,7 +69,7 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
             )
         check_tokenizer_fits(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output)))
+        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder

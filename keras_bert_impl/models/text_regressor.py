@@ -47,7 +47,7 @@ class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
     ):
         check_tokenizer_fits(tokenizer, encoder)
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
-        value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output)))
+        value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
         super().__init__(inputs=encoder.input, outputs=value, name=name)
         self.dtype_policy = encoder.dtype_policy
         self.encoder = encoder

@@ -63,7 +63,7 @@ class TokenClassifier(WordLabelsMixin, ClassesMixin, keras.Model):
         if dropout_rate is None:
             dropout_rate = encoder.config.token_classifier_dropout_rate
         dropout = head_dropout(encoder, dropout_rate, "token_dropout")
-        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.output["sequence_output"]))
+        logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.token_vectors(encoder.output)))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer, so that the pooler, which no output here uses, is not among this model's weights.

@@ -149,12 +149,14 @@ def test_layers_are_frozen_and_get_low_rank_updates(config, small_batch):
     frozen, updated = (kbi.TextClassifier(encoder_of(config)(config), 3) for _ in range(2))
     freeze_layers(frozen, 1)
     above = {f"block_{index}" for index in range(1, config.num_blocks)}
+    if config.model_type == "modernbert":
+        above.add("final_norm")
     assert {weight.path.split("/")[0] for weight in frozen.trainable_weights} == {*above, "pooler", "classifier"}
     enable_lora(updated, 2)
     of_blocks = [weight.path for weight in updated.trainable_weights if weight.path.startswith("block_")]
     assert of_blocks and all("lora" in path for path in of_blocks)
     rest = {weight.path for weight in updated.trainable_weights} - set(of_blocks)
-    assert rest == {"pooler/kernel", "pooler/bias", "classifier/kernel", "classifier/bias"}
+    assert {path.split("/")[0] for path in rest} == {"pooler", "classifier"}
     rows = rows_for(config, small_batch)
     updated.compile(optimizer=keras.optimizers.SGD(1.0), loss=updated.loss, **QUICK_STEPS)
     updated.train_on_batch(rows, np.array([0, 2]))
@@ -199,12 +201,17 @@ def test_a_masked_lm_whose_words_are_not_tied_is_refused_and_its_encoder_opens(c
     np.testing.assert_allclose(encoder.predict_on_batch(rows)["sequence_output"], found, atol=1e-5)
 
 
+# Keys that transformers 5 reads without an attribute of their name, and what it takes for them.
+OLDER_KEYS = {"global_attn_every_n_layers": 3, "global_rope_theta": 160_000.0, "local_rope_theta": 10_000.0}
+
+
 @every_family
 def test_what_a_config_leaves_out_has_the_value_of_transformers(config, tmp_path):
     transformers, whole = pytest.importorskip("transformers"), config.to_huggingface()
     theirs = getattr(transformers, type(config).__name__)()
     needed = [theirs for _, theirs in type(config).huggingface_keys[:5]]
+    whole["vocab_size"] = max(config.vocabulary_size, 1 + theirs.pad_token_id)
     for key in whole.keys() - {"model_type", *needed}:
         (tmp_path / "config.json").write_text(json.dumps({name: whole[name] for name in whole if name != key}))
         found = type(config).from_huggingface(tmp_path / "config.json").to_huggingface()
-        assert found[key] == getattr(theirs, key), key
+        assert found[key] == (OLDER_KEYS[key] if key in OLDER_KEYS else getattr(theirs, key)), key

@@ -8,6 +8,7 @@
 | torch, GPU | Keras' (`scaled_dot_product_attention`) | `scaled_dot_product_attention` |
 | JAX, GPU | Keras' (cuDNN) | the plain form |
 | JAX, TPU | the kernel of `tpu.py` | the kernel of `tpu.py` |
+| a window in long rows, but for the TPU | blocks of `windows.py` | blocks of `windows.py` |
 
 On TensorFlow, Keras' attention is not fused either: it computes the same by `einsum`, takes 1.01 to 1.16 times as long
 on a CPU, and in bfloat16, on a processor without instructions for it, its errors are four times as large.
@@ -19,6 +20,7 @@ JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private
 
 import keras
 
+from keras_bert_impl.kernels.attention import windows
 from keras_bert_impl.kernels.attention.placement import Placement, of_distribution, placed, placement
 from keras_bert_impl.kernels.attention.plain import (
     AttentionInputs,
@@ -52,15 +54,11 @@ def attend(inputs):
 def form_for(inputs):
     """The function of an AttentionInputs that suits backend and device; warns if it is not the one that is meant for
     them."""
-    return FORMS[keras.backend.backend()](inputs) or _keras_or_plain(inputs)
-
-
-def _keras_or_plain(inputs):
-    return by_ops if inputs.dropout_rate else by_keras
-
-
-def _of_tensorflow(inputs):
-    return by_ops
+    backend = keras.backend.backend()
+    form = OF_DEVICES[backend](inputs) if backend in OF_DEVICES else None
+    if form is None and windows.suits(inputs):
+        form = windows.by_blocks
+    return form or (by_ops if inputs.dropout_rate or backend == "tensorflow" else by_keras)
 
 
 def _of_jax(inputs):
@@ -75,5 +73,5 @@ def _of_torch(inputs):
     return torch_form.form_for(inputs)
 
 
-# For each backend, the function of the inputs that returns the form, or None for Keras' or the plain one.
-FORMS = {"tensorflow": _of_tensorflow, "jax": _of_jax, "torch": _of_torch}
+# For a backend, the function of the inputs that returns the form for a device in particular, or None.
+OF_DEVICES = {"jax": _of_jax, "torch": _of_torch}

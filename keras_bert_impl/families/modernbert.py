@@ -1,0 +1,291 @@
+"""ModernBERT: configuration, encoder, and the names of its tensors in Hugging Face's format."""
+
+import dataclasses
+import typing
+
+import keras
+from keras import ops
+
+from keras_bert_impl.configurations.encoder_config import EncoderConfig
+from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Family, dense_rows
+from keras_bert_impl.configurations.initialization import kernel_initializer
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.layers import PredictionHead, RotaryPositions
+
+# Feed-forward widths by the names of sizes; those of Ettin (Weller et al. 2025, table 1) are the same architecture.
+INTERMEDIATE_SIZES = {
+    "modernbert_base": 1152,
+    "modernbert_large": 2624,
+    "ettin_17m": 384,
+    "ettin_32m": 576,
+    "ettin_68m": 768,
+    "ettin_150m": 1152,
+    "ettin_400m": 2624,
+    "ettin_1b": 3840,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ModernBertConfig(EncoderConfig):
+    """The shape of a ModernBERT encoder; the defaults are ModernBERT-base (Warner et al. 2024, table 4).
+
+    Args:
+        vocabulary_size: rows of the token embedding.
+        hidden_size: width of every layer; a multiple of `num_heads` with an even quotient.
+        num_layers: transformer blocks.
+        num_heads: attention heads.
+        intermediate_size: columns of the activated half of a feed-forward layer; the other half gates them. None means
+            3/2 * hidden_size, as in ModernBERT-base.
+        activation: "gelu", exact; transformers computes the heads with it, too, whatever the encoder's is.
+        hidden_dropout_rate, attention_dropout_rate: 0 in the paper, which trains without dropout.
+        max_length: the longest row in tokens. There is no table of positions.
+        initializer_range: standard deviation of the normal, truncated at two, that weights start from; of the last
+            kernels of attention and feed-forward this, divided by sqrt(2 * num_layers).
+        layer_norm_epsilon: 1e-5.
+        pad_id: the id of [PAD], written to Hugging Face's config.json.
+        global_every: of so many layers, beginning with the first, one attends to the whole row, the others to a window.
+        local_attention: tokens that such a window spans beside the token itself, half of them on each side: 128 is 64
+            before and 64 behind.
+        global_theta, local_theta: base of the rotary positions in layers of either kind.
+        classifier_pooling: what stands for a text: "cls", the first token, or "mean", the mean over all.
+
+    Raises: ValueError for a shape that no ModernBERT can have, naming field and value.
+    """
+
+    vocabulary_size: int = 50368
+    hidden_size: int = 768
+    num_layers: int = 22
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    activation: str = "gelu"
+    hidden_dropout_rate: float = 0.0
+    attention_dropout_rate: float = 0.0
+    max_length: int = 8192
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-5
+    pad_id: int = 50283
+    global_every: int = 3
+    local_attention: int = 128
+    global_theta: float = 160_000.0
+    local_theta: float = 10_000.0
+    classifier_pooling: str = "cls"
+
+    model_type: typing.ClassVar = "modernbert"
+    family: typing.ClassVar = "ModernBERT"
+    named_sizes: typing.ClassVar = {
+        "modernbert_base": (22, 768, 12),
+        "modernbert_large": (28, 1024, 16),
+        "ettin_17m": (7, 256, 4),
+        "ettin_32m": (10, 384, 6),
+        "ettin_68m": (19, 512, 8),
+        "ettin_150m": (22, 768, 12),
+        "ettin_400m": (28, 1024, 16),
+        "ettin_1b": (28, 1792, 28),
+    }
+    huggingface_keys: typing.ClassVar = (
+        ("vocabulary_size", "vocab_size"),
+        ("hidden_size", "hidden_size"),
+        ("num_layers", "num_hidden_layers"),
+        ("num_heads", "num_attention_heads"),
+        ("intermediate_size", "intermediate_size"),
+        ("hidden_dropout_rate", "embedding_dropout"),
+        ("hidden_dropout_rate", "mlp_dropout"),
+        ("attention_dropout_rate", "attention_dropout"),
+        ("max_length", "max_position_embeddings"),
+        ("initializer_range", "initializer_range"),
+        ("layer_norm_epsilon", "norm_eps"),
+        # The keys of the published files. transformers 5 reads them, and writes `layer_types` and `rope_parameters`.
+        ("global_every", "global_attn_every_n_layers"),
+        ("local_attention", "local_attention"),
+        ("global_theta", "global_rope_theta"),
+        ("local_theta", "local_rope_theta"),
+        ("classifier_pooling", "classifier_pooling"),
+    )
+    activation_key: typing.ClassVar = "hidden_activation"
+    fixed_values: typing.ClassVar = {
+        "norm_bias": False,
+        "attention_bias": False,
+        "mlp_bias": False,
+        "decoder_bias": True,
+        "classifier_bias": False,
+        "classifier_activation": "gelu",
+    }
+    pair_tasks: typing.ClassVar = ()
+    use_bias: typing.ClassVar = False
+    classifier_dropout_rate: typing.ClassVar[float] = 0.0  # whatever that of the blocks is
+
+    def __post_init__(self):
+        if self.intermediate_size is None:
+            object.__setattr__(self, "intermediate_size", 3 * self.hidden_size // 2)
+        super().__post_init__()
+        if self.hidden_size // self.num_heads % 2:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} with num_heads {self.num_heads} gives heads of "
+                f"{self.hidden_size // self.num_heads} columns: rotary positions turn pairs of columns, so that their "
+                "number must be even."
+            )
+        if self.activation != "gelu":
+            raise ValueError(
+                f"activation {self.activation!r} is not supported: transformers computes a ModernBERT's heads with "
+                "exact GELU. Set activation='gelu'."
+            )
+        if self.classifier_pooling not in ("cls", "mean"):
+            raise ValueError(f"classifier_pooling is {self.classifier_pooling!r}, expected 'cls' or 'mean'.")
+        for name in ("global_every", "local_attention"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+        for name in ("global_theta", "local_theta"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not value > 1:
+                raise ValueError(f"{name} must be a number above 1, not {value!r}.")
+
+    @property
+    def windows(self):
+        """Of each layer the largest distance between a token and one that it sees; None for any."""
+        return [self.local_attention // 2 if layer % self.global_every else None for layer in range(self.num_layers)]
+
+    @classmethod
+    def from_name(cls, name, **overrides):
+        """The configuration of a published size; keyword arguments replace its fields."""
+        width = {"intermediate_size": INTERMEDIATE_SIZES[name]} if name in INTERMEDIATE_SIZES else {}
+        return super().from_name(name, **{**width, **overrides})
+
+    @classmethod
+    def from_huggingface(cls, path):
+        """Also reads the keys that transformers 5 writes, `layer_types` and `rope_parameters`.
+
+        Raises: ValueError also for other orders of layers and other kinds of rotary positions than the published ones.
+        """
+        config, found = super().from_huggingface(path), read_json(path)
+        dropouts = {found.get(key, 0.0) for key in ("embedding_dropout", "mlp_dropout")}
+        if len(dropouts) > 1:
+            raise ValueError(f"{path}: embedding_dropout and mlp_dropout differ; here they are one rate.")
+        newer = {}
+        for name, kind in (("global_theta", "full_attention"), ("local_theta", "sliding_attention")):
+            rotary = (found.get("rope_parameters") or {}).get(kind) or {}
+            if rotary.get("rope_type", "default") != "default":
+                raise ValueError(f"{path}: rope_type {rotary['rope_type']!r} is not supported; expected 'default'.")
+            if "rope_theta" in rotary:
+                newer[name] = rotary["rope_theta"]
+        types = found.get("layer_types")
+        if types:
+            is_global = [layer for layer, kind in enumerate(types) if kind == "full_attention"]
+            newer["global_every"] = is_global[1] if len(is_global) > 1 else max(1, len(types))
+        config = dataclasses.replace(config, **newer)
+        if types and [kind != "full_attention" for kind in types] != [window is not None for window in config.windows]:
+            raise ValueError(
+                f"{path}: layer_types {types} is not supported; expected full_attention in the first layer and in "
+                "every n-th one after it."
+            )
+        return config
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ModernBertEncoder(FamilyEncoder):
+    """The encoder of Warner et al. 2024, as a functional model.
+
+    Differences from BERT: positions turn queries and keys; two layers of three see only a window; norms before
+    attention and feed-forward, and one at the end; a gated feed-forward layer; no biases, no segments, no pooler.
+
+    Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
+            they are an input so that every family takes the same rows.
+    Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
+    """
+
+    config_class = ModernBertConfig
+
+    @staticmethod
+    def connect(inputs, parts):
+        config = parts.config
+        hidden = parts.token_embedding(config.hidden_size)(inputs["token_ids"])  # (batch, length, hidden_size)
+        hidden = parts.dropout("embeddings_dropout")(parts.norm("embeddings_norm")(hidden))
+        width = config.hidden_size // config.num_heads
+        of_whole_rows, of_windows = (
+            RotaryPositions(width, theta, dtype=parts.policy, name=name)(
+                inputs["token_ids"], position_ids=inputs.get("position_ids")
+            )
+            for theta, name in ((config.global_theta, "global_positions"), (config.local_theta, "local_positions"))
+        )
+        context = parts.context(inputs)
+        contexts = [
+            {**context, "window": window, "positions": of_whole_rows if window is None else of_windows}
+            for window in config.windows
+        ]
+        last = kernel_initializer(config, scale=(2 * config.num_layers) ** -0.5)
+
+        def block(number):
+            # The embeddings are normalized already.
+            return parts.block(
+                number, norm_first=True, gated=True, normalizes_attention=number > 0, output_initializer=last.clone()
+            )
+
+        connected = parts.apply_layers(hidden, contexts, block)
+        *hidden_states, final = connected.hidden_states
+        return connected._replace(hidden_states=[*hidden_states, parts.norm("final_norm")(final)])
+
+    def pooled(self, outputs, rows):
+        vectors = outputs["sequence_output"]
+        if self.config.classifier_pooling == "cls":
+            return self.pool(vectors[:, 0])
+        weights = ops.cast(ops.expand_dims(rows["padding_mask"], -1), vectors.dtype)  # (batch, length, 1)
+        return self.pool(ops.sum(vectors * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1))
+
+    def token_vectors(self, outputs):
+        return self.pool(outputs["sequence_output"])
+
+    def pool(self, vectors):
+        return PredictionHead(
+            self.config.activation,
+            self.config.layer_norm_epsilon,
+            kernel_initializer(self.config, scale=(2 * self.config.num_layers) ** -0.5),
+            use_bias=self.config.use_bias,
+            dtype=self.dtype_policy,
+            name="pooler",
+        )(vectors)
+
+
+def kernel_row(ours, theirs):
+    """The row of a dense layer without bias."""
+    return (f"{ours}/kernel", (f"{theirs}.weight",), TRANSPOSED)
+
+
+def scale_row(ours, theirs):
+    """The row of a norm without centre."""
+    return (f"{ours}/gamma", (f"{theirs}.weight",), SAME)
+
+
+FAMILY = Family(
+    encoder_class=ModernBertEncoder,
+    prefix="model.",
+    bare_beginnings=("embeddings.", "layers.", "final_norm."),
+    embedding_rows=(
+        ("token_embedding/embeddings", ("model.embeddings.tok_embeddings.weight",), SAME),
+        scale_row("embeddings_norm", "model.embeddings.norm"),
+        scale_row("final_norm", "model.final_norm"),
+    ),
+    block="model.layers.{}.",
+    block_rows=(
+        kernel_row("attention/query_key_value", "attn.Wqkv"),  # one kernel there, too
+        kernel_row("attention/output", "attn.Wo"),
+        scale_row("attention_norm", "attn_norm"),
+        kernel_row("intermediate", "mlp.Wi"),
+        kernel_row("output", "mlp.Wo"),
+        scale_row("output_norm", "mlp_norm"),
+    ),
+    head_rows=(
+        kernel_row("pooler/transform", "head.dense"),
+        scale_row("pooler/norm", "head.norm"),
+        kernel_row("masked_lm_head/transform", "head.dense"),
+        scale_row("masked_lm_head/norm", "head.norm"),
+        ("masked_lm_head/output_bias", ("decoder.bias",), SAME),
+        *dense_rows("classifier", "classifier"),
+        *dense_rows("span_head", "classifier"),
+    ),
+    redundant=("decoder.weight",),
+    tasks=COMMON_TASKS,
+    dropout_key="classifier_dropout",
+)

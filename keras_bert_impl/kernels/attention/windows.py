@@ -1,0 +1,74 @@
+"""Attention within a window, in memory linear in the length: blocks of queries, each with the keys beside it.
+
+A block is as long as the window reaches to one side, so that its keys are those of three blocks. (Beltagy et al. 2020,
+"Longformer", section 3.1, has blocks of twice the size that overlap by half.) With rows of a few blocks the whole
+square of queries and keys is as small: there the other forms stay.
+"""
+
+from keras import ops
+
+from keras_bert_impl.kernels.attention.plain import MASKED_LOGIT, by_heads, joined
+from keras_bert_impl.kernels.dropout import drop
+
+FEWEST_BLOCKS = 4
+
+
+def suits(inputs):
+    """Whether an AttentionInputs can be computed by blocks, and is so long that it pays."""
+    if inputs.window is None or inputs.bias is not None:
+        return False
+    # A mask with a row for each query, and not from the numbers of sequences, cannot be cut into blocks.
+    if inputs.mask is not None and inputs.sequence_ids is None and tuple(inputs.mask.shape[1:3]) != (1, 1):
+        return False
+    length = inputs.query.shape[1]
+    return length is None or length >= FEWEST_BLOCKS * max(1, inputs.window)
+
+
+def by_blocks(inputs):
+    """The mixed values (batch, length, width) of an AttentionInputs that `suits`."""
+    length, size = ops.shape(inputs.query)[1], max(1, inputs.window)
+    blocks = -(-length // size)
+
+    def in_blocks(array):
+        """(batch, length, ...) to (batch, blocks, size, ...), filled up with zeros."""
+        rest = [(0, 0)] * (len(array.shape) - 2)
+        padded = ops.pad(array, [(0, 0), (0, blocks * size - length), *rest])
+        return ops.reshape(padded, (-1, blocks, size, *array.shape[2:]))
+
+    def with_neighbours(array):
+        """(batch, blocks, size, ...) to (batch, blocks, 3 * size, ...), zeros beside the first and the last block."""
+        rest = [(0, 0)] * (len(array.shape) - 2)
+        wide = ops.pad(array, [(0, 0), (1, 1), *rest])
+        return ops.concatenate([wide[:, :-2], wide[:, 1:-1], wide[:, 2:]], axis=2)
+
+    query, key, value = (in_blocks(part) for part in by_heads(inputs))  # (batch, blocks, size, heads, head_width)
+    key, value = with_neighbours(key), with_neighbours(value)
+    logits = ops.einsum("bnqhd,bnkhd->bnhqk", query * inputs.head_width**-0.5, key)
+    logits = ops.cast(logits, "float32")  # (batch, blocks, heads, size, 3 * size)
+
+    # A key's place in its three blocks, less that of the query in the second.
+    distance = ops.expand_dims(ops.arange(3 * size), 0) - size - ops.expand_dims(ops.arange(size), 1)
+    near = ops.less_equal(ops.abs(distance), inputs.window)  # (size, 3 * size)
+    numbers = in_blocks(numbers_of(inputs))  # (batch, blocks, size)
+    of_keys = ops.expand_dims(with_neighbours(numbers), 2)  # (batch, blocks, 1, 3 * size)
+    seen = ops.greater(of_keys, 0)
+    if inputs.sequence_ids is not None:
+        seen = ops.logical_and(seen, ops.equal(of_keys, ops.expand_dims(numbers, 3)))
+    seen = ops.expand_dims(ops.logical_and(seen, near), 2)  # (batch, blocks, 1, 1 or size, 3 * size)
+
+    weights = ops.cast(ops.softmax(ops.where(seen, logits, MASKED_LOGIT)), value.dtype)
+    if inputs.dropout_rate:
+        weights = drop(weights, inputs.dropout_rate, inputs.seed)
+    mixed = ops.einsum("bnhqk,bnkhd->bnqhd", weights, value)
+    heads, head_width = mixed.shape[3:]
+    return joined(ops.reshape(mixed, (-1, blocks * size, heads, head_width))[:, :length])
+
+
+def numbers_of(inputs):
+    """int32 (batch, length): 0 for keys that no query sees; of the others the number of their sequence, or 1."""
+    batch, length = ops.shape(inputs.query)[0], ops.shape(inputs.query)[1]
+    if inputs.sequence_ids is not None:
+        return ops.cast(inputs.sequence_ids, "int32")
+    if inputs.mask is None:
+        return ops.ones((batch, length), "int32")
+    return ops.broadcast_to(ops.cast(inputs.mask[:, 0, 0], "int32"), (batch, length))

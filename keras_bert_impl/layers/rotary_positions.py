@@ -1,0 +1,45 @@
+"""Positions as angles by which queries and keys are turned."""
+
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class RotaryPositions(keras.layers.Layer):
+    """Cosine and sine of the angles of each place (Su et al. 2021, "RoFormer", section 3.2.2).
+
+    Angle i of place p is p * theta ** (-2i / head_width). Turned by them, the product of a query and a key depends on
+    their distance alone.
+
+    Args:
+        head_width: columns of a head, an even number.
+        theta: the base, 10,000 in the paper; larger ones turn more slowly, for longer rows.
+
+    Input:  token_ids (batch, length), of which only the length is read; position_ids (batch, length), int, or None for
+            0, 1, 2, ...
+    Output: (1, length, 2, head_width / 2), or (batch, ...) with position_ids: cosine, then sine.
+    Raises: ValueError for an odd head_width.
+    """
+
+    def __init__(self, head_width, theta=10_000.0, **kwargs):
+        if head_width % 2:
+            raise ValueError(f"head_width must be even, since angles turn pairs of columns, not {head_width}.")
+        super().__init__(**kwargs)
+        self.head_width, self.theta = int(head_width), float(theta)
+
+    def call(self, token_ids, position_ids=None):
+        if position_ids is None:
+            position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1]), 0)
+        # In float32, as in transformers; in bfloat16 places above 256 would be rounded.
+        powers = np.arange(0, self.head_width, 2, dtype="float32") / np.float32(self.head_width)
+        frequencies = ops.convert_to_tensor((1 / self.theta**powers).astype("float32"))
+        angles = ops.expand_dims(ops.cast(position_ids, "float32"), -1) * frequencies
+        return ops.cast(ops.stack([ops.cos(angles), ops.sin(angles)], axis=2), self.compute_dtype)
+
+    def compute_output_spec(self, token_ids, position_ids=None):
+        batch = 1 if position_ids is None else position_ids.shape[0]
+        return keras.KerasTensor((batch, token_ids.shape[1], 2, self.head_width // 2), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "head_width": self.head_width, "theta": self.theta}

@@ -1,0 +1,107 @@
+"""What only ModernBERT does: windows, rotary positions with two bases, and older and newer keys of its config.json."""
+
+import json
+
+import numpy as np
+import pytest
+from families import CONFIGS, MODERN
+from reference_models import outputs_of, random_model
+from tiers import every_backend, on
+
+import keras_bert_impl as kbi
+from keras_bert_impl.families import count_parameters
+
+pytestmark = on("torch")
+
+
+def rows_of(lengths, length):
+    random = np.random.default_rng(0)
+    mask = (np.arange(length) < np.array(lengths)[:, None]).astype("int32")
+    ids = np.where(mask == 1, random.integers(5, 53, mask.shape), 1).astype("int32")
+    return {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": mask}
+
+
+@every_backend
+@pytest.mark.parametrize("length", [1, 4, 5, 16, 17, 41])
+def test_windows_are_those_of_transformers_at_every_length(length, tmp_path):
+    """With 4 tokens to each side; of 16 and more the attention is computed by blocks."""
+    config = kbi.ModernBertConfig(**{**MODERN, "max_length": 64, "num_layers": 4, "local_attention": 8})
+    rows = rows_of([length, max(1, length - 7)], length)
+    theirs = outputs_of(random_model("ModernBertModel", config, tmp_path), rows)["last_hidden_state"]
+    ours = kbi.ModernBertEncoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    seen = rows["padding_mask"] == 1
+    np.testing.assert_allclose(ours[seen], theirs[seen], atol=1e-5)
+
+
+@every_backend
+def test_a_sequence_of_a_packed_row_is_computed_as_in_a_row_of_its_own():
+    config = kbi.ModernBertConfig(**{**MODERN, "max_length": 64, "num_layers": 3, "local_attention": 6})
+    alone, packed = kbi.ModernBertEncoder(config), kbi.ModernBertEncoder(config, packed=True)
+    packed.set_weights(alone.get_weights())
+    lengths, rows = [17, 9, 12], rows_of([17, 9, 12], 17)
+    together = {
+        "token_ids": np.concatenate([ids[:length] for ids, length in zip(rows["token_ids"], lengths, strict=True)]),
+        "sequence_ids": np.repeat([1, 2, 3], lengths),
+        "position_ids": np.concatenate([np.arange(length) for length in lengths]),
+    }
+    together = {name: np.append(array, [0, 0])[None].astype("int32") for name, array in together.items()}  # padding
+    together["segment_ids"] = np.zeros_like(together["token_ids"])
+    together["padding_mask"] = (together["sequence_ids"] > 0).astype("int32")
+    expected = alone.predict_on_batch(rows)["sequence_output"]
+    found = packed.predict_on_batch(together)["sequence_output"][0]
+    for number, (length, start) in enumerate(zip(lengths, np.cumsum([0, *lengths[:-1]]), strict=True)):
+        np.testing.assert_allclose(found[start : start + length], expected[number, :length], atol=1e-5)
+
+
+def test_newer_keys_of_config_json_mean_the_same(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    config = kbi.ModernBertConfig(
+        **{**MODERN, "num_layers": 5, "global_every": 3}, global_theta=7000.0, local_theta=500.0
+    )
+    theirs = transformers.ModernBertConfig(**config.to_huggingface())
+    theirs.save_pretrained(tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    assert "layer_types" in written and "rope_parameters" in written
+    older = ("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta")
+    written = {name: value for name, value in written.items() if name not in older}
+    (tmp_path / "config.json").write_text(json.dumps(written))
+    assert kbi.ModernBertConfig.from_huggingface(tmp_path / "config.json") == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layer_types": ["full_attention", "full_attention"]}, None),
+        ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types .* is not supported"),
+        ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type 'yarn' is not supported"),
+        ({"embedding_dropout": 0.1}, "embedding_dropout and mlp_dropout differ"),
+        ({"norm_bias": True}, "norm_bias True is not supported; expected False"),
+        ({"classifier_pooling": "max"}, "classifier_pooling is 'max', expected 'cls' or 'mean'"),
+        ({"num_attention_heads": 4}, "must be even"),
+    ],
+)
+def test_what_would_be_computed_otherwise_is_refused(changes, message, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**CONFIGS["ModernBert"].to_huggingface(), **changes}))
+    if message is None:
+        assert kbi.ModernBertConfig.from_huggingface(path).windows == [None, None]
+        return
+    with pytest.raises(ValueError, match=message):
+        kbi.ModernBertConfig.from_huggingface(path)
+
+
+def test_the_published_sizes():
+    # 149 and 395 million (Warner et al. 2024, section 3.1), with the masked-LM head.
+    for name, width, millions in (("modernbert_base", 768, 149), ("modernbert_large", 1024, 395)):
+        config = kbi.ModernBertConfig.from_name(name)
+        head = width * width + width + config.vocabulary_size
+        assert round((count_parameters(config) + head) / 1e6) in (millions, millions + 1), name
+
+
+def test_last_kernels_start_with_smaller_values():
+    config = kbi.ModernBertConfig(**{**MODERN, "hidden_size": 120, "num_layers": 8})
+    encoder = kbi.ModernBertEncoder(config)
+    deviations = {weight.path: float(np.std(weight)) for weight in encoder.weights if weight.path.endswith("kernel")}
+    first, last = deviations["block_3/attention/query_key_value/kernel"], deviations["block_3/attention/output/kernel"]
+    assert last == pytest.approx(first / 4, rel=0.1)  # sqrt(2 * 8)
+    assert deviations["block_3/output/kernel"] == pytest.approx(deviations["block_3/intermediate/kernel"] / 4, rel=0.1)

@@ -10,10 +10,12 @@
 | `position_ids`         | (batch, length)      | int32   | packed rows: position of a token within its own sequence   |
 | `sequence_ids`         | (batch, length)      | int32   | packed rows: 1, 2, ... for the sequences, 0 for padding;   |
 |                        |                      |         | attention never crosses from one sequence to another       |
-| `mask_positions`       | (batch, predictions) | int32   | ascending positions to predict; padded with 0              |
+| `mask_positions`       | (batch, predictions) | int32   | ascending positions to predict; padded with 0. Of a model  |
+|                        |                      |         | that reads in one direction, those that predict the next   |
 | `mask_ids`             | (batch, predictions) | int32   | label: the original id; padded with 0                      |
 | `mask_weights`         | (batch, predictions) | float32 | 1 for a prediction, 0 for its padding                      |
-| `next_sentence_labels` | (batch,)             | int32   | label: 0 if b follows a (IsNext), 1 if b is random         |
+| `next_sentence_labels` | (batch,)             | int32   | label: 0 if b follows a (IsNext), 1 if b is random, or, of |
+|                        |                      |         | rows about the order of sentences, if a follows b          |
 | `example_index`        | (batch,)             | int64   | number of the row in its dataset; its masks depend on it   |
 
 In packed rows `next_sentence_labels` is (batch, sequences), and there are two more arrays:
@@ -21,7 +23,8 @@ In packed rows `next_sentence_labels` is (batch, sequences), and there are two m
 | `cls_positions`        | (batch, sequences)   | int32   | where each sequence begins; padded with 0                  |
 | `next_sentence_weights`| (batch, sequences)   | float32 | 1 for a sequence, 0 for padding of `cls_positions`         |
 
-Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and `pooled_output` (batch, hidden_size).
+Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and, if the family has a pooler, `pooled_output`
+(batch, hidden_size); on request `hidden_states` and `attention_probabilities`, see `families.bert.BertEncoder`.
 """
 
 import math

@@ -32,7 +32,12 @@ def training_flops(encoder, rows, length, predictions):
         block, _, name = weight.path.partition("/")
         kernels[block] += math.prod(weight.shape) * name.endswith("kernel")
     # Not what turns narrow embeddings into that width, 0.1 % of the arithmetic.
-    blocks = sum(2 * length * kernels[f"block_{number}"] + 4 * length**2 * width for number in config.schedule)
+    # With a window, a token sees that many to each side.
+    seen = [length if window is None else min(length, 2 * window + 1) for window in config.windows]
+    blocks = sum(
+        2 * length * kernels[f"block_{number}"] + 4 * length * keys * width
+        for number, keys in zip(config.schedule, seen, strict=True)
+    )
     words, embedding = encoder.token_embedding.input_dim, encoder.token_embedding.output_dim
     heads = 2 * predictions * (width + words) * embedding + 2 * width**2
     return 3 * rows * (blocks + heads)

@@ -31,9 +31,9 @@ class Published(typing.NamedTuple):
     @property
     def num_parameters(self):
         """The number of weights of the encoder, including its pooler if it has one."""
-        shape = (self.vocabulary_size, self.hidden_size, self.num_layers, self.num_heads)
-        fields = {} if self.embedding_size is None else {"embedding_size": self.embedding_size}
-        config = families_by_model_type()[self.model_type].config_class(*shape, **fields)
+        names = ("vocabulary_size", "hidden_size", "num_layers", "num_heads", "embedding_size")
+        fields = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        config = families_by_model_type()[self.model_type].config_class(**fields)
         # Every layer after the second has as many as that one: a table of sixty names is printed at once.
         one, two = (count_parameters(dataclasses.replace(config, num_layers=count)) for count in (1, 2))
         return one + (two - one) * (self.num_layers - 1)

@@ -117,6 +117,11 @@ class EncoderConfig:
         return len(self.schedule)
 
     @property
+    def windows(self):
+        """Of each layer that a token passes through the largest distance to one that it sees; None for any."""
+        return [None] * self.depth
+
+    @property
     def num_blocks(self):
         """The number of blocks with weights of their own."""
         return self.num_layers

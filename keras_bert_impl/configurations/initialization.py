@@ -13,7 +13,7 @@ def kernel_initializer(config, path=None, scale=1.0):
     """BERT's truncated normal (Devlin et al. 2019's code: standard deviation 0.02); zeros within `filling`.
 
     Args:
-        config: a BertConfig.
+        config: of an encoder of any family.
         path: of a weight that within `filling` starts with the checkpoint's values instead.
         scale: what the standard deviation is multiplied by.
     """

@@ -68,6 +68,7 @@ class NaturalFitMixin:
         steps = arguments.get("steps_per_epoch"), arguments.get("validation_steps")
         data = stage.training(self.row_maker, given, *sizes, *steps)
         self._build_variables(data.x)
+        # Of every head that inherits from this class, the next one is `model_methods.keras_methods.KerasMethodsMixin`.
         return super().fit(
             batch_size=batch_size, epochs=epochs, verbose=verbose, callbacks=callbacks, **data._asdict(), **arguments
         )

@@ -9,7 +9,7 @@ from keras_bert_impl.distribution import assign_whole, to_numpy
 from keras_bert_impl.families.bert import BertConfig
 from keras_bert_impl.families.distilbert import DistilBertConfig
 
-FAMILIES = {config_class.model_type: config_class for config_class in (DistilBertConfig, BertConfig)}
+STUDENT_CONFIGS = {config_class.model_type: config_class for config_class in (DistilBertConfig, BertConfig)}
 
 
 def student_config(teacher, family="distilbert", num_layers=None, **changes):
@@ -26,9 +26,9 @@ def student_config(teacher, family="distilbert", num_layers=None, **changes):
     num_layers = max(1, teacher.num_layers // 2) if num_layers is None else num_layers
     if num_layers > teacher.num_layers:
         raise ValueError(f"num_layers {num_layers} of the student is above the {teacher.num_layers} of its teacher.")
-    known = {field.name for field in dataclasses.fields(FAMILIES[family])}
+    known = {field.name for field in dataclasses.fields(STUDENT_CONFIGS[family])}
     shape = {name: value for name, value in teacher.to_dict().items() if name in known}
-    return FAMILIES[family](**{**shape, "num_layers": num_layers, **changes})
+    return STUDENT_CONFIGS[family](**{**shape, "num_layers": num_layers, **changes})
 
 
 def evenly_spaced(num_layers, count):

@@ -16,7 +16,8 @@ class ModelOptions:
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
             albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
-            ernie_base; mpnet_base, which learns masked words alone.
+            ernie_base; mpnet_base, modernbert_base, modernbert_large, or ettin_17m to ettin_1b, which learn masked
+            words alone.
         objective: masked_lm; or span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
             beside them, for rows without pairs and with masking_unit span.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.

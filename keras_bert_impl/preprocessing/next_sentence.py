@@ -28,7 +28,7 @@ class SegmentPairs(NamedTuple):
     second_document: np.ndarray
 
 
-def chunk_documents(documents, target_length, short_sequence_probability, seed, block_index):
+def chunk_documents(documents, target_length, short_sequence_probability, seed, number):
     """Cuts documents into chunks of whole sentences and each chunk into a pair of segments.
 
     A chunk takes sentences until it has `target_length` tokens or the document ends. The first segment gets a
@@ -36,7 +36,7 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     segment is replaced by sentences of another document, and the chunk's unused sentences begin the next chunk, so
     that no text is lost. Hence a little more than half of the pairs are random, as in Google's data.
 
-    Differences from Google: the other document comes from the same block, not from the whole corpus; and it is always
+    Differences from Google: the other document comes from the same file, not from the whole corpus; and it is always
     a different document, whereas Google gives up after ten draws.
 
     Args:
@@ -46,7 +46,7 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
             that the model also sees short inputs before fine-tuning. BERT: 0.1. One draw per document, as in Google's
             code.
         seed: integer scalar.
-        block_index: number of the block in the dataset; with the seed it determines every draw. A further pass over
+        number: number of the block in the dataset; with the seed it determines every draw. A further pass over
             the same text (Google's `dupe_factor`) uses new numbers, and so cuts the text differently.
 
     Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by the
@@ -59,14 +59,14 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     num_documents = len(first_sentences) - 1
     if num_documents < 2:
         raise ValueError(
-            f"Next-sentence pairs need at least two documents, found {num_documents} in block {block_index}: "
+            f"Next-sentence pairs need at least two documents, found {num_documents} in block {number}: "
             "give more text, or put a blank line between documents."
         )
-    targets = target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index)
-    document, start, split, end, is_random = cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index)
+    targets = target_lengths(num_documents, target_length, short_sequence_probability, seed, number)
+    document, start, split, end, is_random = cut_chunks(sentence_offsets, first_sentences, targets, seed, number)
     first_tokens = sentence_offsets[split] - sentence_offsets[start]
     other, other_start, other_end = _other_sentences(
-        sentence_offsets, first_sentences, document, start, targets[document] - first_tokens, seed, block_index
+        sentence_offsets, first_sentences, document, start, targets[document] - first_tokens, seed, number
     )
     second_start, second_end = np.where(is_random, (other_start, other_end), (split, end))
     return SegmentPairs(
@@ -87,16 +87,16 @@ def boundaries(documents):
     return sentence_offsets, np.searchsorted(sentence_offsets, document_offsets)
 
 
-def target_lengths(num_documents, target_length, short_sequence_probability, seed, block_index):
+def target_lengths(num_documents, target_length, short_sequence_probability, seed, number):
     """The tokens wanted in the pairs of each document: (documents,)."""
     document = np.arange(num_documents)
-    is_short = uniforms(random_keys(Stream.SHORT_DOCUMENT, seed, block_index, document), 0)
-    keys = random_keys(Stream.SHORT_LENGTH, seed, block_index, document)
+    is_short = uniforms(random_keys(Stream.SHORT_DOCUMENT, seed, number, document), 0)
+    keys = random_keys(Stream.SHORT_LENGTH, seed, number, document)
     short_length = 2 + uniform_integers(keys, 0, target_length - 1)  # in [2, target_length]
     return np.where(is_short < short_sequence_probability, short_length, target_length)
 
 
-def cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index, with_random=True):
+def cut_chunks(sentence_offsets, first_sentences, targets, seed, number, with_random=True):
     """Decides, chunk after chunk, where it ends, where it splits, and whether its second segment is random.
 
     Without `with_random` no second segment is random, and in a chunk of a single sentence it is empty.
@@ -108,8 +108,8 @@ def cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index, wi
         bool whether the second segment is random.
     """
     sentence = np.arange(len(sentence_offsets) - 1)
-    split_draw = uniforms(random_keys(Stream.SEGMENT_SPLIT, seed, block_index, sentence), 0).tolist()
-    is_heads = (uniforms(random_keys(Stream.NEXT_SENTENCE, seed, block_index, sentence), 0) < 0.5).tolist()
+    split_draw = uniforms(random_keys(Stream.SEGMENT_SPLIT, seed, number, sentence), 0).tolist()
+    is_heads = (uniforms(random_keys(Stream.NEXT_SENTENCE, seed, number, sentence), 0) < 0.5).tolist()
     offsets, targets, first_sentences = sentence_offsets.tolist(), targets.tolist(), first_sentences.tolist()
     chunks = []
     for document, target in enumerate(targets):
@@ -124,16 +124,16 @@ def cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index, wi
     return (*numbers, is_random.astype(bool))
 
 
-def _other_sentences(sentence_offsets, first_sentences, document, start, num_tokens, seed, block_index):
+def _other_sentences(sentence_offsets, first_sentences, document, start, num_tokens, seed, number):
     """For each chunk, sentences from another document that hold `num_tokens` or run to that document's end.
 
     Returns: three arrays (pairs,): document, first sentence, sentence after the last.
     """
     num_documents = len(first_sentences) - 1
-    keys = random_keys(Stream.OTHER_DOCUMENT, seed, block_index, start)
+    keys = random_keys(Stream.OTHER_DOCUMENT, seed, number, start)
     other = uniform_integers(keys, 0, num_documents - 1)
     other += other >= document  # skips the chunk's own document, so that every other one is equally likely
-    keys = random_keys(Stream.OTHER_SENTENCE, seed, block_index, start)
+    keys = random_keys(Stream.OTHER_SENTENCE, seed, number, start)
     num_sentences = first_sentences[other + 1] - first_sentences[other]
     other_start = first_sentences[other] + uniform_integers(keys, 0, num_sentences)
     other_end = np.searchsorted(sentence_offsets, sentence_offsets[other_start] + num_tokens)

@@ -1,4 +1,4 @@
-"""Rows of the files that `examples` writes, parsed in NumPy to the arrays of `example_parsing`, byte for byte."""
+"""Rows of the files of `example_writing`, parsed in NumPy to the arrays of `example_parsing`, byte for byte."""
 
 import numpy as np
 

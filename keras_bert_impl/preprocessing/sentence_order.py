@@ -17,7 +17,7 @@ from keras_bert_impl.preprocessing.next_sentence import (
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
 
 
-def order_documents(documents, target_length, short_sequence_probability, seed, block_index):
+def order_documents(documents, target_length, short_sequence_probability, seed, number):
     """Cuts documents into chunks of whole sentences and each chunk into two segments, swapped in half of the cases.
 
     The chunks are those of `next_sentence.chunk_documents`. A chunk of one sentence is split in its middle. A
@@ -27,13 +27,13 @@ def order_documents(documents, target_length, short_sequence_probability, seed, 
     Returns: `SegmentPairs`; `next_sentence_labels` is 0 if the segments are in their original order, 1 if swapped.
     """
     sentence_offsets, first_sentences = boundaries(documents)
-    targets = target_lengths(len(first_sentences) - 1, target_length, short_sequence_probability, seed, block_index)
-    chunks = cut_chunks(sentence_offsets, first_sentences, targets, seed, block_index, with_random=False)
+    targets = target_lengths(len(first_sentences) - 1, target_length, short_sequence_probability, seed, number)
+    chunks = cut_chunks(sentence_offsets, first_sentences, targets, seed, number, with_random=False)
     document, start, split, end, _ = chunks
     begin, middle, stop = sentence_offsets[start], sentence_offsets[split], sentence_offsets[end]
     middle = np.where(split == end, (begin + stop) // 2, middle)
     keep = middle > begin
-    swapped = uniforms(random_keys(Stream.SENTENCE_ORDER, seed, block_index, start), 0) < 0.5
+    swapped = uniforms(random_keys(Stream.SENTENCE_ORDER, seed, number, start), 0) < 0.5
     earlier, later = np.stack([begin, middle], axis=1), np.stack([middle, stop], axis=1)
     pairs = SegmentPairs(
         first_range=np.where(swapped[:, None], later, earlier),

@@ -54,7 +54,7 @@ def read_training_data(
 
     Args:
         paths: files of `write_rows`.
-        tokenizer: the WordPieceTokenizer they were written with.
+        tokenizer: the Tokenizer they were written with.
         sequence_length: as written.
         predictions_per_sequence: as written; any number for dynamic masks.
         batch_size: rows of a batch; with `repeat`, a last, smaller batch is dropped.

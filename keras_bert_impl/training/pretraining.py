@@ -170,7 +170,7 @@ def fit(model, data, rounds, resume, output):
         lambda step: data.for_fit("train", start_step=step, repeat=True), is_checked=False, batch=data.batch_at
     )
     run = ResumedFit(
-        functools.partial(keras.Model.fit, model),
+        functools.partial(keras.Model.fit, model),  # the model's own would make another ResumedFit of each call
         model,
         batches,
         callbacks,

@@ -9,11 +9,12 @@ import pytest
 from conftest import QUICK_STEPS
 from families import CONFIGS, FAMILIES, encoder_of, every_config, every_family, rows_for
 from reference_models import open_in_transformers, outputs_of, random_model
-from tiers import every_backend
+from tiers import every_backend, once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.families import count_parameters
 from keras_bert_impl.model_methods.trainable import enable_lora, freeze_layers, merge_lora
+from keras_bert_impl.optimization import layer_rates
 
 
 @every_backend
@@ -142,6 +143,18 @@ def test_blocks_computed_twice_give_the_gradients_of_those_computed_once(config,
         steps.append(model.get_weights())
     for one, other in zip(*steps, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@once
+@every_config
+def test_with_layer_decay_all_embeddings_learn_at_the_lowest_rate(config):
+    paths = [weight.path for weight in encoder_of(config)(config).trainable_weights]
+    for path, rate in zip(paths, layer_rates(paths, 0.5), strict=True):
+        group = path.split("/")[0]
+        if group in ("pooler", "final_norm"):
+            assert rate == 1
+        elif not group.startswith("block_"):
+            assert rate == 0.5**config.num_blocks, path
 
 
 @every_family

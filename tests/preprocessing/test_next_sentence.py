@@ -26,8 +26,8 @@ def random_block(num_documents, most_sentences=20, longest_sentence=30):
     return Ragged(Ragged(np.arange(lengths.sum(), dtype=np.int32), lengths), sentences)
 
 
-def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, block_index=0):
-    return chunk_documents(documents, target_length, short_sequence_probability, seed, block_index)
+def chunk(documents, target_length=61, short_sequence_probability=0.0, seed=1, number=0):
+    return chunk_documents(documents, target_length, short_sequence_probability, seed, number)
 
 
 def one_token_sentences(num_documents, num_sentences):
@@ -218,12 +218,12 @@ def test_where_chunks_split_is_another_draw_for_each_seed_and_block():
 def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_block():
     # Documents of one sentence are always paired at random, so that only the other document is drawn.
     documents = one_token_sentences(1000, 1)
-    first, *others = (chunk(documents, seed=seed, block_index=index) for seed, index in SEEDS_AND_BLOCKS)
+    first, *others = (chunk(documents, seed=seed, number=index) for seed, index in SEEDS_AND_BLOCKS)
     assert all((first.second_document == other.second_document).mean() < 0.02 for other in others)
     # With two documents the other one is certain, and only its sentence is drawn.
     documents, at_random = one_token_sentences(2, 1000), []
     for seed, index in SEEDS_AND_BLOCKS:
-        pairs = chunk(documents, 2, seed=seed, block_index=index)
+        pairs = chunk(documents, 2, seed=seed, number=index)
         random = pairs.next_sentence_labels == 1
         at_random.append(dict(zip(pairs.first_range[random, 0], pairs.second_range[random, 0], strict=True)))
     for other in at_random[1:]:
@@ -232,17 +232,17 @@ def test_the_other_document_and_sentence_are_another_draw_for_each_seed_and_bloc
 
 
 def test_the_pairs_of_a_seed_are_the_same_in_every_version():
-    assert target_lengths(12, 9, 0.5, seed=1, block_index=3).tolist() == [3, 9, 9, 9, 6, 4, 7, 2, 2, 9, 2, 3]
+    assert target_lengths(12, 9, 0.5, seed=1, number=3).tolist() == [3, 9, 9, 9, 6, 4, 7, 2, 2, 9, 2, 3]
     # Three documents of 10, 5 and 11 tokens in sentences of 2, 3, 1, 4 | 3, 2 | 5, 1, 2, 3; half of them cut short.
     sentences = Ragged(np.arange(26), np.array([2, 3, 1, 4, 3, 2, 5, 1, 2, 3]))
     documents = Ragged(sentences, np.array([4, 2, 4]))
-    pairs = chunk(documents, 7, 0.5, seed=1, block_index=3)
+    pairs = chunk(documents, 7, 0.5, seed=1, number=3)
     firsts = [[0, 2], [2, 5], [5, 6], [6, 10], [10, 13], [13, 15], [15, 20], [20, 23]]
     seconds = [[13, 15], [21, 23], [15, 20], [23, 26], [6, 10], [5, 10], [5, 10], [23, 26]]
     assert (pairs.first_range.tolist(), pairs.second_range.tolist()) == (firsts, seconds)
     assert pairs.next_sentence_labels.tolist() == [1, 1, 1, 1, 1, 1, 1, 0]
     assert pairs.next_sentence_labels.dtype == np.int32
-    pairs = chunk(documents, 7, 0.5, seed=5, block_index=3)
+    pairs = chunk(documents, 7, 0.5, seed=5, number=3)
     assert pairs.first_range.tolist() == [[0, 6], [10, 13], [15, 21], [21, 23]]
     assert pairs.second_range.tolist() == [[6, 10], [13, 15], [2, 5], [23, 26]]
 
@@ -263,14 +263,14 @@ def test_same_seed_repeats_and_other_seeds_and_blocks_differ():
     first_range = chunk(documents).first_range.tolist()
     assert chunk(documents).first_range.tolist() == first_range
     assert chunk(documents, seed=2).first_range.tolist() != first_range
-    assert chunk(documents, block_index=1).first_range.tolist() != first_range
+    assert chunk(documents, number=1).first_range.tolist() != first_range
 
 
 def test_one_document_is_refused():
     with pytest.raises(
         ValueError, match="at least two documents, found 1 in block 3: give more text, or put a blank line"
     ):
-        chunk(block([[[1, 2], [3]], [[]]]), block_index=3)
+        chunk(block([[[1, 2], [3]], [[]]]), number=3)
 
 
 def test_target_too_short_for_a_pair_is_refused():

@@ -20,8 +20,16 @@ class Attending(keras.layers.Layer):
         self, inputs, attention_mask=None, sequence_ids=None, attention_bias=None, window=None, positions=None,
         training=False,
     ):  # fmt: skip
-        context = attention_mask, sequence_ids, attention_bias, window, positions
-        return self.block(inputs, *context, training=training, return_probabilities=True)
+        return self.block(
+            inputs,
+            attention_mask=attention_mask,
+            sequence_ids=sequence_ids,
+            attention_bias=attention_bias,
+            window=window,
+            positions=positions,
+            training=training,
+            return_probabilities=True,
+        )
 
 
 def with_attention(encoder):

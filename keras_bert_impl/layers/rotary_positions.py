@@ -30,7 +30,7 @@ class RotaryPositions(keras.layers.Layer):
 
     def call(self, token_ids, position_ids=None):
         if position_ids is None:
-            position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1]), 0)
+            position_ids = ops.expand_dims(ops.arange(ops.shape(token_ids)[1], dtype="int32"), 0)
         # In float32, as in transformers; in bfloat16 places above 256 would be rounded.
         powers = np.arange(0, self.head_width, 2, dtype="float32") / np.float32(self.head_width)
         frequencies = ops.convert_to_tensor((1 / self.theta**powers).astype("float32"))

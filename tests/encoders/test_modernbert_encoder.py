@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 from families import CONFIGS, MODERN
@@ -105,3 +106,46 @@ def test_last_kernels_start_with_smaller_values():
     first, last = deviations["block_3/attention/query_key_value/kernel"], deviations["block_3/attention/output/kernel"]
     assert last == pytest.approx(first / 4, rel=0.1)  # sqrt(2 * 8)
     assert deviations["block_3/output/kernel"] == pytest.approx(deviations["block_3/intermediate/kernel"] / 4, rel=0.1)
+
+
+# One of four windows and more, so that blocks are computed, and one below.
+TEXTS = ["the cat sat on a mat and " * 5, "red rain", ""]
+
+
+@pytest.fixture
+def embedder(small_tokenizer):
+    config = kbi.ModernBertConfig(**{**MODERN, "max_length": 64, "num_layers": 3})
+    return kbi.TextEmbedder(kbi.ModernBertEncoder(config), tokenizer=small_tokenizer, sequence_length=48)
+
+
+@on("tensorflow")
+def test_a_saved_model_gives_the_vectors_of_its_texts(embedder, tmp_path):
+    import tensorflow as tf
+
+    from keras_bert_impl.export import export_saved_model
+
+    export_saved_model(embedder, tmp_path / "exported")
+    served = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
+    (found,) = served(text=tf.constant(TEXTS)).values()
+    np.testing.assert_allclose(found, embedder.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+@pytest.mark.full
+@on("torch", "tensorflow")
+@pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
+def test_an_export_of_rows_gives_the_vectors(format_name, embedder, tmp_path):
+    from keras_bert_impl import export
+    from keras_bert_impl.export.opened import open_export
+
+    backend, *packages = {
+        "onnx": ("torch", "onnxruntime", "onnxscript"),
+        "openvino": ("torch", "openvino", "onnxscript"),
+        "litert": ("tensorflow", "ai_edge_litert"),
+    }[format_name]
+    if keras.backend.backend() != backend:
+        pytest.skip(f"{backend} writes it")
+    for package in packages:
+        pytest.importorskip(package)
+    getattr(export, f"export_{format_name}")(embedder, tmp_path / "exported")
+    (found,) = open_export(tmp_path / "exported")(TEXTS).values()
+    np.testing.assert_allclose(found, embedder.predict(TEXTS, verbose=0), atol=1e-5)

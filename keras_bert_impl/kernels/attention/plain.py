@@ -91,7 +91,7 @@ def visible(inputs):
     """Which query sees which key: `mask` and `window` together, bool; None if every query sees every key."""
     if inputs.window is None:
         return inputs.mask
-    places = ops.arange(ops.shape(inputs.query)[1])
+    places = ops.arange(ops.shape(inputs.query)[1], dtype="int32")
     distances = ops.abs(ops.expand_dims(places, 1) - ops.expand_dims(places, 0))  # (length, length)
     near = ops.expand_dims(ops.less_equal(distances, inputs.window), (0, 1))
     return near if inputs.mask is None else ops.logical_and(inputs.mask, near)

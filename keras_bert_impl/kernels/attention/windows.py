@@ -21,13 +21,14 @@ def suits(inputs):
     if inputs.mask is not None and inputs.sequence_ids is None and tuple(inputs.mask.shape[1:3]) != (1, 1):
         return False
     length = inputs.query.shape[1]
-    return length is None or length >= FEWEST_BLOCKS * max(1, inputs.window)
+    # In a graph of TensorFlow it is None, in one that torch exports a symbol: any length may come.
+    return not isinstance(length, int) or length >= FEWEST_BLOCKS * max(1, inputs.window)
 
 
 def by_blocks(inputs):
     """The mixed values (batch, length, width) of an AttentionInputs that `suits`."""
     length, size = ops.shape(inputs.query)[1], max(1, inputs.window)
-    blocks = -(-length // size)
+    blocks = (length + size - 1) // size  # ONNX rounds the quotient of a negative number otherwise
 
     def in_blocks(array):
         """(batch, length, ...) to (batch, blocks, size, ...), filled up with zeros."""
@@ -47,7 +48,11 @@ def by_blocks(inputs):
     logits = ops.cast(logits, "float32")  # (batch, blocks, heads, size, 3 * size)
 
     # A key's place in its three blocks, less that of the query in the second.
-    distance = ops.expand_dims(ops.arange(3 * size), 0) - size - ops.expand_dims(ops.arange(size), 1)
+    distance = (
+        ops.expand_dims(ops.arange(3 * size, dtype="int32"), 0)
+        - size
+        - ops.expand_dims(ops.arange(size, dtype="int32"), 1)
+    )
     near = ops.less_equal(ops.abs(distance), inputs.window)  # (size, 3 * size)
     numbers = in_blocks(numbers_of(inputs))  # (batch, blocks, size)
     of_keys = ops.expand_dims(with_neighbours(numbers), 2)  # (batch, blocks, 1, 3 * size)

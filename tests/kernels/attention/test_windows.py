@@ -1,0 +1,79 @@
+"""Attention by blocks is the plain form within a window: values and gradients, at every length, with every mask."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from tiers import every_backend, once
+
+from keras_bert_impl.kernels.attention import form_for
+from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_ops
+from keras_bert_impl.kernels.attention.windows import by_blocks, suits
+
+pytestmark = every_backend
+
+
+def inputs_of(length, window, masking):
+    random = np.random.default_rng(length)
+    arrays = [ops.convert_to_tensor(random.normal(size=(2, length, 12)).astype("float32")) for _ in range(3)]
+    real = np.arange(length) < np.array([[length], [max(1, 2 * length // 3)]])
+    ids = np.where(real, 1 + np.arange(length) // 5, 0)  # sequences of five tokens
+    if masking == "none":
+        return AttentionInputs(*arrays, 3, window=window), np.ones_like(real)
+    if masking == "keys":
+        return AttentionInputs(*arrays, 3, ops.convert_to_tensor(real[:, None, None]), window=window), real
+    mask = (ids[:, :, None] == ids[:, None]) & real[:, None]
+    ids = ops.convert_to_tensor(ids.astype("int32"))
+    return AttentionInputs(*arrays, 3, ops.convert_to_tensor(mask[:, None]), window=window, sequence_ids=ids), real
+
+
+@pytest.mark.parametrize("masking", ["none", "keys", "sequences"])
+@pytest.mark.parametrize(("length", "window"), [(1, 3), (3, 3), (4, 3), (12, 3), (13, 3), (29, 3), (29, 1), (7, 64)])
+def test_values_are_those_of_the_plain_form(length, window, masking):
+    inputs, real = inputs_of(length, window, masking)
+    found, expected = (ops.convert_to_numpy(form(inputs)) for form in (by_blocks, by_ops))
+    # A padded query whose window holds padding alone has the mean of other keys in each form.
+    np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Attend(keras.layers.Layer):
+    """Attention within a window over projected vectors, by one of the forms."""
+
+    def __init__(self, form, **kwargs):
+        super().__init__(**kwargs)
+        self.form = form
+
+    def build(self, shape):
+        self.kernel = self.add_weight(name="kernel", shape=(shape[-1], 3 * shape[-1]))
+
+    def call(self, vectors):
+        parts = ops.split(ops.matmul(vectors, self.kernel), 3, axis=-1)
+        return self.form(AttentionInputs(*parts, 3, window=2))
+
+
+def test_gradients_are_those_of_the_plain_form():
+    random = np.random.default_rng(0)
+    vectors, target, kernel = (random.normal(size=shape) for shape in ((2, 11, 6), (2, 11, 6), (6, 18)))
+    steps = []
+    for form in (by_blocks, by_ops):
+        inputs = keras.Input((11, 6))
+        layer = Attend(form)
+        model = keras.Model(inputs, layer(inputs))
+        layer.kernel.assign(kernel)
+        model.compile(optimizer=keras.optimizers.SGD(1.0), loss="mse")
+        model.train_on_batch(vectors, target)
+        steps.append(ops.convert_to_numpy(layer.kernel))
+    assert np.abs(steps[0] - kernel).max() > 1e-3
+    np.testing.assert_allclose(*steps, atol=1e-5)
+
+
+@once
+def test_short_rows_biases_and_other_masks_are_left_to_the_other_forms():
+    inputs, _ = inputs_of(29, 3, "keys")
+    assert suits(inputs) and form_for(inputs) is by_blocks
+    assert not suits(inputs_of(11, 3, "keys")[0])
+    assert not suits(inputs._replace(bias=ops.zeros((1, 3, 29, 29))))
+    causal = np.tril(np.ones((29, 29), bool))[None, None]
+    assert not suits(inputs._replace(mask=ops.convert_to_tensor(causal)))
+    assert not suits(inputs._replace(window=None))

@@ -41,6 +41,38 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
+class WarmupStableDecay(WarmupLinearDecay):
+    """Rises linearly to `peak`, stays there, and falls at the end by the square root (Hägele et al. 2024, "Scaling laws
+    and compute-optimal training beyond fixed training durations"; Warner et al. 2024, "ModernBERT", section 2.2.1).
+
+    Args:
+        peak, warmup_steps, total_steps: as of WarmupLinearDecay.
+        decay_steps: the last steps, in which the rate is peak * (1 - sqrt(share of them that are done)).
+
+    Raises: ValueError if there are fewer steps than those of warm-up and decay together.
+    """
+
+    def __init__(self, peak, warmup_steps, total_steps, decay_steps):
+        super().__init__(peak, warmup_steps, total_steps)
+        if not 0 < decay_steps <= total_steps - warmup_steps:
+            raise ValueError(
+                f"decay_steps {decay_steps} must be above 0, and with warmup_steps {warmup_steps} not be more than "
+                f"total_steps {total_steps}."
+            )
+        self.decay_steps = int(decay_steps)
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        rising = (step + 1) / max(self.warmup_steps, 1)
+        done = (step - (self.total_steps - self.decay_steps)) / self.decay_steps
+        falling = 1 - ops.sqrt(ops.clip(done, 0.0, 1.0))
+        return self.peak * ops.minimum(rising, falling)
+
+    def get_config(self):
+        return {**super().get_config(), "decay_steps": self.decay_steps}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MovableDecay(WarmupLinearDecay):
     """`WarmupLinearDecay` whose end can be moved while training, for a run that ends at a certain time.
 
@@ -246,6 +278,45 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
 
     def get_config(self):
         return {**super().get_config(), "layer_decay": self.layer_decay, "bias_correction": self.bias_correction}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BertStableAdamW(BertAdamW):
+    """AdamW whose steps are smaller where a gradient is larger than its second moment expects, in place of clipping all
+    gradients together (Wortsman et al. 2023, "Stable and low-precision training for large-scale vision-language
+    models", algorithm 2). ModernBERT and RoBERTa-sized models of today are trained by it.
+
+    The learning rate of a weight, also in its decay, is divided by the root mean square of g / sqrt(v), where that is
+    above 1; g is the gradient and v the corrected second moment, at least epsilon squared.
+
+    Args: those of BertAdamW, with the defaults of Warner et al. 2024: gradients are not clipped, `beta_2` is 0.98,
+        `weight_decay` 1e-5.
+    """
+
+    def __init__(
+        self, learning_rate=8e-4, weight_decay=1e-5, global_clipnorm=None, beta_2=0.98, epsilon=1e-6, **arguments
+    ):
+        super().__init__(
+            learning_rate,
+            weight_decay,
+            global_clipnorm,
+            beta_2,
+            epsilon,
+            **{"name": "bert_stable_adamw", **arguments},
+        )
+
+    def _backend_update_step(self, gradients, variables, learning_rate):
+        # Weight by weight: each has a rate of its own.
+        super(BertAdamW, self)._backend_update_step(gradients, variables, learning_rate)
+
+    def update_step(self, gradient, variable, learning_rate):
+        update = self._update(gradient, variable, learning_rate)
+        square = ops.square(update.gradient)
+        second = update.second + (square - update.second) * (1 - self.beta_2)
+        corrected = ops.maximum(second / update.missing(self.beta_2), self.epsilon**2)
+        ratio = ops.sqrt(ops.mean(square / corrected))
+        slower = ops.cast(ops.maximum(ratio, 1.0), ops.dtype(learning_rate))
+        adamw.by_ops([update._replace(learning_rate=learning_rate / slower)], self.assign)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

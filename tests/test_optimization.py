@@ -7,8 +7,10 @@ from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.optimization import (
     BertAdamW,
     BertLamb,
+    BertStableAdamW,
     MovableDecay,
     WarmupLinearDecay,
+    WarmupStableDecay,
     clip_to_norm,
     layer_rates,
 )
@@ -25,6 +27,43 @@ def test_the_rate_rises_over_warmup_and_falls_to_zero_at_the_end():
 def test_without_warmup_the_first_rate_is_the_peak():
     schedule = WarmupLinearDecay(peak=0.6, warmup_steps=0, total_steps=3)
     np.testing.assert_allclose([float(schedule(step)) for step in range(4)], [0.6, 0.4, 0.2, 0], atol=1e-6)
+
+
+def test_a_stable_rate_falls_by_the_square_root_at_the_end():
+    schedule = WarmupStableDecay(peak=0.6, warmup_steps=2, total_steps=9, decay_steps=4)
+    rates = [float(schedule(step)) for step in range(11)]
+    falling = [0.6 * (1 - share**0.5) for share in (0.25, 0.5, 0.75)]
+    np.testing.assert_allclose(rates, [0.3, 0.6, 0.6, 0.6, 0.6, 0.6, *falling, 0, 0], atol=1e-6)
+    assert WarmupStableDecay.from_config(schedule.get_config()).get_config() == schedule.get_config()
+    for decay_steps in (0, 8):
+        with pytest.raises(ValueError, match=f"decay_steps {decay_steps} must be above 0, and with warmup_steps 2"):
+            WarmupStableDecay(0.6, 2, 9, decay_steps)
+
+
+def test_a_stable_step_is_smaller_where_the_gradient_is_larger_than_expected():
+    """Against the definition (Wortsman et al. 2023, algorithm 2) in NumPy, weight by weight, over steps of which one
+    has a gradient a hundred times as large."""
+    random = np.random.default_rng(0)
+    shapes, rate, decay, beta_1, beta_2, epsilon = ((3, 4), (5,)), 0.1, 0.02, 0.9, 0.98, 1e-6
+    values = [random.normal(size=shape) for shape in shapes]
+    weights = [named(path, value) for path, value in zip(("a/kernel", "b/kernel"), values, strict=True)]
+    optimizer = BertStableAdamW(rate, weight_decay=decay)
+    first, second = ([np.zeros(shape) for shape in shapes] for _ in range(2))
+    ratios = []
+    for step in range(1, 6):
+        gradients = [random.normal(size=shape) * (100 if step == 4 else 1) for shape in shapes]
+        optimizer.apply([keras.ops.convert_to_tensor(one.astype("float32")) for one in gradients], weights)
+        for place, gradient in enumerate(gradients):
+            first[place] = beta_1 * first[place] + (1 - beta_1) * gradient
+            second[place] = beta_2 * second[place] + (1 - beta_2) * gradient**2
+            corrected = second[place] / (1 - beta_2**step)
+            ratios.append(np.sqrt(np.mean(gradient**2 / np.maximum(corrected, epsilon**2))))
+            slower = rate / max(1, ratios[-1])
+            update = first[place] / (1 - beta_1**step) / (np.sqrt(corrected) + epsilon)
+            values[place] = values[place] * (1 - slower * decay) - slower * update
+    assert max(ratios) > 1.5 and min(ratios) < 1.01
+    for weight, value in zip(weights, values, strict=True):
+        np.testing.assert_allclose(numpy(weight), value, rtol=1e-4, atol=1e-5)
 
 
 def test_warmup_as_long_as_the_run_is_refused():

@@ -102,11 +102,15 @@ class OptimizerOptions:
     """How gradients become updates.
 
     Args:
-        learning_rate: peak learning rate, reached after the warm-up; then it decays linearly to 0.
+        learning_rate: peak learning rate, reached after the warm-up; then it decays to 0.
+        schedule: linear, as in the paper: the learning rate falls from its peak to the end; or stable: it stays at its
+            peak, and falls at the end by the square root, as ModernBERT's.
+        decay_share: for schedule stable, the share of the steps in which the learning rate falls; 0.1 if not given.
         warmup_share: share of the steps in which the learning rate rises; 1 % in the paper.
         weight_decay: not applied to biases and layer norms; 0.01 in the paper.
         beta_2: decay rate of AdamW's second moment; 0.999 in the paper, 0.98 for runs of a few thousand steps.
-        optimizer: adamw as in the paper, or lamb for batches of thousands of rows.
+        optimizer: adamw as in the paper, lamb for batches of thousands of rows, or stable_adamw, as ModernBERT's, which
+            does not clip gradients.
         gradient_accumulation_steps: number of batches whose gradients are accumulated before the weights are updated.
         ema_momentum: keep an exponential moving average of the weights with this momentum, for example 0.999, and save
             the average.
@@ -115,10 +119,12 @@ class OptimizerOptions:
     TITLE: typing.ClassVar = "the optimizer"
 
     learning_rate: float = 1e-4
+    schedule: typing.Literal["linear", "stable"] = "linear"
+    decay_share: float | None = None
     warmup_share: float = 0.01
     weight_decay: float = 0.01
     beta_2: float = 0.999
-    optimizer: typing.Literal["adamw", "lamb"] = "adamw"
+    optimizer: typing.Literal["adamw", "lamb", "stable_adamw"] = "adamw"
     gradient_accumulation_steps: int | None = None
     ema_momentum: float | None = None
 

@@ -67,6 +67,7 @@ RANGES = {
     "beta_2": RATE,
     "class_weights": AT_LEAST_0,
     "cosine_weight": AT_LEAST_0,
+    "decay_share": PART,
     "ema_momentum": RATE,
     "encoder_rounds": COUNT,
     "epochs": COUNT,
@@ -182,6 +183,15 @@ RULES = {
             {"pairs": OF_PAIRS, "static_masks": GIVEN},
             "would be equal copies of the rows, which are no pairs and are masked anew in each epoch: leave it out, "
             "and train for more steps.",
+        ),
+    ),
+    "PretrainConfig": (
+        Rule("decay_share", {"schedule": ("stable",)}, "is for --schedule stable: leave it out."),
+        Rule(
+            "schedule",
+            {"max_minutes": ABSENT},
+            "beside max_minutes: its end cannot be moved to that of the time. Give steps, or --schedule linear.",
+            values=("stable",),
         ),
     ),
     "FinetuneConfig": (

@@ -8,12 +8,20 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.families import build_encoder, config_from_name, family_of_name
 from keras_bert_impl.families.electra import ElectraConfig
 from keras_bert_impl.models import ElectraPretrainer, Pretrainer
-from keras_bert_impl.optimization import BertAdamW, BertLamb, MovableDecay, WarmupLinearDecay
+from keras_bert_impl.optimization import (
+    BertAdamW,
+    BertLamb,
+    BertStableAdamW,
+    MovableDecay,
+    WarmupLinearDecay,
+    WarmupStableDecay,
+)
 from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.training.pretraining_data import RATES
 from keras_bert_impl.user_warnings import warn_user
 
-USUAL_GENERATOR_SIZE = 0.25
+USUAL_GENERATOR_SIZE, USUAL_DECAY_SHARE = 0.25, 0.1
+OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb, "stable_adamw": BertStableAdamW}
 # Google's code for ELECTRA (pretrain_helpers.py) leaves 15 % of the chosen tokens as they are; its paper masks all.
 # From masks alone a small generator learns for long little more than how frequent words are: docs/families.md.
 RATES_OF_ELECTRA = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
@@ -22,8 +30,11 @@ MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", 
 
 def schedule_of(config, steps):
     """The learning rate schedule of a run that is planned to have this many steps."""
-    kind = WarmupLinearDecay if config.max_minutes is None else MovableDecay
-    return kind(config.learning_rate, int(config.warmup_share * steps), steps)
+    arguments = config.learning_rate, int(config.warmup_share * steps), steps
+    if config.schedule == "stable":
+        share = USUAL_DECAY_SHARE if config.decay_share is None else config.decay_share
+        return WarmupStableDecay(*arguments, max(1, int(share * steps)))
+    return (WarmupLinearDecay if config.max_minutes is None else MovableDecay)(*arguments)
 
 
 def build_pretrainer(config, data, jit_compile, schedule):
@@ -40,7 +51,7 @@ def build_pretrainer(config, data, jit_compile, schedule):
 def compiled(model, config, jit_compile, schedule):
     """The model, compiled with the optimizer that the configuration asks for."""
     averaged = {} if config.ema_momentum is None else {"use_ema": True, "ema_momentum": config.ema_momentum}
-    optimizer = {"adamw": BertAdamW, "lamb": BertLamb}[config.optimizer](
+    optimizer = OPTIMIZERS[config.optimizer](
         schedule,
         weight_decay=config.weight_decay,
         beta_2=config.beta_2,

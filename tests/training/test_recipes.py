@@ -55,7 +55,8 @@ def test_a_recipe_builds_its_model_and_optimizer(path):
     steps = config.steps or 100
     data = ORDERS if config.size.startswith("albert") else DATA
     model = pretraining_model.build_pretrainer(config, data, False, pretraining_model.schedule_of(config, steps))
-    assert type(model.optimizer).__name__ == {"adamw": "BertAdamW", "lamb": "BertLamb"}[config.optimizer]
+    type_of = {"adamw": "BertAdamW", "lamb": "BertLamb", "stable_adamw": "BertStableAdamW"}
+    assert type(model.optimizer).__name__ == type_of[config.optimizer]
     assert model.encoder.config.hidden_dropout_rate == config.dropout_rate
 
 

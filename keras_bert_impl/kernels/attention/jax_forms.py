@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import keras
 from jax.sharding import PartitionSpec
 
-from keras_bert_impl.kernels.attention import tpu
+from keras_bert_impl.kernels.attention import tpu, windows
 from keras_bert_impl.kernels.attention.placement import placement
 from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_heads, by_ops, joined, masking_of
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
@@ -39,7 +39,8 @@ def by_cudnn(inputs):
 
 
 def tpu_form(inputs, place):
-    """The kernel; the plain form, with a warning, where the kernel cannot compute the inputs or does so wrongly.
+    """The kernel; where it cannot compute the inputs or does so wrongly, blocks within a window, or the plain form with
+    a warning.
 
     It is never Keras' fused attention, which on a TPU and called eagerly takes the mask of the first row for all rows.
     """
@@ -49,6 +50,8 @@ def tpu_form(inputs, place):
         refusal = _what_is_wrong(sizes_of(inputs, place), inputs.query.shape[1], inputs.query.dtype, is_fused)
     if not refusal:
         return functools.partial(by_kernel, place=place)
+    if windows.suits(inputs):
+        return windows.by_blocks
     warnings.warn(f"Attention keeps its probabilities in memory, without the TPU kernel: {refusal}.", stacklevel=2)
     return by_ops
 

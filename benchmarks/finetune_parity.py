@@ -261,7 +261,7 @@ def measure(arguments, task, side, seed):
     path = pathlib.Path(arguments.output) / f"{task}_{side}_{seed}.json"
     if path.is_file():
         return json.loads(path.read_text())
-    environment = {**os.environ, "SIDE": side, "KERAS_BACKEND": "torch" if side == "theirs" else arguments.backend}
+    environment = {**os.environ, "KERAS_BACKEND": "torch" if side == "theirs" else arguments.backend}
     if side == "bfloat16":
         environment["PRECISION"] = "mixed_bfloat16"
     command = [sys.executable, __file__, "--data", arguments.data, "--model", arguments.model]

@@ -196,8 +196,7 @@ import sys
 import keras
 import numpy as np
 
-from keras_bert_impl import BertConfig, BertEncoder, distribution
-
+from keras_bert_impl import distribution
 
 with distribution.distributed(distribution.Distribution(distribution="mirrored", devices=2)):
     assert not distribution.can_compile()

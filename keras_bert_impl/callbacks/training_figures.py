@@ -47,6 +47,7 @@ class TrainingFigures(StepCallback):
 
     def set_data(self, data, reason=None):
         super().set_data(data, reason)
+        self.counted = {}
         self.listens = data is not None and data.listeners is not None and None in self.given
         if self.listens:
             data.listeners.append(self._count)

@@ -96,7 +96,9 @@ def _word_pieces(checkpoint):
 
 
 def _changes(old, new):
-    if new.max_length > old.max_length:
+    if not old.has_position_table:
+        pass
+    elif new.max_length > old.max_length:
         yield f"positions {old.max_length} to {new.max_length - 1} repeat those from 0 on; they need training."
     elif new.max_length < old.max_length:
         yield f"positions from {new.max_length} on are dropped."

@@ -144,7 +144,9 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     stored, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
     new = [path for path in ours if path not in stored]
     if filled is not None:
-        _draw([ours[path] for path in new if path.endswith("/kernel")], checkpoint.config)
+        for path in new:
+            if path.endswith("/kernel"):
+                _draw(ours[path], checkpoint.config, path)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
     if report:
         print(f"{source.path}: {ledger}")
@@ -190,11 +192,11 @@ def _group(path):
     return path.split("/", 1)[0]
 
 
-def _draw(kernels, config):
-    """Gives kernels random values: `from_pretrained` builds models with zeros, which is much faster."""
-    initializer = keras.initializers.TruncatedNormal(stddev=config.initializer_range)
-    for kernel in kernels:
-        kernel.assign(initializer(kernel.shape, kernel.dtype))
+def _draw(kernel, config, path):
+    """Gives a kernel of a head random values: `from_pretrained` builds models with zeros, which is much faster."""
+    scale = config.last_kernel_scale if _group(path) in ("pooler", "masked_lm_head") else 1.0
+    initializer = keras.initializers.TruncatedNormal(stddev=scale * config.initializer_range)
+    kernel.assign(initializer(kernel.shape, kernel.dtype))
 
 
 def check_depth(source, config, blocks, config_name):

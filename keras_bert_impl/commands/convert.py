@@ -15,6 +15,7 @@ import numpy as np
 from keras_bert_impl import checkpoints, models
 from keras_bert_impl.console import say
 from keras_bert_impl.families import build_encoder
+from keras_bert_impl.models.pretrained import HEADS_NAMED_CLASSIFIER
 from keras_bert_impl.options.convert import ConvertConfig as ConvertConfig
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
@@ -100,7 +101,9 @@ def model_of(checkpoint, encoder_only):
     if encoder_only:
         return encoder
     for parts, kind in MODELS:
-        if all(map(checkpoint.has, parts)):
+        # In some families the tensors of a classifier have the names of those that score a question's answers.
+        is_other = kind is models.QuestionAnswerer and checkpoint.task in HEADS_NAMED_CLASSIFIER
+        if all(map(checkpoint.has, parts)) and not is_other:
             if kind is models.Pretrainer:
                 return kind(encoder)
             return kind(encoder, tokenizer=checkpoint.tokenizer, **checkpoint.arguments_of(kind))

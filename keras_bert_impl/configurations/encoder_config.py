@@ -57,6 +57,7 @@ class EncoderConfig:
         may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
         other_model_types: further values of model_type in config.json that mean this family.
         use_bias: whether blocks, norms and the dense layers of heads have biases.
+        has_position_table: whether positions are rows of a table, of which there are `max_length`.
     """
 
     model_type: typing.ClassVar[str]
@@ -71,6 +72,7 @@ class EncoderConfig:
     may_be_causal: typing.ClassVar[bool] = False
     other_model_types: typing.ClassVar[tuple] = ()
     use_bias: typing.ClassVar[bool] = True
+    has_position_table: typing.ClassVar[bool] = True
 
     def __post_init__(self):
         if self.intermediate_size is None:
@@ -120,6 +122,12 @@ class EncoderConfig:
     def windows(self):
         """Of each layer that a token passes through the largest distance to one that it sees; None for any."""
         return [None] * self.depth
+
+    @property
+    def last_kernel_scale(self):
+        """What `initializer_range` is multiplied by for kernels whose output is added to hidden states, and before
+        heads."""
+        return 1.0
 
     @property
     def num_blocks(self):

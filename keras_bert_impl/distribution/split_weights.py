@@ -2,7 +2,8 @@
 
 As in Shoeybi et al. 2019 ("Megatron-LM", section 3): the kernels of query, key, value and of the first half of a
 feed-forward network by columns, those that follow them by rows, so that a block needs two sums over its devices; the
-vocabulary by words. Weights of which no layer says anything are whole on every device.
+vocabulary by words. (In a gated feed-forward network, whose first kernel has values and gates side by side, the devices
+also exchange these.) Weights of which no layer says anything are whole on every device.
 """
 
 import contextlib

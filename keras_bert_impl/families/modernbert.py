@@ -41,7 +41,7 @@ class ModernBertConfig(EncoderConfig):
         hidden_dropout_rate, attention_dropout_rate: 0 in the paper, which trains without dropout.
         max_length: the longest row in tokens. There is no table of positions.
         initializer_range: standard deviation of the normal, truncated at two, that weights start from; of the last
-            kernels of attention and feed-forward this, divided by sqrt(2 * num_layers).
+            kernels of attention and feed-forward, and of the kernel before a head, divided by sqrt(2 * num_layers).
         layer_norm_epsilon: 1e-5.
         pad_id: the id of [PAD], written to Hugging Face's config.json.
         global_every: of so many layers, beginning with the first, one attends to the whole row, the others to a window.
@@ -110,9 +110,11 @@ class ModernBertConfig(EncoderConfig):
         "decoder_bias": True,
         "classifier_bias": False,
         "classifier_activation": "gelu",
+        "rope_scaling": None,
     }
     pair_tasks: typing.ClassVar = ()
     use_bias: typing.ClassVar = False
+    has_position_table: typing.ClassVar = False
     classifier_dropout_rate: typing.ClassVar[float] = 0.0  # whatever that of the blocks is
 
     def __post_init__(self):
@@ -142,6 +144,10 @@ class ModernBertConfig(EncoderConfig):
                 raise ValueError(f"{name} must be a number above 1, not {value!r}.")
 
     @property
+    def last_kernel_scale(self):
+        return (2 * self.num_layers) ** -0.5
+
+    @property
     def windows(self):
         """Of each layer the largest distance between a token and one that it sees; None for any."""
         return [self.local_attention // 2 if layer % self.global_every else None for layer in range(self.num_layers)]
@@ -149,7 +155,8 @@ class ModernBertConfig(EncoderConfig):
     @classmethod
     def from_name(cls, name, **overrides):
         """The configuration of a published size; keyword arguments replace its fields."""
-        width = {"intermediate_size": INTERMEDIATE_SIZES[name]} if name in INTERMEDIATE_SIZES else {}
+        is_published = name in INTERMEDIATE_SIZES and "hidden_size" not in overrides
+        width = {"intermediate_size": INTERMEDIATE_SIZES[name]} if is_published else {}
         return super().from_name(name, **{**width, **overrides})
 
     @classmethod
@@ -215,7 +222,7 @@ class ModernBertEncoder(FamilyEncoder):
             {**context, "window": window, "positions": of_whole_rows if window is None else of_windows}
             for window in config.windows
         ]
-        last = kernel_initializer(config, scale=(2 * config.num_layers) ** -0.5)
+        last = kernel_initializer(config, scale=config.last_kernel_scale)
 
         def block(number):
             # The embeddings are normalized already.
@@ -241,7 +248,7 @@ class ModernBertEncoder(FamilyEncoder):
         return PredictionHead(
             self.config.activation,
             self.config.layer_norm_epsilon,
-            kernel_initializer(self.config, scale=(2 * self.config.num_layers) ** -0.5),
+            kernel_initializer(self.config, scale=self.config.last_kernel_scale),
             use_bias=self.config.use_bias,
             dtype=self.dtype_policy,
             name="pooler",

@@ -38,7 +38,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
         gated: whether the activation of one half of the inner values is multiplied by the other half, as in GeGLU
             (Shazeer 2020, "GLU variants improve transformer"); the first kernel then has twice as many columns.
         output_initializer: of the last kernels of attention and feed-forward; None means `initializer`.
-        attention: the layer of the attention; None means a MultiHeadSelfAttention of these arguments.
+        attention: the layer of the attention, called as MultiHeadSelfAttention is, with a `dropout` of its own; None
+            means a MultiHeadSelfAttention of these arguments.
 
     Input:  (batch, length, width); by name the other inputs of the attention: `attention_mask`, `attention_bias` and
             more, as MultiHeadSelfAttention takes them.
@@ -109,7 +110,11 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
         self.attention.build(inputs_shape)
         self.attention_dropout = Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
-        self.attention_norm = norm("attention_norm") if self.normalizes_attention else keras.layers.Identity()
+        self.attention_norm = (
+            norm("attention_norm")
+            if self.normalizes_attention
+            else keras.layers.Identity(dtype=policy, name="attention_norm")
+        )
         columns = self.intermediate_size * (2 if self.gated else 1)
         self.intermediate = dense(width, columns, "intermediate", BY_COLUMNS, self.initializer)
         self.output_dense = dense(

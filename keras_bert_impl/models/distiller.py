@@ -240,6 +240,11 @@ def computing(model, names, role):
 def last_query_key_value(encoder):
     """Queries, keys and values of an encoder's last layer, (batch, length, 3 * width)."""
     block = encoder.get_layer(f"block_{encoder.config.schedule[-1]}")
+    if block.norm_first or encoder.config.windows[-1] is not None:
+        raise ValueError(
+            f"Relations between the queries, keys and values of a {encoder.config.family} are not distilled: it turns "
+            "them by their positions, and sees a window. Choose another objective, or another teacher."
+        )
     return block.attention.query_key_value(encoder.hidden_states()[-2])
 
 

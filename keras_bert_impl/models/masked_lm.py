@@ -62,7 +62,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             encoder.token_embedding,
             activation=config.activation,
             layer_norm_epsilon=config.layer_norm_epsilon,
-            initializer=kernel_initializer(config),
+            initializer=kernel_initializer(config, scale=config.last_kernel_scale),
             use_bias=config.use_bias,
             dtype=encoder.dtype_policy,
             name="masked_lm_head",

@@ -211,9 +211,9 @@ def checked_sequence_length(sequence_length, config):
             f"{sequence_length!r}."
         )
     if sequence_length > config.max_length:
+        reason = ": its position table has no more rows." if config.has_position_table else "."
         raise ValueError(
-            f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}: "
-            "its position table has no more rows."
+            f"sequence_length {sequence_length} is above the encoder's max_length {config.max_length}{reason}"
         )
     return int(sequence_length)
 

@@ -45,7 +45,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
             encoder.token_embedding,
             activation=config.activation,
             layer_norm_epsilon=config.layer_norm_epsilon,
-            initializer=initializer.clone(),
+            initializer=kernel_initializer(config, scale=config.last_kernel_scale),
             use_bias=config.use_bias,
             dtype=policy,
             name="masked_lm_head",

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.texts import is_texts, to_strings
-from keras_bert_impl.preprocessing.masking import mask_tokens, masking_arguments
+from keras_bert_impl.preprocessing.masking import mask_tokens
 from keras_bert_impl.tokenizers.rows import pack_rows, rounded_length
 
 
@@ -30,7 +30,8 @@ class MaskedTextRows(RowMaker):
     def to_judge(self, texts, labels, weights, batch_size):
         """All texts, with masks that depend only on the model's seed."""
         self._refuse_labels(labels, weights)
-        return mask_rows(self.packed(self.rows_of(texts)), self.tokenizer, self.head.seed)
+        seed = self.seed() if self.head.seed is None else self.head.seed
+        return mask_rows(self.packed(self.rows_of(texts)), self.tokenizer, seed)
 
     def _refuse_labels(self, labels, weights):
         if labels is not None or weights is not None:
@@ -70,7 +71,15 @@ def mask_rows(rows, tokenizer, seed, epoch=0, numbers=None):
     batch, length = rows["token_ids"].shape
     numbered = {**rows, "example_index": np.arange(batch) if numbers is None else numbers}
     predictions = max(1, math.ceil(0.15 * length))
-    masked = mask_tokens(numbered, epoch=epoch, **masking_arguments(tokenizer, predictions, seed))
+    masked = mask_tokens(
+        numbered,
+        vocabulary_size=tokenizer.vocabulary_size,
+        mask_id=tokenizer.mask_id,
+        special_ids=tokenizer.control_ids,
+        seed=seed,
+        epoch=epoch,
+        predictions_per_sequence=predictions,
+    )
     inputs = {name: masked[name] for name in (*rows, "mask_positions")}
     return inputs, masked["mask_ids"], masked["mask_weights"]
 

@@ -1,4 +1,4 @@
-"""Parses examples of the files that `examples` writes in a tf.data graph; `numpy_parsing` does the same in NumPy."""
+"""Parses the files of `example_writing` in a tf.data graph; `numpy_parsing` does the same in NumPy."""
 
 from keras_bert_impl.preprocessing.bin_packing import most_sequences
 from keras_bert_impl.preprocessing.example_writing import GOOGLE_NAMES, PACKED_NAMES

@@ -14,7 +14,7 @@ from keras_bert_impl.preprocessing.randomness import Stream, random_keys, unifor
 
 
 class SegmentPairs(NamedTuple):
-    """Where the two segments of each pair lie in the flat tokens of a block.
+    """Where the two segments of each pair lie in the flat tokens of a file.
 
     `first_range`, `second_range`: int64 (pairs, 2), first token and the one after the last.
     `next_sentence_labels`: int32 (pairs,), 0 where the second follows the first (IsNext), 1 where it is random.
@@ -40,13 +40,13 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     a different document, whereas Google gives up after ten draws.
 
     Args:
-        documents: `Ragged` (documents, sentences, tokens) of a block. Empty sentences and documents are skipped.
+        documents: `Ragged` (documents, sentences, tokens) of a file. Empty sentences and documents are skipped.
         target_length: tokens wanted in a pair. BERT: sequence_length - 3, for [CLS] and two [SEP].
         short_sequence_probability: share of documents cut with a target drawn from [2, target_length] instead, so
             that the model also sees short inputs before fine-tuning. BERT: 0.1. One draw per document, as in Google's
             code.
         seed: integer scalar.
-        number: number of the block in the dataset; with the seed it determines every draw. A further pass over
+        number: number of the file in the dataset; with the seed it determines every draw. A further pass over
             the same text (Google's `dupe_factor`) uses new numbers, and so cuts the text differently.
 
     Returns: `SegmentPairs` of NumPy arrays, in the order of the text. Segments may exceed the target by the
@@ -59,7 +59,7 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
     num_documents = len(first_sentences) - 1
     if num_documents < 2:
         raise ValueError(
-            f"Next-sentence pairs need at least two documents, found {num_documents} in block {number}: "
+            f"Next-sentence pairs need at least two documents, found {num_documents} in file {number}: "
             "give more text, or put a blank line between documents."
         )
     targets = target_lengths(num_documents, target_length, short_sequence_probability, seed, number)

@@ -173,7 +173,7 @@ def lay_out(tokens, ranges, cls_id, sep_id, template=BERT_ROWS):
     """Rows [CLS] a [SEP] or [CLS] a [SEP] b [SEP], or as another template of a tokenizer says.
 
     Args:
-        tokens: int32 (tokens,) of a block.
+        tokens: int32 (tokens,) of a file.
         ranges: int64 (rows, 1 or 2 segments, 2), first token and the one after the last.
         cls_id: id of [CLS].
         sep_id: id of [SEP].

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 
 from keras_bert_impl import checkpoints
-from keras_bert_impl.families import build_encoder, config_from_name, family_of_name
+from keras_bert_impl.families import build_encoder, config_from_name, family_of, family_of_name
 from keras_bert_impl.families.electra import ElectraConfig
 from keras_bert_impl.models import ElectraPretrainer, Pretrainer
 from keras_bert_impl.optimization import (
@@ -75,7 +75,7 @@ def _check_size(config, found):
     """Raises ValueError if another size than that of the checkpoint `init` was asked for. Recipes name its size."""
     if config.size == default_of(config, "size"):
         return
-    wanted = config_from_name(config.size, vocabulary_size=found.vocabulary_size)
+    wanted = config_from_name(config.size, vocabulary_size=found.vocabulary_size, pad_id=found.pad_id)
     if (type(wanted), wanted.num_layers, wanted.hidden_size) != (type(found), found.num_layers, found.hidden_size):
         raise ValueError(
             f"--size {config.size}, but the checkpoint {config.init} is a {found.family} of {found.num_layers} "
@@ -96,6 +96,8 @@ def pretrainer_of(config, data, encoder):
         raise ValueError(f"A {encoder.config.family} has no generator: leave generator_size out.")
     if config.objective == "span_boundary":
         check_spans(config, data)
+        if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):
+            raise ValueError(f"The objective span_boundary is for BERT, not for {encoder.config.family}: leave it out.")
         return Pretrainer(encoder, next_sentence=False, span_boundary=True)
     return Pretrainer(encoder, next_sentence=learns_pairs(config, encoder.config, data))
 

@@ -10,6 +10,8 @@ from reference_models import outputs_of, random_model
 from tiers import every_backend, on
 
 import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import open_checkpoint
+from keras_bert_impl.commands.convert import model_of
 from keras_bert_impl.families import count_parameters
 
 pytestmark = on("torch")
@@ -76,6 +78,7 @@ def test_newer_keys_of_config_json_mean_the_same(tmp_path):
         ({"layer_types": ["sliding_attention", "full_attention"]}, "layer_types .* is not supported"),
         ({"rope_parameters": {"full_attention": {"rope_type": "yarn"}}}, "rope_type 'yarn' is not supported"),
         ({"embedding_dropout": 0.1}, "embedding_dropout and mlp_dropout differ"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling .* is not supported; expected None"),
         ({"norm_bias": True}, "norm_bias True is not supported; expected False"),
         ({"classifier_pooling": "max"}, "classifier_pooling is 'max', expected 'cls' or 'mean'"),
         ({"num_attention_heads": 4}, "must be even"),
@@ -106,6 +109,39 @@ def test_last_kernels_start_with_smaller_values():
     first, last = deviations["block_3/attention/query_key_value/kernel"], deviations["block_3/attention/output/kernel"]
     assert last == pytest.approx(first / 4, rel=0.1)  # sqrt(2 * 8)
     assert deviations["block_3/output/kernel"] == pytest.approx(deviations["block_3/intermediate/kernel"] / 4, rel=0.1)
+
+
+def test_a_head_is_not_opened_as_another_of_the_same_name(small_tokenizer, tmp_path):
+    """transformers calls the scores of classes and those of a question's answers `classifier`, both of two columns."""
+    classifier = kbi.TextClassifier(kbi.ModernBertEncoder(CONFIGS["ModernBert"]), 2, tokenizer=small_tokenizer)
+    classifier.save_pretrained(tmp_path / "classifier")
+    with pytest.warns(UserWarning, match="has no values for span_head"):
+        kbi.QuestionAnswerer.from_pretrained(tmp_path / "classifier")
+    assert isinstance(model_of(open_checkpoint(tmp_path / "classifier"), False), kbi.TextClassifier)
+    answerer = kbi.QuestionAnswerer(kbi.ModernBertEncoder(CONFIGS["ModernBert"]), small_tokenizer, sequence_length=9)
+    answerer.save_pretrained(tmp_path / "answerer")
+    with pytest.warns(UserWarning, match="has no values for classifier"):
+        kbi.TextClassifier.from_pretrained(tmp_path / "answerer", num_classes=2)
+    assert isinstance(model_of(open_checkpoint(tmp_path / "answerer"), False), kbi.QuestionAnswerer)
+
+
+def test_the_dense_layer_before_a_head_is_that_of_the_masked_lm(small_tokenizer, tmp_path):
+    masked_lm = kbi.MaskedLM(kbi.ModernBertEncoder(CONFIGS["ModernBert"]), tokenizer=small_tokenizer)
+    masked_lm.save_pretrained(tmp_path)
+    classifier = kbi.TextClassifier.from_pretrained(tmp_path, num_classes=3)
+    ours, theirs = (
+        {weight.path.split("/", 1)[1]: keras.ops.convert_to_numpy(weight) for weight in model.get_layer(name).weights}
+        for model, name in ((classifier, "pooler"), (masked_lm, "masked_lm_head"))
+    )
+    assert ours.keys() == {"transform/kernel", "norm/gamma"}
+    for path, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[path])
+
+
+def test_relations_of_a_teacher_that_turns_them_are_not_distilled():
+    teacher, student = (kbi.ModernBertEncoder(CONFIGS["ModernBert"]) for _ in range(2))
+    with pytest.raises(ValueError, match="of a ModernBERT are not distilled"):
+        kbi.RelationDistiller(student, teacher)
 
 
 # One of four windows and more, so that blocks are computed, and one below.

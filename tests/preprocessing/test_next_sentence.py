@@ -268,7 +268,7 @@ def test_same_seed_repeats_and_other_seeds_and_blocks_differ():
 
 def test_one_document_is_refused():
     with pytest.raises(
-        ValueError, match="at least two documents, found 1 in block 3: give more text, or put a blank line"
+        ValueError, match="at least two documents, found 1 in file 3: give more text, or put a blank line"
     ):
         chunk(block([[[1, 2], [3]], [[]]]), number=3)
 

@@ -42,7 +42,7 @@ def test_every_family_of_the_study_is_built_with_its_objective_on_data_of_its_ow
         options = plan.pretrain_config(row, {**row.pretrain, **smaller})
         rows = PretrainingData(options)
         assert rows.tokenizer.vocabulary == open_tokenizer(data).vocabulary
-        model = pretraining.build(options, rows, COMPILED == "on", pretraining.schedule_of(options, 4))
+        model = pretraining.build_pretrainer(options, rows, COMPILED == "on", pretraining.schedule_of(options, 4))
         figures = model.fit(rows.for_fit("train", repeat=True), steps_per_epoch=1, verbose=0, shuffle=False).history
         assert figures["loss"][0] > 0
         found[row.name] = (type(model.encoder).__name__, rows.pairs, "next_sentence_loss" in figures)

@@ -8,7 +8,7 @@
 | torch, GPU | Keras' (`scaled_dot_product_attention`) | `scaled_dot_product_attention` |
 | JAX, GPU | Keras' (cuDNN) | the plain form |
 | JAX, TPU | the kernel of `tpu.py` | the kernel of `tpu.py` |
-| a window in long rows, but for the TPU | blocks of `windows.py` | blocks of `windows.py` |
+| a window in long rows, except where the TPU's kernel computes it | blocks of `windows.py` | blocks of `windows.py` |
 
 On TensorFlow, Keras' attention is not fused either: it computes the same by `einsum`, takes 1.01 to 1.16 times as long
 on a CPU, and in bfloat16, on a processor without instructions for it, its errors are four times as large.
@@ -55,9 +55,9 @@ def form_for(inputs):
     """The function of an AttentionInputs that suits backend and device; warns if it is not the one that is meant for
     them."""
     backend = keras.backend.backend()
+    if windows.suits(inputs) and placement().platform != "tpu":
+        return windows.by_blocks
     form = OF_DEVICES[backend](inputs) if backend in OF_DEVICES else None
-    if form is None and windows.suits(inputs):
-        form = windows.by_blocks
     return form or (by_ops if inputs.dropout_rate or backend == "tensorflow" else by_keras)
 
 

@@ -73,7 +73,9 @@ def numbers_of(inputs):
     """int32 (batch, length): 0 for keys that no query sees; of the others the number of their sequence, or 1."""
     batch, length = ops.shape(inputs.query)[0], ops.shape(inputs.query)[1]
     if inputs.sequence_ids is not None:
-        return ops.cast(inputs.sequence_ids, "int32")
+        # Whether a token sees itself: padding does not. Plus 1, since tokens of the number 0 may see each other.
+        is_token = ops.diagonal(inputs.mask[:, 0], axis1=1, axis2=2)
+        return ops.where(is_token, ops.cast(inputs.sequence_ids, "int32") + 1, 0)
     if inputs.mask is None:
         return ops.ones((batch, length), "int32")
     return ops.broadcast_to(ops.cast(inputs.mask[:, 0, 0], "int32"), (batch, length))

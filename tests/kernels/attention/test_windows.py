@@ -17,7 +17,8 @@ def inputs_of(length, window, masking):
     random = np.random.default_rng(length)
     arrays = [ops.convert_to_tensor(random.normal(size=(2, length, 12)).astype("float32")) for _ in range(3)]
     real = np.arange(length) < np.array([[length], [max(1, 2 * length // 3)]])
-    ids = np.where(real, 1 + np.arange(length) // 5, 0)  # sequences of five tokens
+    # Sequences of five tokens; a number 0 of tokens is another than that of padding.
+    ids = np.where(real, np.arange(length) // 5, 0)
     if masking == "none":
         return AttentionInputs(*arrays, 3, window=window), np.ones_like(real)
     if masking == "keys":

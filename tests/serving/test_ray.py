@@ -31,7 +31,8 @@ client = _get_global_client()
 
 def deploy(directory):
     config["applications"][0]["args"]["directory"] = directory
-    client.deploy_apps(ServeDeploySchema.model_validate(config), _blocking=True)
+    # Without waiting: Ray itself would give up after a minute, which a busy machine needs.
+    client.deploy_apps(ServeDeploySchema.model_validate(config), _blocking=False)
 
 def ask(path, content=None):
     body = content and json.dumps(content).encode()

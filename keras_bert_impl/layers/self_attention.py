@@ -56,21 +56,13 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         width = inputs_shape[-1]
         if width % self.num_heads:
             raise ValueError(f"The width {width} of the input is not a multiple of num_heads {self.num_heads}.")
-        self.query_key_value = self._dense(inputs_shape, 3 * width, "query_key_value", BY_COLUMNS, self.initializer)
-        self.output_projection = self._dense(
-            inputs_shape, width, "output", BY_ROWS, self.output_initializer or self.initializer
+        self.query_key_value = split_dense(
+            self, inputs_shape, 3 * width, "query_key_value", BY_COLUMNS, self.initializer
+        )
+        self.output_projection = split_dense(
+            self, inputs_shape, width, "output", BY_ROWS, self.output_initializer or self.initializer
         )
         self.dropout.build(inputs_shape)
-
-    def _dense(self, inputs_shape, units, name, axes, initializer):
-        # Initializers are cloned: one seeded instance would give two kernels the same numbers.
-        initializer, policy = initializer.clone(), self.dtype_policy
-        layer = keras.layers.Dense(
-            units, use_bias=self.use_bias, kernel_initializer=initializer, dtype=policy, name=name
-        )
-        with split(layer, axes):
-            layer.build(inputs_shape)
-        return layer
 
     def call(
         self,
@@ -118,3 +110,26 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             "use_bias": self.use_bias,
             "output_initializer": keras.initializers.serialize(self.output_initializer),
         }
+
+
+def split_dense(owner, inputs_shape, units, name, axes, initializer):
+    """A dense layer, built, with the bias and the dtype policy of the layer that owns it, whose weights are split.
+
+    Args:
+        owner: has `use_bias` and `dtype_policy`.
+        inputs_shape: of the dense layer.
+        units: columns of the kernel.
+        name: of the layer.
+        axes: as of `distribution.split`.
+        initializer: of the kernel. It is cloned: one seeded instance would give two kernels the same numbers.
+    """
+    layer = keras.layers.Dense(
+        units,
+        use_bias=owner.use_bias,
+        kernel_initializer=initializer.clone(),
+        dtype=owner.dtype_policy,
+        name=name,
+    )
+    with split(layer, axes):
+        layer.build(inputs_shape)
+    return layer

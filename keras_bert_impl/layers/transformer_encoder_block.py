@@ -5,12 +5,12 @@ import contextlib
 import keras
 from keras import ops
 
-from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS, split
+from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS
 from keras_bert_impl.kernels.activated_product import project_activated
 from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
-from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
+from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention, split_dense
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -99,15 +99,6 @@ class TransformerEncoderBlock(keras.layers.Layer):
             layer.build(inputs_shape)
             return layer
 
-        def dense(inputs_width, units, name, axes, initializer):
-            initializer = initializer.clone()
-            layer = keras.layers.Dense(
-                units, use_bias=self.use_bias, kernel_initializer=initializer, dtype=policy, name=name
-            )
-            with split(layer, axes):
-                layer.build((*inputs_shape[:-1], inputs_width))
-            return layer
-
         self.attention.build(inputs_shape)
         self.attention_dropout = Dropout(self.dropout_rate, dtype=policy, name="attention_dropout")
         self.attention_norm = (
@@ -116,9 +107,10 @@ class TransformerEncoderBlock(keras.layers.Layer):
             else keras.layers.Identity(dtype=policy, name="attention_norm")
         )
         columns = self.intermediate_size * (2 if self.gated else 1)
-        self.intermediate = dense(width, columns, "intermediate", BY_COLUMNS, self.initializer)
-        self.output_dense = dense(
-            self.intermediate_size, width, "output", BY_ROWS, self.output_initializer or self.initializer
+        self.intermediate = split_dense(self, inputs_shape, columns, "intermediate", BY_COLUMNS, self.initializer)
+        inner_shape = (*inputs_shape[:-1], self.intermediate_size)
+        self.output_dense = split_dense(
+            self, inner_shape, width, "output", BY_ROWS, self.output_initializer or self.initializer
         )
         self.output_dropout = Dropout(self.dropout_rate, dtype=policy, name="output_dropout")
         self.output_norm = norm("output_norm")

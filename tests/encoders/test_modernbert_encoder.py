@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 from families import CONFIGS, MODERN
+from made_exports import check_rows_of_export
 from reference_models import outputs_of, random_model
 from tiers import every_backend, on
 
@@ -170,18 +171,4 @@ def test_a_saved_model_gives_the_vectors_of_its_texts(embedder, tmp_path):
 @on("torch", "tensorflow")
 @pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
 def test_an_export_of_rows_gives_the_vectors(format_name, embedder, tmp_path):
-    from keras_bert_impl import export
-    from keras_bert_impl.export.opened import open_export
-
-    backend, *packages = {
-        "onnx": ("torch", "onnxruntime", "onnxscript"),
-        "openvino": ("torch", "openvino", "onnxscript"),
-        "litert": ("tensorflow", "ai_edge_litert"),
-    }[format_name]
-    if keras.backend.backend() != backend:
-        pytest.skip(f"{backend} writes it")
-    for package in packages:
-        pytest.importorskip(package)
-    getattr(export, f"export_{format_name}")(embedder, tmp_path / "exported")
-    (found,) = open_export(tmp_path / "exported")(TEXTS).values()
-    np.testing.assert_allclose(found, embedder.predict(TEXTS, verbose=0), atol=1e-5)
+    check_rows_of_export(format_name, embedder, TEXTS, tmp_path)

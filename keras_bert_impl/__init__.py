@@ -48,6 +48,7 @@ if startup.imports_keras:
     from keras_bert_impl.tokenizers import (
         AlbertTokenizer,
         BytePairTokenizer,
+        ModernBertTokenizer,
         MPNetTokenizer,
         WordPieceTokenizer,
         XLMRobertaTokenizer,
@@ -75,6 +76,7 @@ __all__ = [
     "MaskedLMDistiller",
     "ModernBertConfig",
     "ModernBertEncoder",
+    "ModernBertTokenizer",
     "MultipleChoice",
     "NextSentencePredictor",
     "Pretrainer",

@@ -6,10 +6,12 @@ import io
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
+    ModernBertTokenizer,
     XLMRobertaTokenizer,
     learn_byte_pairs,
     learn_sentence_pieces,
 )
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
 SENTENCES = [
@@ -30,6 +32,13 @@ def learned_byte_pairs():
 def byte_pair_tokenizer(add_prefix_space=False):
     """A BytePairTokenizer of 400 tokens at most."""
     return BytePairTokenizer(*learned_byte_pairs(), add_prefix_space=add_prefix_space)
+
+
+@functools.cache
+def modernbert_tokenizer(add_prefix_space=False, added_tokens=("   ", "  ", "<|mail|>", "[unused0]")):
+    """A ModernBertTokenizer of 400 tokens at most."""
+    vocabulary, merges = learn_byte_pairs(SENTENCES * 3, 400, MODERNBERT, added_tokens)
+    return ModernBertTokenizer(vocabulary, merges, add_prefix_space, added_tokens)
 
 
 @functools.cache

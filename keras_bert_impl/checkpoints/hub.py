@@ -33,7 +33,12 @@ class Published(typing.NamedTuple):
         """The number of weights of the encoder, including its pooler if it has one."""
         names = ("vocabulary_size", "hidden_size", "num_layers", "num_heads", "embedding_size")
         fields = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        config = families_by_model_type()[self.model_type].config_class(**fields)
+        config_class = families_by_model_type()[self.model_type].config_class
+        size = self.name.replace("-", "_")
+        if size in config_class.named_sizes:  # which can say more than these fields
+            config = config_class.from_name(size, vocabulary_size=self.vocabulary_size)
+        else:
+            config = config_class(**fields)
         # Every layer after the second has as many as that one: a table of sixty names is printed at once.
         one, two = (count_parameters(dataclasses.replace(config, num_layers=count)) for count in (1, 2))
         return one + (two - one) * (self.num_layers - 1)
@@ -110,6 +115,20 @@ PUBLISHED = (
     ),
     # Song et al. 2020.
     Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, "mpnet"),
+    # Warner et al. 2024, and Weller et al. 2025 for Ettin; names from memory.
+    Published("modernbert-base", "answerdotai/ModernBERT-base", 22, 768, 12, 50368, True, "modernbert"),
+    Published("modernbert-large", "answerdotai/ModernBERT-large", 28, 1024, 16, 50368, True, "modernbert"),
+    *(
+        Published(f"ettin-{size}", f"jhu-clsp/ettin-encoder-{size}", *shape, 50368, True, "modernbert")
+        for size, shape in (
+            ("17m", (7, 256, 4)),
+            ("32m", (10, 384, 6)),
+            ("68m", (19, 512, 8)),
+            ("150m", (22, 768, 12)),
+            ("400m", (28, 1024, 16)),
+            ("1b", (28, 1792, 28)),
+        )
+    ),
     # Sun et al. 2019, converted from Baidu's format by another; sizes and name from memory.
     Published("ernie-1.0-base-zh", "nghuyong/ernie-1.0-base-zh", *BASE, 18000, False, "ernie"),
 )
@@ -172,11 +191,11 @@ def _fetch(repository):
 
 def published_table():
     """The table of published names, as text."""
-    lines = [f"{'name':<40}{'layers':>7}{'width':>7}{'parameters':>13}  case"]
+    lines = [f"{'name':<40}{'layers':>7}{'width':>7}{'parameters':>15}  case"]
     for published in PUBLISHED:
         case = "cased" if published.cased else "uncased"
         lines.append(
             f"{published.name:<40}{published.num_layers:>7}{published.hidden_size:>7}"
-            f"{published.num_parameters:>13,}  {case}"
+            f"{published.num_parameters:>15,}  {case}"
         )
     return "\n".join(lines)

@@ -25,7 +25,7 @@ from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.compare_exports import CompareConfig
 from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.tasks.tables import BadRows
-from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
+from keras_bert_impl.tokenizers import WordPieceTokenizer, open_tokenizer
 from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of
 from keras_bert_impl.training.finetuning_task import TASKS
 
@@ -148,7 +148,7 @@ def tokenizer_of(directory):
     path = pathlib.Path(directory, "tokenizer.json")
     kind = model_type_of(path)
     if kind == "BPE":
-        return BytePairTokenizer.from_pretrained(directory)
+        return open_tokenizer(directory)
     if kind != "WordPiece":
         raise ValueError(f"{path} holds a {kind} tokenizer, with which this command cannot score: leave --task out.")
     content = json.loads(path.read_text(encoding="utf-8"))

@@ -9,7 +9,6 @@ from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.splits_and_weights import weights_of_rows
 from keras_bert_impl.natural_data.texts import is_texts, to_strings
 from keras_bert_impl.natural_data.windows import windows_of
-from keras_bert_impl.tokenizers.rows import encode_texts
 
 LONG_TEXTS = ("cut", "head_and_tail", "windows")
 
@@ -38,7 +37,7 @@ class LongTextRows(RowMaker):
         if self.head.long_texts == "cut" or not is_texts(texts):
             return super().unlabelled(texts)
         room = self.room
-        ids = encode_texts(self.tokenizer, to_strings(texts))
+        ids = self.tokenizer.ids_batch(to_strings(texts))
         if self.head.long_texts == "head_and_tail":
             return Rows([head_and_tail(one, room) for one in ids], num_cut=sum(len(one) > room for one in ids))
         begins, windows = windows_of(ids, room)

@@ -21,13 +21,13 @@ class PrepareConfig:
             text is split into sentences. The marks that end a sentence are known in every script, whatever the
             language.
         tokenizer: algorithm that cuts text into tokens: wordpiece as BERT's, byte_pair as RoBERTa's byte-level BPE,
-            sentence_piece as ALBERT's, or xlm_sentence_piece as XLM-RoBERTa's or
-            mpnet_wordpiece as MPNet's, for which vocab has to be given.
+            sentence_piece as ALBERT's, modernbert_byte_pair as ModernBERT's byte-level BPE; or xlm_sentence_piece as
+            XLM-RoBERTa's or mpnet_wordpiece as MPNet's, for which vocab has to be given.
         vocab: an existing vocab.txt to use, or the directory or name of a checkpoint; default is to learn one.
         vocabulary_size: number of words in the vocabulary to learn.
         vocabulary_megabytes: megabytes of training text to learn the vocabulary from, drawn from all over the corpus.
-        lowercase: whether text is lower-cased and accents are dropped; default is to do so, but for byte_pair, which
-            keeps the case.
+        lowercase: whether text is lower-cased and accents are dropped; default is to do so, but for the two of
+            byte-level BPE, which keep the case.
         sequence_length: number of tokens in a row.
         long_sequence_length: also write rows of this length, for the last part of the training; 512 in the paper.
         predictions_per_sequence: largest number of masked tokens in a row; default is 15 % of the length, rounded up.
@@ -80,9 +80,10 @@ class PrepareConfig:
     text_field: str = "text"
     language: str = "en"
     language_exponent: float | None = None
-    tokenizer: typing.Literal["wordpiece", "byte_pair", "sentence_piece", "xlm_sentence_piece", "mpnet_wordpiece"] = (
-        "wordpiece"
-    )
+    tokenizer: typing.Literal[
+        *("wordpiece", "byte_pair", "sentence_piece"),
+        *("modernbert_byte_pair", "xlm_sentence_piece", "mpnet_wordpiece"),
+    ] = "wordpiece"
     vocab: str | None = None
     vocabulary_size: int = 8000
     vocabulary_megabytes: int = 100

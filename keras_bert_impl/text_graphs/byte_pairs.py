@@ -1,9 +1,11 @@
-"""Turns text into ids of RoBERTa's byte-level BPE inside a TensorFlow graph, for SavedModel."""
+"""Turns text into ids of byte-level BPE, RoBERTa's and ModernBERT's, inside a TensorFlow graph, for SavedModel."""
 
 import functools
 import itertools
+import re
 
 import numpy as np
+import tensorflow_text as tf_text
 from tokenizers import Regex, pre_tokenizers
 
 from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
@@ -22,16 +24,18 @@ SURROGATES, PAGE = range(0xD800, 0xE000), 256
 NEVER = np.iinfo(np.int32).max
 # White space as the `tokenizers` library strips it before a mask.
 BEFORE_MASK = r"[\t-\r \x{85}\p{Z}]+$"
+PARTING = b"\xff"  # which is in no string of UTF-8
 
 
 class BytePairs(tf.Module):
-    """The ids of a BytePairTokenizer, computed by TensorFlow operations on the numbers of characters and pieces.
+    """The ids of a BytePairTokenizer or ModernBertTokenizer, computed by TensorFlow operations on the numbers of
+    characters and pieces.
 
-    Bytes that are not UTF-8 are ignored. Vocabulary and merges become constants of the graph; a SavedModel needs no
-    file beside it.
+    Bytes that are not UTF-8 are ignored. Added tokens part a text: what is between them is cut by itself. Vocabulary
+    and merges become constants of the graph; a SavedModel needs no file beside it.
 
     Args:
-        tokenizer: provides vocabulary, merges and whether a text gets a space before it.
+        tokenizer: provides vocabulary, merges, added tokens, normalization and whether a text gets a space before it.
 
     Input:  (batch,) strings.
     Output: (batch, pieces) RaggedTensor of int32, without control tokens.
@@ -49,15 +53,27 @@ class BytePairs(tf.Module):
         # One pair more, so that there is one to look at where there are no merges.
         self._pairs = tf.constant([*pairs, np.iinfo(np.int64).max], tf.int64)  # ascending
         self._ranks, self._merged = tf.constant([*ranks, NEVER], tf.int32), tf.constant([*merged, 0], tf.int32)
-        self._leading = tf.constant([len(token) - len(token.lstrip(SPACE)) for token in ids], tf.int32)
-        self._trailing = tf.constant([len(token) - len(token.rstrip(SPACE)) for token in ids], tf.int32)
+        spaces = SPACE + " "  # as which added tokens show it
+        self._leading = tf.constant([len(token) - len(token.lstrip(spaces)) for token in ids], tf.int32)
+        self._trailing = tf.constant([len(token) - len(token.rstrip(spaces)) for token in ids], tf.int32)
+        # Of several at one place, the expression finds the first of its alternatives, and the tokenizer the longest.
+        added = sorted(tokenizer.added_tokens or (), key=len, reverse=True)
+        self._added = f"({'|'.join(map(re.escape, added))})" if added else None
+        self._added_words = tf.constant(added, tf.string)
+        self._added_ids = tf.constant([ids[token] for token in added], tf.int32)
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = readable(tf.convert_to_tensor(texts, tf.string))
-        characters, _ = self._with_prefix(tf.strings.unicode_decode(texts, "UTF-8"))
-        ids, first, _ = self._pieces(characters)
-        rows = tf.gather(characters.value_rowids(), first)
-        return tf.RaggedTensor.from_value_rowids(ids, rows, characters.nrows(), validate=False)
+        if self.tokenizer.dialect.normalizer:
+            texts = tf_text.normalize_utf8(texts, self.tokenizer.dialect.normalizer)
+        if not self._added:
+            characters, _ = self._with_prefix(tf.strings.unicode_decode(texts, "UTF-8"))
+            ids, first, _ = self._pieces(characters)
+            rows = tf.gather(characters.value_rowids(), first)
+            return tf.RaggedTensor.from_value_rowids(ids, rows, characters.nrows(), validate=False)
+        parts = self._parts(texts)
+        pieces, _ = self._pieces_of_parts(parts)
+        return parts.with_flat_values(pieces[..., 0]).merge_dims(1, 2)
 
     def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The pieces of each word of each text, (batch, words) strings, as in running text: (all words, pieces)."""
@@ -77,6 +93,8 @@ class BytePairs(tf.Module):
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the
         tokenizer's `offsets` are; int32 (pieces,)."""
+        if self._added or self.tokenizer.dialect.normalizer:
+            return self._offsets_of_parts(text)
         codes = tf.strings.unicode_decode(text[tf.newaxis], "UTF-8")
         characters, prefix = self._with_prefix(codes)
         ids, first, last = self._pieces(characters)
@@ -86,10 +104,62 @@ class BytePairs(tf.Module):
         if self.tokenizer.add_prefix_space:
             is_first = (tf.range(tf.size(ids)) == 0) | (begin == 0)
             leading = tf.where(is_first, tf.maximum(leading - 1, 0), leading)
-        begin = tf.minimum(begin + leading, end)
-        end = tf.maximum(end - tf.gather(self._trailing, ids), begin)
+        begin, end = self._trimmed(ids, begin, end, leading)
         starts = character_starts(codes.flat_values)
         return ids, tf.gather(starts, begin), tf.gather(starts, end)
+
+    def _offsets_of_parts(self, text):
+        """`with_offsets` of a text that added tokens part, or that is normalized."""
+        texts, changes = tf_text.normalize_utf8_with_offsets_map(text[tf.newaxis], self.tokenizer.dialect.normalizer)
+        parts = self._parts(texts)
+        pieces, lengths = self._pieces_of_parts(parts)
+        part = pieces.value_rowids()
+        ids, first, last = tf.unstack(pieces.flat_values, axis=1)
+        before = tf.gather(tf.cumsum(lengths, exclusive=True), part)  # characters of the text before the part
+        begin, end = before + tf.maximum(first, 0), before + last + 1
+        leading = tf.gather(self._leading, ids) - tf.cast(first < 0, tf.int32)
+        begin, end = self._trimmed(ids, begin, end, leading)
+        starts = character_starts(tf.strings.unicode_decode(texts, "UTF-8").flat_values)
+        # One place more, since the operation refuses none at all.
+        places = tf.gather(starts, tf.concat([begin, end, [0]], axis=0))
+        places = tf_text.find_source_offsets(changes, tf.cast(places[tf.newaxis], tf.int64))[0, :-1]
+        begin, end = tf.split(tf.cast(places, tf.int32), 2)
+        return ids, begin, end
+
+    def _trimmed(self, ids, begin, end, leading):
+        """The characters of pieces without the spaces at their ends, of which `leading` are at the beginning."""
+        begin = tf.minimum(begin + leading, end)
+        return begin, tf.maximum(end - tf.gather(self._trailing, ids), begin)
+
+    def _parts(self, texts):
+        """What is between the added tokens of texts, with these at the odd places: RaggedTensor (batch, parts)."""
+        if not self._added:
+            return tf.RaggedTensor.from_tensor(texts[:, tf.newaxis])
+        marked = tf.strings.regex_replace(texts, self._added, PARTING + rb"\1" + PARTING)
+        return tf.strings.split(marked, PARTING)
+
+    def _pieces_of_parts(self, parts):
+        """The pieces of each part: RaggedTensor (all parts, pieces, 3) of the id and the first and last character in
+        the part, which is -1 for the space before it; and for each part the number of its characters."""
+        place = tf.range(tf.size(parts.flat_values, tf.int64))
+        is_added = (place - tf.gather(parts.row_starts(), parts.value_rowids())) % 2 == 1
+        characters = tf.strings.unicode_decode(tf.where(is_added, "", parts.flat_values), "UTF-8")
+        prefixed, prefix = self._with_prefix(characters)
+        ids, first, last = self._pieces(prefixed)
+        part = tf.gather(prefixed.value_rowids(), first)
+        before = tf.gather(tf.cast(prefixed.row_starts(), tf.int32) + prefix, part)
+        cut = tf.RaggedTensor.from_value_rowids(
+            tf.stack([ids, first - before, last - before], axis=1), part, prefixed.nrows(), validate=False
+        )
+        lengths = tf.strings.length(parts.flat_values, unit="UTF8_CHAR")
+        if not self._added:
+            return cut, lengths
+        words = tf.boolean_mask(parts.flat_values, is_added)
+        same = tf.cast(words[:, tf.newaxis] == self._added_words, tf.int32)  # (added tokens in texts, added tokens)
+        sizes = tf.strings.length(words, unit="UTF8_CHAR")
+        whole = tf.stack([tf.gather(self._added_ids, tf.argmax(same, axis=1)), tf.zeros_like(sizes), sizes - 1], axis=1)
+        whole = tf.RaggedTensor.from_row_lengths(whole, tf.cast(is_added, tf.int64), validate=False)
+        return tf.concat([cut, whole], axis=1), lengths
 
     def _with_prefix(self, characters):
         """The characters (batch, characters) behind the space that a text gets before it, unless it begins with one or

@@ -1,16 +1,19 @@
 """Turns text into ids of byte-level BPE and character offsets, without TensorFlow."""
 
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from tokenizers import AddedToken, Encoding, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
+    ROBERTA,
     SPACE,
-    SPECIAL_TOKENS,
+    Dialect,
     Merges,
     check_byte_pairs,
     check_merges,
@@ -22,7 +25,7 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, read_object, token_names
 from keras_bert_impl.tokenizers.words import word_numbers
 
 
@@ -48,6 +51,7 @@ class BytePairTokenizer(Tokenizer):
     """
 
     kind = "byte_pair"
+    dialect: ClassVar[Dialect] = ROBERTA
     files = ("vocab.json", "merges.txt", "tokenizer_config.json")
     template = ROBERTA_ROWS
     mask_texts = ("<mask>", "[MASK]")
@@ -57,14 +61,14 @@ class BytePairTokenizer(Tokenizer):
         self, vocabulary: str | Path | Sequence[str], merges: str | Path | Sequence, add_prefix_space: bool = False
     ):
         is_path = isinstance(vocabulary, str | Path)
-        self.vocabulary = read_vocabulary(vocabulary) if is_path else list(vocabulary)
-        check_byte_pairs(self.vocabulary, source="vocabulary")
+        self.vocabulary = read_vocabulary(vocabulary, self.dialect) if is_path else list(vocabulary)
+        check_byte_pairs(self.vocabulary, "vocabulary", self.dialect)
         self.merges: Merges = read_merges(merges) if isinstance(merges, str | Path) else [tuple(p) for p in merges]
         check_merges(self.vocabulary, self.merges, str(merges) if isinstance(merges, str | Path) else "merges")
         self.add_prefix_space = add_prefix_space
         self._ids = {token: index for index, token in enumerate(self.vocabulary)}
-        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = map(self._ids.get, SPECIAL_TOKENS)
-        self._of_texts, self._masking = self.pipeline(), self.pipeline(masks=True)
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = map(self._ids.get, self.dialect.control)
+        self._of_texts = self.pipeline()
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, "<mask>" in a text is the mask
@@ -80,6 +84,10 @@ class BytePairTokenizer(Tokenizer):
         if masks:
             pipeline.add_special_tokens([AddedToken("<mask>", special=True, normalized=False, lstrip=True)])
         return pipeline
+
+    @functools.cached_property
+    def _masking(self):
+        return self.pipeline(masks=True)
 
     def get_config(self) -> dict:
         return {
@@ -124,7 +132,8 @@ class BytePairTokenizer(Tokenizer):
 
         For masks of whole words; punctuation belongs to the word before it, as in fairseq's RoBERTa.
         """
-        return [not token.startswith((SPACE, *SPECIAL_TOKENS)) for token in self.vocabulary]
+        begins = (SPACE, *self.dialect.control, *(self.added_tokens or ()))
+        return [not token.startswith(begins) for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
         """The characters of a token, with the space before a word; of a control token its name."""
@@ -135,7 +144,10 @@ class BytePairTokenizer(Tokenizer):
         """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
         directory = Path(directory)
         path = directory / "tokenizer.json"
-        return (directory / "vocab.json").is_file() or (path.is_file() and model_type_of(path) == "BPE")
+        if path.is_file() and model_type_of(path) == "BPE":
+            # Of an unknown one RoBERTa's says what it lacks.
+            return "[CLS]" not in token_names(path)
+        return (directory / "vocab.json").is_file()
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "BytePairTokenizer":
@@ -150,7 +162,7 @@ class BytePairTokenizer(Tokenizer):
         directory = Path(directory)
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
         config = read_object(config_path) if config_path.is_file() else {}
-        steps = read_tokenizer_file(steps_path) if steps_path.is_file() else {}
+        steps = read_tokenizer_file(steps_path, cls.dialect) if steps_path.is_file() else {}
         said = [found["add_prefix_space"] for found in (steps, config) if found.get("add_prefix_space") is not None]
         if len(set(said)) > 1:
             raise ValueError(

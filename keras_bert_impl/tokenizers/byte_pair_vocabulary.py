@@ -2,17 +2,37 @@
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+import re
+import typing
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from keras_bert_impl.tokenizers.tokenizer_json_reader import added_tokens, check_step, read_object, tokens_by_id
 
-# In the order of RoBERTa's vocabulary, where <mask> is the last of all tokens.
-SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+
+class Dialect(typing.NamedTuple):
+    """What byte-level BPE leaves to a family.
+
+    Fields:
+        family: whose it is, for messages.
+        control: the tokens for a text's beginning, padding, a text's end, unknown bytes and masks.
+        normalizer: the type of the step of a tokenizer.json before a text is divided; None for no step.
+        takes_added_tokens: whether there can be tokens that are whole wherever they are in a text.
+    """
+
+    family: str
+    control: tuple[str, ...]
+    normalizer: str | None
+    takes_added_tokens: bool
+
+
+# In this order at the beginning of a learned vocabulary, but for the mask, which is the last of all tokens.
+ROBERTA = Dialect("RoBERTa", ("<s>", "<pad>", "</s>", "<unk>", "<mask>"), None, takes_added_tokens=False)
+MODERNBERT = Dialect("ModernBERT", ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"), "NFC", takes_added_tokens=True)
 SPACE = "Ġ"  # as which the bytes of vocabularies show a space
-# The settings of each step of a tokenizer.json that give the ids of RoBERTa's tokenizer.
+# The settings of each step of a tokenizer.json that give the ids of byte-level BPE.
 MODEL = {
     "type": "BPE",
     "dropout": None,
@@ -21,7 +41,6 @@ MODEL = {
     "ignore_merges": False,
 }
 PRE_TOKENIZER = {"type": "ByteLevel", "use_regex": True}
-WHOSE = "RoBERTa's"
 
 Merges = list[tuple[str, str]]
 
@@ -34,7 +53,7 @@ def byte_tokens() -> list[str]:
     return [chr(byte if byte in seen else next(others)) for byte in range(256)]
 
 
-def read_vocabulary(path: str | Path) -> list[str]:
+def read_vocabulary(path: str | Path, dialect: Dialect = ROBERTA) -> list[str]:
     """The tokens of a vocab.json, a dict of token to id, in the order of their ids.
 
     Raises: FileNotFoundError; ValueError if ids have gaps or are given twice, or a control token is missing.
@@ -43,7 +62,7 @@ def read_vocabulary(path: str | Path) -> list[str]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist. The vocabulary of byte-level BPE is a JSON file of token: id.")
     tokens = tokens_by_id(path, read_object(path), {})
-    check_byte_pairs(tokens, source=str(path))
+    check_byte_pairs(tokens, str(path), dialect)
     return tokens
 
 
@@ -69,40 +88,61 @@ def read_merges(path: str | Path) -> Merges:
     return merges
 
 
-def read_tokenizer_file(path: str | Path) -> dict:
-    """The arguments of a BytePairTokenizer from a tokenizer.json: vocabulary, merges, add_prefix_space.
+def read_tokenizer_file(path: str | Path, dialect: Dialect) -> dict:
+    """The arguments of a tokenizer from a tokenizer.json: vocabulary, merges, add_prefix_space, and, if the dialect has
+    them, added_tokens. Tokens that the file calls special are not among these: no text is meant to hold them.
 
-    Raises: ValueError if the file has steps that would give other ids than RoBERTa's tokenizer.
+    Raises: ValueError if the file has steps that would give other ids.
     """
     content = read_object(path)
-    model, steps = content.get("model") or {}, content.get("pre_tokenizer") or {}
-    check_step(path, "model", model, MODEL, WHOSE)
-    check_step(path, "pre_tokenizer", steps, PRE_TOKENIZER, WHOSE)
+    model, steps, found = (content.get(key) or {} for key in ("model", "pre_tokenizer", "normalizer"))
+    whose = f"{dialect.family}'s"
+    check_step(path, "model", model, MODEL, whose)
+    check_step(path, "pre_tokenizer", steps, PRE_TOKENIZER, whose)
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
             raise ValueError(f"{path}: {name} of the model is {model[name]!r}; byte-level BPE has none.")
-    if content.get("normalizer") is not None:
+    if found.get("type") != dialect.normalizer:
         raise ValueError(
-            f"{path}: the normalizer changes texts before they are cut into pieces, which RoBERTa's algorithm does not."
-        )
-    words = sorted(set(added_tokens(content)) - set(SPECIAL_TOKENS))
-    if words:
-        raise ValueError(
-            f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "
-            "whole. RoBERTa's algorithm, which is used here, would cut them to pieces and give other ids."
+            f"{path}: the normalizer changes texts before they are cut into pieces, and is {found.get('type')}; "
+            f"{whose} algorithm, which is used here, has {dialect.normalizer}."
         )
     tokens = tokens_by_id(path, model.get("vocab"), content)
-    check_byte_pairs(tokens, source=str(path))
+    check_byte_pairs(tokens, str(path), dialect)
     # Earlier versions of the library wrote a pair as one string.
     pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model.get("merges") or []]
     return {
         "vocabulary": tokens,
         "merges": [tuple(pair) for pair in pairs],
         "add_prefix_space": bool(steps.get("add_prefix_space", False)),
+        **_added_tokens(path, content, dialect),
     }
 
 
-def check_byte_pairs(tokens: Sequence[str], source: str) -> None:
+def _added_tokens(path, content, dialect):
+    """The argument `added_tokens` from a tokenizer.json, or none; errors as `read_tokenizer_file`."""
+    words = sorted(set(added_tokens(content)) - set(dialect.control))
+    if not dialect.takes_added_tokens:
+        if words:
+            raise ValueError(
+                f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "
+                f"whole. {dialect.family}'s algorithm, which is used here, would cut them to pieces and give other ids."
+            )
+        return {}
+    added = [t for t in content.get("added_tokens") or [] if t["content"] in words and not t.get("special")]
+    for token in added:
+        # A token that is matched before normalization differs only where the characters beside it change it.
+        flags = [key for key in ("lstrip", "rstrip", "single_word") if token.get(key)]
+        flags += ["normalized=false"] * (not token.get("normalized", True) and not token["content"].isascii())
+        if flags:
+            raise ValueError(
+                f"{path}: the added token {token['content']!r} has {', '.join(flags)}, which is not supported and "
+                "would give other ids. Remove the token from the file if no text holds it."
+            )
+    return {"added_tokens": [token["content"] for token in added]}
+
+
+def check_byte_pairs(tokens: Sequence[str], source: str, dialect: Dialect) -> None:
     """Raises: ValueError naming `source` and the token that is repeated, or the control token that is missing, or if
     pieces are not those of byte-level BPE."""
     seen = set()
@@ -110,10 +150,11 @@ def check_byte_pairs(tokens: Sequence[str], source: str) -> None:
         if token in seen:
             raise ValueError(f"{source}: {token!r} is in the vocabulary twice. A token has one id.")
         seen.add(token)
-    for token in SPECIAL_TOKENS:
+    for token in dialect.control:
         if token not in seen:
             raise ValueError(
-                f"{source} has no {token}. RoBERTa needs {' '.join(SPECIAL_TOKENS)}: is this a RoBERTa vocabulary?"
+                f"{source} has no {token}. {dialect.family} needs {' '.join(dialect.control)}: is this a "
+                f"{dialect.family} vocabulary?"
             )
     ends = [token for token in tokens if token.endswith("</w>")]
     if len(ends) > sum(token.startswith(SPACE) for token in tokens):
@@ -137,7 +178,6 @@ def check_merges(tokens: Sequence[str], merges: Merges, source: str) -> None:
 
 def write_files(directory: str | Path, tokens: Sequence[str], merges: Merges) -> None:
     """Writes vocab.json and merges.txt; each is replaced at once, so that no reader ever sees a part of it."""
-    check_byte_pairs(tokens, source="vocabulary")
     ids = {token: index for index, token in enumerate(tokens)}
     pairs = "".join(f"{left} {right}\n" for left, right in merges)
     for name, text in (
@@ -149,7 +189,12 @@ def write_files(directory: str | Path, tokens: Sequence[str], merges: Merges) ->
         os.replace(partial, Path(directory, name))
 
 
-def learn_byte_pairs(texts: Iterable[str], vocabulary_size: int) -> tuple[list[str], Merges]:
+def learn_byte_pairs(
+    texts: Iterable[str],
+    vocabulary_size: int,
+    dialect: Dialect = ROBERTA,
+    added_tokens: Sequence[str] = (),
+) -> tuple[list[str], Merges]:
     """Learns byte-level BPE (Radford et al. 2019, section 2.2; Sennrich et al. 2016) by merging frequent pairs; the
     same texts give the same tokens.
 
@@ -157,39 +202,54 @@ def learn_byte_pairs(texts: Iterable[str], vocabulary_size: int) -> tuple[list[s
 
     Args:
         texts: lines, paragraphs or documents; read once.
-        vocabulary_size: number of tokens wanted, including five control tokens and the 256 bytes. Little text gives
-            fewer.
+        vocabulary_size: number of tokens wanted, including five control tokens, the 256 bytes and added tokens. Little
+            text gives fewer.
+        dialect: whose control tokens there are.
+        added_tokens: tokens that are whole wherever they are in a text, so that nothing is merged across them.
 
     Returns: (tokens in the order of their ids, merges): <s>, <pad>, </s>, <unk>, the bytes, the results of the merges
-        in their order, and <mask>, as in RoBERTa's vocabulary.
+        in their order, the added tokens, and <mask>, as in RoBERTa's vocabulary.
     Raises: ValueError if `texts` is empty, or the size leaves no room for bytes.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    least = len(SPECIAL_TOKENS) + len(alphabet)
+    names = dialect.control
+    last = [*added_tokens, names[-1]]
+    least = len(names) + len(alphabet) + len(added_tokens)
     if vocabulary_size < least:
+        others = f" and {len(added_tokens)} added tokens" * bool(added_tokens)
         raise ValueError(
-            f"vocabulary_size {vocabulary_size} leaves no room for {len(alphabet)} bytes and {len(SPECIAL_TOKENS)} "
-            f"control tokens: give at least {least}."
+            f"vocabulary_size {vocabulary_size} leaves no room for {len(alphabet)} bytes and {len(names)} control "
+            f"tokens{others}: give at least {least}."
         )
     learner = Tokenizer(models.BPE())
     learner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary_size - 1,  # <mask> follows
-        special_tokens=list(SPECIAL_TOKENS[:-1]),
+        vocab_size=vocabulary_size - len(last),  # which follow
+        special_tokens=list(names[:-1]),
         initial_alphabet=alphabet,
         show_progress=False,
     )
     has_text = False
+    parted = parting(added_tokens)
 
     def counted():
         nonlocal has_text
         for text in texts:
             has_text = has_text or bool(text)
-            yield text
+            yield from parted(text)
 
     learner.train_from_iterator(counted(), trainer)
     if not has_text:
         raise ValueError("texts has no text to learn from: is the file empty, or the iterator already exhausted?")
     model = json.loads(learner.to_str())["model"]
     tokens = sorted(model["vocab"], key=model["vocab"].get)
-    return [*tokens, SPECIAL_TOKENS[-1]], [tuple(pair) for pair in model["merges"]]
+    return [*tokens, *last], [tuple(pair) for pair in model["merges"]]
+
+
+def parting(added_tokens: Sequence[str]) -> Callable[[str], list[str]]:
+    """The function that gives what is between the added tokens of a text."""
+    if not added_tokens:
+        return lambda text: [text]
+    # Of several that begin at one place, the longest is the one that is there.
+    pattern = re.compile("|".join(map(re.escape, sorted(added_tokens, key=len, reverse=True))))
+    return pattern.split

@@ -21,6 +21,7 @@ CLASSES = {
     "wordpiece": BERTS + ANY,
     "mpnet_wordpiece": ("MPNetTokenizer", *ANY),
     "byte_pair": ("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", *ANY),
+    "modernbert_byte_pair": ANY,
     "sentence_piece": ("AlbertTokenizer", *ANY),
     "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),
 }
@@ -75,7 +76,8 @@ def _check_tokens(tokenizer, path, config, added):
     """Checks the control tokens and added tokens of a file; `added` are tokens by id."""
     control = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
     names = {key: tokenizer.vocabulary[index] for key, index in control.items()}
-    words = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
+    listed = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
+    words = [{"content": _text(token), "special": True} for token in listed]
     for key, token in config.items():
         if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
             continue
@@ -92,7 +94,9 @@ def _check_tokens(tokenizer, path, config, added):
                 f"{path}: {_text(token)} has the id {index}, but {tokenizer.token_to_id(_text(token))} in the "
                 "vocabulary. Correct one of the files."
             )
-    words = sorted(set(map(_text, words)) - set(names.values()))
+    if tokenizer.added_tokens is not None:  # then what is special marks beginnings and ends, and no text holds it
+        words = [token for token in words if not (isinstance(token, dict) and token.get("special"))]
+    words = sorted(set(map(_text, words)) - {*names.values(), *(tokenizer.added_tokens or ())})
     if words:
         raise ValueError(
             f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
@@ -123,8 +127,9 @@ def _check_rows(tokenizer, path, post_processor):
     before, between, after = template.control_of(cls, sep)
     first, second, segment = [*before, 0, *between], [0, *after], template.second_segment
     single, pair = rows.encode("a"), rows.encode("a", "a")
-    is_same = single.ids == [*before, 0, *after] and not any(single.type_ids)
-    is_same &= pair.ids == first + second and pair.type_ids == [0] * len(first) + [segment] * len(second)
+    is_same = single.ids == [*before, 0, *after] and pair.ids == first + second
+    if segment:  # otherwise the model has no segments, or one that all tokens have
+        is_same &= not any(single.type_ids) and pair.type_ids == [0] * len(first) + [segment] * len(second)
     if not is_same:
         between = tokenizer.vocabulary[cls], tokenizer.vocabulary[sep]
         raise ValueError(

@@ -3,11 +3,15 @@
 from pathlib import Path
 
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
 
-ALL = (WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, AlbertTokenizer, XLMRobertaTokenizer)
+ALL = (
+    *(WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, ModernBertTokenizer),
+    *(AlbertTokenizer, XLMRobertaTokenizer),
+)
 KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
 # Every file of any tokenizer's vocabulary that can lie in a directory.
 VOCABULARY_FILES = (

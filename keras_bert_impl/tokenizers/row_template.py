@@ -38,3 +38,4 @@ class RowTemplate(typing.NamedTuple):
 
 BERT_ROWS = RowTemplate(("cls",), ("sep",), ("sep",), second_segment=1)  # [CLS] a [SEP] b [SEP]
 ROBERTA_ROWS = RowTemplate(("cls",), ("sep", "sep"), ("sep",), second_segment=0)  # <s> a </s></s> b </s>
+MODERNBERT_ROWS = BERT_ROWS._replace(second_segment=0)  # [CLS] a [SEP] b [SEP], without segments

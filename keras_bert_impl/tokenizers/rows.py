@@ -39,10 +39,10 @@ def ids_from_texts(tokenizer, first, second=None, sequence_length=512):
     room = sequence_length - control
     if room < 1:
         raise ValueError(f"sequence_length {sequence_length} leaves no room for text beside {control} control tokens.")
-    first_ids = encode_texts(tokenizer, first)
+    first_ids = tokenizer.ids_batch(first)
     if second is None:
         return [ids[:room] for ids in first_ids], None, sum(len(ids) > room for ids in first_ids)
-    whole = list(zip(first_ids, encode_texts(tokenizer, second), strict=True))
+    whole = list(zip(first_ids, tokenizer.ids_batch(second), strict=True))
     pairs = [truncate_longest_first(a, b, room) for a, b in whole]
     return [a for a, _ in pairs], [b for _, b in pairs], sum(len(a) + len(b) > room for a, b in whole)
 
@@ -63,11 +63,6 @@ def warn_of_cut(num_cut, count, sequence_length):
             "model with a larger sequence_length reads more of them."
         )
         warn_user(TextsCutWarning(message, num_cut))
-
-
-def encode_texts(tokenizer, texts):
-    """The ids of each text, without special tokens."""
-    return [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)]
 
 
 def truncate_longest_first(first, second, max_tokens):

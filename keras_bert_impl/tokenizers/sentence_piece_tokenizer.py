@@ -10,26 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.sentence_piece_file import is_sentence_pieces, model_of, read_file, write_file
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
-from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.tokenizer_json_reader import read_object
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
 
 
-class Encoding(typing.NamedTuple):
-    """The pieces of a text or a pair; see `Tokenizer`."""
-
-    ids: list[int]
-    tokens: list[str]
-    type_ids: list[int]
-    sequence_ids: list[int | None]
-    offsets: list[tuple[int, int]]
-
-
-class SentencePieceTokenizer(Tokenizer):
+class SentencePieceTokenizer(CuttingTokenizer):
     """What the tokenizers over a SentencePiece model share (Kudo and Richardson 2018).
 
     A text is normalized as the model says, a space is put before it, and the most probable division into pieces is
@@ -118,47 +108,6 @@ class SentencePieceTokenizer(Tokenizer):
         """The ids of each text without control tokens."""
         prepared = [self._prepared(text)[0] for text in texts]
         return [self._our_ids(ids) for ids in self._pieces.encode(prepared, out_type=int)]
-
-    def encode(self, text: str, pair: str | None = None, add_special_tokens: bool = True) -> Encoding:
-        """`text`, or `text` and `pair`, as one sequence; see `Tokenizer`."""
-        parts = [self._cut(one) for one in (text, pair) if one is not None]
-        if not add_special_tokens:
-            return _joined([self._of_text(part, number) for number, part in enumerate(parts)])
-        before, between, after = self.template.control_of(self.cls_id, self.sep_id)
-        sequence = [*self._controls(before), self._of_text(parts[0], 0)]
-        if pair is not None:
-            sequence += [*self._controls(between), self._of_text(parts[1], 1)]
-        return _joined([*sequence, *self._controls(after, 0 if pair is None else self.template.second_segment)])
-
-    def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
-        """Encodes each text as `encode` does."""
-        return [self.encode(text, add_special_tokens=add_special_tokens) for text in texts]
-
-    def encode_with_masks(self, text: str) -> Encoding:
-        """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
-        As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
-        before, _, after = self.template.control_of(self.cls_id, self.sep_id)
-        found, begin = self._controls(before), 0
-        for mask in [*self._masks_in(text), None]:
-            start = len(text) if mask is None else mask.start()
-            ids, tokens, offsets = self._cut(text[begin:start])
-            part = ids, tokens, [(begin + first, begin + last) for first, last in offsets]
-            found.append(self._of_text(part, 0))
-            if mask is not None:
-                found.append(Encoding([self.mask_id], [self.names[-1]], [0], [0], [mask.span()]))
-                begin = mask.end()
-        return _joined([*found, *self._controls(after)])
-
-    def _masks_in(self, text):
-        return re.finditer("|".join(map(re.escape, self.mask_texts)), text)
-
-    def _controls(self, ids, segment=0):
-        return [Encoding([index], [self.vocabulary[index]], [segment], [None], [(0, 0)]) for index in ids]
-
-    def _of_text(self, part, number):
-        ids, tokens, offsets = part
-        segment = self.template.second_segment if number else 0
-        return Encoding(ids, tokens, [segment] * len(ids), [number] * len(ids), offsets)
 
     def _cut(self, text: str) -> tuple[list[int], list[str], list[tuple[int, int]]]:
         """Ids, tokens and offsets of the pieces of a text."""
@@ -442,8 +391,3 @@ def prepared_character(character: str, lowercase: bool, keep_accents: bool) -> s
 
 def _source(source, place, length):
     return source[place] if place < len(source) else length
-
-
-def _joined(encodings):
-    """Encodings one after another."""
-    return Encoding(*([value for one in encodings for value in getattr(one, name)] for name in Encoding._fields))

@@ -20,6 +20,7 @@ class Tokenizer:
         mask_texts: what stands for a masked word in a text; the first is the name of the mask token itself.
         vocabulary: the tokens in the order of their ids.
         lowercase: whether text is lower-cased.
+        added_tokens: tokens that are whole wherever they are in a text; None if the algorithm knows none.
         pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the control tokens, by their meaning.
 
     A subclass also has these methods:
@@ -43,6 +44,7 @@ class Tokenizer:
     template: ClassVar[RowTemplate]
     mask_texts: ClassVar[tuple[str, ...]]
 
+    added_tokens: Sequence[str] | None = None
     vocabulary: list[str]
     _ids: dict[str, int]
 

@@ -12,6 +12,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 from keras_bert_impl.tokenizers import google_characters, google_pipeline
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import post_processor
@@ -116,6 +117,7 @@ PIPELINES = {
     "wordpiece": portable_wordpiece,
     "mpnet_wordpiece": portable_wordpiece,
     "byte_pair": BytePairTokenizer.pipeline,
+    "modernbert_byte_pair": ModernBertTokenizer.pipeline,
     "sentence_piece": portable_sentence_pieces,
     "xlm_sentence_piece": portable_sentence_pieces,
 }

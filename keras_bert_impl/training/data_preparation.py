@@ -8,7 +8,7 @@ The splits are train, validation and test (90, 5 and 5 % of the documents; if th
 output directory holds:
     vocab.txt, tokenizer_config.json        the vocabulary, learned from the training split
                                             (vocab.json and merges.txt with --tokenizer byte_pair; spiece.model with
-                                            sentence_piece)
+                                            sentence_piece; tokenizer.json with modernbert_byte_pair)
     pretraining/LENGTH/SPLIT/*.tfrecord     rows of LENGTH tokens, masked when they are read
     sentences/SPLIT.jsonl                   with --labelled_sentences: {"text": ..., "label": ...}, the label being the
                                             package, top folder or file that the text is from

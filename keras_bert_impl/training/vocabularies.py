@@ -6,6 +6,7 @@ from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
+    ModernBertTokenizer,
     MPNetTokenizer,
     WordPieceTokenizer,
     XLMRobertaTokenizer,
@@ -14,20 +15,25 @@ from keras_bert_impl.tokenizers import (
     learn_vocabulary,
     open_tokenizer,
 )
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT
 from keras_bert_impl.tokenizers.kinds import KINDS
+from keras_bert_impl.tokenizers.modernbert_tokenizer import RUNS_OF_SPACES
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.tokenizers.vocabulary import is_cased
 
-# Whether text is lower-cased if --lowercase is not given: as in BERT-base-uncased, RoBERTa, ALBERT and
-# XLM-RoBERTa.
+# Whether text is lower-cased if --lowercase is not given: as in the published models.
 USUAL_LOWERCASE = {
     "wordpiece": True,
     "byte_pair": False,
+    "modernbert_byte_pair": False,
     "sentence_piece": True,
     "xlm_sentence_piece": False,
     "mpnet_wordpiece": True,
 }
-KEEP_CASE = {"byte_pair": "byte-level BPE", "xlm_sentence_piece": "XLM-RoBERTa's tokenizer"}
+KEEP_CASE = {
+    **dict.fromkeys(("byte_pair", "modernbert_byte_pair"), "byte-level BPE"),
+    "xlm_sentence_piece": "XLM-RoBERTa's tokenizer",
+}
 
 
 def checked_lowercase(kind, lowercase):
@@ -96,6 +102,7 @@ def _sentence_pieces_of(path, lowercase):
 OPENERS = {
     "wordpiece": _wordpieces_of,
     "byte_pair": _byte_pairs_of,
+    "modernbert_byte_pair": lambda path, lowercase: ModernBertTokenizer.from_pretrained(path.parent),
     "sentence_piece": _sentence_pieces_of,
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
     "mpnet_wordpiece": lambda path, lowercase: MPNetTokenizer(path, lowercase),
@@ -115,7 +122,7 @@ def learn(kind, texts, vocabulary_size, lowercase):
     if kind not in LEARNERS:
         raise ValueError(
             f"--tokenizer {kind} needs --vocab, a directory with a published model's files: its vocabulary is not "
-            "learned here. --tokenizer wordpiece, byte_pair or sentence_piece learns one."
+            "learned here. --tokenizer wordpiece, byte_pair, sentence_piece or modernbert_byte_pair learns one."
         )
     return LEARNERS[kind](texts, vocabulary_size, lowercase)
 
@@ -129,6 +136,11 @@ def _learn_byte_pairs(texts, vocabulary_size, lowercase):
     return BytePairTokenizer(*learn_byte_pairs(texts, vocabulary_size), add_prefix_space=True)
 
 
+def _learn_modernbert_byte_pairs(texts, vocabulary_size, lowercase):
+    vocabulary, merges = learn_byte_pairs(texts, vocabulary_size, MODERNBERT, RUNS_OF_SPACES)
+    return ModernBertTokenizer(vocabulary, merges, add_prefix_space=True, added_tokens=RUNS_OF_SPACES)
+
+
 def _learn_sentence_pieces(texts, vocabulary_size, lowercase):
     # Accents are dropped where text is lower-cased, as for WordPiece.
     arguments = {"lowercase": lowercase, "keep_accents": not lowercase}
@@ -139,5 +151,6 @@ def _learn_sentence_pieces(texts, vocabulary_size, lowercase):
 LEARNERS = {
     "wordpiece": _learn_wordpiece,
     "byte_pair": _learn_byte_pairs,
+    "modernbert_byte_pair": _learn_modernbert_byte_pairs,
     "sentence_piece": _learn_sentence_pieces,
 }

@@ -1,4 +1,4 @@
-"""SavedModels of ALBERT, RoBERTa and XLM-RoBERTa take strings and answer as the models do."""
+"""SavedModels of ALBERT, RoBERTa, XLM-RoBERTa and ModernBERT take strings and answer as the models do."""
 
 import json
 import subprocess
@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from families import CONFIGS, encoder_of
-from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import (
+    SENTENCES,
+    albert_tokenizer,
+    byte_pair_tokenizer,
+    modernbert_tokenizer,
+    xlm_roberta_tokenizer,
+)
 from tiers import full_but, on
 
 import keras_bert_impl as kbi
@@ -18,7 +24,12 @@ pytestmark = on("tensorflow")
 
 TEXTS = [*SENTENCES, "", "[CLS] ''Café'' 日本 <s>"]
 PAIRS = [*SENTENCES[3:], "Who?", "", "the dog ran " * 9, "a", "</s>"]
-MADE = {"Albert": albert_tokenizer, "Roberta": byte_pair_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
+MADE = {
+    "Albert": albert_tokenizer,
+    "Roberta": byte_pair_tokenizer,
+    "XLMRoberta": xlm_roberta_tokenizer,
+    "ModernBert": modernbert_tokenizer,
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +106,7 @@ def test_words_are_labelled_as_by_the_model(family, tmp_path):
         assert [label.decode() for label in found["labels"][row] if label] == labels
 
 
-@of_families("Albert")
+@of_families("Albert", "ModernBert")
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_answers_are_those_of_the_model_with_their_bytes(family, tmp_path):
     model = model_of(family, kbi.QuestionAnswerer)

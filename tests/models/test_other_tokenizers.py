@@ -6,7 +6,13 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, revealing_config
-from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import (
+    SENTENCES,
+    albert_tokenizer,
+    byte_pair_tokenizer,
+    modernbert_tokenizer,
+    xlm_roberta_tokenizer,
+)
 
 import keras_bert_impl as kbi
 from keras_bert_impl.natural_data.question_windows import Question, make_windows
@@ -21,7 +27,9 @@ def tokenizer():
     return byte_pair_tokenizer()
 
 
-@pytest.fixture(scope="module", params=[byte_pair_tokenizer, albert_tokenizer, xlm_roberta_tokenizer])
+@pytest.fixture(
+    scope="module", params=[byte_pair_tokenizer, albert_tokenizer, xlm_roberta_tokenizer, modernbert_tokenizer]
+)
 def any_tokenizer(request):
     return request.param()
 

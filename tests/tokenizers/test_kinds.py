@@ -4,7 +4,7 @@ import json
 
 import pytest
 from conftest import WORDS
-from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, modernbert_tokenizer, xlm_roberta_tokenizer
 from tiers import once
 
 from keras_bert_impl.tokenizers import (
@@ -21,6 +21,8 @@ pytestmark = once
 TOKENIZERS = [
     WordPieceTokenizer(WORDS, lowercase=False),
     byte_pair_tokenizer(add_prefix_space=True),
+    modernbert_tokenizer(),
+    modernbert_tokenizer(add_prefix_space=True),
     albert_tokenizer(lowercase=False, keep_accents=True),
     xlm_roberta_tokenizer(),
 ]

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 from conftest import WORDS
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
-from made_tokenizers import byte_pair_tokenizer
+from made_tokenizers import byte_pair_tokenizer, modernbert_tokenizer
 from tiers import once
 from tokenizers import Tokenizer
 
@@ -74,12 +74,14 @@ def test_windows_cover_a_long_context(small_tokenizer, tmp_path):
     assert {(0, 3), (4, 7), (39, 42)} <= covered and len(window.overflowing) > 1
 
 
-def test_byte_pairs_have_the_rows_of_a_pair_as_here(tmp_path):
-    tokenizer = byte_pair_tokenizer()
+@pytest.mark.parametrize("made", [byte_pair_tokenizer, modernbert_tokenizer])
+def test_byte_pairs_have_the_rows_of_a_pair_as_here(made, tmp_path):
+    tokenizer = made()
+    mask = tokenizer.mask_texts[0]
     read = portable(tokenizer, tmp_path, masks=True)
-    firsts, seconds = ["The cat sat", "Café"], ["a dog <s>", "Paris, Bern"]
+    firsts, seconds = ["The cat sat", "Cafe\u0301   and [CLS]"], ["a dog <s>", "Paris,  Bern"]
     rows = read.encode_batch(list(zip(firsts, seconds, strict=True)))
     expected = tokenizer(firsts, seconds)
     for name, field in (("token_ids", "ids"), ("segment_ids", "type_ids"), ("padding_mask", "attention_mask")):
         assert [getattr(row, field) for row in rows] == expected[name][:, : len(rows[0].ids)].tolist()
-    assert read.encode("It is <mask>.").ids == tokenizer.encode_with_masks("It is <mask>.").ids
+    assert read.encode(f"It is {mask}.").ids == tokenizer.encode_with_masks(f"It is {mask}.").ids

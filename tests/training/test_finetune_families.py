@@ -4,7 +4,7 @@ import pytest
 from families import CONFIGS, encoder_of
 from made_runs import config_of
 from made_tasks import write_codah, write_mrpc, write_ner, write_squad
-from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, modernbert_tokenizer, xlm_roberta_tokenizer
 from tiers import once
 
 import keras_bert_impl as kbi
@@ -12,7 +12,12 @@ from keras_bert_impl.training import finetuning
 
 pytestmark = once
 
-TOKENIZERS = {"Roberta": byte_pair_tokenizer, "Albert": albert_tokenizer, "XLMRoberta": xlm_roberta_tokenizer}
+TOKENIZERS = {
+    "Roberta": byte_pair_tokenizer,
+    "Albert": albert_tokenizer,
+    "XLMRoberta": xlm_roberta_tokenizer,
+    "ModernBert": modernbert_tokenizer,
+}
 TASKS = {
     "mrpc": (write_mrpc, kbi.TextClassifier),
     "ner": (write_ner, kbi.TokenClassifier),

@@ -273,6 +273,7 @@ def test_damaged_merges_are_learned_again(tmp_path, text_folder):
     [
         ({"tokenizer": "byte_pair", "lowercase": True}, "lowercase is true, but byte-level BPE keeps the case"),
         ({"vocab": "."}, "holds a byte_pair tokenizer, not wordpiece: give --tokenizer byte_pair"),
+        ({"tokenizer": "modernbert_byte_pair", "lowercase": True}, "lowercase is true, but byte-level BPE keeps the"),
         ({"tokenizer": "xlm_sentence_piece"}, "--tokenizer xlm_sentence_piece needs --vocab, a directory with"),
         ({"tokenizer": "byte_pair", "vocab": "merges.txt"}, "expected a directory with vocab.json and merges.txt"),
         ({"vocab": "cased.txt"}, "cased.txt holds words with upper-case letters, .* give --lowercase false"),

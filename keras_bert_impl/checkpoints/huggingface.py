@@ -167,6 +167,7 @@ def open_checkpoint(directory):
         architecture,
         {name: value for name, value in stored.items() if value is not None},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
+        functools.partial(sentence_transformers.read_ranking, directory, content, config),
     )
     tensor_tables.check_encoder(found, "config.json")
     return found
@@ -306,6 +307,8 @@ def _head_config(model, family):
         fields["long_texts"] = model.long_texts  # a field of our own
     if getattr(model, "null_threshold", None) is not None:
         fields["null_threshold"] = float(model.null_threshold)  # a field of our own
+    if hasattr(model, "score_activation"):
+        fields |= sentence_transformers.ranking_fields(model.score_activation)
     if hasattr(model, "dropout_rate"):
         key = (model.scores_tokens and family.token_dropout_key) or family.dropout_key
         fields[key] = model.dropout_rate

@@ -1,4 +1,5 @@
-"""The files that sentence-transformers adds to Hugging Face's: they specify how a text becomes one vector.
+"""The files that sentence-transformers adds to Hugging Face's: they specify how a text becomes one vector, or how the
+logit of a pair of texts becomes a score.
 
 modules.json lists the steps in order. A TextEmbedder computes Transformer, Pooling and Normalize; any other step,
 and any setting that would give other vectors, is refused by name. The files and their keys are those of the library's
@@ -19,6 +20,8 @@ FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
+# What makes scores of a CrossEncoder's logits, in its words and ours.
+ACTIVATIONS = {"torch.nn.modules.activation.Sigmoid": "sigmoid", "torch.nn.modules.linear.Identity": "linear"}
 # Settings of each file, with the values for which a TextEmbedder computes the same vectors; None allows any value.
 TRANSFORMER_SETTINGS = {
     "max_seq_length": None,
@@ -68,6 +71,47 @@ def read(directory, config, tokenizer):
             raise _refusal(directory / TRANSFORMER_CONFIG, f"max_seq_length is {length!r:.80}")
         found["sequence_length"] = min(length, config.max_length)
     return found
+
+
+def read_ranking(directory, content, config):
+    """The arguments of a Reranker that the directory of a CrossEncoder specifies.
+
+    Args:
+        directory: of the checkpoint.
+        content: of its config.json, where the library's versions 2 to 5 have the activation.
+        config: its configuration.
+
+    Returns: dict of score_activation and sequence_length, if they are specified.
+    Raises: ValueError naming the file and the setting that a Reranker does not have.
+    """
+    path, found = directory / "config_sentence_transformers.json", {}
+    settings = read_json(path) if path.is_file() else {}
+    older = content.get("sentence_transformers") or {}
+    for source, name in (
+        (path, settings.get("activation_fn")),
+        (directory / "config.json", older.get("activation_fn")),
+        (directory / "config.json", content.get("sbert_ce_default_activation_function")),
+    ):
+        if name is not None and "score_activation" not in found:
+            if name not in ACTIVATIONS:
+                raise _ranking_refusal(source, f"the activation is {name!r:.80}")
+            found["score_activation"] = ACTIVATIONS[name]
+    if not (directory / MODULES).is_file():
+        return found
+    kinds = [str(step.get("type")).rsplit(".", 1)[-1] for step in json.loads((directory / MODULES).read_bytes())]
+    if kinds[1:] and kinds[1] != "Pooling":  # which is an embedder, whose encoder may get a new head
+        raise _ranking_refusal(directory / MODULES, f"the modules are {', '.join(kinds)}")
+    if settings.get("default_prompt_name") is not None:
+        raise _ranking_refusal(path, f"default_prompt_name is {settings['default_prompt_name']!r:.80}")
+    transformer = directory / TRANSFORMER_CONFIG
+    length = read_json(transformer).get("max_seq_length") if transformer.is_file() else None
+    return found if length is None else {**found, "sequence_length": min(int(length), config.max_length)}
+
+
+def ranking_fields(activation):
+    """The fields of config.json by which a CrossEncoder has the activation of a Reranker."""
+    name = next(name for name, ours in ACTIVATIONS.items() if ours == activation)
+    return {"sentence_transformers": {"activation_fn": name}}
 
 
 def write(embedder, directory):
@@ -143,6 +187,13 @@ def _checked(path, known):
         if name not in known or (known[name] is not None and value not in known[name]):
             raise _refusal(path, f"{name} is {value!r:.80}")
     return settings
+
+
+def _ranking_refusal(path, what):
+    return ValueError(
+        f"{path}: {what}, which Reranker does not support: its scores would differ from the checkpoint's. To use the "
+        "encoder and its logit alone, give both score_activation and sequence_length."
+    )
 
 
 def _refusal(path, what):

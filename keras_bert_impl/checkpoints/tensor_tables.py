@@ -51,6 +51,7 @@ class Checkpoint(typing.NamedTuple):
             long_texts, and as token_dropout_rate the dropout_rate of a model that scores tokens; see `arguments_of`.
         read_pooling: function that returns the arguments of a TextEmbedder that it specifies: pooling, normalize,
             sequence_length. Raises ValueError if a TextEmbedder would not compute the checkpoint's vectors.
+        read_ranking: likewise those of a Reranker: score_activation, sequence_length.
     """
 
     config: EncoderConfig
@@ -62,6 +63,7 @@ class Checkpoint(typing.NamedTuple):
     architecture: str | None = None
     head_arguments: Mapping[str, object] = types.MappingProxyType({})
     read_pooling: Callable[[], Mapping[str, object]] = dict
+    read_ranking: Callable[[], Mapping[str, object]] = dict
 
     @property
     def task(self):

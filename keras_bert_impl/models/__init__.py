@@ -9,6 +9,7 @@ from keras_bert_impl.models.next_sentence_predictor import NextSentencePredictor
 from keras_bert_impl.models.pretrainer import Pretrainer
 from keras_bert_impl.models.question_answerer import QuestionAnswerer
 from keras_bert_impl.models.replaced_token_detector import ReplacedTokenDetector
+from keras_bert_impl.models.reranker import Reranker
 from keras_bert_impl.models.text_classifier import TextClassifier
 from keras_bert_impl.models.text_embedder import TextEmbedder
 from keras_bert_impl.models.text_regressor import TextRegressor
@@ -25,6 +26,7 @@ __all__ = [
     "QuestionAnswerer",
     "RelationDistiller",
     "ReplacedTokenDetector",
+    "Reranker",
     "TextClassifier",
     "TextEmbedder",
     "TextRegressor",

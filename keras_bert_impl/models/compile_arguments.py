@@ -50,7 +50,9 @@ class AUC(keras.metrics.AUC):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         y_true, y_pred = keras.ops.convert_to_tensor(y_true), keras.ops.convert_to_tensor(y_pred)
-        if len(y_true.shape) < len(y_pred.shape) or (y_true.shape[-1] == 1 and y_pred.shape[-1] != 1):
+        if len(y_pred.shape) == 2 and y_pred.shape[-1] == 1:  # one logit, of class 1
+            y_true, y_pred = keras.ops.reshape(y_true, (-1,)), y_pred[:, 0]
+        elif len(y_true.shape) < len(y_pred.shape) or (y_true.shape[-1] == 1 and y_pred.shape[-1] != 1):
             if y_pred.shape[-1] != 2 or len(y_pred.shape) != 2:
                 raise ValueError(
                     f"AUC got a number of a class for each row and logits of shape {tuple(y_pred.shape)}: it is "
@@ -101,6 +103,8 @@ def metrics_on_logits(metrics):
 
 
 def _refuse_probabilities(found):
+    if isinstance(found, keras.metrics.BinaryAccuracy) and found.threshold == 0:
+        return  # of logits
     if isinstance(found, OF_PROBABILITIES) or any(found is one for one in OF_PROBABILITIES_BY_NAME):
         name = getattr(found, "name", None) or found.__name__
         raise ValueError(

@@ -103,7 +103,7 @@ class BytePairs(tf.Module):
         leading = tf.gather(self._leading, ids)
         if self.tokenizer.add_prefix_space:
             is_first = (tf.range(tf.size(ids)) == 0) | (begin == 0)
-            leading = tf.where(is_first, tf.maximum(leading - 1, 0), leading)
+            leading = tf.where(is_first & (leading == 1), 0, leading)
         begin, end = self._trimmed(ids, begin, end, leading)
         starts = character_starts(codes.flat_values)
         return ids, tf.gather(starts, begin), tf.gather(starts, end)

@@ -148,19 +148,20 @@ def train(config, data, output, build):
     resume = ExactResume(output.states, every_minutes=config.save_minutes)
     flops = model.training_flops(config.batch_size, data.sequence_length, data.predictions_per_sequence)
     rounds = Rounds(directory, config, plan, data, schedule, flops, resume)
-    fit(model, data, rounds, resume, output)
+    # The same in every process: what one of them computed alone from the weights, it would wait for for ever.
+    log = pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard")
+    with contextlib.closing(log):
+        fit(model, data, rounds, resume, log, output)
     model.save_pretrained(directory / "encoder")
     if distribution.is_chief():
         data.tokenizer.save_pretrained(directory / "encoder")
     return pretraining_report.write(model, data, rounds, directory)
 
 
-def fit(model, data, rounds, resume, output):
+def fit(model, data, rounds, resume, log, output):
     """Trains from the last saved step to the last one. Consecutive rounds of equal size share one call of Keras' `fit`,
     so that the data is opened only once for them."""
     directory = output.directory
-    # The same in every process: what one of them computed alone from the weights, it would wait for for ever.
-    log = pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard")
     kept = [KeptEncoders(rounds, data.tokenizer, directory / "encoders")] if rounds.config.encoder_rounds else []
     # Encoders are kept before the state is saved: a run that is interrupted in between writes the last one again.
     callbacks = [rounds, StopOnBadLoss(directory), *kept, resume, SaveOnSignal(resume), log, SendFiles(output)]

@@ -201,13 +201,11 @@ class TensorBoardLog(keras.callbacks.Callback):
         for writer in self.writers.values():
             writer.flush()
 
-    def on_train_end(self, logs=None):
-        # Otherwise a thread of each would go on to write to its file, in a process that does something else by then.
+    def close(self):
+        """Ends the thread of each writer, which would go on to write to its file while the process does something
+        else."""
         for writer in self.writers.values():
             writer.close()
-
-    def on_train_error(self):
-        self.on_train_end()
 
     def filled_masks(self):
         inputs, labels = self.batch

@@ -24,7 +24,7 @@ CHARACTERS += ["   ", "    ", "e\u0301", "\u1100\u1161\u11a8", "[unused0]", "<|m
 
 
 # Of a character with marks, of which it is composed with some alone, the graph finds these by themselves.
-SEVERAL_MARKS = re.compile("(é|e\u0301|\u11a8)\u0301")
+SEVERAL_MARKS = re.compile("\u0301\u0301|[é\u11a8]\u0301")
 
 
 def mixtures(count):

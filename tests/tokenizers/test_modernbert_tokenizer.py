@@ -190,5 +190,5 @@ def test_an_added_token_without_an_id_is_refused():
 def test_byte_level_bpe_of_another_family_is_not_taken_for_it(tmp_path):
     published_like(modernbert_tokenizer(), tmp_path)
     assert kind_in(tmp_path) is ModernBertTokenizer
-    with pytest.raises(ValueError, match="the normalizer .* is NFC; RoBERTa.s algorithm"):
+    with pytest.raises(ValueError, match=r"the normalizer .* is NFC; RoBERTa.s algorithm"):
         BytePairTokenizer.from_pretrained(tmp_path)

@@ -24,6 +24,9 @@ class NoCallback(keras.callbacks.Callback):
     def __init__(self, *arguments, **options):
         super().__init__()
 
+    def close(self):
+        pass
+
 
 @pytest.fixture(scope="module")
 def quick_steps():

@@ -42,7 +42,7 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     tmp_path, text_folder, recipes, capfd
 ):
     arguments = ["--corpus", str(text_folder), "--output", str(tmp_path / "out"), "--recipes", str(recipes)]
-    config = parse(quickstart.QuickstartConfig, arguments)
+    config, before = parse(quickstart.QuickstartConfig, arguments), set(threading.enumerate())
     figures = quickstart.run(config)
     printed = capfd.readouterr().out
     for step in ("1-3.", "4-5.", "6. ", "7. ", "8. ", "9. "):
@@ -57,7 +57,8 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     for name in ("metrics.json", "confusion.png", "predictions.jsonl", "model/model.safetensors"):
         assert list(tmp_path.glob(f"out/*/{BACKEND}/classifier/{name}")), name
 
-    writers = [thread for thread in threading.enumerate() if type(thread).__module__.startswith("tensorboardX")]
+    begun = set(threading.enumerate()) - before
+    writers = [thread for thread in begun if type(thread).__module__.startswith("tensorboardX")]
     assert not writers, "a finished training goes on to write its log"
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
     assert quickstart.run(config) == figures

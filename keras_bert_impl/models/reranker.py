@@ -1,0 +1,199 @@
+"""How relevant texts are to a query."""
+
+import keras
+import numpy as np
+
+from keras_bert_impl import checkpoints
+from keras_bert_impl.distribution import in_scope_of_model
+from keras_bert_impl.models.answers import Match, best, checked_top_k, finite, sigmoid
+from keras_bert_impl.models.compile_arguments import AUC
+from keras_bert_impl.models.pretrained import load_model
+from keras_bert_impl.models.text_regressor import TextRegressor
+from keras_bert_impl.natural_data.labels import LabelRule
+from keras_bert_impl.natural_data.long_texts import LongTextRows
+from keras_bert_impl.natural_data.splits_and_weights import split_rows
+from keras_bert_impl.natural_data.texts import columns_of, has_columns
+from keras_bert_impl.optimization import BertAdamW
+
+ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
+
+
+class RelevanceRows(LongTextRows):
+    """Rows of a query and a text, and their relevance."""
+
+    def checked(self, sizes, labels, weights):
+        labels, weights = super().checked(sizes, labels, weights)
+        if isinstance(getattr(self.head, "loss", None), keras.losses.BinaryCrossentropy) and labels is not None:
+            (wrong,) = np.nonzero((np.ravel(labels) < 0) | (np.ravel(labels) > 1))
+            if len(wrong):
+                raise ValueError(
+                    f"labels[{wrong[0]}] is {np.ravel(labels)[wrong[0]]}, but the cross-entropy takes a relevance from "
+                    "0 to 1: divide grades by the highest one, or compile with 'mean_squared_error' to learn numbers "
+                    "of any size, such as another model's logits."
+                )
+        return labels, weights
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class Reranker(TextRegressor):
+    """One logit for the relevance of a text to a query, both in one row (Nogueira & Cho 2019, "Passage Re-ranking with
+    BERT"; sentence-transformers calls it a cross-encoder). It orders the texts that a faster search has found, such as
+    `TextEmbedder.search`. Compiled by default with AdamW at 2e-5, binary cross-entropy on logits and the AUC.
+
+    `fit` takes one of:
+
+        reranker.fit((queries, texts), relevance)           # from 0 to 1
+        reranker.fit((queries, positives, negatives))       # further columns are further negatives of the query
+
+    Of the second kind each text is a row of its own with its query, of relevance 1 or 0, and `sample_weight` belongs to
+    the queries. `evaluate` and `validation_data` take the same. `rank` orders texts by what a checkpoint of
+    sentence-transformers shows: the sigmoid of the logit, or with score_activation "linear" the logit itself.
+
+    Args:
+        encoder, tokenizer, sequence_length, dropout_rate, long_texts: as of TextRegressor.
+        score_activation: of the scores of `rank` and `scores`, "sigmoid" or "linear"; outputs are logits in any case.
+
+    Input:  dict of the encoder's inputs, or (queries, texts).
+    Output: logits (batch, 1), float32.
+    Raises: ValueError for another score_activation, and as TextRegressor does.
+    """
+
+    row_maker_class = RelevanceRows
+    pair_columns = ("queries", "texts")
+    head_arguments = (*TextRegressor.head_arguments, "score_activation")
+
+    def __init__(
+        self,
+        encoder,
+        tokenizer=None,
+        sequence_length=None,
+        dropout_rate=None,
+        long_texts="cut",
+        score_activation="sigmoid",
+        name="bert_reranker",
+    ):
+        if score_activation not in ACTIVATIONS:
+            raise ValueError(f"score_activation {score_activation!r} is unknown; known are {', '.join(ACTIVATIONS)}.")
+        super().__init__(encoder, tokenizer, sequence_length, dropout_rate, long_texts, name)
+        self.score_activation = score_activation
+        loss = keras.losses.BinaryCrossentropy(from_logits=True)
+        self.compile(optimizer=BertAdamW(2e-5), loss=loss, metrics=[AUC(from_logits=True, name="auc")])
+
+    @classmethod
+    def from_pretrained(cls, path, report=False, **arguments):
+        """The reranker of a checkpoint, also of a CrossEncoder of sentence-transformers, or a new head over its
+        encoder; see PretrainedMixin and the class."""
+        checkpoint = checkpoints.open_checkpoint(path)
+        if not {"score_activation", "sequence_length"} <= set(arguments):
+            arguments = {**checkpoint.read_ranking(), **arguments}
+        return load_model(cls, checkpoint, report, **arguments)
+
+    @in_scope_of_model
+    def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, **arguments):
+        """`keras.Model.compile`, where "accuracy" is of the relevance 0 or 1, that a positive logit means."""
+        named = metrics if isinstance(metrics, list | tuple) else [metrics]
+        metrics = [
+            keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0) if metric in ("accuracy", "acc") else metric
+            for metric in named
+            if metric is not None
+        ]
+        super().compile(optimizer, loss, loss_weights, metrics, **arguments)
+
+    @in_scope_of_model
+    def fit(self, x=None, y=None, *arguments, validation_split=0.0, validation_data=None, sample_weight=None, **more):
+        """`keras.Model.fit` on pairs with their relevance, or on queries, positives and negatives; see the class."""
+        if _has_negatives(x) and validation_split and validation_data is None:
+            # Of rows, so that no query is in both parts.
+            parts, validation_data = split_rows((tuple(columns_of(x)), y, sample_weight), validation_split)
+            (x, y, sample_weight), validation_split = parts, 0.0
+        x, y, sample_weight = labelled_pairs(x, y, sample_weight)
+        if isinstance(validation_data, tuple):
+            is_alone = _has_negatives(validation_data) and not _has_negatives(validation_data[0])
+            validation_data = labelled_pairs(*((validation_data,) if is_alone else validation_data))
+        split = {"validation_split": validation_split, "validation_data": validation_data}
+        return super().fit(x, y, *arguments, sample_weight=sample_weight, **split, **more)
+
+    @in_scope_of_model
+    def evaluate(self, x=None, y=None, *arguments, sample_weight=None, **more):
+        """`keras.Model.evaluate` on rows as `fit` takes them."""
+        x, y, sample_weight = labelled_pairs(x, y, sample_weight)
+        return super().evaluate(x, y, *arguments, sample_weight=sample_weight, **more)
+
+    def scores(self, query, texts, batch_size=32):
+        """The relevance of texts to a query.
+
+        Args:
+            query: a text; or several.
+            texts: a list of texts; for several queries, a list of such lists.
+            batch_size: how many texts are computed at once.
+
+        Returns: an array (texts,), float64; for several queries a list of them.
+        Raises: ValueError if there are not as many lists of texts as queries.
+        """
+        queries, lists = ([query], [texts]) if isinstance(query, str) else (list(query), list(texts))
+        if len(queries) != len(lists) or any(isinstance(one, str) for one in lists):
+            raise ValueError(
+                f"{len(queries):,} queries, but {len(lists):,} lists of texts: each query has a list of its own."
+            )
+        counts = [len(one) for one in lists]
+        if not sum(counts):
+            raise ValueError("There is no text to score.")
+        pairs = (
+            [one for one, count in zip(queries, counts, strict=True) for _ in range(count)],
+            [text for one in lists for text in one],
+        )
+        scores = ACTIVATIONS[self.score_activation](self.predict(pairs, batch_size=batch_size, verbose=0)[:, 0])
+        of_queries = np.split(scores, np.cumsum(counts)[:-1])
+        return of_queries[0] if isinstance(query, str) else of_queries
+
+    def rank(self, query, texts, top_k=None, batch_size=32):
+        """The texts in order of their relevance to a query.
+
+        Args:
+            query: a text; or several.
+            texts: a list of texts; for several queries, a list of such lists.
+            top_k: how many of the texts; None means all. Fewer if there are fewer.
+            batch_size: how many texts are computed at once.
+
+        Returns: a list of Match (`number` in `texts`, `text`, `score`), the most relevant first, of equal ones the
+            first; for several queries a list of such lists.
+        Raises: ValueError if top_k is below 1, or as `scores` does.
+        """
+        found = self.scores(query, texts, batch_size)
+        if isinstance(query, str):
+            return _ranked(found, list(texts), top_k)
+        return [_ranked(scores, list(one), top_k) for scores, one in zip(found, texts, strict=True)]
+
+    def label_rule(self, sizes):
+        return LabelRule((len(sizes.tokens),), None, "the relevance of its text to its query")
+
+
+def labelled_pairs(x, y=None, sample_weight=None):
+    """Queries, positives and negatives as pairs with their relevance: (pairs, labels, sample weights); anything else
+    stays.
+
+    Raises: ValueError for labels beside negatives.
+    """
+    if not _has_negatives(x):
+        return x, y, sample_weight
+    if y is not None:
+        raise ValueError(
+            "Labels beside queries, positives and negatives: which texts are relevant is clear. Leave y out, or give "
+            "(queries, texts) with the relevance of each pair."
+        )
+    queries, *columns = columns_of(x)
+    pairs = [query for query in queries for _ in columns], [text for row in zip(*columns, strict=True) for text in row]
+    labels = np.tile(np.eye(1, len(columns), dtype="float32")[0], len(queries))
+    return pairs, labels, None if sample_weight is None else np.repeat(np.asarray(sample_weight), len(columns))
+
+
+def _has_negatives(x):
+    """Whether rows have more texts than a query and one text."""
+    if isinstance(x, list) and x and isinstance(x[0], tuple):
+        return len(x[0]) > 2
+    return has_columns(x) and (np.shape(x)[1] if hasattr(x, "ndim") else len(x)) > 2
+
+
+def _ranked(scores, texts, top_k):
+    top_k = checked_top_k(None if top_k is None else min(top_k, max(len(texts), 1)), max(len(texts), 1), "texts")
+    return [Match(int(place), texts[place], float(scores[place])) for place in best(scores[None], top_k)[0]]

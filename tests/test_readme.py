@@ -149,6 +149,8 @@ def test_the_examples_of_sentence_embeddings_run(clone, monkeypatch):
     assert type(found["embedder"].loss).__name__ == "MultipleNegativesRankingLoss"
     reloaded = kbi.TextEmbedder.from_pretrained("my_embedder")
     assert reloaded.similarity("a cat", "a dog") == pytest.approx(found["embedder"].similarity("a cat", "a dog"), 1e-4)
+    reranker = kbi.Reranker.from_pretrained("my_reranker")
+    assert reranker.rank("a cat", ["a dog"]) == found["reranker"].rank("a cat", ["a dog"])
 
 
 def test_the_examples_of_the_callbacks_run(clone, monkeypatch):

@@ -5,12 +5,15 @@ import itertools
 import re
 
 import numpy as np
-import tensorflow_text as tf_text
 from tokenizers import Regex, pre_tokenizers
+
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+
+# isort: split
+import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 from keras_bert_impl.text_graphs.utf8 import character_sizes, character_starts, readable
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import SPACE, byte_tokens

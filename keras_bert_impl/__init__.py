@@ -23,6 +23,7 @@ if startup.imports_keras:
     from keras_bert_impl.checkpoints import encoder_from_pretrained
     from keras_bert_impl.families.albert import AlbertConfig, AlbertEncoder
     from keras_bert_impl.families.bert import BertConfig, BertEncoder
+    from keras_bert_impl.families.deberta import DebertaV2Config, DebertaV2Encoder
     from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
     from keras_bert_impl.families.electra import ElectraConfig, ElectraEncoder
     from keras_bert_impl.families.ernie import ErnieConfig, ErnieEncoder
@@ -62,6 +63,8 @@ __all__ = [
     "BertConfig",
     "BertEncoder",
     "BytePairTokenizer",
+    "DebertaV2Config",
+    "DebertaV2Encoder",
     "DistilBertConfig",
     "DistilBertEncoder",
     "ElectraConfig",

@@ -30,6 +30,7 @@ CONFIGS = {
     "ModernBert, three of four layers see a window": kbi.ModernBertConfig(
         **{**MODERN, "num_layers": 5, "global_every": 4}, classifier_pooling="mean"
     ),
+    "DebertaV2": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11),
     "XLMRoberta": kbi.XLMRobertaConfig(**SIZES),
     "Albert": kbi.AlbertConfig(**SIZES, embedding_size=9),
     "Albert, two groups of two": kbi.AlbertConfig(

@@ -5,6 +5,7 @@ import keras
 from keras_bert_impl import checkpoints, features
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.parts import Parts
+from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
@@ -101,7 +102,13 @@ class FamilyEncoder(Encoder):
     """Base class of the families' encoders. A family has a `config_class`, and connects its layers in `connect`.
 
     Args: those of `BertEncoder`, and in `of_family` what `connect` takes beside them.
+
+    Attributes:
+        pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
+            None if the encoder has a pooler.
     """
+
+    pooler_activation = None
 
     def __init__(
         self,
@@ -157,6 +164,18 @@ class FamilyEncoder(Encoder):
         Returns: `Connected`.
         """
         raise NotImplementedError
+
+    def pool(self, vectors):
+        if self.pooler_activation is None:
+            return super().pool(vectors)
+        # transformers also drops units of ELECTRA's before this layer; Google's code, and all heads here, after it.
+        return keras.layers.Dense(
+            self.config.hidden_size,
+            activation=activation_function(self.pooler_activation),
+            kernel_initializer=kernel_initializer(self.config),
+            dtype=self.dtype_policy,
+            name="pooler",
+        )(vectors)
 
     def hidden_states(self):
         """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""

@@ -10,7 +10,7 @@ from keras_bert_impl.configurations.known_families import (
     skeleton,
     weight_shapes,
 )
-from keras_bert_impl.families import albert, bert, distilbert, electra, ernie, modernbert, mpnet, roberta
+from keras_bert_impl.families import albert, bert, deberta, distilbert, electra, ernie, modernbert, mpnet, roberta
 
 __all__ = [
     "FAMILIES",
@@ -27,6 +27,7 @@ FAMILIES = (
     bert.FAMILY,
     distilbert.FAMILY,
     electra.FAMILY,
+    deberta.FAMILY,
     roberta.FAMILY,
     roberta.XLM_FAMILY,
     albert.FAMILY,

@@ -14,10 +14,8 @@ from keras_bert_impl.configurations.family import (
     masked_lm_rows,
     with_prefix,
 )
-from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert
-from keras_bert_impl.kernels.gelu import activation_function
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +135,7 @@ class ElectraEncoder(FamilyEncoder):
     """
 
     config_class = ElectraConfig
+    pooler_activation = "gelu"
 
     @staticmethod
     def connect(inputs, parts, embeddings_of=None):
@@ -149,16 +148,6 @@ class ElectraEncoder(FamilyEncoder):
         if config.embedding_size != config.hidden_size:
             hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
         return parts.apply_layers(hidden, parts.context(inputs))
-
-    def pool(self, vectors):
-        # transformers also drops units before this layer; Google's code, and all heads here, only after it.
-        return keras.layers.Dense(
-            self.config.hidden_size,
-            activation=activation_function("gelu"),
-            kernel_initializer=kernel_initializer(self.config),
-            dtype=self.dtype_policy,
-            name="pooler",
-        )(vectors)
 
 
 def embedding_layers(parts):

@@ -52,6 +52,11 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.output_initializer = keras.initializers.get(output_initializer)
         self.dropout = Dropout(dropout_rate, seed=seed, dtype=self.dtype_policy)
 
+    @property
+    def dropouts(self):
+        """The layers that drop units."""
+        return [self.dropout]
+
     def build(self, inputs_shape):
         width = inputs_shape[-1]
         if width % self.num_heads:

@@ -134,7 +134,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         return self._transform(inputs, {**differentiable, **others}, training, return_probabilities)
 
     def _rematerialized(self, inputs, differentiable, others):
-        dropouts = [self.attention.dropout, self.attention_dropout, self.output_dropout]
+        dropouts = [*self.attention.dropouts, self.attention_dropout, self.output_dropout]
         dropouts = [layer for layer in dropouts if layer.rate]
         # Seeds are drawn here: a generator used inside would draw again when the block is computed again, which gives
         # other masks and hence wrong gradients, and JAX could not return its state.

@@ -1,0 +1,401 @@
+"""DeBERTa v2 and v3: configuration, encoder, and the names of their tensors in Hugging Face's format."""
+
+import dataclasses
+import math
+import typing
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
+from keras_bert_impl.configurations.family import (
+    COMMON_HEAD_ROWS,
+    COMMON_TASKS,
+    SAME,
+    Family,
+    attention_rows,
+    dense_rows,
+    masked_lm_rows,
+    norm_rows,
+)
+from keras_bert_impl.encoders.encoder import FamilyEncoder
+from keras_bert_impl.families import bert
+from keras_bert_impl.json_files import read_json
+from keras_bert_impl.kernels import attention
+from keras_bert_impl.kernels.gather import exact_product
+from keras_bert_impl.layers import Dropout, MultiHeadSelfAttention
+from keras_bert_impl.layers.dropout import SeedOfReplica
+
+TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
+# Feed-forward widths by the names of sizes, and their words.
+INTERMEDIATE_SIZES = {"deberta_v3_xsmall": 1536}
+VOCABULARY_SIZES = {"mdeberta_v3_base": 251000}
+
+
+@dataclasses.dataclass(frozen=True)
+class DebertaV2Config(EncoderConfig):
+    """The shape of a DeBERTa of version 2 or 3; the defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
+
+    Arguments and errors are those of BertConfig, without num_segments, and:
+
+    Args:
+        activation: only "gelu": transformers computes the heads with exact GELU.
+        max_length: the longest row in tokens. There is no table of positions.
+        num_buckets: half of the rows of the table of relative positions: so many distances to either side, of which the
+            larger half share rows, more and more of them.
+        max_distance: the distance from which on all share a row.
+    """
+
+    vocabulary_size: int = 128100
+    hidden_size: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    intermediate_size: int | None = None
+    activation: str = "gelu"
+    hidden_dropout_rate: float = 0.1
+    attention_dropout_rate: float = 0.1
+    max_length: int = 512
+    initializer_range: float = 0.02
+    layer_norm_epsilon: float = 1e-7
+    pad_id: int = 0
+    num_buckets: int = 256
+    max_distance: int = 512
+
+    model_type: typing.ClassVar = "deberta-v2"
+    family: typing.ClassVar = "DeBERTa"
+    # (layers, width, heads), as published.
+    named_sizes: typing.ClassVar = {
+        "deberta_v3_xsmall": (12, 384, 6),
+        "deberta_v3_small": (6, 768, 12),
+        "deberta_v3_base": (12, 768, 12),
+        "deberta_v3_large": (24, 1024, 16),
+        "mdeberta_v3_base": (12, 768, 12),
+    }
+    huggingface_keys: typing.ClassVar = (
+        *(pair for pair in BERT_KEYS if pair[0] != "num_segments"),
+        ("num_buckets", "position_buckets"),
+    )
+    activation_key: typing.ClassVar = "hidden_act"
+    left_out: typing.ClassVar = {"layer_norm_eps": 1e-7}
+    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    # Whoever leaves these keys out has another encoder, so that they have to be there.
+    architecture: typing.ClassVar = {
+        "relative_attention": True,
+        "share_att_key": True,
+        "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+    }
+    fixed_values: typing.ClassVar = {
+        **architecture,
+        "conv_kernel_size": 0,
+        "pooler_hidden_act": "gelu",
+        "pooler_dropout": 0,
+    }
+    pair_tasks: typing.ClassVar = ()
+    has_position_table: typing.ClassVar = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.activation != "gelu":
+            raise ValueError(
+                f"activation {self.activation!r} is not supported: transformers computes a DeBERTa's heads with exact "
+                "GELU. Set activation='gelu'."
+            )
+        if not isinstance(self.num_buckets, int) or self.num_buckets < 4 or self.num_buckets % 2:
+            raise ValueError(f"num_buckets must be an even integer of at least 4, not {self.num_buckets!r}.")
+        if not isinstance(self.max_distance, int) or self.max_distance - 1 <= self.num_buckets // 2:
+            raise ValueError(
+                f"max_distance {self.max_distance!r} must be an integer above {self.num_buckets // 2 + 1}: half of the "
+                f"{self.num_buckets} buckets hold one distance each, the others those beyond."
+            )
+
+    @classmethod
+    def from_name(cls, name, **overrides):
+        """The configuration of a published size; keyword arguments replace its fields."""
+        found = {}
+        if name in INTERMEDIATE_SIZES and "hidden_size" not in overrides:
+            found["intermediate_size"] = INTERMEDIATE_SIZES[name]
+        if name in VOCABULARY_SIZES:
+            found["vocabulary_size"] = VOCABULARY_SIZES[name]
+        return super().from_name(name, **{**found, **overrides})
+
+    @classmethod
+    def from_huggingface(cls, path):
+        """As EncoderConfig. Raises: ValueError also for settings that version 3 does not have, naming them."""
+        found = read_json(path)
+        missing = [key for key in (*cls.architecture, "position_buckets", "pos_att_type") if found.get(key) is None]
+        if missing:
+            raise ValueError(
+                f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than DeBERTa "
+                "of version 3."
+            )
+        terms = found.get("pos_att_type")
+        terms = terms.lower().split("|") if isinstance(terms, str) else terms or []
+        if sorted(term.strip() for term in terms) != ["c2p", "p2c"]:
+            raise ValueError(f"{path}: pos_att_type {found.get('pos_att_type')!r} is not supported; expected p2c|c2p.")
+        width = found.get("hidden_size")
+        for key, expected in (
+            ("embedding_size", width),
+            ("attention_head_size", width and width // found.get("num_attention_heads", 1)),
+        ):
+            if found.get(key, expected) != expected:
+                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
+        config = super().from_huggingface(path)
+        reach = found.get("max_relative_positions", -1)
+        return dataclasses.replace(config, max_distance=reach if reach > 0 else config.max_length)
+
+    def to_huggingface(self):
+        return {
+            **super().to_huggingface(),
+            **self.architecture,
+            "pos_att_type": ["p2c", "c2p"],
+            "max_relative_positions": self.max_distance,
+            "pooler_hidden_act": "gelu",
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class RelativeEmbeddings(keras.layers.Layer):
+    """A vector for each distance from a key to a query (He et al. 2021, "DeBERTa", section 3.1), normalized.
+
+    Distances up to half of the buckets have a row each, to either side; the others share rows, in steps of equal ratio.
+    Beyond `max_distance` they have the last row of their side, as in transformers; Microsoft's code has the last but
+    one there on the side of keys behind the query.
+
+    Args:
+        num_buckets: half of the rows of the table.
+        max_distance: as of DebertaV2Config.
+        epsilon: of the norm.
+        initializer: of the table.
+
+    Input:  (batch, length, width); its length and width are read.
+    Output: (1, 2 * length - 1, width): of the distances length - 1, ..., 0, ..., 1 - length, the query's place less the
+            key's.
+    """
+
+    def __init__(self, num_buckets, max_distance, epsilon=1e-7, initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.num_buckets, self.max_distance = int(num_buckets), int(max_distance)
+        self.initializer = keras.initializers.get(initializer)
+        self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, input_shape):
+        shape = (2 * self.num_buckets, input_shape[-1])
+        self.table = self.add_weight(name="embeddings", shape=shape, initializer=self.initializer)
+        self.norm.build(shape)
+
+    def call(self, inputs):
+        length = ops.shape(inputs)[1]
+        distances = length - 1 - ops.arange(2 * length - 1, dtype="int32")
+        # A bucket's number is how many others begin at this distance or before, as for MPNet.
+        is_behind = ops.greater_equal(ops.expand_dims(ops.abs(distances), -1), self.first_distances())
+        buckets = ops.sum(ops.cast(is_behind, "int32"), axis=-1) * ops.sign(distances) + self.num_buckets
+        buckets = ops.minimum(buckets, 2 * self.num_buckets - 1)
+        one_hot = ops.one_hot(buckets, 2 * self.num_buckets, dtype=self.compute_dtype)
+        return ops.expand_dims(exact_product(one_hot, self.norm(ops.convert_to_tensor(self.table))), 0)
+
+    def first_distances(self):
+        """The least distance in each bucket but that of the query itself, int32 (num_buckets,)."""
+        middle = self.num_buckets // 2
+        distances = np.arange(self.max_distance + 1)
+        ratios = np.log(np.maximum(distances, middle) / middle) / math.log((self.max_distance - 1) / middle)
+        shared = np.ceil(ratios * (middle - 1)).astype("int32") + middle
+        buckets = np.where(distances <= middle, distances, shared)
+        return np.searchsorted(buckets, np.arange(1, self.num_buckets + 1)).astype("int32")
+
+    def compute_output_spec(self, inputs):
+        length = inputs.shape[1]
+        return keras.KerasTensor((1, length and 2 * length - 1, inputs.shape[-1]), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+            "epsilon": self.norm.epsilon,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class DisentangledAttention(MultiHeadSelfAttention):
+    """Self-attention by content and by relative position (He et al. 2021, "DeBERTa", section 3.1).
+
+    A query's product with a key has three terms: of both contents, of the query's content with the key's distance, and
+    of the key's content with it. Distances are projected by the kernels of queries and keys.
+
+    Args:
+        dropout_rate: as of MultiHeadSelfAttention.
+        position_dropout_rate: of the vectors of distances.
+
+    Input:  as of MultiHeadSelfAttention, where `positions` are the vectors of all distances, as RelativeEmbeddings
+            gives them.
+    Output: as of MultiHeadSelfAttention.
+    """
+
+    def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", position_dropout_rate=0.0, **kwargs):
+        super().__init__(num_heads, dropout_rate, initializer, **kwargs)
+        self.position_dropout_rate = float(position_dropout_rate)
+        self.position_dropout = Dropout(position_dropout_rate, dtype=self.dtype_policy, name="position_dropout")
+
+    @property
+    def dropouts(self):
+        return [*super().dropouts, self.position_dropout]
+
+    def call(
+        self,
+        inputs,
+        attention_mask=None,
+        sequence_ids=None,
+        attention_bias=None,
+        window=None,
+        positions=None,
+        training=False,
+        return_probabilities=False,
+    ):
+        query, key, value = ops.split(self.query_key_value(inputs), 3, axis=-1)
+        distances = self.query_key_value(self.position_dropout(positions, training=training))
+        distant_query, distant_key, _ = ops.split(distances, 3, axis=-1)  # (1, 2 * length - 1, width)
+        query = query * TERMS**-0.5  # the kernels divide by the root of a head's width
+        scale = (key.shape[-1] // self.num_heads) ** -0.5
+        of_keys = at_distances(self._products(query * scale, distant_key))  # (batch, heads, queries, keys)
+        # Of a key, the distances run from the last query to the first.
+        of_queries = self._products(key * (scale * TERMS**-0.5), ops.flip(distant_query, axis=1))
+        bias = of_keys + ops.swapaxes(at_distances(of_queries), 2, 3)
+        bias = bias if attention_bias is None else bias + attention_bias
+        rate = self.dropout_rate if training else 0.0
+        seed = SeedOfReplica(self.dropout.seed_generator) if rate else None
+        attended = attention.AttentionInputs(
+            query, key, value, self.num_heads, attention_mask, bias, window, sequence_ids, rate, seed
+        )
+        if not return_probabilities:
+            return self.output_projection(attention.attend(attended))
+        mixed, probabilities = attention.with_probabilities(attended)
+        return self.output_projection(mixed), probabilities
+
+    def _products(self, vectors, distant):
+        """The products of vectors (batch, length, width) with those of distances (1, distances, width), by heads:
+        (batch, heads, length, distances)."""
+        vectors, distant = (
+            ops.reshape(array, (*ops.shape(array)[:2], self.num_heads, -1)) for array in (vectors, distant)
+        )
+        return ops.einsum("bihd,mhd->bhim", vectors, distant[0])
+
+    def get_config(self):
+        config = super().get_config()
+        for name in ("use_bias", "output_initializer"):
+            del config[name]
+        return {**config, "position_dropout_rate": self.position_dropout_rate}
+
+
+def at_distances(products):
+    """Of each place, the products with distances counted from it, put where they belong: products (..., length,
+    2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
+    have the distance i - j.
+
+    By padding and reshaping, so that each row begins one place before the row above (Dai et al. 2019, "Transformer-XL",
+    appendix B): a gather would need an index for each number, which TPUs follow one after the other.
+    """
+    *outer, length, count = ops.shape(products)
+    padded = ops.pad(products, [(0, 0)] * (len(outer) + 1) + [(0, 1)])  # (..., length, 2 * length)
+    flat = ops.reshape(padded, (*outer, length * (count + 1)))
+    flat = flat[..., length - 1 : length - 1 + length * count]
+    return ops.reshape(flat, (*outer, length, count))[..., :length]
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class DebertaV2Encoder(FamilyEncoder):
+    """The encoder of He et al. 2021 ("DeBERTa", and "DeBERTaV3"), as a functional model.
+
+    Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
+    share and project themselves; there are no absolute positions, no segments and no pooler, instead of which
+    classifiers have a dense GELU layer of their own. Here it learns masked words; version 3 learnt which tokens a
+    generator had replaced.
+
+    Arguments and errors are those of BertEncoder.
+
+    Input:  dict of `token_ids`, `segment_ids`, `padding_mask`, each int32 (batch, length). `segment_ids` are ignored:
+            they are an input so that every family takes the same rows.
+    Output: dict of `sequence_output` (batch, length, hidden_size), and the optional outputs of BertEncoder.
+    """
+
+    config_class = DebertaV2Config
+    pooler_activation = "gelu"
+
+    @staticmethod
+    def connect(inputs, parts):
+        config = parts.config
+        hidden = parts.token_embedding(config.hidden_size)(inputs["token_ids"])  # (batch, length, hidden_size)
+        hidden = parts.norm("embeddings_norm")(hidden)
+        hidden = hidden * ops.cast(ops.expand_dims(inputs["padding_mask"], -1), parts.policy.compute_dtype)
+        hidden = parts.dropout("embeddings_dropout")(hidden)
+        # Of packed rows, too, places give the distances within each sequence.
+        distances = RelativeEmbeddings(
+            config.num_buckets,
+            config.max_distance,
+            config.layer_norm_epsilon,
+            parts.initializer.clone(),
+            dtype=parts.policy,
+            name="relative_embeddings",
+        )(hidden)
+
+        def block(number):
+            layer = DisentangledAttention(
+                config.num_heads,
+                config.attention_dropout_rate,
+                parts.initializer.clone(),
+                config.hidden_dropout_rate,
+                dtype=parts.policy,
+                name="attention",
+            )
+            return parts.block(number, attention=layer)
+
+        context = parts.context(inputs)
+        is_token = ops.expand_dims(ops.not_equal(inputs["padding_mask"], 0), (1, 3))
+        # Padding sees nothing, and so gets the mean of all values, as in transformers.
+        seen = ops.logical_and(context["attention_mask"], is_token)
+        return parts.apply_layers(hidden, {**context, "attention_mask": seen, "positions": distances}, block)
+
+
+PREFIX = "deberta."
+FAMILY = Family(
+    encoder_class=DebertaV2Encoder,
+    prefix=PREFIX,
+    bare_beginnings=("embeddings.", "encoder."),
+    embedding_rows=(
+        ("token_embedding/embeddings", ("deberta.embeddings.word_embeddings.weight",), SAME),
+        *norm_rows("embeddings_norm", "deberta.embeddings.LayerNorm"),
+        ("relative_embeddings/embeddings", ("deberta.encoder.rel_embeddings.weight",), SAME),
+        *norm_rows("relative_embeddings/norm", "deberta.encoder.LayerNorm"),
+    ),
+    block="deberta.encoder.layer.{}.",
+    block_rows=(
+        *attention_rows(
+            [f"attention.self.{name}_proj" for name in ("query", "key", "value")], "attention.output.dense"
+        ),
+        *(row for row in bert.BLOCK_ROWS if not row[0].startswith("attention/")),
+    ),
+    head_rows=(
+        *dense_rows("pooler", "pooler.dense"),
+        *masked_lm_rows(
+            "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
+        ),
+        *COMMON_HEAD_ROWS,
+    ),
+    redundant=(
+        "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias",
+        "deberta.embeddings.position_ids",
+    ),
+    tasks=COMMON_TASKS,
+    dropout_key="cls_dropout",
+    # Written as transformers does unless config.json says `legacy: false`; Microsoft's files have the other names.
+    names_by_task={
+        "ForMaskedLM of Microsoft": (
+            ("cls.predictions.bias", "lm_predictions.lm_head.bias"),
+            ("cls.predictions.transform.", "lm_predictions.lm_head."),
+        )
+    },
+)

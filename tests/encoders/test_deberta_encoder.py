@@ -1,0 +1,217 @@
+"""What only DeBERTa does: relative positions in buckets, whose products are shifted instead of gathered."""
+
+import json
+import re
+
+import keras
+import numpy as np
+import pytest
+from families import CONFIGS
+from made_exports import check_rows_of_export
+from reference_models import open_in_transformers, outputs_of, random_model
+from safetensors.numpy import load_file, save_file
+from tiers import every_backend, on, once
+
+import keras_bert_impl as kbi
+from keras_bert_impl.families import count_parameters
+from keras_bert_impl.families.deberta import DebertaV2Config, RelativeEmbeddings, at_distances
+
+CONFIG = CONFIGS["DebertaV2"]
+
+
+def rows_of(length, lengths, seed=0):
+    token_ids = np.random.default_rng(seed).integers(5, 53, (len(lengths), length)).astype("int32")
+    padding_mask = (np.arange(length) < np.array(lengths)[:, None]).astype("int32")
+    return {
+        "token_ids": np.where(padding_mask == 1, token_ids, 0).astype("int32"),
+        "segment_ids": np.zeros_like(token_ids),
+        "padding_mask": padding_mask,
+    }
+
+
+@pytest.mark.parametrize(("num_buckets", "max_distance"), [(256, 512), (8, 11), (32, 128)])
+def test_every_distance_is_in_the_bucket_of_transformers(num_buckets, max_distance):
+    torch = pytest.importorskip("torch")
+    deberta = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    length = 3000
+    distances = torch.arange(length - 1, -length, -1)
+    expected = deberta.make_log_bucket_position(distances, num_buckets, max_distance).long() + num_buckets
+    expected = expected.clamp(0, 2 * num_buckets - 1).numpy()
+    layer = RelativeEmbeddings(num_buckets, max_distance)
+    layer.build((None, None, 1))
+    layer.norm = keras.layers.Identity()
+    layer.table.assign(np.arange(2 * num_buckets, dtype="float32")[:, None])
+    found = keras.ops.convert_to_numpy(layer(np.zeros((1, length, 1), "float32")))[0, :, 0]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_products_are_put_where_a_gather_would_find_them():
+    products = np.random.default_rng(0).normal(size=(2, 3, 5, 9)).astype("float32")
+    found = keras.ops.convert_to_numpy(at_distances(keras.ops.convert_to_tensor(products)))
+    for query in range(5):
+        for key in range(5):
+            np.testing.assert_array_equal(found[..., query, key], products[..., query, 4 - (query - key)])
+    assert keras.ops.convert_to_numpy(at_distances(keras.ops.convert_to_tensor(products[:, :, :1, :1]))).size == 6
+
+
+@every_backend
+@pytest.mark.parametrize("length", [1, 2, 8, 9, 60])
+def test_rows_of_any_length_are_computed_as_by_transformers(length, tmp_path):
+    rows = rows_of(length, [length, max(1, length - 3)])
+    theirs = outputs_of(random_model("DebertaV2Model", CONFIG, tmp_path), rows)["last_hidden_state"]
+    ours = kbi.DebertaV2Encoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(tmp_path):
+    config = DebertaV2Config(**{**CONFIG.to_dict(), "num_buckets": 32, "max_distance": 64, "max_length": 300})
+    rows = rows_of(290, [290, 170])
+    rows = {name: np.concatenate([array, array[:, ::-1]]) for name, array in rows.items()}
+    theirs = outputs_of(random_model("DebertaV2Model", config, tmp_path), rows)["last_hidden_state"]
+    ours = kbi.DebertaV2Encoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@every_backend
+def test_sequences_of_a_packed_row_have_the_outputs_of_rows_of_their_own(tmp_path):
+    random_model("DebertaV2Model", CONFIG, tmp_path)
+    alone = kbi.DebertaV2Encoder.from_pretrained(tmp_path)
+    packed = kbi.DebertaV2Encoder.from_pretrained(tmp_path, packed=True)
+    first, second = rows_of(4, [4], seed=1), rows_of(5, [5], seed=2)
+    row = {name: np.concatenate([first[name], second[name]], axis=1) for name in first}
+    row["position_ids"] = np.array([[0, 1, 2, 3, 0, 1, 2, 3, 4]], "int32")
+    row["sequence_ids"] = np.array([[1] * 4 + [2] * 5], "int32")
+    found = packed.predict_on_batch(row)["sequence_output"]
+    for rows, place in ((first, slice(0, 4)), (second, slice(4, 9))):
+        np.testing.assert_allclose(found[:, place], alone.predict_on_batch(rows)["sequence_output"], atol=1e-5)
+
+
+def test_units_of_distances_are_dropped_while_training_alone():
+    config = DebertaV2Config(**{**CONFIG.to_dict(), "attention_dropout_rate": 0.0, "hidden_dropout_rate": 0.5})
+    block = kbi.DebertaV2Encoder(config).get_layer("block_0")
+    hidden = np.random.default_rng(0).normal(size=(1, 6, 15)).astype("float32")
+    distances = np.random.default_rng(1).normal(size=(1, 11, 15)).astype("float32") * 30
+    expected, again, trained = (
+        keras.ops.convert_to_numpy(block.attention(hidden, positions=distances, training=training))
+        for training in (False, False, True)
+    )
+    np.testing.assert_array_equal(again, expected)
+    assert np.abs(trained - expected).max() > 0 and len(block.attention.dropouts) == 2
+
+
+@once
+def test_the_published_sizes():
+    # Words and a norm; blocks of BERT; the table of positions and its norm.
+    base = (128_100 + 2) * 768 + 12 * 7_087_872 + (512 + 2) * 768
+    assert count_parameters(DebertaV2Config.from_name("deberta_v3_base")) == base
+    millions = {"deberta_v3_xsmall": 70.7, "deberta_v3_small": 141.3, "deberta_v3_large": 434.0}
+    for name, expected in {**millions, "mdeberta_v3_base": 278.2}.items():
+        assert count_parameters(DebertaV2Config.from_name(name)) / 1e6 == pytest.approx(expected, abs=0.1), name
+
+
+@once
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"relative_attention": False}, "relative_attention False is not supported; expected True"),
+        ({"share_att_key": False}, "share_att_key False is not supported"),
+        ({"conv_kernel_size": 3}, "conv_kernel_size 3 is not supported; expected 0"),
+        ({"position_biased_input": True}, "position_biased_input True is not supported"),
+        ({"pos_att_type": "c2p"}, "pos_att_type 'c2p' is not supported; expected p2c|c2p"),
+        ({"position_buckets": None}, "lacks position_buckets, without which transformers computes another encoder"),
+        ({"embedding_size": 9}, "embedding_size 9 is not supported; expected 15"),
+        ({"position_buckets": 7}, "num_buckets must be an even integer of at least 4, not 7"),
+        ({"max_relative_positions": 4}, "max_distance 4 must be an integer above 5"),
+        ({"hidden_act": "relu"}, "activation 'relu' is not supported"),
+    ],
+)
+def test_what_would_be_computed_otherwise_is_refused(changes, message, tmp_path):
+    kbi.DebertaV2Encoder(CONFIG).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        kbi.DebertaV2Encoder.from_pretrained(tmp_path)
+
+
+@once
+def test_both_ways_of_writing_settings_are_read(tmp_path):
+    kbi.DebertaV2Encoder(CONFIG).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "pos_att_type": "p2c|c2p", "max_relative_positions": -1}))
+    assert kbi.DebertaV2Encoder.from_pretrained(tmp_path).config == CONFIG
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_masked_words_are_predicted_by_either_head_of_transformers(legacy, small_batch, tmp_path):
+    """Microsoft's checkpoints have `lm_predictions.lm_head`, and transformers writes this if it is not `legacy`."""
+    theirs = random_model("DebertaV2ForMaskedLM", CONFIG, tmp_path, legacy=legacy)
+    rows = {**rows_of(8, [8, 5]), "mask_positions": np.array([[1, 3], [2, 4]], "int32")}
+    logits = outputs_of(theirs, rows)["logits"]
+    ours = kbi.MaskedLM.from_pretrained(tmp_path).predict_on_batch(rows)
+    np.testing.assert_allclose(ours, np.take_along_axis(logits, rows["mask_positions"][..., None], axis=1), atol=1e-5)
+
+
+@once
+def test_a_generator_beside_the_encoder_is_left_out(tmp_path):
+    """Microsoft's files also hold the head that finds replaced tokens."""
+    random_model("DebertaV2ForMaskedLM", CONFIG, tmp_path, legacy=False)
+    path = tmp_path / "model.safetensors"
+    tensors = load_file(path)
+    save_file({**tensors, "mask_predictions.dense.weight": np.ones((15, 15), "float32")}, path, {"format": "pt"})
+    assert kbi.MaskedLM.from_pretrained(tmp_path).encoder.config == CONFIG
+
+
+@pytest.mark.parametrize("head", ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"])
+def test_heads_are_those_of_transformers_in_both_directions(head, tmp_path):
+    kinds = {
+        "ForSequenceClassification": kbi.TextClassifier,
+        "ForTokenClassification": kbi.TokenClassifier,
+        "ForQuestionAnswering": kbi.QuestionAnswerer,
+    }
+    rows = rows_of(9, [9, 6])
+    labels = {} if head == "ForQuestionAnswering" else {"num_labels": 3}
+    theirs = outputs_of(random_model(f"DebertaV2{head}", CONFIG, tmp_path / "theirs", **labels), rows)
+    model = kinds[head].from_pretrained(tmp_path / "theirs")
+    model.save_pretrained(tmp_path / "ours")
+    again = outputs_of(open_in_transformers(f"DebertaV2{head}", tmp_path / "ours"), rows)
+    ours, seen = model.predict_on_batch(rows), rows["padding_mask"] == 1
+    for found in (theirs, again):
+        if head == "ForQuestionAnswering":
+            expected = np.stack([found["start_logits"], found["end_logits"]], axis=-1)
+        else:
+            expected = found["logits"]
+        places = seen if ours.ndim == 3 else slice(None)
+        np.testing.assert_allclose(ours[places], expected[places], atol=1e-5)
+
+
+def embedder(tokenizer):
+    """A model over weights so large that texts differ in their vectors."""
+    fields = {"vocabulary_size": tokenizer.vocabulary_size, "max_length": 24, "pad_id": tokenizer.pad_id}
+    encoder = kbi.DebertaV2Encoder(DebertaV2Config(**{**CONFIG.to_dict(), **fields}))
+    random = np.random.default_rng(0)
+    for weight in encoder.weights:
+        weight.assign(random.normal(size=weight.shape, scale=0.3))
+    return kbi.TextEmbedder(encoder, tokenizer=tokenizer)
+
+
+TEXTS = ["the cat sat on a mat in the rain", "a dog", ""]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
+def test_exports_compute_what_the_model_does(format_name, tmp_path, small_tokenizer):
+    check_rows_of_export(format_name, embedder(small_tokenizer), TEXTS, tmp_path)
+
+
+@on("tensorflow")
+def test_a_saved_model_gives_the_vectors_of_its_texts(small_tokenizer, tmp_path):
+    import tensorflow as tf
+
+    from keras_bert_impl.export import export_saved_model
+
+    model = embedder(small_tokenizer)
+    export_saved_model(model, tmp_path / "exported")
+    served = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
+    (found,) = served(text=tf.constant(TEXTS)).values()
+    np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)

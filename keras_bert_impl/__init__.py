@@ -50,6 +50,7 @@ if startup.imports_keras:
     from keras_bert_impl.tokenizers import (
         AlbertTokenizer,
         BytePairTokenizer,
+        DebertaV2Tokenizer,
         ModernBertTokenizer,
         MPNetTokenizer,
         WordPieceTokenizer,
@@ -65,6 +66,7 @@ __all__ = [
     "BytePairTokenizer",
     "DebertaV2Config",
     "DebertaV2Encoder",
+    "DebertaV2Tokenizer",
     "DistilBertConfig",
     "DistilBertEncoder",
     "ElectraConfig",

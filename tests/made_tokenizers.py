@@ -6,6 +6,7 @@ import io
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
+    DebertaV2Tokenizer,
     ModernBertTokenizer,
     XLMRobertaTokenizer,
     learn_byte_pairs,
@@ -14,6 +15,7 @@ from keras_bert_impl.tokenizers import (
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
+CONTROL = ("PAD", "CLS", "SEP", "UNK")
 SENTENCES = [
     "The cat sat on the mat in the rain.",
     "Two dogs ran; the red dog is good, the blue cat is bad!",
@@ -61,6 +63,21 @@ def xlm_roberta_tokenizer():
         sentence_iterator=iter(SENTENCES * 3), model_writer=model, vocab_size=150, hard_vocab_limit=False, minloglevel=2
     )
     return XLMRobertaTokenizer(model.getvalue())
+
+
+@functools.cache
+def deberta_tokenizer(byte_fallback=True):
+    """A DebertaV2Tokenizer over a model with the control tokens of the published one."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    names = {f"{name}_piece": f"[{token}]" for name, token in zip(("pad", "bos", "eos", "unk"), CONTROL, strict=True)}
+    ids = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3}
+    options = {"vocab_size": 420, "hard_vocab_limit": False, "minloglevel": 2, "byte_fallback": byte_fallback}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES * 3), model_writer=model, **names, **ids, **options
+    )
+    return DebertaV2Tokenizer(model.getvalue())
 
 
 def tokenizer_of_transformers(tokenizer):

@@ -11,7 +11,7 @@ from keras_bert_impl.misspelt import did_you_mean
 
 SCHEME = "hf://"
 # Weights are fetched as safetensors if a repository has them, otherwise as pickles.
-SMALL_FILES = ("*.json", "vocab.txt", "merges.txt", "spiece.model", "sentencepiece.bpe.model")
+SMALL_FILES = ("*.json", "vocab.txt", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model")
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 
 
@@ -115,6 +115,17 @@ PUBLISHED = (
     ),
     # Song et al. 2020.
     Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, "mpnet"),
+    # He et al. 2021; the files also hold the generator's head.
+    *(
+        Published(name, f"microsoft/{name}", *shape, words, True, "deberta-v2")
+        for name, shape, words in (
+            ("deberta-v3-xsmall", (12, 384, 6), 128100),
+            ("deberta-v3-small", HALF, 128100),
+            ("deberta-v3-base", BASE, 128100),
+            ("deberta-v3-large", LARGE, 128100),
+            ("mdeberta-v3-base", BASE, 251000),
+        )
+    ),
     # Warner et al. 2024, and Weller et al. 2025 for Ettin; names from memory.
     Published("modernbert-base", "answerdotai/ModernBERT-base", 22, 768, 12, 50368, True, "modernbert"),
     Published("modernbert-large", "answerdotai/ModernBERT-large", 28, 1024, 16, 50368, True, "modernbert"),

@@ -1,7 +1,9 @@
-"""Turns text into ids of ALBERT's and XLM-RoBERTa's SentencePiece models inside a TensorFlow graph, for SavedModel."""
+"""Turns text into ids of SentencePiece models, ALBERT's, XLM-RoBERTa's and DeBERTa's, in a TensorFlow graph."""
 
 import functools
 import sys
+
+import numpy as np
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
@@ -23,7 +25,7 @@ _QUOTE = ord('"')
 
 
 class SentencePieces(tf.Module):
-    """The ids of an AlbertTokenizer or XLMRobertaTokenizer, computed by TensorFlow kernels.
+    """The ids of a tokenizer over a SentencePiece model, computed by TensorFlow kernels.
 
     Bytes that are not UTF-8 are ignored. The model becomes a part of the graph; a SavedModel needs no file beside it.
 
@@ -41,7 +43,11 @@ class SentencePieces(tf.Module):
         # Of divisions that are equally probable, such as 00 0 and 0 00, it finds the one that today's sentencepiece
         # does; SentencepieceTokenizer, which holds an older version, often the other. Only that one knows offsets.
         self._cut = tf_text.FastSentencepieceTokenizer(tokenizer.model)
-        if offsets:
+        # The older version alone also knows bytes.
+        continued = [index for index, (_, begun) in getattr(tokenizer, "byte_tokens", {}).items() if not begun]
+        is_continued = np.isin(np.arange(len(tokenizer.vocabulary)), continued)
+        self._is_continued = tf.constant(is_continued) if continued else None
+        if offsets or continued:
             self._align = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
         self._is_albert = isinstance(tokenizer, AlbertTokenizer)
         if self._is_albert:
@@ -64,7 +70,7 @@ class SentencePieces(tf.Module):
         if self._is_albert:
             characters = tf.strings.unicode_decode(texts, "UTF-8")
             texts = tf.strings.unicode_encode(self._prepared(texts, characters).merge_dims(1, 2), "UTF-8")
-        pieces = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)  # (batch, pieces of the model)
+        pieces = self._tokenize(texts)  # (batch, pieces of the model)
         return pieces.with_flat_values(self._of_model(self._our_ids, pieces.flat_values)).merge_dims(1, 2)
 
     def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
@@ -87,7 +93,7 @@ class SentencePieces(tf.Module):
             codes = characters.flat_values
             source = tf.range(tf.size(codes, tf.int64))
         whole = tf.strings.unicode_encode(codes, "UTF-8")[tf.newaxis]
-        found = self._cut.tokenize(whole)[0]
+        found = self._tokenize(whole)[0]
         parts = self._of_model(self._our_ids, found)
         # Ends of the parts in characters of the pieces, then begins and ends in characters of the prepared text.
         ends = tf.gather(tf.cumsum(tf.gather(self._characters, found)), parts.value_rowids())
@@ -97,8 +103,22 @@ class SentencePieces(tf.Module):
         source = tf.concat([source, tf.size(characters.flat_values, tf.int64)[tf.newaxis]], axis=0)
         first, last = (tf.cast(tf.gather(source, places), tf.int32) for places in (first, last))
         first, last = _without_spaces(characters.flat_values, first, tf.maximum(first, last))
+        if self._is_continued is not None:  # a further byte stands where the first byte of its character does
+            begins = ~tf.gather(self._is_continued, parts.flat_values)
+            owner = tf.maximum(tf.cumsum(tf.cast(begins, tf.int32)) - 1, 0)
+            first, last = (tf.gather(tf.boolean_mask(places, begins), owner) for places in (first, last))
         starts = character_starts(characters.flat_values)
         return parts.flat_values, tf.gather(starts, first), tf.gather(starts, last)
+
+    def _tokenize(self, texts):
+        """The pieces of the model in each text, (batch, pieces) RaggedTensor of int32."""
+        found = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)
+        if self._is_continued is None:
+            return found
+        with_bytes = self._align.tokenize(texts).with_row_splits_dtype(tf.int64)
+        is_unknown = tf.reduce_any(found == self.tokenizer.unk_id, axis=1)
+        count = tf.range(found.nrows())
+        return tf.gather(tf.concat([found, with_bytes], axis=0), tf.where(is_unknown, count + found.nrows(), count))
 
     def _places(self, whole, codes, ends):
         """The characters of a prepared text at which pieces begin and end, by their ends in characters of the pieces.
@@ -110,6 +130,8 @@ class SentencePieces(tf.Module):
         begins, last = _character_at(codes, begins), _character_at(codes, last)
         known = tf.cumsum(tf.gather(self._characters, found))  # ends of the pieces found, as `ends`
         inside = tf.minimum(tf.searchsorted(known, ends), tf.maximum(tf.size(known) - 1, 0))
+        # Of the bytes of a character, the last one tells where it ends.
+        inside = tf.searchsorted(known, tf.gather(known, inside), side="right") - 1
         found_last = tf.maximum(tf.gather(last, inside) - (tf.gather(known, inside) - ends), tf.gather(begins, inside))
         # A piece begins where one that is known does, or where the one before it ends.
         starts = tf.concat([[0], ends], axis=0)[:-1]

@@ -6,7 +6,7 @@ from keras_bert_impl.tokenizers.kinds import kind_in, open_tokenizer, tokenizer_
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.row_template import RowTemplate
 from keras_bert_impl.tokenizers.sentence_piece_model import learn_sentence_pieces
-from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XLMRobertaTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, DebertaV2Tokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.vocabulary import learn_vocabulary, read_vocabulary, write_vocabulary
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
@@ -14,6 +14,7 @@ from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordP
 __all__ = [
     "AlbertTokenizer",
     "BytePairTokenizer",
+    "DebertaV2Tokenizer",
     "MPNetTokenizer",
     "ModernBertTokenizer",
     "RowTemplate",

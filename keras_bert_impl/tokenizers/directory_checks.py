@@ -24,6 +24,7 @@ CLASSES = {
     "modernbert_byte_pair": ANY,
     "sentence_piece": ("AlbertTokenizer", *ANY),
     "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),
+    "deberta_sentence_piece": ("DebertaV2Tokenizer", *ANY),
 }
 
 

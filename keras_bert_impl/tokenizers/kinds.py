@@ -4,13 +4,13 @@ from pathlib import Path
 
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
-from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, XLMRobertaTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, DebertaV2Tokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
 
 ALL = (
     *(WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, ModernBertTokenizer),
-    *(AlbertTokenizer, XLMRobertaTokenizer),
+    *(AlbertTokenizer, XLMRobertaTokenizer, DebertaV2Tokenizer),
 )
 KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
 # Every file of any tokenizer's vocabulary that can lie in a directory.
@@ -19,6 +19,7 @@ VOCABULARY_FILES = (
     "vocab.json",
     "merges.txt",
     "spiece.model",
+    "spm.model",
     "sentencepiece.bpe.model",
     "tokenizer.json",
 )
@@ -46,8 +47,8 @@ def kind_in(directory: str | Path) -> type[Tokenizer] | None:
     if not found and (directory / "tokenizer.json").is_file():
         raise ValueError(
             f"{directory / 'tokenizer.json'} has an algorithm that is not known here; known are WordPiece, "
-            "byte-level BPE, and the SentencePiece models of ALBERT, whose first token is <pad>, and of XLM-RoBERTa, "
-            "whose first is <s>."
+            "byte-level BPE, and the SentencePiece models of ALBERT, whose first token is <pad>, of XLM-RoBERTa, whose "
+            "first is <s>, and of DeBERTa, whose first is [PAD]."
         )
     return found[0] if found else None
 

@@ -6,13 +6,14 @@ model file holds; so the model is built again from it, and the `sentencepiece` l
 
 import base64
 import json
+import re
 import struct
 from pathlib import Path
 
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
 from keras_bert_impl.tokenizers.tokenizer_json_reader import added_tokens, check_step, read_object, tokens_by_id
 
-MODEL = {"type": "Unigram", "byte_fallback": False}
+MODEL = {"type": "Unigram"}
 METASPACE = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "add_prefix_space": True}
 # What the library does in the place of the model's own handling of several spaces; each has been written at some time.
 SEVERAL_SPACES = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": space} for space in (" ", SPACE)]
@@ -20,7 +21,8 @@ LAST_SPACES = {"type": "Strip", "strip_left": False, "strip_right": True}
 # Hugging Face's converters take this from the score of a piece that the tokenizer cuts once more. Pieces that models
 # learn have scores above -50.
 PENALTY = 100
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4  # types of pieces in a model file
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # types of pieces in a model file
+IS_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 def is_sentence_pieces(path: Path, first: str) -> bool:
@@ -32,9 +34,9 @@ def is_sentence_pieces(path: Path, first: str) -> bool:
     return isinstance(vocabulary, list) and vocabulary[:1] != [] and vocabulary[0][:1] == [first]
 
 
-def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes]:
-    """The settings, the pieces with their scores in the order of their ids, and the table of characters of a
-    tokenizer.json.
+def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes, bool]:
+    """The settings, the pieces with their scores in the order of their ids, the table of characters of a
+    tokenizer.json, and whether it has byte fallback.
 
     Args:
         path: the file.
@@ -44,7 +46,7 @@ def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes]:
     """
     content, whose = read_object(path), kind.__name__.removesuffix("Tokenizer")
     model, whose = content.get("model") or {}, f"{whose}'s"
-    check_step(path, "model", model, MODEL, whose)
+    check_step(path, "model", model, MODEL if kind.knows_bytes else {**MODEL, "byte_fallback": False}, whose)
     words = sorted(set(added_tokens(content)) - set(kind.names))
     if words:
         raise ValueError(
@@ -57,7 +59,8 @@ def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes]:
     if model.get("unk_id") != tokens.index(kind.names[1]):
         raise ValueError(f"{path}: unk_id of the model is {model.get('unk_id')}, which is not that of {kind.names[1]}.")
     settings, table = _settings_and_table(path, content, kind, whose)
-    return settings, [(token, scores.get(token, 0.0)) for token in tokens], table
+    has_bytes = bool(model.get("byte_fallback", False))
+    return settings, [(token, scores.get(token, 0.0)) for token in tokens], table, has_bytes
 
 
 def _scores(path, vocabulary):
@@ -103,7 +106,9 @@ def _is_table(step):
     return step.get("type") == "Precompiled"
 
 
-def model_of(pieces: list[tuple[str, float]], names: tuple[str, ...], is_cut_again, table: bytes) -> bytes:
+def model_of(
+    pieces: list[tuple[str, float]], names: tuple[str, ...], is_cut_again, table: bytes, has_bytes: bool = False
+) -> bytes:
     """The content of a model file.
 
     Args:
@@ -111,18 +116,22 @@ def model_of(pieces: list[tuple[str, float]], names: tuple[str, ...], is_cut_aga
         names: of control tokens; the second is the unknown token.
         is_cut_again: function of a piece, whether the tokenizer cuts it once more.
         table: of characters, as `character_map` returns it.
+        has_bytes: whether a character without a piece becomes its bytes, instead of the unknown token.
     """
     encoded = []
     for piece, score in pieces:
         score += PENALTY * (is_cut_again(piece) and score <= -PENALTY)
         # Only pieces that were given to the learner, such as ALBERT's "(", have the score 0.
         kind = UNKNOWN if piece == names[1] else CONTROL if piece in names else NORMAL if score else USER_DEFINED
+        if has_bytes and IS_BYTE.fullmatch(piece):
+            kind = BYTE
         inner = _field(1, piece.encode()) + _field(2, score) + _field(3, kind)
         encoded.append(_field(1, inner))
     order = {piece: index for index, (piece, _) in enumerate(pieces)}
     # Fields 40 to 43 of the learner's options: the ids of unknown, beginning, end and padding; -1 if there is none.
     special = (names[1], "<s>", "</s>", names[0])
     options = b"".join(_field(40 + place, order.get(name, -1)) for place, name in enumerate(special))
+    options += _field(35, 1) * has_bytes
     return b"".join(encoded) + _field(2, options) + (_field(3, _field(2, table)) if table else b"")
 
 
@@ -163,6 +172,7 @@ def write_file(tokenizer, path: Path) -> None:
         "decoder": METASPACE,
         "model": {
             **MODEL,
+            "byte_fallback": any(map(IS_BYTE.fullmatch, tokenizer.vocabulary)),
             "unk_id": tokenizer.unk_id,
             "vocab": list(map(list, zip(tokenizer.vocabulary, scores, strict=True))),
         },

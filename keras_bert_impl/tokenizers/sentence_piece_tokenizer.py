@@ -39,6 +39,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     names: typing.ClassVar[tuple[str, ...]]
     # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
     variants: typing.ClassVar[tuple[dict, ...]] = ({},)
+    knows_bytes: typing.ClassVar[bool] = False  # whether a model may have a token for each byte
     lowercase = False
 
     def __init__(self, model: str | Path | bytes):
@@ -176,7 +177,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
         said = cls._settings_in(read_object(config_path) if config_path.is_file() else {})
         if not steps_path.is_file():
             return cls(directory / cls.model_file, **said)
-        settings, pieces, table = read_file(steps_path, cls)
+        settings, pieces, table, has_bytes = read_file(steps_path, cls)
         for name, value in said.items():
             if settings[name] != value:
                 raise ValueError(
@@ -184,7 +185,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
                     f"has {value}, and programs differ in which they follow. Correct one of the files."
                 )
         if not (directory / cls.model_file).is_file():
-            model = model_of(cls._in_model_order(pieces, steps_path), cls.names, cls.is_cut_again, table)
+            model = model_of(cls._in_model_order(pieces, steps_path), cls.names, cls.is_cut_again, table, has_bytes)
             return cls(model, **settings)
         found = cls(directory / cls.model_file, **settings)
         check_same_tokens(directory, cls.model_file, found.vocabulary, [token for token, _ in pieces])
@@ -359,6 +360,86 @@ class XLMRobertaTokenizer(SentencePieceTokenizer):
     def _our_ids(self, ids):
         # <unk> is the only control token that a text gives.
         return [index + 1 if index else self.unk_id for index in ids]
+
+
+class DebertaV2Tokenizer(SentencePieceTokenizer):
+    """The tokenizer of DeBERTa's versions 2 and 3 (He et al. 2021): its SentencePiece model, and [MASK] behind it.
+
+    Nothing is lower-cased. A model with byte fallback, as that of version 3, gives the bytes of a character that it
+    does not know, a token each, as Microsoft's code does; the fast tokenizer of transformers 4 gives [UNK], and that of
+    transformers 5 normalizes otherwise. A row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]` with
+    segments 0 and 1, which the encoder ignores.
+
+    Args:
+        model: path of an spm.model, or its content.
+    """
+
+    kind = "deberta_sentence_piece"
+    model_file = "spm.model"
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    # That of transformers 5 would take the pieces from the file, but not its normalization.
+    tokenizer_class = "PreTrainedTokenizerFast"
+    template = BERT_ROWS
+    names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    mask_texts = ("[MASK]",)
+    first = "[PAD]"
+    knows_bytes = True
+
+    def __init__(self, model: str | Path | bytes):
+        super().__init__(model)
+        self.byte_tokens = byte_tokens(self.vocabulary)
+
+    def _vocabulary(self):
+        pieces = super()._vocabulary()
+        return pieces if self.names[-1] in pieces else [*pieces, self.names[-1]]
+
+    @classmethod
+    def _in_model_order(cls, pieces, path):
+        return pieces[:-1] if pieces[-1][0] == cls.names[-1] else pieces
+
+    @staticmethod
+    def steps() -> list[dict]:
+        return [{"type": "Strip", "strip_left": True, "strip_right": True}]
+
+    def _ids_and_pieces(self, prepared):
+        ids, pieces = super()._ids_and_pieces(prepared)
+        return ids, [self.byte_tokens[i][1] if i in self.byte_tokens else p for i, p in zip(ids, pieces, strict=True)]
+
+    def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
+        return [(index, self.byte_tokens[index][1])] if index in self.byte_tokens else super().pieces_of_model(index)
+
+    def _cut(self, text):
+        ids, tokens, offsets = super()._cut(text)
+        for place in range(1, len(ids)):
+            if self.byte_tokens.get(ids[place], ("", "one"))[1] == "":  # a further byte of the same character
+                offsets[place] = offsets[place - 1]
+        return ids, tokens, offsets
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
+        special = self.special_ids if skip_special_tokens else ()
+        parts = [
+            self.byte_tokens[index][0] if index in self.byte_tokens else self.id_to_token(index).encode()
+            for index in map(int, ids)
+            if index not in special
+        ]
+        return b"".join(parts).decode(errors="replace").replace(SPACE, " ").removeprefix(" ")
+
+    @property
+    def is_continuation(self) -> list[bool]:
+        further = [self.byte_tokens.get(index, (b"", "one"))[1] == "" for index in range(len(self.vocabulary))]
+        return [one or other for one, other in zip(super().is_continuation, further, strict=True)]
+
+
+def byte_tokens(vocabulary: Sequence[str]) -> dict[int, tuple[bytes, str]]:
+    """The tokens that stand for bytes, such as <0xE6>, by their ids: the byte, and as many characters as it begins, one
+    or none."""
+    found = {}
+    for index, token in enumerate(vocabulary):
+        if re.fullmatch("<0x[0-9A-F]{2}>", token):
+            byte = int(token[3:5], 16)
+            found[index] = bytes([byte]), "" if 0x80 <= byte < 0xC0 else "?"
+    return found
 
 
 def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:

@@ -6,6 +6,7 @@ from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
+    DebertaV2Tokenizer,
     ModernBertTokenizer,
     MPNetTokenizer,
     WordPieceTokenizer,
@@ -29,10 +30,12 @@ USUAL_LOWERCASE = {
     "sentence_piece": True,
     "xlm_sentence_piece": False,
     "mpnet_wordpiece": True,
+    "deberta_sentence_piece": False,
 }
 KEEP_CASE = {
     **dict.fromkeys(("byte_pair", "modernbert_byte_pair"), "byte-level BPE"),
     "xlm_sentence_piece": "XLM-RoBERTa's tokenizer",
+    "deberta_sentence_piece": "DeBERTa's tokenizer",
 }
 
 
@@ -105,6 +108,7 @@ OPENERS = {
     "modernbert_byte_pair": lambda path, lowercase: ModernBertTokenizer.from_pretrained(path.parent),
     "sentence_piece": _sentence_pieces_of,
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
+    "deberta_sentence_piece": lambda path, lowercase: DebertaV2Tokenizer(path),
     "mpnet_wordpiece": lambda path, lowercase: MPNetTokenizer(path, lowercase),
 }
 

@@ -1,4 +1,4 @@
-"""SavedModels of ALBERT, RoBERTa, XLM-RoBERTa and ModernBERT take strings and answer as the models do."""
+"""SavedModels of ALBERT, RoBERTa, XLM-RoBERTa, ModernBERT and DeBERTa take strings and answer as the models do."""
 
 import json
 import subprocess
@@ -12,6 +12,7 @@ from made_tokenizers import (
     SENTENCES,
     albert_tokenizer,
     byte_pair_tokenizer,
+    deberta_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
 )
@@ -29,6 +30,7 @@ MADE = {
     "Roberta": byte_pair_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "ModernBert": modernbert_tokenizer,
+    "DebertaV2": deberta_tokenizer,
 }
 
 

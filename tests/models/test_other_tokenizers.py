@@ -10,6 +10,7 @@ from made_tokenizers import (
     SENTENCES,
     albert_tokenizer,
     byte_pair_tokenizer,
+    deberta_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
 )
@@ -28,7 +29,8 @@ def tokenizer():
 
 
 @pytest.fixture(
-    scope="module", params=[byte_pair_tokenizer, albert_tokenizer, xlm_roberta_tokenizer, modernbert_tokenizer]
+    scope="module",
+    params=[byte_pair_tokenizer, albert_tokenizer, xlm_roberta_tokenizer, modernbert_tokenizer, deberta_tokenizer],
 )
 def any_tokenizer(request):
     return request.param()

@@ -4,7 +4,13 @@ import json
 
 import pytest
 from conftest import WORDS
-from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, modernbert_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import (
+    albert_tokenizer,
+    byte_pair_tokenizer,
+    deberta_tokenizer,
+    modernbert_tokenizer,
+    xlm_roberta_tokenizer,
+)
 from tiers import once
 
 from keras_bert_impl.tokenizers import (
@@ -25,6 +31,7 @@ TOKENIZERS = [
     modernbert_tokenizer(add_prefix_space=True),
     albert_tokenizer(lowercase=False, keep_accents=True),
     xlm_roberta_tokenizer(),
+    deberta_tokenizer(),
 ]
 
 

@@ -4,7 +4,13 @@ import pytest
 from families import CONFIGS, encoder_of
 from made_runs import config_of
 from made_tasks import write_codah, write_mrpc, write_ner, write_squad
-from made_tokenizers import albert_tokenizer, byte_pair_tokenizer, modernbert_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import (
+    albert_tokenizer,
+    byte_pair_tokenizer,
+    deberta_tokenizer,
+    modernbert_tokenizer,
+    xlm_roberta_tokenizer,
+)
 from tiers import once
 
 import keras_bert_impl as kbi
@@ -17,6 +23,7 @@ TOKENIZERS = {
     "Albert": albert_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "ModernBert": modernbert_tokenizer,
+    "DebertaV2": deberta_tokenizer,
 }
 TASKS = {
     "mrpc": (write_mrpc, kbi.TextClassifier),

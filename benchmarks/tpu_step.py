@@ -2,6 +2,7 @@
 
     python benchmarks/tpu_step.py --side ours --length 512 --rows 16 --layers 2 --groups 12
     python benchmarks/tpu_step.py --side keras_hub --size bert_large --length 128 --rows 64 --topology v6e:2x2
+    python benchmarks/tpu_step.py --side gather --size deberta_v3_base --length 512 --rows 8 --layers 2
 
 Both sides train with AdamW, weight decay, clipping, dropout and mixed_bfloat16, on the same rows with a masked token in
 6.7. (KerasHub's GELU is the tanh form, ours the exact one.) Needs KERAS_BACKEND=jax and libtpu. Two layers compile in
@@ -61,15 +62,26 @@ def keras_hub_model(arguments):
     return model
 
 
-SIDES = {"ours": our_model, "keras_hub": keras_hub_model}
+def deberta_model(arguments):
+    """DeBERTa's masked LM of a side, compiled; "gather" is ours with an index for each product of a distance."""
+    import deberta_step
+
+    config = config_of(arguments)
+    if arguments.side == "keras_hub":
+        return deberta_step.keras_hub_model(config, "mixed_bfloat16", True)
+    return deberta_step.our_model(config, "mixed_bfloat16", True, arguments.side == "gather")
+
+
+SIDES = {"ours": our_model, "keras_hub": keras_hub_model, "gather": deberta_model}
 
 
 def config_of(arguments):
-    from keras_bert_impl import BertConfig
+    from keras_bert_impl import BertConfig, DebertaV2Config
 
-    config = BertConfig.from_name(arguments.size, vocabulary_size=arguments.vocabulary_size)
+    kind = DebertaV2Config if is_deberta(arguments) else BertConfig
+    config = kind.from_name(arguments.size, vocabulary_size=arguments.vocabulary_size)
     sizes = {name: getattr(config, name) for name in ("hidden_size", "num_heads", "intermediate_size")}
-    return BertConfig(
+    return kind(
         config.vocabulary_size,
         num_layers=arguments.layers or config.num_layers,
         max_length=max(512, arguments.length),
@@ -77,6 +89,10 @@ def config_of(arguments):
         attention_dropout_rate=arguments.dropout,
         **sizes,
     )
+
+
+def is_deberta(arguments):
+    return "deberta" in arguments.size
 
 
 def batch_of(arguments, rows, make):
@@ -88,6 +104,7 @@ def batch_of(arguments, rows, make):
     inputs["mask_positions"] = make(predictions, "int32")
     ids, weights = make(predictions, "int32"), make(predictions, "float32")
     if arguments.side == "keras_hub":
+        inputs = {name: array for name, array in inputs.items() if name != "segment_ids" or not is_deberta(arguments)}
         return inputs, ids, weights
     return inputs, {"mask_ids": ids, "mask_weights": weights}
 
@@ -102,7 +119,7 @@ def lowered_step(arguments):
     from keras_bert_impl.commands.plan_tpu import devices_of
     from keras_bert_impl.kernels import attention
 
-    model = SIDES[arguments.side](arguments)
+    model = (deberta_model if is_deberta(arguments) else SIDES[arguments.side])(arguments)
     model.optimizer.build(model.trainable_variables)
     model._symbolic_build(data_batch=batch_of(arguments, 2, jax.numpy.zeros))  # makes the metrics
     devices = devices_of(arguments.topology)
@@ -148,7 +165,7 @@ def figures_of(compiled, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--side", choices=SIDES, default="ours")
-    parser.add_argument("--size", default="bert_base", help="a size of BertConfig.from_name")
+    parser.add_argument("--size", default="bert_base", help="a size of BERT or DeBERTa, as from_name takes it")
     parser.add_argument("--layers", type=int, help="number of layers; default is the size's")
     parser.add_argument("--length", type=int, default=128, help="tokens in a row")
     parser.add_argument("--rows", type=int, default=64, help="rows a chip")

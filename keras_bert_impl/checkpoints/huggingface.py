@@ -86,7 +86,10 @@ def save(model, directory, tokenizer=None):
         return  # all processes have given their parts of the weights; only the first one writes
     config = config_of(model)
     pools = hasattr(model, "pooling")
-    with replaced_together(directory, lambda new: _superseded(new, pools)) as target:
+    own = (sentence_transformers.MODULES,) if pools else ()
+    if hasattr(model, "score_activation"):  # of which config.json tells all
+        own = sentence_transformers.OF_RANKING
+    with replaced_together(directory, lambda new: _superseded(new, own)) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         if pools:
@@ -322,7 +325,6 @@ def _head_config(model, family):
     return fields
 
 
-def _superseded(new, pools):
-    """Patterns of the old files that the new ones replace; `pools` is whether these specify how vectors are pooled."""
-    patterns = [pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns]
-    return [*patterns, *([sentence_transformers.MODULES] if pools else [])]
+def _superseded(new, of_model):
+    """Patterns of the old files that the new ones replace; `of_model` are those that the kind of model replaces."""
+    return [*of_model, *(pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns)]

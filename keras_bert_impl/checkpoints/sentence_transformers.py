@@ -11,6 +11,8 @@ import json
 from keras_bert_impl.json_files import read_json
 
 MODULES, POOLING_CONFIG, TRANSFORMER_CONFIG = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
+MODEL_CONFIG = "config_sentence_transformers.json"
+OF_RANKING = (MODULES, TRANSFORMER_CONFIG, MODEL_CONFIG)  # what a CrossEncoder has beside config.json
 # Their flags, in the order in which their vectors are joined, and the names of these ways of pooling, theirs and ours.
 FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -61,7 +63,7 @@ def read(directory, config, tokenizer):
     settings = _checked(directory / paths["Transformer"] / TRANSFORMER_CONFIG, TRANSFORMER_SETTINGS)
     if settings.get("do_lower_case") and tokenizer() is not None and not tokenizer().lowercase:
         raise _refusal(directory / TRANSFORMER_CONFIG, "do_lower_case is true for a cased vocabulary")
-    _checked(directory / "config_sentence_transformers.json", MODEL_SETTINGS)
+    _checked(directory / MODEL_CONFIG, MODEL_SETTINGS)
     found = {"pooling": _pooling(directory / paths["Pooling"] / "config.json"), "normalize": "Normalize" in paths}
     if "Normalize" in paths:
         _checked(directory / paths["Normalize"] / "config.json", NORMALIZE_SETTINGS)
@@ -84,28 +86,35 @@ def read_ranking(directory, content, config):
     Returns: dict of score_activation and sequence_length, if they are specified.
     Raises: ValueError naming the file and the setting that a Reranker does not have.
     """
-    path, found = directory / "config_sentence_transformers.json", {}
+    path, found = directory / MODEL_CONFIG, {}
     settings = read_json(path) if path.is_file() else {}
-    older = content.get("sentence_transformers") or {}
+    older = content.get("sentence_transformers")
+    older = older if isinstance(older, dict) else {}
     for source, name in (
         (path, settings.get("activation_fn")),
         (directory / "config.json", older.get("activation_fn")),
         (directory / "config.json", content.get("sbert_ce_default_activation_function")),
     ):
         if name is not None and "score_activation" not in found:
-            if name not in ACTIVATIONS:
+            if not isinstance(name, str) or name not in ACTIVATIONS:
                 raise _ranking_refusal(source, f"the activation is {name!r:.80}")
             found["score_activation"] = ACTIVATIONS[name]
     if not (directory / MODULES).is_file():
         return found
-    kinds = [str(step.get("type")).rsplit(".", 1)[-1] for step in json.loads((directory / MODULES).read_bytes())]
-    if kinds[1:] and kinds[1] != "Pooling":  # which is an embedder, whose encoder may get a new head
+    kinds = [kind.rsplit(".", 1)[-1] for kind, _, _ in _steps(directory / MODULES)]
+    if kinds[1:2] == ["Pooling"]:  # an embedder, whose encoder gets a new head
+        return found
+    if kinds[1:]:
         raise _ranking_refusal(directory / MODULES, f"the modules are {', '.join(kinds)}")
     if settings.get("default_prompt_name") is not None:
         raise _ranking_refusal(path, f"default_prompt_name is {settings['default_prompt_name']!r:.80}")
     transformer = directory / TRANSFORMER_CONFIG
     length = read_json(transformer).get("max_seq_length") if transformer.is_file() else None
-    return found if length is None else {**found, "sequence_length": min(int(length), config.max_length)}
+    if length is None:
+        return found
+    if type(length) is not int or length < 1:
+        raise _ranking_refusal(transformer, f"max_seq_length is {length!r:.80}")
+    return {**found, "sequence_length": min(length, config.max_length)}
 
 
 def ranking_fields(activation):
@@ -145,10 +154,7 @@ def modes_of(pooling):
 
 def _read_modules(path):
     """The folder of each module by its kind. Raises ValueError unless they are those of a TextEmbedder."""
-    try:
-        steps = [(str(step["type"]), str(step["path"]), step.get("kwargs")) for step in json.loads(path.read_bytes())]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a list of modules, each with its type and path.") from error
+    steps = _steps(path)
     kinds = [kind for kind, _, _ in steps]
     known = ("Transformer", "Pooling", "Normalize")
     ours = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else None for kind in kinds]
@@ -164,6 +170,14 @@ def _read_modules(path):
         if folder == ".." or "/" in folder or "\\" in folder:
             raise ValueError(f"{path}: {kind} has the path {folder!r:.80}, expected a folder beside this file.")
     return {name: folder for name, (_, folder, _) in zip(ours, steps, strict=True)}
+
+
+def _steps(path):
+    """Kind, folder and further arguments of each module. Raises ValueError for a damaged file."""
+    try:
+        return [(str(step["type"]), str(step["path"]), step.get("kwargs")) for step in json.loads(path.read_bytes())]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a list of modules, each with its type and path.") from error
 
 
 def _pooling(path):

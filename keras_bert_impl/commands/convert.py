@@ -116,13 +116,11 @@ def model_of(checkpoint, encoder_only):
     if checkpoint.class_names is not None:
         classes = {"num_classes": len(checkpoint.class_names), "class_names": checkpoint.class_names}
     kind = CLASSIFIERS.get(checkpoint.task, models.TextClassifier if classes else models.TextRegressor)
-    return kind(
-        encoder,
-        tokenizer=checkpoint.tokenizer,
-        sequence_length=checkpoint.sequence_length,
-        **classes,
-        **checkpoint.arguments_of(kind),
-    )
+    arguments = {"sequence_length": checkpoint.sequence_length, **classes, **checkpoint.arguments_of(kind)}
+    if kind is models.TextRegressor and (of_ranking := checkpoint.read_ranking()):
+        kind, arguments = models.Reranker, {**arguments, **of_ranking}
+        arguments.pop("long_texts", None)
+    return kind(encoder, tokenizer=checkpoint.tokenizer, **arguments)
 
 
 def largest_difference(one, other, tokenizer):

@@ -143,7 +143,7 @@ class DebertaV2Config(EncoderConfig):
             if found.get(key, expected) != expected:
                 raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
         config = super().from_huggingface(path)
-        reach = found.get("max_relative_positions", -1)
+        reach = found.get("max_relative_positions") or -1
         return dataclasses.replace(config, max_distance=reach if reach > 0 else config.max_length)
 
     def to_huggingface(self):
@@ -238,7 +238,9 @@ class DisentangledAttention(MultiHeadSelfAttention):
     def __init__(self, num_heads, dropout_rate=0.0, initializer="glorot_uniform", position_dropout_rate=0.0, **kwargs):
         super().__init__(num_heads, dropout_rate, initializer, **kwargs)
         self.position_dropout_rate = float(position_dropout_rate)
-        self.position_dropout = Dropout(position_dropout_rate, dtype=self.dtype_policy, name="position_dropout")
+        self.position_dropout = Dropout(
+            position_dropout_rate, seed=self.seed, dtype=self.dtype_policy, name="position_dropout"
+        )
 
     @property
     def dropouts(self):
@@ -391,6 +393,7 @@ FAMILY = Family(
     ),
     tasks=COMMON_TASKS,
     dropout_key="cls_dropout",
+    token_dropout_key="token_classif_dropout",  # a field of our own: transformers has no other than the encoder's
     # Written as transformers does unless config.json says `legacy: false`; Microsoft's files have the other names.
     names_by_task={
         "ForMaskedLM of Microsoft": (

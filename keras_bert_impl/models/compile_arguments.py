@@ -46,12 +46,15 @@ OF_PROBABILITIES_BY_NAME = (keras.losses.kl_divergence, keras.losses.poisson, ke
 @keras.saving.register_keras_serializable("keras_bert_impl")
 class AUC(keras.metrics.AUC):
     """`keras.metrics.AUC` that also takes numbers of two classes; then it is that of class 1 against class 0, by the
-    difference of their logits, which is the logit of class 1's probability."""
+    difference of their logits, which is the logit of class 1's probability; and one logit, with labels of which those
+    above a half are of class 1."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         y_true, y_pred = keras.ops.convert_to_tensor(y_true), keras.ops.convert_to_tensor(y_pred)
-        if len(y_pred.shape) == 2 and y_pred.shape[-1] == 1:  # one logit, of class 1
+        if len(y_pred.shape) == 2 and y_pred.shape[-1] == 1 and not self.multi_label:  # one logit, of class 1
             y_true, y_pred = keras.ops.reshape(y_true, (-1,)), y_pred[:, 0]
+            y_true = keras.ops.greater(y_true, 0.5)  # of a relevance, too, which is a fraction; Keras would take 0.1
+            sample_weight = None if sample_weight is None else keras.ops.reshape(sample_weight, (-1,))
         elif len(y_true.shape) < len(y_pred.shape) or (y_true.shape[-1] == 1 and y_pred.shape[-1] != 1):
             if y_pred.shape[-1] != 2 or len(y_pred.shape) != 2:
                 raise ValueError(

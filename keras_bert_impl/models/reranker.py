@@ -9,8 +9,8 @@ from keras_bert_impl.models.answers import Match, best, checked_top_k, finite, s
 from keras_bert_impl.models.compile_arguments import AUC
 from keras_bert_impl.models.pretrained import load_model
 from keras_bert_impl.models.text_regressor import TextRegressor
-from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.natural_data.long_texts import LongTextRows
+from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.natural_data.splits_and_weights import split_rows
 from keras_bert_impl.natural_data.texts import columns_of, has_columns
 from keras_bert_impl.optimization import BertAdamW
@@ -23,7 +23,8 @@ class RelevanceRows(LongTextRows):
 
     def checked(self, sizes, labels, weights):
         labels, weights = super().checked(sizes, labels, weights)
-        if isinstance(getattr(self.head, "loss", None), keras.losses.BinaryCrossentropy) and labels is not None:
+        kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy
+        if isinstance(getattr(self.head, "loss", None), kinds) and labels is not None:
             (wrong,) = np.nonzero((np.ravel(labels) < 0) | (np.ravel(labels) > 1))
             if len(wrong):
                 raise ValueError(
@@ -38,7 +39,8 @@ class RelevanceRows(LongTextRows):
 class Reranker(TextRegressor):
     """One logit for the relevance of a text to a query, both in one row (Nogueira & Cho 2019, "Passage Re-ranking with
     BERT"; sentence-transformers calls it a cross-encoder). It orders the texts that a faster search has found, such as
-    `TextEmbedder.search`. Compiled by default with AdamW at 2e-5, binary cross-entropy on logits and the AUC.
+    `TextEmbedder.search`. Compiled by default with AdamW at 2e-5, binary cross-entropy on logits and the AUC, of the
+    texts whose relevance is above a half.
 
     `fit` takes one of:
 
@@ -50,7 +52,7 @@ class Reranker(TextRegressor):
     sentence-transformers shows: the sigmoid of the logit, or with score_activation "linear" the logit itself.
 
     Args:
-        encoder, tokenizer, sequence_length, dropout_rate, long_texts: as of TextRegressor.
+        encoder, tokenizer, sequence_length, dropout_rate: as of TextRegressor.
         score_activation: of the scores of `rank` and `scores`, "sigmoid" or "linear"; outputs are logits in any case.
 
     Input:  dict of the encoder's inputs, or (queries, texts).
@@ -60,7 +62,7 @@ class Reranker(TextRegressor):
 
     row_maker_class = RelevanceRows
     pair_columns = ("queries", "texts")
-    head_arguments = (*TextRegressor.head_arguments, "score_activation")
+    head_arguments = ("dropout_rate", "score_activation")
 
     def __init__(
         self,
@@ -68,13 +70,12 @@ class Reranker(TextRegressor):
         tokenizer=None,
         sequence_length=None,
         dropout_rate=None,
-        long_texts="cut",
         score_activation="sigmoid",
         name="bert_reranker",
     ):
         if score_activation not in ACTIVATIONS:
             raise ValueError(f"score_activation {score_activation!r} is unknown; known are {', '.join(ACTIVATIONS)}.")
-        super().__init__(encoder, tokenizer, sequence_length, dropout_rate, long_texts, name)
+        super().__init__(encoder, tokenizer, sequence_length, dropout_rate, name=name)
         self.score_activation = score_activation
         loss = keras.losses.BinaryCrossentropy(from_logits=True)
         self.compile(optimizer=BertAdamW(2e-5), loss=loss, metrics=[AUC(from_logits=True, name="auc")])
@@ -89,34 +90,35 @@ class Reranker(TextRegressor):
         return load_model(cls, checkpoint, report, **arguments)
 
     @in_scope_of_model
-    def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, **arguments):
+    def compile(
+        self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
+    ):
         """`keras.Model.compile`, where "accuracy" is of the relevance 0 or 1, that a positive logit means."""
-        named = metrics if isinstance(metrics, list | tuple) else [metrics]
-        metrics = [
-            keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0) if metric in ("accuracy", "acc") else metric
-            for metric in named
-            if metric is not None
-        ]
-        super().compile(optimizer, loss, loss_weights, metrics, **arguments)
+        metrics, weighted_metrics = (
+            keras.tree.map_structure(_of_logit, given) for given in (metrics, weighted_metrics)
+        )
+        super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
     @in_scope_of_model
     def fit(self, x=None, y=None, *arguments, validation_split=0.0, validation_data=None, sample_weight=None, **more):
         """`keras.Model.fit` on pairs with their relevance, or on queries, positives and negatives; see the class."""
+        x, validation_data = in_memory(x), in_memory(validation_data)
         if _has_negatives(x) and validation_split and validation_data is None:
             # Of rows, so that no query is in both parts.
             parts, validation_data = split_rows((tuple(columns_of(x)), y, sample_weight), validation_split)
             (x, y, sample_weight), validation_split = parts, 0.0
         x, y, sample_weight = labelled_pairs(x, y, sample_weight)
-        if isinstance(validation_data, tuple):
-            is_alone = _has_negatives(validation_data) and not _has_negatives(validation_data[0])
-            validation_data = labelled_pairs(*((validation_data,) if is_alone else validation_data))
+        if _has_negatives(validation_data):
+            validation_data = labelled_pairs(validation_data)
+        elif isinstance(validation_data, tuple):
+            validation_data = labelled_pairs(*validation_data)
         split = {"validation_split": validation_split, "validation_data": validation_data}
         return super().fit(x, y, *arguments, sample_weight=sample_weight, **split, **more)
 
     @in_scope_of_model
     def evaluate(self, x=None, y=None, *arguments, sample_weight=None, **more):
         """`keras.Model.evaluate` on rows as `fit` takes them."""
-        x, y, sample_weight = labelled_pairs(x, y, sample_weight)
+        x, y, sample_weight = labelled_pairs(in_memory(x), y, sample_weight)
         return super().evaluate(x, y, *arguments, sample_weight=sample_weight, **more)
 
     def scores(self, query, texts, batch_size=32):
@@ -130,7 +132,9 @@ class Reranker(TextRegressor):
         Returns: an array (texts,), float64; for several queries a list of them.
         Raises: ValueError if there are not as many lists of texts as queries.
         """
-        queries, lists = ([query], [texts]) if isinstance(query, str) else (list(query), list(texts))
+        if isinstance(texts, str):
+            raise ValueError("Got one text where texts were expected: pass a list of texts, [text].")
+        queries, lists = ([query], [list(texts)]) if isinstance(query, str) else (list(query), list(texts))
         if len(queries) != len(lists) or any(isinstance(one, str) for one in lists):
             raise ValueError(
                 f"{len(queries):,} queries, but {len(lists):,} lists of texts: each query has a list of its own."
@@ -159,13 +163,15 @@ class Reranker(TextRegressor):
             first; for several queries a list of such lists.
         Raises: ValueError if top_k is below 1, or as `scores` does.
         """
+        texts = texts if isinstance(texts, str) else list(texts)
         found = self.scores(query, texts, batch_size)
         if isinstance(query, str):
             return _ranked(found, list(texts), top_k)
         return [_ranked(scores, list(one), top_k) for scores, one in zip(found, texts, strict=True)]
 
     def label_rule(self, sizes):
-        return LabelRule((len(sizes.tokens),), None, "the relevance of its text to its query")
+        rule = super().label_rule(sizes)
+        return rule and rule._replace(meaning="the relevance of its text to its query")
 
 
 def labelled_pairs(x, y=None, sample_weight=None):
@@ -185,6 +191,15 @@ def labelled_pairs(x, y=None, sample_weight=None):
     pairs = [query for query in queries for _ in columns], [text for row in zip(*columns, strict=True) for text in row]
     labels = np.tile(np.eye(1, len(columns), dtype="float32")[0], len(queries))
     return pairs, labels, None if sample_weight is None else np.repeat(np.asarray(sample_weight), len(columns))
+
+
+def _of_logit(metric):
+    """A metric given to `compile`, where the name of the accuracy means that of one logit."""
+    if isinstance(metric, keras.metrics.Accuracy):
+        raise ValueError("Accuracy compares labels with outputs, which are logits here: give 'accuracy'.")
+    if isinstance(metric, str) and metric.lower() in ("accuracy", "acc", "binary_accuracy"):
+        return keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)
+    return metric
 
 
 def _has_negatives(x):

@@ -26,6 +26,8 @@ def ranking_scores(scores, relevance, at=MOST):
         raise ImportError("ranking_scores needs ir-measures: pip install 'keras_bert_impl[ranking]'.") from error
     if len(scores) != len(relevance) or not len(scores):
         raise ValueError(f"{len(scores):,} queries with scores, {len(relevance):,} with relevance: expected as many.")
+    if not isinstance(at, int) or at < 1:
+        raise ValueError(f"at is {at!r}, expected a whole number of places of at least 1.")
     judged, found = [], []
     for number, (of_texts, grades) in enumerate(zip(scores, relevance, strict=True)):
         of_texts, grades = np.asarray(of_texts, "float64"), np.asarray(grades)

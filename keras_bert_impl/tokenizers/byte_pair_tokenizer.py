@@ -74,7 +74,7 @@ class BytePairTokenizer(Tokenizer):
         """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, "<mask>" in a text is the mask
         token, which takes the space before it along."""
         # A byte that is not in the vocabulary would otherwise be dropped without a word.
-        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token="<unk>"))
+        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token=self.dialect.control[3]))
         pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
         pipeline.decoder = decoders.ByteLevel()
         pipeline.post_processor = processors.RobertaProcessing(
@@ -132,8 +132,8 @@ class BytePairTokenizer(Tokenizer):
 
         For masks of whole words; punctuation belongs to the word before it, as in fairseq's RoBERTa.
         """
-        begins = (SPACE, *self.dialect.control, *(self.added_tokens or ()))
-        return [not token.startswith(begins) for token in self.vocabulary]
+        whole = {*self.dialect.control, *(self.added_tokens or ())}
+        return [not token.startswith(SPACE) and token not in whole for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
         """The characters of a token, with the space before a word; of a control token its name."""
@@ -170,7 +170,7 @@ class BytePairTokenizer(Tokenizer):
                 "and programs differ in which they follow. Correct one of the files."
             )
         if (directory / "vocab.json").is_file():
-            arguments = {"vocabulary": directory / "vocab.json", "merges": directory / "merges.txt"}
+            arguments = {**steps, "vocabulary": directory / "vocab.json", "merges": directory / "merges.txt"}
         elif steps:
             arguments = steps
         else:

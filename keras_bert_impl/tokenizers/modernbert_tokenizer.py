@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, toke
 # The runs of spaces that the published vocabulary has, the longest first: code is full of them.
 RUNS_OF_SPACES = tuple(" " * count for count in range(24, 1, -1))
 # White space as the `tokenizers` library strips it before a mask.
-SPACES_AT_END = re.compile(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+\Z")
+WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and not 0x1C <= code <= 0x1F)
 
 
 class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
@@ -58,9 +57,12 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     ):
         self.added_tokens = list(added_tokens)
         super().__init__(vocabulary, merges, add_prefix_space)
-        missing = [token for token in self.added_tokens if token not in self._ids]
-        if missing:
-            raise ValueError(f"the added token {missing[0]!r} is not in the vocabulary: give it an id.")
+        for token in self.added_tokens:
+            if token not in self._ids:
+                raise ValueError(f"the added token {token!r} is not in the vocabulary: give it an id.")
+            if token in self.dialect.control:
+                raise ValueError(f"{token} is a control token, which is no part of a text: leave it out.")
+        self.added_tokens = sorted(set(self.added_tokens), key=self._ids.get)  # as files have them
         # Of which the spaces before a piece are part of it, as they are not in what other programs show.
         self._of_texts.post_processor = processors.ByteLevel(trim_offsets=False)
 
@@ -101,7 +103,7 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         return found.ids, found.tokens, offsets
 
     def _before_mask(self, text):
-        return SPACES_AT_END.sub("", text)
+        return text.rstrip(WHITE_SPACE)
 
     @classmethod
     def is_in(cls, directory: str | Path) -> bool:

@@ -387,7 +387,9 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
 
     def __init__(self, model: str | Path | bytes):
         super().__init__(model)
-        self.byte_tokens = byte_tokens(self.vocabulary)
+        # A model without byte fallback may have such pieces, too, which then stand for their characters.
+        has_bytes = any(map(self._pieces.is_byte, range(self.num_model_pieces)))
+        self.byte_tokens = byte_tokens(self.vocabulary) if has_bytes else {}
 
     def _vocabulary(self):
         pieces = super()._vocabulary()

@@ -14,7 +14,7 @@ from keras_bert_impl.tokenizers import google_characters, google_pipeline
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
-from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, byte_tokens
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import post_processor
 
 
@@ -85,7 +85,7 @@ def portable_sentence_pieces(tokenizer, masks: bool) -> Tokenizer:
     scores = [
         score - 100 * tokenizer.is_cut_again(token) for token, score in zip(tokens, tokenizer.scores(), strict=True)
     ]
-    pieces, has_bytes = list(zip(tokens, scores, strict=True)), bool(byte_tokens(tokens))
+    pieces, has_bytes = list(zip(tokens, scores, strict=True)), bool(getattr(tokenizer, "byte_tokens", None))
     portable = Tokenizer(models.Unigram(pieces, unk_id=tokenizer.unk_id, byte_fallback=has_bytes))
     table = character_map(tokenizer.model)
     steps = [*_preparation(tokenizer), *([normalizers.Precompiled(table)] if table else [])]

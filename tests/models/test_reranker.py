@@ -56,8 +56,9 @@ def test_several_queries_have_texts_of_their_own(reranker):
         assert match[:2] == alone[:2] and match.score == pytest.approx(alone.score, abs=1e-6)
     with pytest.raises(ValueError, match="2 queries, but 3 lists of texts"):
         reranker.rank(["the cat", "a dog"], lists)
-    with pytest.raises(ValueError, match="each query has a list of its own"):
-        reranker.rank(["the cat"], "a dog")
+    with pytest.raises(ValueError, match="Got one text where texts were expected"):
+        reranker.rank("the cat", "a dog")
+    assert reranker.rank("the cat", iter(TEXTS)) == reranker.rank("the cat", TEXTS)
     with pytest.raises(ValueError, match="There is no text to score"):
         reranker.rank("the cat", [])
     with pytest.raises(ValueError, match="top_k is 0"):
@@ -104,6 +105,67 @@ def test_negatives_are_pairs_of_their_own(reranker):
     assert np.isfinite(history["loss"] + history["val_loss"]).all()
     with pytest.raises(ValueError, match="Labels beside queries, positives and negatives"):
         reranker.fit(columns, [1, 0])
+
+
+@pytest.mark.parametrize("as_columns", [tuple, "datasets", "pyarrow"])
+def test_columns_of_other_libraries_and_tables_are_negatives_and_validation_data_too(as_columns, reranker):
+    columns = (["the cat", "a dog"], ["cat sat", "dog ran"], ["rain", "mat"])
+    expected = reranker.evaluate(columns, verbose=0, return_dict=True)
+    if as_columns == "datasets":
+        made = pytest.importorskip("datasets").Dataset.from_dict(dict(zip("qpn", columns, strict=True)))
+        given = tuple(made[name] for name in "qpn")
+    elif as_columns == "pyarrow":
+        given = tuple(map(pytest.importorskip("pyarrow").chunked_array, ([column] for column in columns)))
+    else:
+        given = columns
+    assert reranker.evaluate(given, verbose=0, return_dict=True) == pytest.approx(expected)
+    rows = list(zip(*columns, strict=True))
+    reranker.compile("sgd", "binary_crossentropy", **QUICK_STEPS)
+    for validation in (rows, np.array(rows), given):
+        assert np.isfinite(reranker.fit(given, validation_data=validation, verbose=0).history["val_loss"]).all()
+
+
+def test_fractions_of_relevance_count_as_relevant_above_a_half(reranker):
+    pairs = ([QUERY] * 4, TEXTS)
+    order = np.argsort(np.argsort(logits_of(reranker, TEXTS)))  # 0 to 3, the most relevant last
+    relevance = np.array([0.1, 0.2, 0.6, 0.9])[order]
+    assert reranker.evaluate(pairs, relevance, verbose=0, return_dict=True)["auc"] == pytest.approx(1.0, abs=0.01)
+    assert reranker.evaluate(pairs, 1 - relevance, verbose=0, return_dict=True)["auc"] == pytest.approx(0, abs=0.01)
+
+
+@pytest.mark.parametrize("form", [["accuracy"], ["ACC"], [["accuracy"]], "weighted", "object"])
+def test_accuracy_is_of_the_sign_of_the_logit_however_it_is_asked_for(form, reranker):
+    pairs, logits = ([QUERY] * 4, TEXTS), logits_of(reranker, TEXTS)
+    shift = float(np.sort(logits)[1:3].mean()) - 0.2  # so that a threshold of 0.5 would count otherwise
+    bias = reranker.get_layer("classifier").bias
+    bias.assign(bias - shift)
+    relevance = [1, 0, 1, 1]
+    options = {"weighted_metrics": ["accuracy"]} if form == "weighted" else {"metrics": form}
+    if form == "object":
+        options = {"metrics": [keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)]}
+    reranker.compile("sgd", "binary_crossentropy", **options, **QUICK_STEPS)
+    found = reranker.evaluate(pairs, relevance, verbose=0, return_dict=True)
+    (accuracy,) = (value for name, value in found.items() if name != "loss")
+    assert accuracy == pytest.approx(np.mean((logits - shift > 0) == np.array(relevance)))
+
+
+def test_what_another_model_left_in_a_directory_does_not_change_scores(reranker, small_tokenizer, tmp_path):
+    kbi.TextEmbedder(reranker.encoder, tokenizer=small_tokenizer, sequence_length=12).save_pretrained(tmp_path)
+    left = {"activation_fn": "torch.nn.modules.linear.Identity"}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(left))
+    reranker.save_pretrained(tmp_path)
+    again = kbi.Reranker.from_pretrained(tmp_path)
+    assert (again.score_activation, again.sequence_length) == ("sigmoid", reranker.sequence_length)
+
+
+def test_a_converted_checkpoint_shows_the_same_scores(reranker, tmp_path):
+    from keras_bert_impl.commands.convert import ConvertConfig, run
+
+    model = kbi.Reranker(reranker.encoder, reranker.tokenizer, sequence_length=20, score_activation="linear")
+    model.save_pretrained(tmp_path / "one")
+    run(ConvertConfig(str(tmp_path / "one"), str(tmp_path / "other"), "huggingface"))
+    again = kbi.Reranker.from_pretrained(tmp_path / "other")
+    assert (again.score_activation, again.sequence_length) == ("linear", 20)
 
 
 def test_a_split_for_validation_divides_queries_and_not_their_pairs(reranker, monkeypatch):

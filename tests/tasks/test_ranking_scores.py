@@ -54,3 +54,8 @@ def test_of_equal_scores_the_first_text_stands_first():
 def test_what_does_not_belong_together_is_refused(scores, relevance, message):
     with pytest.raises(ValueError, match=message):
         ranking_scores(scores, relevance)
+
+
+def test_a_ranking_is_judged_at_a_place_of_it():
+    with pytest.raises(ValueError, match="at is 0, expected a whole number of places of at least 1"):
+        ranking_scores([[1.0]], [[1]], at=0)  # trec_eval would end the process

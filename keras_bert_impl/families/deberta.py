@@ -25,7 +25,6 @@ from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.layers import Dropout, MultiHeadSelfAttention
-from keras_bert_impl.layers.dropout import SeedOfReplica
 
 TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
 # Feed-forward widths by the names of sizes, and their words.
@@ -246,17 +245,7 @@ class DisentangledAttention(MultiHeadSelfAttention):
     def dropouts(self):
         return [*super().dropouts, self.position_dropout]
 
-    def call(
-        self,
-        inputs,
-        attention_mask=None,
-        sequence_ids=None,
-        attention_bias=None,
-        window=None,
-        positions=None,
-        training=False,
-        return_probabilities=False,
-    ):
+    def attention_inputs(self, inputs, positions, training, bias=None, **fields):
         query, key, value = ops.split(self.query_key_value(inputs), 3, axis=-1)
         distances = self.query_key_value(self.position_dropout(positions, training=training))
         distant_query, distant_key, _ = ops.split(distances, 3, axis=-1)  # (1, 2 * length - 1, width)
@@ -265,17 +254,9 @@ class DisentangledAttention(MultiHeadSelfAttention):
         of_keys = at_distances(self._products(query * scale, distant_key))  # (batch, heads, queries, keys)
         # Of a key, the distances run from the last query to the first.
         of_queries = self._products(key * (scale * TERMS**-0.5), ops.flip(distant_query, axis=1))
-        bias = of_keys + ops.swapaxes(at_distances(of_queries), 2, 3)
-        bias = bias if attention_bias is None else bias + attention_bias
-        rate = self.dropout_rate if training else 0.0
-        seed = SeedOfReplica(self.dropout.seed_generator) if rate else None
-        attended = attention.AttentionInputs(
-            query, key, value, self.num_heads, attention_mask, bias, window, sequence_ids, rate, seed
-        )
-        if not return_probabilities:
-            return self.output_projection(attention.attend(attended))
-        mixed, probabilities = attention.with_probabilities(attended)
-        return self.output_projection(mixed), probabilities
+        products = of_keys + ops.swapaxes(at_distances(of_queries), 2, 3)
+        bias = products if bias is None else products + bias
+        return attention.AttentionInputs(query, key, value, self.num_heads, bias=bias, **fields)
 
     def _products(self, vectors, distant):
         """The products of vectors (batch, length, width) with those of distances (1, distances, width), by heads:

@@ -81,22 +81,26 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         return_probabilities=False,
     ):
         rate = self.dropout_rate if training else 0.0
-        attended = attention.of_fused(
-            self.query_key_value(inputs),
-            self.num_heads,
-            attention_mask,
-            attention_bias,
-            window,
-            sequence_ids,
-            rate,
-            SeedOfReplica(self.dropout.seed_generator) if rate else None,
+        attended = self.attention_inputs(
+            inputs,
+            positions,
+            training,
+            mask=attention_mask,
+            bias=attention_bias,
+            window=window,
+            sequence_ids=sequence_ids,
+            dropout_rate=rate,
+            seed=SeedOfReplica(self.dropout.seed_generator) if rate else None,
         )
-        if positions is not None:
-            attended = attention.turned(attended, positions)
         if not return_probabilities:
             return self.output_projection(attention.attend(attended))
         mixed, probabilities = attention.with_probabilities(attended)
         return self.output_projection(mixed), probabilities
+
+    def attention_inputs(self, inputs, positions, training, **fields):
+        """The `kernels.attention.AttentionInputs` of hidden states, with these further fields."""
+        attended = attention.of_fused(self.query_key_value(inputs), self.num_heads, **fields)
+        return attended if positions is None else attention.turned(attended, positions)
 
     def compute_output_spec(self, inputs, return_probabilities=False, **context):
         outputs = keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

@@ -3,8 +3,6 @@
 import functools
 import sys
 
-import numpy as np
-
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 # isort: split
@@ -44,8 +42,8 @@ class SentencePieces(tf.Module):
         # does; SentencepieceTokenizer, which holds an older version, often the other. Only that one knows offsets.
         self._cut = tf_text.FastSentencepieceTokenizer(tokenizer.model)
         # The older version alone also knows bytes.
-        continued = [index for index, (_, begun) in getattr(tokenizer, "byte_tokens", {}).items() if not begun]
-        is_continued = np.isin(np.arange(len(tokenizer.vocabulary)), continued)
+        continued = tokenizer.further_bytes
+        is_continued = [index in continued for index in range(len(tokenizer.vocabulary))]
         self._is_continued = tf.constant(is_continued) if continued else None
         if offsets or continued:
             self._align = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)

@@ -172,7 +172,7 @@ def write_file(tokenizer, path: Path) -> None:
         "decoder": METASPACE,
         "model": {
             **MODEL,
-            "byte_fallback": bool(getattr(tokenizer, "byte_tokens", None)),
+            "byte_fallback": bool(tokenizer.bytes_of),
             "unk_id": tokenizer.unk_id,
             "vocab": list(map(list, zip(tokenizer.vocabulary, scores, strict=True))),
         },

@@ -40,6 +40,9 @@ class SentencePieceTokenizer(CuttingTokenizer):
     # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
     variants: typing.ClassVar[tuple[dict, ...]] = ({},)
     knows_bytes: typing.ClassVar[bool] = False  # whether a model may have a token for each byte
+    # The bytes that tokens such as <0xE6> stand for, by their ids, and those that do not begin a character.
+    bytes_of: typing.ClassVar[dict[int, bytes]] = {}
+    further_bytes: typing.ClassVar[set[int]] = set()
     lowercase = False
 
     def __init__(self, model: str | Path | bytes):
@@ -388,8 +391,11 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     def __init__(self, model: str | Path | bytes):
         super().__init__(model)
         # A model without byte fallback may have such pieces, too, which then stand for their characters.
-        has_bytes = any(map(self._pieces.is_byte, range(self.num_model_pieces)))
-        self.byte_tokens = byte_tokens(self.vocabulary) if has_bytes else {}
+        is_byte = self._pieces.is_byte
+        self.bytes_of = {
+            i: bytes([int(self.vocabulary[i][3:5], 16)]) for i in range(self.num_model_pieces) if is_byte(i)
+        }
+        self.further_bytes = {index for index, byte in self.bytes_of.items() if b"\x80" <= byte < b"\xc0"}
 
     def _vocabulary(self):
         pieces = super()._vocabulary()
@@ -405,15 +411,19 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
 
     def _ids_and_pieces(self, prepared):
         ids, pieces = super()._ids_and_pieces(prepared)
-        return ids, [self.byte_tokens[i][1] if i in self.byte_tokens else p for i, p in zip(ids, pieces, strict=True)]
+        return ids, [self._characters_of(index, piece) for index, piece in zip(ids, pieces, strict=True)]
 
     def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
-        return [(index, self.byte_tokens[index][1])] if index in self.byte_tokens else super().pieces_of_model(index)
+        return [(index, self._characters_of(index, piece)) for index, piece in super().pieces_of_model(index)]
+
+    def _characters_of(self, index, piece):
+        """As many characters as a piece stands for: the first byte of a character for one, the others for none."""
+        return "" if index in self.further_bytes else "?" if index in self.bytes_of else piece
 
     def _cut(self, text):
         ids, tokens, offsets = super()._cut(text)
         for place in range(1, len(ids)):
-            if self.byte_tokens.get(ids[place], ("", "one"))[1] == "":  # a further byte of the same character
+            if ids[place] in self.further_bytes:
                 offsets[place] = offsets[place - 1]
         return ids, tokens, offsets
 
@@ -421,7 +431,7 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
         """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
         special = self.special_ids if skip_special_tokens else ()
         parts = [
-            self.byte_tokens[index][0] if index in self.byte_tokens else self.id_to_token(index).encode()
+            self.bytes_of[index] if index in self.bytes_of else self.id_to_token(index).encode()
             for index in map(int, ids)
             if index not in special
         ]
@@ -429,19 +439,7 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
 
     @property
     def is_continuation(self) -> list[bool]:
-        further = [self.byte_tokens.get(index, (b"", "one"))[1] == "" for index in range(len(self.vocabulary))]
-        return [one or other for one, other in zip(super().is_continuation, further, strict=True)]
-
-
-def byte_tokens(vocabulary: Sequence[str]) -> dict[int, tuple[bytes, str]]:
-    """The tokens that stand for bytes, such as <0xE6>, by their ids: the byte, and as many characters as it begins, one
-    or none."""
-    found = {}
-    for index, token in enumerate(vocabulary):
-        if re.fullmatch("<0x[0-9A-F]{2}>", token):
-            byte = int(token[3:5], 16)
-            found[index] = bytes([byte]), "" if 0x80 <= byte < 0xC0 else "?"
-    return found
+        return [one or index in self.further_bytes for index, one in enumerate(super().is_continuation)]
 
 
 def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:

@@ -85,7 +85,7 @@ def portable_sentence_pieces(tokenizer, masks: bool) -> Tokenizer:
     scores = [
         score - 100 * tokenizer.is_cut_again(token) for token, score in zip(tokens, tokenizer.scores(), strict=True)
     ]
-    pieces, has_bytes = list(zip(tokens, scores, strict=True)), bool(getattr(tokenizer, "byte_tokens", None))
+    pieces, has_bytes = list(zip(tokens, scores, strict=True)), bool(tokenizer.bytes_of)
     portable = Tokenizer(models.Unigram(pieces, unk_id=tokenizer.unk_id, byte_fallback=has_bytes))
     table = character_map(tokenizer.model)
     steps = [*_preparation(tokenizer), *([normalizers.Precompiled(table)] if table else [])]

@@ -67,12 +67,7 @@ def read(directory, config, tokenizer):
     found = {"pooling": _pooling(directory / paths["Pooling"] / "config.json"), "normalize": "Normalize" in paths}
     if "Normalize" in paths:
         _checked(directory / paths["Normalize"] / "config.json", NORMALIZE_SETTINGS)
-    length = settings.get("max_seq_length")
-    if length is not None:
-        if type(length) is not int or length < 1:
-            raise _refusal(directory / TRANSFORMER_CONFIG, f"max_seq_length is {length!r:.80}")
-        found["sequence_length"] = min(length, config.max_length)
-    return found
+    return found | _length_in(settings, directory / TRANSFORMER_CONFIG, config, _refusal)
 
 
 def read_ranking(directory, content, config):
@@ -109,12 +104,18 @@ def read_ranking(directory, content, config):
     if settings.get("default_prompt_name") is not None:
         raise _ranking_refusal(path, f"default_prompt_name is {settings['default_prompt_name']!r:.80}")
     transformer = directory / TRANSFORMER_CONFIG
-    length = read_json(transformer).get("max_seq_length") if transformer.is_file() else None
+    settings = read_json(transformer) if transformer.is_file() else {}
+    return found | _length_in(settings, transformer, config, _ranking_refusal)
+
+
+def _length_in(settings, path, config, refusal):
+    """The argument sequence_length that the settings of a file give, if they do."""
+    length = settings.get("max_seq_length")
     if length is None:
-        return found
+        return {}
     if type(length) is not int or length < 1:
-        raise _ranking_refusal(transformer, f"max_seq_length is {length!r:.80}")
-    return {**found, "sequence_length": min(length, config.max_length)}
+        raise refusal(path, f"max_seq_length is {length!r:.80}")
+    return {"sequence_length": min(length, config.max_length)}
 
 
 def ranking_fields(activation):
@@ -203,15 +204,15 @@ def _checked(path, known):
     return settings
 
 
-def _ranking_refusal(path, what):
-    return ValueError(
-        f"{path}: {what}, which Reranker does not support: its scores would differ from the checkpoint's. To use the "
-        "encoder and its logit alone, give both score_activation and sequence_length."
-    )
-
-
 def _refusal(path, what):
     return ValueError(
         f"{path}: {what}, which TextEmbedder does not support: its vectors would differ from the checkpoint's. To use "
         "the checkpoint's encoder alone, give all of pooling, normalize and sequence_length."
+    )
+
+
+def _ranking_refusal(path, what):
+    return ValueError(
+        f"{path}: {what}, which Reranker does not support: its scores would differ from the checkpoint's. To use the "
+        "encoder and its logit alone, give both score_activation and sequence_length."
     )

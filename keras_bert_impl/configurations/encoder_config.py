@@ -54,6 +54,7 @@ class EncoderConfig:
         fixed_values: keys of config.json with the only value that this library supports, which is also the default.
         pair_tasks: what it can learn from rows of two segments, of `preprocessing.pretraining_rows.PAIRS`.
         left_out: what transformers takes for keys that config.json leaves out, where it is not the default here.
+        heads_have_gelu: whether transformers computes the heads with exact GELU, whatever the activation is.
         may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
         other_model_types: further values of model_type in config.json that mean this family.
         use_bias: whether blocks, norms and the dense layers of heads have biases.
@@ -69,6 +70,7 @@ class EncoderConfig:
     fixed_values: typing.ClassVar[dict] = {}
     left_out: typing.ClassVar[dict] = {}
     pair_tasks: typing.ClassVar[tuple] = ("next_sentence", "sentence_order")
+    heads_have_gelu: typing.ClassVar[bool] = False
     may_be_causal: typing.ClassVar[bool] = False
     other_model_types: typing.ClassVar[tuple] = ()
     use_bias: typing.ClassVar[bool] = True
@@ -102,6 +104,11 @@ class EncoderConfig:
             raise ValueError(f"activation {self.activation!r} is unknown; known are {', '.join(ACTIVATION_NAMES)}.")
         if not isinstance(self.pad_id, int) or not 0 <= self.pad_id < self.vocabulary_size:
             raise ValueError(f"pad_id {self.pad_id!r} is outside the vocabulary of {self.vocabulary_size}.")
+        if self.heads_have_gelu and self.activation != "gelu":
+            raise ValueError(
+                f"activation {self.activation!r} is not supported: transformers computes the heads of {self.family} "
+                "with exact GELU whatever the encoder's activation is. Set activation='gelu'."
+            )
 
     @property
     def num_positions(self):

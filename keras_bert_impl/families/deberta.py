@@ -63,6 +63,7 @@ class DebertaV2Config(EncoderConfig):
 
     model_type: typing.ClassVar = "deberta-v2"
     family: typing.ClassVar = "DeBERTa"
+    heads_have_gelu: typing.ClassVar = True
     # (layers, width, heads), as published.
     named_sizes: typing.ClassVar = {
         "deberta_v3_xsmall": (12, 384, 6),
@@ -97,11 +98,6 @@ class DebertaV2Config(EncoderConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.activation != "gelu":
-            raise ValueError(
-                f"activation {self.activation!r} is not supported: transformers computes a DeBERTa's heads with exact "
-                "GELU. Set activation='gelu'."
-            )
         if not isinstance(self.num_buckets, int) or self.num_buckets < 4 or self.num_buckets % 2:
             raise ValueError(f"num_buckets must be an even integer of at least 4, not {self.num_buckets!r}.")
         if not isinstance(self.max_distance, int) or self.max_distance - 1 <= self.num_buckets // 2:

@@ -46,6 +46,7 @@ class ElectraConfig(EncoderConfig):
 
     model_type: typing.ClassVar = "electra"
     family: typing.ClassVar = "ELECTRA"
+    heads_have_gelu: typing.ClassVar = True
     # (layers, width, heads). The discriminators are those of table 6; the generators those of the published
     # checkpoints, of which the small one is as wide as its discriminator, unlike the paper's.
     named_sizes: typing.ClassVar = {
@@ -72,14 +73,6 @@ class ElectraConfig(EncoderConfig):
         "summary_activation": "gelu",
     }
     pair_tasks: typing.ClassVar = ()
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.activation != "gelu":
-            raise ValueError(
-                f"activation {self.activation!r} is not supported: transformers computes an ELECTRA's heads with exact "
-                "GELU whatever the encoder's activation is. Set activation='gelu'."
-            )
 
     @classmethod
     def from_name(cls, name, **overrides):

@@ -73,6 +73,7 @@ class ModernBertConfig(EncoderConfig):
 
     model_type: typing.ClassVar = "modernbert"
     family: typing.ClassVar = "ModernBERT"
+    heads_have_gelu: typing.ClassVar = True
     named_sizes: typing.ClassVar = {
         "modernbert_base": (22, 768, 12),
         "modernbert_large": (28, 1024, 16),
@@ -126,11 +127,6 @@ class ModernBertConfig(EncoderConfig):
                 f"hidden_size {self.hidden_size} with num_heads {self.num_heads} gives heads of "
                 f"{self.hidden_size // self.num_heads} columns: rotary positions turn pairs of columns, so that their "
                 "number must be even."
-            )
-        if self.activation != "gelu":
-            raise ValueError(
-                f"activation {self.activation!r} is not supported: transformers computes a ModernBERT's heads with "
-                "exact GELU. Set activation='gelu'."
             )
         if self.classifier_pooling not in ("cls", "mean"):
             raise ValueError(f"classifier_pooling is {self.classifier_pooling!r}, expected 'cls' or 'mean'.")

@@ -48,6 +48,7 @@ class RobertaConfig(EncoderConfig):
 
     model_type: typing.ClassVar = "roberta"
     family: typing.ClassVar = "RoBERTa"
+    heads_have_gelu: typing.ClassVar = True
     # (layers, width, heads). Published are base, large and, by Sanh et al. 2019, the distilled one; the small one has
     # the shape of BERT-small (Turc et al. 2019).
     named_sizes: typing.ClassVar = {
@@ -62,14 +63,6 @@ class RobertaConfig(EncoderConfig):
     optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
     fixed_values: typing.ClassVar = {"position_embedding_type": "absolute"}
     pair_tasks: typing.ClassVar = ()
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.activation != "gelu":
-            raise ValueError(
-                f"activation {self.activation!r} is not supported: transformers computes the masked-LM head of a "
-                f"{self.family} with exact GELU whatever the encoder's activation is. Set activation='gelu'."
-            )
 
     @property
     def num_positions(self):

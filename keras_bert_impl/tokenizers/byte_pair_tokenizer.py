@@ -1,7 +1,6 @@
 """Turns text into ids of byte-level BPE and character offsets, without TensorFlow."""
 
 import functools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -182,19 +181,13 @@ class BytePairTokenizer(Tokenizer):
         check_directory(found, directory)
         return found
 
-    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes vocab.json, merges.txt and tokenizer_config.json, which Hugging Face's RobertaTokenizerFast opens.
-
-        Args:
-            directory: created if it does not exist.
-            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
-        """
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        """Writes vocab.json, merges.txt, and returns the content of tokenizer_config.json, which
+        Hugging Face's RobertaTokenizerFast opens."""
         write_files(directory, self.vocabulary, self.merges)
         # The mask token takes the space before it along, as in the published tokenizers.
         mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True, "normalized": False, "rstrip": False}
-        config = {
+        return {
             "tokenizer_class": "RobertaTokenizer",
             "add_prefix_space": self.add_prefix_space,
             "trim_offsets": True,
@@ -204,6 +197,3 @@ class BytePairTokenizer(Tokenizer):
             "unk_token": "<unk>",
             "mask_token": {**mask, "single_word": False, "special": True},
         }
-        if sequence_length is not None:
-            config["model_max_length"] = sequence_length
-        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

@@ -1,7 +1,6 @@
 """ModernBERT's tokenizer: byte-level BPE in BERT's rows, over normalized text, with tokens for runs of spaces."""
 
 import functools
-import json
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -111,20 +110,14 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         path = Path(directory) / "tokenizer.json"
         return path.is_file() and model_type_of(path) == "BPE" and "[CLS]" in token_names(path)
 
-    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes tokenizer.json and tokenizer_config.json, which Hugging Face's AutoTokenizer opens.
-
-        Args:
-            directory: created if it does not exist.
-            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
-        """
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        """Writes tokenizer.json, and returns the content of tokenizer_config.json, which
+        Hugging Face's AutoTokenizer opens."""
         pipeline = self.pipeline(masks=True)
         cls, pad, sep, unk, mask = self.dialect.control
         pipeline.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in (cls, pad, sep, unk)])
         pipeline.save(str(directory / "tokenizer.json"))
-        config = {
+        return {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "add_prefix_space": self.add_prefix_space,
             "clean_up_tokenization_spaces": False,
@@ -136,9 +129,6 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
             # The mask token takes the space before it along, as in the published tokenizers.
             "mask_token": {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False},
         }
-        if sequence_length is not None:
-            config["model_max_length"] = sequence_length
-        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def nfc_with_places(text: str) -> tuple[str, Sequence[int] | None, Sequence[int] | None]:

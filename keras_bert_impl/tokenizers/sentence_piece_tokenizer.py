@@ -1,7 +1,6 @@
 """Turns text into ids of SentencePiece models and character offsets, without TensorFlow: ALBERT's and XLM-RoBERTa's."""
 
 import base64
-import json
 import re
 import typing
 import unicodedata
@@ -208,22 +207,15 @@ class SentencePieceTokenizer(CuttingTokenizer):
         """What tokenizer_config.json holds of this tokenizer alone."""
         return {}
 
-    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes the model file, tokenizer.json and tokenizer_config.json, which Hugging Face's tokenizer of the family
-        opens.
-
-        Args:
-            directory: created if it does not exist.
-            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
-        """
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        """Writes the model file, tokenizer.json, and returns the content of tokenizer_config.json, which
+        Hugging Face's tokenizer of the family opens."""
         (directory / self.model_file).write_bytes(self.model)
         # transformers prefers it: to read the model file it needs a version of protobuf that TensorFlow refuses.
         write_file(self, directory / "tokenizer.json")
         pad, unknown, beginning, separator, mask = self.names
         added = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
-        config = {
+        return {
             "tokenizer_class": self.tokenizer_class,
             **self._settings(),
             **dict.fromkeys(("bos_token", "cls_token"), beginning),
@@ -232,9 +224,6 @@ class SentencePieceTokenizer(CuttingTokenizer):
             "unk_token": unknown,
             "mask_token": {**added, "single_word": False, "special": True},
         }
-        if sequence_length is not None:
-            config["model_max_length"] = sequence_length
-        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 class AlbertTokenizer(SentencePieceTokenizer):

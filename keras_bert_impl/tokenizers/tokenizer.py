@@ -1,7 +1,9 @@
 """What models and data preparation need of a tokenizer, whatever its algorithm."""
 
+import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from keras_bert_impl.tokenizers.row_template import RowTemplate
@@ -36,7 +38,8 @@ class Tokenizer:
         piece_text(index): how a token reads, for people.
         get_config(): the arguments of `from_config` as values that JSON can hold.
         is_in(directory): whether a checkpoint directory holds the vocabulary of such a tokenizer.
-        from_pretrained(directory), save_pretrained(directory, sequence_length=None).
+        from_pretrained(directory).
+        write_vocabulary_files(directory): writes all of `files` but tokenizer_config.json, whose content it returns.
     """
 
     kind: ClassVar[str]
@@ -56,6 +59,20 @@ class Tokenizer:
     def from_config(cls, config: dict) -> "Tokenizer":
         """The tokenizer that `get_config` describes."""
         return cls(**config)
+
+    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
+        """Writes `files`, which Hugging Face's tokenizers open.
+
+        Args:
+            directory: created if it does not exist.
+            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
+        """
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        config = self.write_vocabulary_files(directory)
+        if sequence_length is not None:
+            config["model_max_length"] = sequence_length
+        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
     def __eq__(self, other) -> bool:
         return type(self) is type(other) and self.get_config() == other.get_config()

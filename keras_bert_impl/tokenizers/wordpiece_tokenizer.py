@@ -209,26 +209,17 @@ class WordPieceTokenizer(Tokenizer):
             return False
         return tokens.issuperset(MPNetTokenizer.names) == (cls is MPNetTokenizer)
 
-    def save_pretrained(self, directory: str | Path, sequence_length: int | None = None) -> None:
-        """Writes vocab.txt and tokenizer_config.json, which Hugging Face's BertTokenizerFast opens.
-
-        Args:
-            directory: created if it does not exist.
-            sequence_length: number of tokens that the model cuts texts to, saved as Hugging Face's `model_max_length`.
-        """
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        """Writes vocab.txt, and returns the content of tokenizer_config.json, which
+        Hugging Face's BertTokenizerFast opens."""
         write_vocabulary(directory / "vocab.txt", self.vocabulary, self.names)
-        config = {
+        return {
             "tokenizer_class": self.published_class,
             "do_lower_case": self.lowercase,
             "strip_accents": None,
             "tokenize_chinese_chars": True,
             **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), self.names, strict=True)),
         }
-        if sequence_length is not None:
-            config["model_max_length"] = sequence_length
-        (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 class MPNetTokenizer(WordPieceTokenizer):

@@ -1,6 +1,6 @@
 """BERT in Keras 3: pre-training, fine-tuning and export on TensorFlow, JAX and PyTorch."""
 
-import importlib.metadata
+__version__ = "0.1.0"  # pyproject.toml reads it here
 
 from keras_bert_impl import startup  # before Keras is imported
 
@@ -114,8 +114,6 @@ __all__ = [
     "optimization",
     "tokenizers",
 ]
-
-__version__ = importlib.metadata.version("keras_bert_impl")
 
 
 def __dir__():

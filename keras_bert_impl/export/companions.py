@@ -1,8 +1,6 @@
 """The files beside an exported model: what describes it, tokenizes for it and shows how to run it."""
 
-import importlib.metadata
-
-from keras_bert_impl import models
+from keras_bert_impl import __version__, models
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.export import example_programs, row_graphs
 from keras_bert_impl.export.served_models import kind_of
@@ -34,7 +32,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         raise FileNotFoundError(f"The export wrote nothing to {target}.")
     takes_strings = format_name == "saved_model"
     export = {
-        "library": f"keras_bert_impl {importlib.metadata.version('keras_bert_impl')}",
+        "library": f"keras_bert_impl {__version__}",
         "model": kind_of(model).__name__,
         "format": format_name,
         "precision": precision,

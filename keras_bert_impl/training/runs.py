@@ -190,7 +190,11 @@ def main(config_class, run, arguments=None, program=None, positional=()):
 
 def remedy_for(module):
     """How to install a missing module, by the first extra of this package that lists it; empty if none does."""
-    for requirement in importlib.metadata.requires("keras_bert_impl") or ():
+    try:
+        requirements = importlib.metadata.requires("keras_bert_impl")
+    except importlib.metadata.PackageNotFoundError:  # a source tree on the path, which nothing has installed
+        return ""
+    for requirement in requirements or ():
         package, _, extra = requirement.replace("'", '"').partition('extra == "')
         # The module of tensorflow-serving-api is tensorflow_serving, that of grpcio grpc.
         if module and extra and package.startswith(module.split(".")[0].replace("_", "-")):

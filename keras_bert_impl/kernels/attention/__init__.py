@@ -18,6 +18,8 @@ before they are first used, see `trial.py`. What Keras itself computes without d
 JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it, hence the plain form there.
 """
 
+import functools
+
 import keras
 
 from keras_bert_impl.kernels.attention import windows
@@ -55,9 +57,10 @@ def form_for(inputs):
     """The function of an AttentionInputs that suits backend and device; warns if it is not the one that is meant for
     them."""
     backend = keras.backend.backend()
-    if windows.suits(inputs) and placement().platform != "tpu":
-        return windows.by_blocks
     form = OF_DEVICES[backend](inputs) if backend in OF_DEVICES else None
+    if form is None and windows.suits(inputs):
+        # XLA makes of the plain form what torch needs a fused one for.
+        return functools.partial(windows.by_blocks, attend=attend) if backend == "torch" else windows.by_blocks
     return form or (by_ops if inputs.dropout_rate or backend == "tensorflow" else by_keras)
 
 

@@ -18,10 +18,12 @@ from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, ran
 def form_for(inputs):
     """The form for the device in question; None on a CPU, where XLA has no fused form of float16."""
     place = placement()
-    if place.platform == "cpu" and inputs.query.dtype == jnp.float16:
-        return by_ops
     if place.platform == "tpu":
         return tpu_form(inputs, place)
+    if windows.suits(inputs):
+        return None
+    if place.platform == "cpu" and inputs.query.dtype == jnp.float16:
+        return by_ops
     if place.platform == "gpu" and not inputs.dropout_rate:
         return by_cudnn
     return None

@@ -76,9 +76,8 @@ def turned(inputs, positions):
 
 def by_heads(inputs):
     """Queries, keys and values, each (batch, length, heads, head_width)."""
-    length = ops.shape(inputs.query)[1]
     parts = inputs.query, inputs.key, inputs.value
-    return tuple(ops.reshape(part, (-1, length, inputs.num_heads, inputs.head_width)) for part in parts)
+    return tuple(ops.reshape(part, (-1, ops.shape(part)[1], inputs.num_heads, inputs.head_width)) for part in parts)
 
 
 def joined(mixed):

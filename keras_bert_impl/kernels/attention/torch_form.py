@@ -1,8 +1,9 @@
-"""Attention with dropout on a GPU by torch's `scaled_dot_product_attention`, which keeps no probabilities.
+"""Which form torch's devices get; attention with dropout on a GPU by `scaled_dot_product_attention`, which keeps no
+probabilities.
 
 On a CPU the plain form stays, whose random numbers runs there are resumed with: with 16 rows of 128 tokens and 8 heads,
 forward and backward took 1.3 times as long by torch's function in bfloat16, and 0.74 times in float32. What computes
-without dropout there is in `torch_cpu.py`.
+without dropout is in `torch_cpu.py`, and on a GPU in `torch_flex.py`.
 """
 
 import functools
@@ -10,7 +11,7 @@ import warnings
 
 import torch
 
-from keras_bert_impl.kernels.attention import torch_cpu
+from keras_bert_impl.kernels.attention import torch_cpu, torch_flex, windows
 from keras_bert_impl.kernels.attention.plain import added, by_heads, by_ops, joined, of_fused
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
 
@@ -18,6 +19,10 @@ from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, ran
 def form_for(inputs):
     """The form for the device that holds the inputs; None where the plain form or Keras' fused attention suffices."""
     array = inputs.query
+    if array.device.type == "cuda" and (form := torch_flex.form_for(inputs)):
+        return form
+    if windows.suits(inputs):
+        return None
     if array.device.type == "cpu" and torch_cpu.suits(inputs):
         return torch_cpu.by_parts
     if array.device.type != "cuda" or not inputs.dropout_rate:

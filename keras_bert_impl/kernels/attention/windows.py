@@ -7,8 +7,7 @@ square of queries and keys is as small: there the other forms stay.
 
 from keras import ops
 
-from keras_bert_impl.kernels.attention.plain import MASKED_LOGIT, by_heads, joined
-from keras_bert_impl.kernels.dropout import drop
+from keras_bert_impl.kernels.attention.plain import by_ops
 
 FEWEST_BLOCKS = 4
 
@@ -25,48 +24,48 @@ def suits(inputs):
     return not isinstance(length, int) or length >= FEWEST_BLOCKS * max(1, inputs.window)
 
 
-def by_blocks(inputs):
-    """The mixed values (batch, length, width) of an AttentionInputs that `suits`."""
+def by_blocks(inputs, attend=by_ops):
+    """The mixed values (batch, length, width) of an AttentionInputs that `suits`; each block of queries becomes a row
+    of its own, with its keys and a mask, which the form `attend` computes."""
     length, size = ops.shape(inputs.query)[1], max(1, inputs.window)
     blocks = (length + size - 1) // size  # ONNX rounds the quotient of a negative number otherwise
 
     def in_blocks(array):
         """(batch, length, ...) to (batch, blocks, size, ...), filled up with zeros."""
-        rest = [(0, 0)] * (len(array.shape) - 2)
-        padded = ops.pad(array, [(0, 0), (0, blocks * size - length), *rest])
-        return ops.reshape(padded, (-1, blocks, size, *array.shape[2:]))
+        rest = array.shape[2:]
+        padded = ops.pad(array, [(0, 0), (0, blocks * size - length), *[(0, 0)] * len(rest)])
+        return ops.reshape(padded, (-1, blocks, size, *rest))
 
     def with_neighbours(array):
         """(batch, blocks, size, ...) to (batch, blocks, 3 * size, ...), zeros beside the first and the last block."""
-        rest = [(0, 0)] * (len(array.shape) - 2)
-        wide = ops.pad(array, [(0, 0), (1, 1), *rest])
+        wide = ops.pad(array, [(0, 0), (1, 1), *[(0, 0)] * (len(array.shape) - 2)])
         return ops.concatenate([wide[:, :-2], wide[:, 1:-1], wide[:, 2:]], axis=2)
 
-    query, key, value = (in_blocks(part) for part in by_heads(inputs))  # (batch, blocks, size, heads, head_width)
-    key, value = with_neighbours(key), with_neighbours(value)
-    logits = ops.einsum("bnqhd,bnkhd->bnhqk", query * inputs.head_width**-0.5, key)
-    logits = ops.cast(logits, "float32")  # (batch, blocks, heads, size, 3 * size)
+    def as_rows(array):
+        """(batch, blocks, ...) to (batch * blocks, ...)."""
+        return ops.reshape(array, (-1, *array.shape[2:]))
 
     # A key's place in its three blocks, less that of the query in the second.
-    distance = (
-        ops.expand_dims(ops.arange(3 * size, dtype="int32"), 0)
-        - size
-        - ops.expand_dims(ops.arange(size, dtype="int32"), 1)
-    )
+    places = ops.arange(3 * size, dtype="int32")
+    distance = ops.expand_dims(places, 0) - size - ops.expand_dims(places[:size], 1)
     near = ops.less_equal(ops.abs(distance), inputs.window)  # (size, 3 * size)
     numbers = in_blocks(numbers_of(inputs))  # (batch, blocks, size)
     of_keys = ops.expand_dims(with_neighbours(numbers), 2)  # (batch, blocks, 1, 3 * size)
     seen = ops.greater(of_keys, 0)
     if inputs.sequence_ids is not None:
         seen = ops.logical_and(seen, ops.equal(of_keys, ops.expand_dims(numbers, 3)))
-    seen = ops.expand_dims(ops.logical_and(seen, near), 2)  # (batch, blocks, 1, 1 or size, 3 * size)
-
-    weights = ops.cast(ops.softmax(ops.where(seen, logits, MASKED_LOGIT)), value.dtype)
-    if inputs.dropout_rate:
-        weights = drop(weights, inputs.dropout_rate, inputs.seed)
-    mixed = ops.einsum("bnhqk,bnkhd->bnqhd", weights, value)
-    heads, head_width = mixed.shape[3:]
-    return joined(ops.reshape(mixed, (-1, blocks * size, heads, head_width))[:, :length])
+    mixed = attend(
+        inputs._replace(
+            query=as_rows(in_blocks(inputs.query)),
+            key=as_rows(with_neighbours(in_blocks(inputs.key))),
+            value=as_rows(with_neighbours(in_blocks(inputs.value))),
+            mask=ops.expand_dims(as_rows(ops.logical_and(seen, near)), 1),  # (batch * blocks, 1, size, 3 * size)
+            window=None,
+            sequence_ids=None,
+            fused=None,
+        )
+    )
+    return ops.reshape(mixed, (-1, blocks * size, inputs.query.shape[-1]))[:, :length]
 
 
 def numbers_of(inputs):

@@ -1,0 +1,188 @@
+"""Attention of one layer within a window, beside attention to the whole row: time and memory at 512 to 8,192 tokens.
+
+    python benchmarks/windows.py --output DIR                       # all three backends on this machine
+    KERAS_BACKEND=jax python benchmarks/windows.py --output DIR --backends jax
+
+Forward and backward pass of 12 heads of width 64 over one packed row of four sequences, with a window of 64 tokens to
+either side, as in ModernBERT-base; float32 on a CPU, bfloat16 on an accelerator. "window" is what the layer chooses for
+it, "whole row" what it chooses without a window, "plain" the form that keeps all probabilities. Each figure is taken in
+a process of its own, so that its memory is its own: on a CPU what the process grows by, on an accelerator the most that
+was allocated. Writes windows.json, windows.md and windows.png.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+LENGTHS = (512, 1024, 2048, 4096, 8192)
+HEADS, HEAD_WIDTH, WINDOW, SEQUENCES = 12, 64, 64, 4
+FORMS = ("window", "whole row", "plain")
+MIB = 2**20
+
+
+def inputs_of(length, rows, form, dtype):
+    """(AttentionInputs of packed rows, function of them that computes the mixed values)."""
+    import numpy as np
+    from keras import ops
+
+    from keras_bert_impl.kernels import attention
+
+    width = HEADS * HEAD_WIDTH
+    array = np.random.default_rng(0).normal(size=(rows, length, 3 * width)).astype("float32")
+    ids = np.tile(1 + np.arange(length) * SEQUENCES // length, (rows, 1)).astype("int32")
+    ids[:, -length // 50 :] = 0  # padding
+    mask = ((ids[:, :, None] == ids[:, None]) & (ids[:, None] > 0))[:, None]
+    inputs = attention.of_fused(
+        ops.cast(ops.convert_to_tensor(array), dtype),
+        HEADS,
+        mask=ops.convert_to_tensor(mask),
+        sequence_ids=ops.convert_to_tensor(ids),
+        window=None if form == "whole row" else WINDOW,
+    )
+    return inputs, attention.by_ops if form == "plain" else attention.attend
+
+
+def training_pass(inputs, attend):
+    """A function that computes the form's values and the gradient of their sum of squares, and waits for them."""
+    import keras
+
+    from keras_bert_impl.kernels import attention
+
+    def loss(array, mask, ids):
+        mixed = attend(attention.of_fused(array, HEADS, mask=mask, sequence_ids=ids, window=inputs.window))
+        return keras.ops.sum(keras.ops.square(keras.ops.cast(mixed, "float32")))
+
+    arrays = inputs.fused, inputs.mask, inputs.sequence_ids
+    if keras.backend.backend() == "jax":
+        import jax
+
+        compiled = jax.jit(jax.grad(loss)).lower(*arrays).compile()
+        return lambda: compiled(*arrays).block_until_ready()
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        @tf.function(jit_compile=True)
+        def gradient(*arrays):
+            with tf.GradientTape() as tape:
+                tape.watch(arrays[0])
+                result = loss(*arrays)
+            return tape.gradient(result, arrays[0])
+
+        return lambda: gradient(*arrays).numpy()
+
+    def backward():
+        array = arrays[0].detach().requires_grad_()
+        loss(array, *arrays[1:]).backward()
+        return array.grad.flatten()[0].item()
+
+    return backward
+
+
+def measure(form, length, rows=1, repeats=3):
+    """{"seconds": median of a pass, "mib": memory that it needs beside its inputs}."""
+    from in_turn import median_seconds
+    from keras_bert_impl.distribution import hardware
+
+    is_cpu = not hardware.has_accelerator()
+    run = training_pass(*inputs_of(length, rows, form, "float32" if is_cpu else "bfloat16"))
+    seconds = median_seconds(run, warm=1, repeats=repeats)
+    return {"seconds": seconds, "mib": (most_resident(run) if is_cpu else hardware.peak_memory()) / MIB}
+
+
+def most_resident(run):
+    """The bytes by which the memory of this process grows at most while it runs (Linux)."""
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # forgets the highest value so far
+    before = resident("VmRSS")
+    run()
+    return resident("VmHWM") - before
+
+
+def resident(name):
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def measure_apart(backend, form, length, rows):
+    """`measure` in a process of its own; {"error": its last line} if it fails, as for want of memory."""
+    # Freed memory goes back at once, so that what is measured is what is in use.
+    environment = {**os.environ, "KERAS_BACKEND": backend, "MALLOC_MMAP_THRESHOLD_": "100000"}
+    command = [sys.executable, __file__, "--one", json.dumps([form, length, rows])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["killed"])[-1][:160]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def table(found):
+    """Lines of Markdown: a row for each length, time and memory of each form on each backend."""
+    lines = []
+    for backend, forms in found.items():
+        lines += [f"### {backend}", "", f"| tokens | {' | '.join(forms)} |", f"| --- |{' --- |' * len(forms)}"]
+        for length in LENGTHS:
+            cells = [forms[form].get(length, {"error": "not measured"}) for form in forms]
+            texts = [c.get("error") or f"{1000 * c['seconds']:,.0f} ms, {c['mib']:,.0f} MiB" for c in cells]
+            lines.append(f"| {length:,} | {' | '.join(texts)} |")
+        lines.append("")
+    return lines
+
+
+def plot(found, path):
+    """Two rows of pictures, memory above and time below, one column for each backend."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, len(found), figsize=(4 * len(found) + 1, 6.5), squeeze=False, layout="constrained")
+    looks = {"window": ("tab:blue", "o"), "whole row": ("tab:orange", "s"), "plain": ("tab:gray", "^")}
+    for column, (backend, forms) in zip(axes.T, found.items(), strict=True):
+        for axis, name, factor, label in zip(
+            column, ("mib", "seconds"), (1, 1000), ("memory, MiB", "forward and backward, ms"), strict=True
+        ):
+            for form, by_length in forms.items():
+                good = {length: each[name] * factor for length, each in by_length.items() if "error" not in each}
+                color, marker = looks[form]
+                axis.plot(list(good), list(good.values()), color=color, marker=marker, label=form)
+            axis.set(xscale="log", yscale="log", ylabel=label, xlabel="tokens")
+            axis.set_xticks(LENGTHS, [f"{length:,}" for length in LENGTHS], minor=False)
+            axis.minorticks_off()
+            axis.grid(alpha=0.3)
+            axis.spines[["top", "right"]].set_visible(False)
+        column[0].set_title(backend)
+    axes[0, 0].legend(frameon=False)
+    figure.suptitle("A window of 129 tokens: memory and time grow with the length, not with its square")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
+    parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
+    parser.add_argument("--rows", type=int, default=1)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(*json.loads(options.one))))
+        return
+    found, start = {}, time.monotonic()
+    for backend in options.backends:
+        for form in FORMS:
+            for length in LENGTHS:
+                figures = measure_apart(backend, form, length, options.rows)
+                found.setdefault(backend, {}).setdefault(form, {})[length] = figures
+                print(f"{time.monotonic() - start:5.0f} s  {backend}, {form}, {length} tokens: {figures}", flush=True)
+    output = pathlib.Path(options.output)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "windows.json").write_text(json.dumps(found, indent=2) + "\n")
+    (output / "windows.md").write_text("\n".join(table(found)) + "\n")
+    plot(found, output / "windows.png")
+    print("\n".join(table(found)))
+
+
+if __name__ == "__main__":
+    main()

@@ -46,11 +46,11 @@ def dropout():
     return abs((found == 0).mean() - 0.1) + abs(found.max() - 1 / 0.9), 0.004
 
 
-def packed_rows(**changes):
+def packed_rows(length=128, **changes):
     """AttentionInputs of packed rows in bfloat16."""
     from keras_bert_impl.kernels.attention.trial import random_inputs
 
-    return random_inputs(4, 128, 12, 64, "sequences", "bfloat16")[0]._replace(**changes)
+    return random_inputs(4, length, 12, 64, "sequences", "bfloat16")[0]._replace(**changes)
 
 
 def on_one_device():
@@ -69,19 +69,30 @@ def name_of(form):
     return getattr(form, "func", form).__name__
 
 
-def attention():
+def attention(**changes):
     """By the form that prediction chooses on this device, against the plain form in float32."""
     from keras import ops
 
     from keras_bert_impl.kernels import attention
 
-    inputs = packed_rows()
+    inputs = packed_rows(**changes)
     wide = {name: ops.cast(getattr(inputs, name), "float32") for name in ("query", "key", "value")}
     with on_one_device():
         form = attention.form_for(inputs)
         results = (form(inputs), attention.by_ops(inputs._replace(**wide)))
-    found, expected = (ops.convert_to_numpy(ops.cast(values, "float32")) for values in results)
+    is_token = ops.convert_to_numpy(inputs.sequence_ids) > 0  # what padding sees has no meaning
+    found, expected = (ops.convert_to_numpy(ops.cast(values, "float32"))[is_token] for values in results)
     return np.abs(found - expected).max() / np.abs(expected).max(), 2e-2, name_of(form)
+
+
+def attention_within_window():
+    """As `attention`, of a window in long rows."""
+    return attention(length=1280, window=64)
+
+
+def attention_in_long_rows():
+    """As `attention`, of packed rows of 1,280 tokens."""
+    return attention(length=1280)
 
 
 def attention_with_dropout():
@@ -129,5 +140,7 @@ CHECKS = {
     "dropout": dropout,
     "attention": attention,
     "attention, dropout": attention_with_dropout,
+    "attention, window": attention_within_window,
+    "attention, long rows": attention_in_long_rows,
     "loss in bfloat16": loss_in_bfloat16,
 }

@@ -17,6 +17,7 @@ where libtpu cannot print it). `--groups` lists the parts of the model that move
 
 import argparse
 import collections
+import dataclasses
 import json
 import os
 import pathlib
@@ -33,10 +34,10 @@ def our_model(arguments):
     """Our masked LM, compiled."""
     import keras
 
-    from keras_bert_impl import BertEncoder, Pretrainer
+    from keras_bert_impl import Pretrainer
     from keras_bert_impl.optimization import BertAdamW
 
-    encoder = BertEncoder(config_of(arguments), dtype=keras.dtype_policies.get("mixed_bfloat16"))
+    encoder = encoder_of(arguments)(config_of(arguments), dtype=keras.dtype_policies.get("mixed_bfloat16"))
     model = Pretrainer(encoder, next_sentence=False)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
     return model
@@ -50,8 +51,8 @@ def keras_hub_model(arguments):
     config = config_of(arguments)
     backbone = keras_hub.models.BertBackbone(
         config.vocabulary_size, num_layers=config.num_layers, num_heads=config.num_heads, hidden_dim=config.hidden_size,
-        intermediate_dim=config.intermediate_size, dropout=arguments.dropout, max_sequence_length=config.max_length,
-        dtype="mixed_bfloat16",
+        intermediate_dim=config.intermediate_size, dropout=config.hidden_dropout_rate,
+        max_sequence_length=config.max_length, dtype="mixed_bfloat16",
     )  # fmt: skip
     model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
     model.compile(
@@ -76,19 +77,25 @@ SIDES = {"ours": our_model, "keras_hub": keras_hub_model, "gather": deberta_mode
 
 
 def config_of(arguments):
-    from keras_bert_impl import BertConfig, DebertaV2Config
-
-    kind = DebertaV2Config if is_deberta(arguments) else BertConfig
-    config = kind.from_name(arguments.size, vocabulary_size=arguments.vocabulary_size)
-    sizes = {name: getattr(config, name) for name in ("hidden_size", "num_heads", "intermediate_size")}
-    return kind(
-        config.vocabulary_size,
+    kind = encoder_of(arguments).config_class
+    config = kind.from_name(arguments.size, vocabulary_size=arguments.vocabulary_size, pad_id=0)
+    dropout = (0.0 if "modernbert" in arguments.size else 0.1) if arguments.dropout is None else arguments.dropout
+    return dataclasses.replace(
+        config,
         num_layers=arguments.layers or config.num_layers,
         max_length=max(512, arguments.length),
-        hidden_dropout_rate=arguments.dropout,
-        attention_dropout_rate=arguments.dropout,
-        **sizes,
+        hidden_dropout_rate=dropout,
+        attention_dropout_rate=dropout,
     )
+
+
+def encoder_of(arguments):
+    """The class of the size's encoder."""
+    import keras_bert_impl
+
+    kinds = {"deberta": "DebertaV2Encoder", "modernbert": "ModernBertEncoder"}
+    name = next((name for beginning, name in kinds.items() if arguments.size.startswith(beginning)), "BertEncoder")
+    return getattr(keras_bert_impl, name)
 
 
 def is_deberta(arguments):
@@ -165,12 +172,14 @@ def figures_of(compiled, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--side", choices=SIDES, default="ours")
-    parser.add_argument("--size", default="bert_base", help="a size of BERT or DeBERTa, as from_name takes it")
+    parser.add_argument(
+        "--size", default="bert_base", help="a size of BERT, DeBERTa or ModernBERT, as from_name takes it"
+    )
     parser.add_argument("--layers", type=int, help="number of layers; default is the size's")
     parser.add_argument("--length", type=int, default=128, help="tokens in a row")
     parser.add_argument("--rows", type=int, default=64, help="rows a chip")
     parser.add_argument("--topology", default="v5e:2x2", help="as in keras-bert plan-tpu")
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--dropout", type=float, help="default is the family's: 0.1, ModernBERT's 0")
     parser.add_argument("--plain_attention", action="store_true", help="ours without the TPU kernel of attention")
     parser.add_argument("--vocabulary_size", type=int, default=30522)
     parser.add_argument("--groups", type=int, default=0, help="how many parts of the model to list, by bytes moved")
@@ -187,7 +196,7 @@ def main():
         "moved_gigabytes": moved and round(sum(moved.values()) / 1e9, 2),
         "compile_seconds": round(time.monotonic() - start),
     }
-    more = {"dropout": arguments.dropout, "plain_attention": arguments.plain_attention}
+    more = {"dropout": config_of(arguments).hidden_dropout_rate, "plain_attention": arguments.plain_attention}
     print(json.dumps(setting | more | figures), flush=True)
     if arguments.program and program:
         pathlib.Path(arguments.program).write_text(program, encoding="utf-8")

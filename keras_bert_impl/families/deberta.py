@@ -274,14 +274,16 @@ def at_distances(products):
     2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
     have the distance i - j.
 
-    By padding and reshaping, so that each row begins one place before the row above (Dai et al. 2019, "Transformer-XL",
-    appendix B): a gather would need an index for each number, which TPUs follow one after the other.
+    By reshaping, so that each row begins one place before the row above (Dai et al. 2019, "Transformer-XL", appendix
+    B): a gather would need an index for each number, which TPUs follow one after the other.
     """
     *outer, length, count = ops.shape(products)
-    padded = ops.pad(products, [(0, 0)] * (len(outer) + 1) + [(0, 1)])  # (..., length, 2 * length)
-    flat = ops.reshape(padded, (*outer, length * (count + 1)))
-    flat = flat[..., length - 1 : length - 1 + length * count]
-    return ops.reshape(flat, (*outer, length, count))[..., :length]
+    if not isinstance(length, int) or length == 1:
+        # One column more, without which rows of one token would have no place left.
+        products, count = ops.pad(products, [(0, 0)] * (len(outer) + 1) + [(0, 1)]), count + 1
+    flat = ops.reshape(products, (*outer, length * count))
+    flat = flat[..., length - 1 : length - 1 + length * (count - 1)]
+    return ops.reshape(flat, (*outer, length, count - 1))[..., :length]
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -6,14 +6,16 @@
 | JAX and torch, CPU | Keras' fused attention | the plain form |
 | torch, CPU, `predict` in bfloat16 | rows by parts (`torch_cpu.py`) | |
 | torch, GPU | Keras' (`scaled_dot_product_attention`) | `scaled_dot_product_attention` |
+| torch, GPU, windows and packed rows of more than 1,024 tokens | flex attention (`torch_flex.py`) | as below |
 | JAX, GPU | Keras' (cuDNN) | the plain form |
 | JAX, TPU | the kernel of `tpu.py` | the kernel of `tpu.py` |
-| a window in long rows, except where the TPU's kernel computes it | blocks of `windows.py` | blocks of `windows.py` |
+| JAX, TPU, rows that are longer than its kernel takes | Splash (`tpu_long.py`) | the plain form |
+| a window in long rows, elsewhere | blocks of `windows.py` | blocks of `windows.py` |
 
 On TensorFlow, Keras' attention is not fused either: it computes the same by `einsum`, takes 1.01 to 1.16 times as long
 on a CPU, and in bfloat16, on a processor without instructions for it, its errors are four times as large.
 
-Our kernel on a TPU, and torch's function with dropout on a GPU, are compared with the plain form on that very device
+The kernels on a TPU, and on a GPU torch's flex attention and its function with dropout, are compared with the plain form on that very device
 before they are first used, see `trial.py`. What Keras itself computes without dropout is not: cuDNN's attention in
 JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it, hence the plain form there.
 """

@@ -1,4 +1,4 @@
-"""Attention on JAX's accelerators: the Pallas kernel on a TPU, over the mesh of the distribution; cuDNN's on a GPU."""
+"""Attention on JAX's accelerators: two Pallas kernels on a TPU, over the mesh of the distribution; cuDNN's on a GPU."""
 
 import concurrent.futures
 import functools
@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import keras
 from jax.sharding import PartitionSpec
 
-from keras_bert_impl.kernels.attention import tpu, windows
+from keras_bert_impl.kernels.attention import tpu, tpu_long, windows
 from keras_bert_impl.kernels.attention.placement import placement
 from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_heads, by_ops, joined, masking_of
 from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
+
+LONGEST_TRIED = 2048  # tokens of a row with which a kernel is compared with the plain form
 
 
 def form_for(inputs):
@@ -70,10 +72,10 @@ def why_not(inputs, place):
     sizes = sizes_of(inputs, place)
     if sizes.together is None:
         return f"{sizes.num_heads} heads of width {sizes.head_width} have no multiple of {tpu.LANES} columns"
-    if length > (tpu.MOST_TOKENS if length % tpu.LANES == 0 else tpu.MOST_UNEVEN_TOKENS):
+    if tpu_long.is_for(length) and inputs.dropout_rate:
         return (
             f"rows of {length} tokens are longer than {tpu.MOST_TOKENS}, or than {tpu.MOST_UNEVEN_TOKENS} and no "
-            f"multiple of {tpu.LANES}"
+            f"multiple of {tpu.LANES}, and the kernel for such rows knows no dropout"
         )
     if dtype not in (jnp.bfloat16, jnp.float32):
         return f"it computes bfloat16 and float32, not {dtype}"
@@ -99,18 +101,18 @@ def arrays_of(inputs, place):
 
 
 def by_kernel(inputs, place):
-    """The kernel of `tpu.py`, on one device or on those of the mesh."""
-    sizes, batch = sizes_of(inputs, place), len(inputs.query)
+    """The kernel of `tpu.py`, or that for long rows, on one device or on those of the mesh."""
+    sizes, batch, attend = sizes_of(inputs, place), len(inputs.query), kernel_for(inputs.query.shape[1])
     arrays = arrays_of(inputs, place)
     ids = numbers_of_sequences(inputs)
     seeds = tpu.seeds_of_rows(inputs.seed.next(), batch) if sizes.dropout_rate else jnp.zeros((batch, 2), "int32")
     if place.mesh is None:
-        return tpu.attend(sizes, arrays, ids, seeds, jnp.zeros(1, "int32"))
+        return attend(sizes, arrays, ids, seeds, jnp.zeros(1, "int32"))
 
     def of_device(ids, seeds, *arrays):
         index = jax.lax.axis_index(place.heads_axis) if place.heads_axis else 0
         first_head = jnp.full(1, index * sizes.num_heads, "int32")
-        return tpu.attend(sizes, arrays, ids, seeds, first_head)
+        return attend(sizes, arrays, ids, seeds, first_head)
 
     # XLA does not divide a kernel over a mesh by itself.
     # Rows that devices cannot share evenly are computed by each of them, as Keras' trainer is made to give them.
@@ -123,6 +125,11 @@ def by_kernel(inputs, place):
         out_specs=columns,
         check_vma=False,  # Pallas' results do not say over which axes they differ
     )(ids, seeds, *arrays)
+
+
+def kernel_for(length):
+    """The kernel for rows of this length."""
+    return tpu_long.attend if tpu_long.is_for(length) else tpu.attend
 
 
 def numbers_of_sequences(inputs):
@@ -143,8 +150,10 @@ def _what_is_wrong(sizes, length, dtype, is_fused):
     Every process of a slice compares on a device of its own: its chips are of one kind and find the same.
     """
     # A step is being traced, by JAX and by Keras, but in this thread alone: another one computes.
+    # The plain form of long rows would take more memory than a chip has.
+    attend, length = kernel_for(length), min(length, LONGEST_TRIED)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        return thread.submit(difference, sizes, length, dtype, is_fused=is_fused).result()
+        return thread.submit(difference, sizes, length, dtype, attend, is_fused).result()
 
 
 def difference(sizes, length, dtype, attend=tpu.attend, is_fused=True):
@@ -174,13 +183,15 @@ def computed_both_ways(sizes, length, dtype, attend=tpu.attend, is_fused=True):
         kept = tpu.kept_units(seed, 2, sizes.num_heads, length, rate)
         return jnp.where(kept, probabilities / (1 - rate), jnp.zeros_like(probabilities))
 
+    is_token = numbers_of_sequences(inputs)[:, 0, :, None] > 0  # what padding sees has no meaning
+
     def plain(*arrays):
         three = jnp.split(arrays[0], 3, axis=-1) if is_fused else arrays
         seen = {"mask": inputs.mask, "window": sizes.window, "dropout_rate": sizes.dropout_rate}
         return by_ops(AttentionInputs(*three, sizes.num_heads, **seen), dropped)
 
     def value_and_gradients(form, arrays, outer):
-        value, pull = jax.vjp(form, *arrays)
+        value, pull = jax.vjp(lambda *arrays: jnp.where(is_token, form(*arrays), 0), *arrays)
         return value, jnp.concatenate(pull(outer), axis=-1)
 
     arrays = (inputs.fused,) if is_fused else (inputs.query, inputs.key, inputs.value)

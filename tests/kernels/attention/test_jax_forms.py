@@ -97,8 +97,8 @@ def test_a_cpu_keeps_the_plain_form_and_a_tpu_without_dropout_never_gets_keras_o
     ("case", "place", "reason"),
     [
         (inputs(num_heads=3), ON_TPU, "3 heads of width 64 have no multiple of 128 columns"),
-        (inputs(length=tpu.MOST_UNEVEN_TOKENS + 1), ON_TPU, "rows of 513 tokens"),
-        (inputs(length=2 * tpu.MOST_TOKENS, batch=1), ON_TPU, "rows of 4096 tokens"),
+        (inputs(length=tpu.MOST_UNEVEN_TOKENS + 1, dropout_rate=0.1), ON_TPU, "rows of 513 tokens"),
+        (inputs(length=2 * tpu.MOST_TOKENS, batch=1, dropout_rate=0.1), ON_TPU, "rows of 4096 tokens"),
         (inputs(dtype="float16"), ON_TPU, "not float16"),
         (inputs(masking="sequences", sequence_ids=None), ON_TPU, "no sequence_ids"),
         (inputs(bias=jnp.zeros((1, 2, 8, 8))), ON_TPU, "it adds no bias"),
@@ -164,14 +164,18 @@ def test_a_gpu_gets_a_mask_that_cudnn_takes(monkeypatch):
 OVER_A_MESH = """
 import jax, jax.numpy as jnp, keras, numpy as np
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.attention import jax_forms, plain, trial
+from keras_bert_impl.kernels.attention import jax_forms, plain, tpu_long, trial
+
+if is_long:
+    tpu_long.is_for, tpu_long.BLOCK = lambda length: True, 128
 
 class Seed:
     def next(self):
         return jnp.array([1, 2], "uint32")
 
 def made(rows):
-    return trial.random_inputs(rows, 8, 4, 64, "sequences", "float32")[0]._replace(dropout_rate=0.25, seed=Seed())
+    found, _ = trial.random_inputs(rows, 200 if is_long else 8, 4, 64, "sequences", "float32")
+    return found if is_long else found._replace(dropout_rate=0.25, seed=Seed())
 
 def results(inputs, place):
     given = {name: value for name, value in inputs._asdict().items() if name not in ("query", "key", "value", "fused")}
@@ -196,9 +200,12 @@ for distribution in (
 """
 
 
-def test_devices_compute_their_rows_and_heads_with_the_dropout_of_one_device():
+@pytest.mark.parametrize("is_long", [False, True])
+def test_devices_compute_their_rows_and_heads_with_the_dropout_of_one_device(is_long):
     import os
 
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", OVER_A_MESH], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"is_long = {is_long}\n{OVER_A_MESH}"], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -34,10 +34,12 @@ def training_flops(encoder, rows, length, predictions):
     # Not what turns narrow embeddings into that width, 0.1 % of the arithmetic.
     # With a window, a token sees that many to each side.
     seen = [length if window is None else min(length, 2 * window + 1) for window in config.windows]
+    distances = config.distance_products * (2 * length - 1)
     blocks = sum(
-        2 * length * kernels[f"block_{number}"] + 4 * length * keys * width
+        2 * length * kernels[f"block_{number}"] + (4 * keys + 2 * distances) * length * width
         for number, keys in zip(config.schedule, seen, strict=True)
     )
+    blocks += 2 * length * kernels["convolution"]
     words, embedding = encoder.token_embedding.input_dim, encoder.token_embedding.output_dim
     heads = 2 * predictions * (width + words) * embedding + 2 * width**2
     return 3 * rows * (blocks + heads)

@@ -119,6 +119,8 @@ PUBLISHED = (
     *(
         Published(name, f"microsoft/{name}", *shape, words, True, "deberta-v2")
         for name, shape, words in (
+            ("deberta-v2-xlarge", (24, 1536, 24), 128100),
+            ("deberta-v2-xxlarge", (48, 1536, 24), 128100),
             ("deberta-v3-xsmall", (12, 384, 6), 128100),
             ("deberta-v3-small", HALF, 128100),
             ("deberta-v3-base", BASE, 128100),

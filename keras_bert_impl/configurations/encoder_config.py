@@ -130,6 +130,9 @@ class EncoderConfig:
         """Of each layer that a token passes through the largest distance to one that it sees; None for any."""
         return [None] * self.depth
 
+    # Products of each layer's queries or keys with a vector for each of the 2 * length - 1 distances.
+    distance_products: typing.ClassVar[int] = 0
+
     @property
     def last_kernel_scale(self):
         """What `initializer_range` is multiplied by for kernels whose output is added to hidden states, and before

@@ -133,23 +133,26 @@ class Parts(typing.NamedTuple):
             **options,
         )
 
-    def apply_layers(self, hidden, context, block=None):
+    def apply_layers(self, hidden, context, block=None, behind=None):
         """The embeddings (batch, length, hidden_size) led through all layers, as Connected.
 
         Args:
             hidden: the embeddings.
             context: the other arguments of every block, a dict; or a list of dicts, one for each layer.
             block: a function from a number to its block; default is `block`.
+            behind: functions of the output of a layer, by its number, whose result takes its place.
         """
         make, blocks, hidden_states, attention = block or self.block, {}, [hidden], []
         contexts = context if isinstance(context, list) else [context] * self.config.depth
-        for number, of_layer in zip(self.config.schedule, contexts, strict=True):
+        for place, (number, of_layer) in enumerate(zip(self.config.schedule, contexts, strict=True)):
             if number not in blocks:
                 blocks[number] = make(number)
             hidden = blocks[number](hidden, return_probabilities=self.return_attention, **of_layer)
             if self.return_attention:
                 hidden, probabilities = hidden
                 attention.append(probabilities)
+            if behind and place in behind:
+                hidden = behind[place](hidden)
             hidden_states.append(hidden)
         return Connected(hidden_states, attention)
 

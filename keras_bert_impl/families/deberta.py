@@ -14,6 +14,7 @@ from keras_bert_impl.configurations.family import (
     COMMON_TASKS,
     SAME,
     Family,
+    Transform,
     attention_rows,
     dense_rows,
     masked_lm_rows,
@@ -24,12 +25,17 @@ from keras_bert_impl.families import bert
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
+from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dropout, MultiHeadSelfAttention
 
 TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
-# Feed-forward widths by the names of sizes, and their words.
-INTERMEDIATE_SIZES = {"deberta_v3_xsmall": 1536}
-VOCABULARY_SIZES = {"mdeberta_v3_base": 251000}
+# Fields of named sizes that are not the defaults.
+PUBLISHED_FIELDS = {
+    "deberta_v2_xlarge": {"convolution": 3},
+    "deberta_v2_xxlarge": {"convolution": 3},
+    "deberta_v3_xsmall": {"intermediate_size": 1536},
+    "mdeberta_v3_base": {"vocabulary_size": 251000},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +50,8 @@ class DebertaV2Config(EncoderConfig):
         num_buckets: half of the rows of the table of relative positions: so many distances to either side, of which the
             larger half share rows, more and more of them.
         max_distance: the distance from which on all share a row.
+        convolution: tokens that the convolution behind the first layer takes together, an odd number, 3 in the large
+            models of version 2; 0 for none.
     """
 
     vocabulary_size: int = 128100
@@ -60,12 +68,15 @@ class DebertaV2Config(EncoderConfig):
     pad_id: int = 0
     num_buckets: int = 256
     max_distance: int = 512
+    convolution: int = 0
 
     model_type: typing.ClassVar = "deberta-v2"
     family: typing.ClassVar = "DeBERTa"
     heads_have_gelu: typing.ClassVar = True
     # (layers, width, heads), as published.
     named_sizes: typing.ClassVar = {
+        "deberta_v2_xlarge": (24, 1536, 24),
+        "deberta_v2_xxlarge": (48, 1536, 24),
         "deberta_v3_xsmall": (12, 384, 6),
         "deberta_v3_small": (6, 768, 12),
         "deberta_v3_base": (12, 768, 12),
@@ -89,15 +100,22 @@ class DebertaV2Config(EncoderConfig):
     }
     fixed_values: typing.ClassVar = {
         **architecture,
-        "conv_kernel_size": 0,
+        "conv_groups": 1,
         "pooler_hidden_act": "gelu",
         "pooler_dropout": 0,
     }
     pair_tasks: typing.ClassVar = ()
     has_position_table: typing.ClassVar = False
+    distance_products: typing.ClassVar = TERMS - 1
 
     def __post_init__(self):
         super().__post_init__()
+        if (
+            not isinstance(self.convolution, int)
+            or self.convolution < 0
+            or (self.convolution and not self.convolution % 2)
+        ):
+            raise ValueError(f"convolution must be 0 or an odd integer, not {self.convolution!r}.")
         if not isinstance(self.num_buckets, int) or self.num_buckets < 4 or self.num_buckets % 2:
             raise ValueError(f"num_buckets must be an even integer of at least 4, not {self.num_buckets!r}.")
         if not isinstance(self.max_distance, int) or self.max_distance - 1 <= self.num_buckets // 2:
@@ -109,22 +127,20 @@ class DebertaV2Config(EncoderConfig):
     @classmethod
     def from_name(cls, name, **overrides):
         """The configuration of a published size; keyword arguments replace its fields."""
-        found = {}
-        if name in INTERMEDIATE_SIZES and "hidden_size" not in overrides:
-            found["intermediate_size"] = INTERMEDIATE_SIZES[name]
-        if name in VOCABULARY_SIZES:
-            found["vocabulary_size"] = VOCABULARY_SIZES[name]
+        found = dict(PUBLISHED_FIELDS.get(name, {}))
+        if "hidden_size" in overrides:
+            found.pop("intermediate_size", None)
         return super().from_name(name, **{**found, **overrides})
 
     @classmethod
     def from_huggingface(cls, path):
-        """As EncoderConfig. Raises: ValueError also for settings that version 3 does not have, naming them."""
+        """As EncoderConfig. Raises: ValueError also for settings that versions 2 and 3 do not have, naming them."""
         found = read_json(path)
         missing = [key for key in (*cls.architecture, "position_buckets", "pos_att_type") if found.get(key) is None]
         if missing:
             raise ValueError(
                 f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than DeBERTa "
-                "of version 3."
+                "of version 2 or 3."
             )
         terms = found.get("pos_att_type")
         terms = terms.lower().split("|") if isinstance(terms, str) else terms or []
@@ -137,9 +153,13 @@ class DebertaV2Config(EncoderConfig):
         ):
             if found.get(key, expected) != expected:
                 raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
+        convolution = found.get("conv_kernel_size") or 0
+        if convolution and found.get("conv_act", "tanh") != "gelu":
+            raise ValueError(f"{path}: conv_act {found.get('conv_act', 'tanh')!r} is not supported; expected 'gelu'.")
         config = super().from_huggingface(path)
         reach = found.get("max_relative_positions") or -1
-        return dataclasses.replace(config, max_distance=reach if reach > 0 else config.max_length)
+        reach = reach if reach > 0 else config.max_length
+        return dataclasses.replace(config, max_distance=reach, convolution=convolution)
 
     def to_huggingface(self):
         return {
@@ -148,6 +168,7 @@ class DebertaV2Config(EncoderConfig):
             "pos_att_type": ["p2c", "c2p"],
             "max_relative_positions": self.max_distance,
             "pooler_hidden_act": "gelu",
+            **({"conv_kernel_size": self.convolution, "conv_act": "gelu"} if self.convolution else {}),
         }
 
 
@@ -269,6 +290,72 @@ class DisentangledAttention(MultiHeadSelfAttention):
         return {**config, "position_dropout_rate": self.position_dropout_rate}
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class AddConvolution(keras.layers.Layer):
+    """Adds to hidden states a convolution of the embeddings, GELU, and normalizes the sum, as the large models of
+    version 2 do behind their first layer (Microsoft's `ConvLayer`).
+
+    Args:
+        size: tokens that are taken together, an odd number.
+        dropout_rate: of the convolution's output, before GELU.
+        epsilon: of the norm.
+        initializer: of the kernel.
+
+    Input:  embeddings and hidden states, (batch, length, width) each, `padding_mask` (batch, length) and, of packed
+            rows, `sequence_ids` (batch, length): a token is taken together with those of its own sequence alone.
+    Output: (batch, length, width), 0 at padding.
+    """
+
+    def __init__(self, size, dropout_rate=0.0, epsilon=1e-7, initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.size = int(size)
+        self.initializer = keras.initializers.get(initializer)
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
+        self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, embeddings_shape, hidden_states_shape=None, padding_mask_shape=None, sequence_ids_shape=None):
+        width = embeddings_shape[-1]
+        self.kernel = self.add_weight(name="kernel", shape=(self.size * width, width), initializer=self.initializer)
+        self.bias = self.add_weight(name="bias", shape=(width,), initializer="zeros")
+        self.dropout.build(embeddings_shape)
+        self.norm.build(embeddings_shape)
+
+    def call(self, embeddings, hidden_states, padding_mask, sequence_ids=None, training=False):
+        is_token = ops.cast(ops.expand_dims(padding_mask, -1), embeddings.dtype)
+        neighbours = [self.shifted(embeddings, place, sequence_ids) for place in range(self.size)]
+        # One product of all places: a convolution of the backend could not leave out other sequences.
+        convolved = ops.matmul(ops.concatenate(neighbours, axis=-1), ops.convert_to_tensor(self.kernel))
+        convolved = (convolved + ops.convert_to_tensor(self.bias)) * is_token
+        convolved = activation_function("gelu")(self.dropout(convolved, training=training))
+        return self.norm(hidden_states + convolved) * is_token
+
+    def shifted(self, embeddings, place, sequence_ids):
+        """Of each token the embedding (batch, length, width) of the one at this place around it; 0 where there is none
+        of its sequence."""
+        length, reach = ops.shape(embeddings)[1], self.size // 2
+
+        def moved(array):
+            rest = [(0, 0)] * (len(array.shape) - 2)
+            return ops.pad(array, [(0, 0), (reach, reach), *rest])[:, place : place + length]
+
+        if sequence_ids is None:
+            return moved(embeddings)
+        is_same = ops.cast(ops.equal(moved(sequence_ids), sequence_ids), embeddings.dtype)
+        return moved(embeddings) * ops.expand_dims(is_same, -1)
+
+    def compute_output_spec(self, embeddings, hidden_states, padding_mask, sequence_ids=None, training=False):
+        return keras.KerasTensor(hidden_states.shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "size": self.size,
+            "dropout_rate": self.dropout.rate,
+            "epsilon": self.norm.epsilon,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
 def at_distances(products):
     """Of each place, the products with distances counted from it, put where they belong: products (..., length,
     2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
@@ -292,8 +379,8 @@ class DebertaV2Encoder(FamilyEncoder):
 
     Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
     share and project themselves; there are no absolute positions, no segments and no pooler, instead of which
-    classifiers have a dense GELU layer of their own. Here it learns masked words; version 3 learnt which tokens a
-    generator had replaced.
+    classifiers have a dense GELU layer of their own; the large models of version 2 add a convolution behind the first
+    layer. Here it learns masked words; version 3 learnt which tokens a generator had replaced.
 
     Arguments and errors are those of BertEncoder.
 
@@ -337,19 +424,41 @@ class DebertaV2Encoder(FamilyEncoder):
         is_token = ops.expand_dims(ops.not_equal(inputs["padding_mask"], 0), (1, 3))
         # Padding sees nothing, and so gets the mean of all values, as in transformers.
         seen = ops.logical_and(context["attention_mask"], is_token)
-        return parts.apply_layers(hidden, {**context, "attention_mask": seen, "positions": distances}, block)
+        context = {**context, "attention_mask": seen, "positions": distances}
+        if not config.convolution:
+            return parts.apply_layers(hidden, context, block)
+        convolution = AddConvolution(
+            config.convolution,
+            config.hidden_dropout_rate,
+            config.layer_norm_epsilon,
+            parts.initializer.clone(),
+            dtype=parts.policy,
+            name="convolution",
+        )
+
+        def behind_first(output):
+            return convolution(hidden, output, inputs["padding_mask"], sequence_ids=inputs.get("sequence_ids"))
+
+        return parts.apply_layers(hidden, context, block, behind={0: behind_first})
 
 
-PREFIX = "deberta."
+# torch's kernel is (out, in, places), ours (places * in, out).
+CONVOLUTION = Transform(
+    lambda theirs: np.concatenate(np.transpose(theirs[0], (2, 1, 0))),
+    lambda ours: [np.transpose(ours.reshape(-1, ours.shape[1], ours.shape[1]), (2, 1, 0))],
+)
 FAMILY = Family(
     encoder_class=DebertaV2Encoder,
-    prefix=PREFIX,
+    prefix="deberta.",
     bare_beginnings=("embeddings.", "encoder."),
     embedding_rows=(
         ("token_embedding/embeddings", ("deberta.embeddings.word_embeddings.weight",), SAME),
         *norm_rows("embeddings_norm", "deberta.embeddings.LayerNorm"),
         ("relative_embeddings/embeddings", ("deberta.encoder.rel_embeddings.weight",), SAME),
         *norm_rows("relative_embeddings/norm", "deberta.encoder.LayerNorm"),
+        ("convolution/kernel", ("deberta.encoder.conv.conv.weight",), CONVOLUTION),
+        ("convolution/bias", ("deberta.encoder.conv.conv.bias",), SAME),
+        *norm_rows("convolution/norm", "deberta.encoder.conv.LayerNorm"),
     ),
     block="deberta.encoder.layer.{}.",
     block_rows=(

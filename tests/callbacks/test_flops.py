@@ -1,7 +1,7 @@
 import pytest
 from tiers import on
 
-from keras_bert_impl import BertConfig
+from keras_bert_impl import BertConfig, DebertaV2Config
 from keras_bert_impl.callbacks import flops
 from keras_bert_impl.callbacks.flops import device_ceiling, matrix_product_ceiling, published_peak, training_flops
 from keras_bert_impl.distribution import hardware
@@ -30,6 +30,21 @@ def test_flops_by_hand():
 def test_the_ceiling_is_a_positive_rate():
     assert matrix_product_ceiling(size=64, repeats=2) > 1e6
     assert matrix_product_ceiling("bfloat16", size=64, repeats=2, chained=3) > 1e6
+
+
+def test_products_with_distances_and_a_convolution_count():
+    shape = {"hidden_size": 6, "num_layers": 2, "num_heads": 2, "intermediate_size": 7}
+    counts = [
+        training_flops(skeleton(config), 2, 5, 3)
+        for config in (
+            BertConfig(11, **shape),
+            DebertaV2Config(11, num_buckets=4, max_distance=9, **shape),
+            DebertaV2Config(11, num_buckets=4, max_distance=9, convolution=3, **shape),
+        )
+    ]
+    # Of each layer, queries and keys with nine distances: two products of 5 x 6 x 9.
+    assert counts[1] - counts[0] == 3 * 2 * 2 * (2 * 2 * 5 * 6 * 9)
+    assert counts[2] - counts[1] == 3 * 2 * (2 * 5 * 18 * 6)
 
 
 @pytest.mark.parametrize(

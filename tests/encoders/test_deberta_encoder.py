@@ -1,5 +1,6 @@
 """What only DeBERTa does: relative positions in buckets, whose products are shifted instead of gathered."""
 
+import dataclasses
 import json
 import re
 
@@ -17,6 +18,7 @@ from keras_bert_impl.families import count_parameters
 from keras_bert_impl.families.deberta import DebertaV2Config, RelativeEmbeddings, at_distances
 
 CONFIG = CONFIGS["DebertaV2"]
+WITH_CONVOLUTION = dataclasses.replace(CONFIG, convolution=3)
 
 
 def rows_of(length, lengths, seed=0):
@@ -56,16 +58,18 @@ def test_products_are_put_where_a_gather_would_find_them():
 
 
 @every_backend
+@pytest.mark.parametrize("config", [CONFIG, WITH_CONVOLUTION], ids=["v3", "v2"])
 @pytest.mark.parametrize("length", [1, 2, 8, 9, 60])
-def test_rows_of_any_length_are_computed_as_by_transformers(length, tmp_path):
+def test_rows_of_any_length_are_computed_as_by_transformers(length, config, tmp_path):
     rows = rows_of(length, [length, max(1, length - 3)])
-    theirs = outputs_of(random_model("DebertaV2Model", CONFIG, tmp_path), rows)["last_hidden_state"]
+    theirs = outputs_of(random_model("DebertaV2Model", config, tmp_path), rows)["last_hidden_state"]
     ours = kbi.DebertaV2Encoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(tmp_path):
-    config = DebertaV2Config(**{**CONFIG.to_dict(), "num_buckets": 32, "max_distance": 64, "max_length": 300})
+@pytest.mark.parametrize("convolution", [0, 5])
+def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(convolution, tmp_path):
+    config = dataclasses.replace(CONFIG, num_buckets=32, max_distance=64, max_length=300, convolution=convolution)
     rows = rows_of(290, [290, 170])
     rows = {name: np.concatenate([array, array[:, ::-1]]) for name, array in rows.items()}
     theirs = outputs_of(random_model("DebertaV2Model", config, tmp_path), rows)["last_hidden_state"]
@@ -74,8 +78,9 @@ def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(tmp_path):
 
 
 @every_backend
-def test_sequences_of_a_packed_row_have_the_outputs_of_rows_of_their_own(tmp_path):
-    random_model("DebertaV2Model", CONFIG, tmp_path)
+@pytest.mark.parametrize("config", [CONFIG, WITH_CONVOLUTION], ids=["v3", "v2"])
+def test_sequences_of_a_packed_row_have_the_outputs_of_rows_of_their_own(config, tmp_path):
+    random_model("DebertaV2Model", config, tmp_path)
     alone = kbi.DebertaV2Encoder.from_pretrained(tmp_path)
     packed = kbi.DebertaV2Encoder.from_pretrained(tmp_path, packed=True)
     first, second = rows_of(4, [4], seed=1), rows_of(5, [5], seed=2)
@@ -106,7 +111,8 @@ def test_the_published_sizes():
     base = (128_100 + 2) * 768 + 12 * 7_087_872 + (512 + 2) * 768
     assert count_parameters(DebertaV2Config.from_name("deberta_v3_base")) == base
     millions = {"deberta_v3_xsmall": 70.7, "deberta_v3_small": 141.3, "deberta_v3_large": 434.0}
-    for name, expected in {**millions, "mdeberta_v3_base": 278.2}.items():
+    millions |= {"mdeberta_v3_base": 278.2, "deberta_v2_xlarge": 884.6, "deberta_v2_xxlarge": 1564.5}
+    for name, expected in millions.items():
         assert count_parameters(DebertaV2Config.from_name(name)) / 1e6 == pytest.approx(expected, abs=0.1), name
 
 
@@ -116,7 +122,9 @@ def test_the_published_sizes():
     [
         ({"relative_attention": False}, "relative_attention False is not supported; expected True"),
         ({"share_att_key": False}, "share_att_key False is not supported"),
-        ({"conv_kernel_size": 3}, "conv_kernel_size 3 is not supported; expected 0"),
+        ({"conv_kernel_size": 3}, "conv_act 'tanh' is not supported; expected 'gelu'"),
+        ({"conv_kernel_size": 4, "conv_act": "gelu"}, "convolution must be 0 or an odd integer, not 4"),
+        ({"conv_kernel_size": 3, "conv_act": "gelu", "conv_groups": 3}, "conv_groups 3 is not supported"),
         ({"position_biased_input": True}, "position_biased_input True is not supported"),
         ({"pos_att_type": "c2p"}, "pos_att_type 'c2p' is not supported; expected p2c|c2p"),
         ({"position_buckets": None}, "lacks position_buckets, without which transformers computes another encoder"),
@@ -163,8 +171,9 @@ def test_a_generator_beside_the_encoder_is_left_out(tmp_path):
     assert kbi.MaskedLM.from_pretrained(tmp_path).encoder.config == CONFIG
 
 
+@pytest.mark.parametrize("config", [CONFIG, WITH_CONVOLUTION], ids=["v3", "v2"])
 @pytest.mark.parametrize("head", ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"])
-def test_heads_are_those_of_transformers_in_both_directions(head, tmp_path):
+def test_heads_are_those_of_transformers_in_both_directions(head, config, tmp_path):
     kinds = {
         "ForSequenceClassification": kbi.TextClassifier,
         "ForTokenClassification": kbi.TokenClassifier,
@@ -172,7 +181,7 @@ def test_heads_are_those_of_transformers_in_both_directions(head, tmp_path):
     }
     rows = rows_of(9, [9, 6])
     labels = {} if head == "ForQuestionAnswering" else {"num_labels": 3}
-    theirs = outputs_of(random_model(f"DebertaV2{head}", CONFIG, tmp_path / "theirs", **labels), rows)
+    theirs = outputs_of(random_model(f"DebertaV2{head}", config, tmp_path / "theirs", **labels), rows)
     model = kinds[head].from_pretrained(tmp_path / "theirs")
     model.save_pretrained(tmp_path / "ours")
     again = outputs_of(open_in_transformers(f"DebertaV2{head}", tmp_path / "ours"), rows)
@@ -189,7 +198,7 @@ def test_heads_are_those_of_transformers_in_both_directions(head, tmp_path):
 def embedder(tokenizer):
     """A model over weights so large that texts differ in their vectors."""
     fields = {"vocabulary_size": tokenizer.vocabulary_size, "max_length": 24, "pad_id": tokenizer.pad_id}
-    encoder = kbi.DebertaV2Encoder(DebertaV2Config(**{**CONFIG.to_dict(), **fields}))
+    encoder = kbi.DebertaV2Encoder(dataclasses.replace(WITH_CONVOLUTION, **fields))
     random = np.random.default_rng(0)
     for weight in encoder.weights:
         weight.assign(random.normal(size=weight.shape, scale=0.3))

@@ -15,9 +15,10 @@
 On TensorFlow, Keras' attention is not fused either: it computes the same by `einsum`, takes 1.01 to 1.16 times as long
 on a CPU, and in bfloat16, on a processor without instructions for it, its errors are four times as large.
 
-The kernels on a TPU, and on a GPU torch's flex attention and its function with dropout, are compared with the plain form on that very device
-before they are first used, see `trial.py`. What Keras itself computes without dropout is not: cuDNN's attention in
-JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it, hence the plain form there.
+The kernels on a TPU, and on a GPU torch's flex attention and its function with dropout, are compared with the plain
+form on that very device before they are first used, see `trial.py`. What Keras itself computes without dropout is not:
+cuDNN's attention in JAX, and torch's. JAX reaches cuDNN's dropout only by functions that are private to it, hence the
+plain form there.
 """
 
 import functools

@@ -253,21 +253,24 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         if not adamw.updates_together():
             super()._backend_update_step(gradients, variables, learning_rate)
             return
-        pairs = zip(gradients, variables, strict=True)
-        adamw.apply([self._update(*pair, learning_rate) for pair in pairs], self.assign)
+        pairs, step = zip(gradients, variables, strict=True), self._step()
+        adamw.apply([self._update(*pair, learning_rate, step) for pair in pairs], self.assign)
 
     def update_step(self, gradient, variable, learning_rate):
-        adamw.apply([self._update(gradient, variable, learning_rate)], self.assign)
+        adamw.apply([self._update(gradient, variable, learning_rate, self._step())], self.assign)
 
-    def _update(self, gradient, variable, learning_rate):
+    def _step(self):
+        """The number of the update; a late one if bias is not corrected, since the correction for that is 1."""
+        return self.iterations + 1 if self.bias_correction else ops.full((), LATE_STEP, self.iterations.dtype)
+
+    def _update(self, gradient, variable, learning_rate, step):
         index = self._get_variable_index(variable)
         return adamw.Update(
             variable,
             self._momentums[index],
             self._velocities[index],
             ops.cast(gradient, variable.dtype),
-            # The correction for a late step is 1.
-            self.iterations + 1 if self.bias_correction else ops.full((), LATE_STEP, self.iterations.dtype),
+            step,
             learning_rate=learning_rate,
             rate=self.layer_rates[index],
             decay=(self.weight_decay or 0.0) * self.decays[index],
@@ -310,7 +313,7 @@ class BertStableAdamW(BertAdamW):
         super(BertAdamW, self)._backend_update_step(gradients, variables, learning_rate)
 
     def update_step(self, gradient, variable, learning_rate):
-        update = self._update(gradient, variable, learning_rate)
+        update = self._update(gradient, variable, learning_rate, self._step())
         square = ops.square(update.gradient)
         second = update.second + (square - update.second) * (1 - self.beta_2)
         corrected = ops.maximum(second / update.missing(self.beta_2), self.epsilon**2)

@@ -31,6 +31,7 @@ CONFIGS = {
         **{**MODERN, "num_layers": 5, "global_every": 4}, classifier_pooling="mean"
     ),
     "DebertaV2": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11),
+    "DebertaV2, with a convolution": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11, convolution=3),
     "XLMRoberta": kbi.XLMRobertaConfig(**SIZES),
     "Albert": kbi.AlbertConfig(**SIZES, embedding_size=9),
     "Albert, two groups of two": kbi.AlbertConfig(

@@ -26,7 +26,7 @@ from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.kernels.gelu import activation_function
-from keras_bert_impl.layers import Dropout, MultiHeadSelfAttention
+from keras_bert_impl.layers import Dropout, GatherPositions, MultiHeadSelfAttention
 
 TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
 # Fields of named sizes that are not the defaults.
@@ -356,6 +356,47 @@ class AddConvolution(keras.layers.Layer):
         }
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class TokenEmbedding(keras.layers.ReversibleEmbedding):
+    """An embedding of tokens that can be the sum of another one and of a difference of its own, whose gradient leaves
+    the other unchanged: gradient-disentangled embedding sharing (He et al. 2021, "DeBERTaV3", section 3.3).
+
+    After `share(other)` the layer's table is the difference. Files are written with the sum.
+    """
+
+    other = None
+
+    def share(self, other):
+        """Makes this embedding the sum of another one and a difference, or with None one of its own again. What it
+        gives for a token stays the same."""
+        whole = self.whole()
+        # Not tracked: the weights of the other belong to another model.
+        object.__setattr__(self, "other", other)
+        self.embeddings.assign(whole if other is None else whole - ops.convert_to_tensor(other.embeddings))
+
+    def whole(self):
+        """The vectors of all tokens (words, width)."""
+        own = ops.convert_to_tensor(self.embeddings)
+        return own if self.other is None else own + ops.convert_to_tensor(self.other.embeddings)
+
+    def call(self, inputs, reverse=False):
+        found = super().call(inputs, reverse=reverse)
+        if self.other is None:
+            return found
+        return found + ops.stop_gradient(self.other(inputs, reverse=reverse))
+
+    def save_own_variables(self, store):
+        if self.other is None:
+            super().save_own_variables(store)
+        else:
+            store["0"] = ops.convert_to_numpy(self.whole())
+
+    def load_own_variables(self, store):
+        super().load_own_variables(store)
+        if self.other is not None:
+            self.embeddings.assign(self.embeddings - self.other.embeddings)
+
+
 def at_distances(products):
     """Of each place, the products with distances counted from it, put where they belong: products (..., length,
     2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
@@ -380,7 +421,8 @@ class DebertaV2Encoder(FamilyEncoder):
     Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
     share and project themselves; there are no absolute positions, no segments and no pooler, instead of which
     classifiers have a dense GELU layer of their own; the large models of version 2 add a convolution behind the first
-    layer. Here it learns masked words; version 3 learnt which tokens a generator had replaced.
+    layer. It learns masked words, as version 2, or which tokens a generator has replaced, as version 3 did
+    (`ElectraPretrainer`).
 
     Arguments and errors are those of BertEncoder.
 
@@ -395,7 +437,8 @@ class DebertaV2Encoder(FamilyEncoder):
     @staticmethod
     def connect(inputs, parts):
         config = parts.config
-        hidden = parts.token_embedding(config.hidden_size)(inputs["token_ids"])  # (batch, length, hidden_size)
+        embedding = parts.token_embedding(config.hidden_size, TokenEmbedding)
+        hidden = embedding(inputs["token_ids"])  # (batch, length, hidden_size)
         hidden = parts.norm("embeddings_norm")(hidden)
         hidden = hidden * ops.cast(ops.expand_dims(inputs["padding_mask"], -1), parts.policy.compute_dtype)
         hidden = parts.dropout("embeddings_dropout")(hidden)
@@ -441,6 +484,39 @@ class DebertaV2Encoder(FamilyEncoder):
 
         return parts.apply_layers(hidden, context, block, behind={0: behind_first})
 
+    def generator(self, share):
+        """A generator for `ElectraPretrainer`: of the same width, with this share of the layers. The embedding of this
+        encoder becomes the sum of the generator's and a difference.
+
+        Raises: ValueError if the share is not above 0 and at most 1.
+        """
+        if not 0 < share <= 1:
+            raise ValueError(f"The generator's share of the layers must be above 0 and at most 1, not {share}.")
+        config = dataclasses.replace(self.config, num_layers=max(1, round(share * self.config.num_layers)))
+        options = {"packed": self.packed, "rematerialize": self.rematerialize, "dtype": self.dtype_policy}
+        generator = DebertaV2Encoder(config, name="deberta_generator", **options)
+        generator.token_embedding.embeddings.assign(self.token_embedding.whole())
+        self.token_embedding.share(generator.token_embedding)
+        return generator
+
+    def detection_vectors(self, outputs, rows):
+        """To the vector of each token that of the first one is added, and the sum is normalized, as in Microsoft's
+        `LMMaskPredictionHead`."""
+        hidden = outputs["sequence_output"]
+        first = hidden[:, :1]
+        if self.packed:  # the first token of each sequence
+            positions = rows["position_ids"]
+            begins = ops.cumsum(ops.ones_like(positions), axis=1) - 1 - positions
+            first = GatherPositions(name="first_of_sequence")(hidden, begins)
+        norm = keras.layers.LayerNormalization(
+            epsilon=self.config.layer_norm_epsilon, dtype=self.dtype_policy, name="replaced_token_norm"
+        )
+        return norm(first + hidden)
+
+    def summed_weights(self):
+        own, other = self.token_embedding.embeddings, self.token_embedding.other
+        return {} if other is None else {own.path: [own, other.embeddings]}
+
 
 # torch's kernel is (out, in, places), ours (places * in, out).
 CONVOLUTION = Transform(
@@ -472,6 +548,9 @@ FAMILY = Family(
         *masked_lm_rows(
             "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
         ),
+        *norm_rows("replaced_token_norm", "mask_predictions.LayerNorm"),
+        *dense_rows("replaced_token_transform", "mask_predictions.dense"),
+        *dense_rows("replaced_token_head", "mask_predictions.classifier"),
         *COMMON_HEAD_ROWS,
     ),
     redundant=(
@@ -479,7 +558,8 @@ FAMILY = Family(
         "cls.predictions.decoder.bias",
         "deberta.embeddings.position_ids",
     ),
-    tasks=COMMON_TASKS,
+    # The last is ours: transformers has no head for replaced tokens, which Microsoft's files hold.
+    tasks=(*COMMON_TASKS, "ForPreTraining"),
     dropout_key="cls_dropout",
     token_dropout_key="token_classif_dropout",  # a field of our own: transformers has no other than the encoder's
     # Written as transformers does unless config.json says `legacy: false`; Microsoft's files have the other names.

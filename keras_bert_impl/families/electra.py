@@ -142,6 +142,17 @@ class ElectraEncoder(FamilyEncoder):
             hidden = parts.dense(config.hidden_size, "embeddings_projection")(hidden)  # (batch, length, hidden_size)
         return parts.apply_layers(hidden, parts.context(inputs))
 
+    def generator(self, share):
+        """A generator for `ElectraPretrainer`, with this share of the width and heads; it shares the embeddings."""
+        return ElectraEncoder(
+            self.config.generator(share),
+            packed=self.packed,
+            rematerialize=self.rematerialize,
+            dtype=self.dtype_policy,
+            name="electra_generator",
+            embeddings_of=self,
+        )
+
 
 def embedding_layers(parts):
     """New embedding layers by name."""

@@ -1,4 +1,4 @@
-"""ELECTRA's pre-training: a generator that replaces tokens, and a discriminator that finds them."""
+"""Pre-training of ELECTRA and of DeBERTa's version 3: a generator replaces tokens, and a discriminator finds them."""
 
 import pathlib
 
@@ -8,7 +8,6 @@ from keras import ops
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.distribution import sum_over_replicas
-from keras_bert_impl.families.electra import ElectraEncoder
 from keras_bert_impl.layers import ReplaceTokens, SampleTokens
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.masked_lm import MaskedLM
@@ -23,15 +22,22 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     """Replaced-token detection (Clark et al. 2020, section 3.1): a small masked language model guesses the masked
     tokens, one guess for each is drawn, and the discriminator tells for every token whether it is the original one.
 
-    Generator and discriminator share their embeddings and are trained together; no gradient passes through the guesses.
-    The generator reads the rows as they were masked. In the paper all chosen tokens are [MASK]; Google's code and
+    Generator and discriminator are trained together; no gradient passes through the guesses. The generator reads the
+    rows as they were masked. In the papers all chosen tokens are [MASK]; Google's code for ELECTRA and
     `keras-bert pretrain` leave 15 % of them as they are, without which a small generator learns for long little more
     than how frequent words are.
 
+    ELECTRA's generator is narrower and shares the embeddings. DeBERTa's (He et al. 2021, "DeBERTaV3", sections 3.1 and
+    3.3) has fewer layers; the discriminator's embedding of tokens is the generator's, to which its gradient does not
+    come, and a difference that starts at zero. Microsoft's code updates both models one after the other, each with its
+    gradients clipped for itself; here one optimizer clips the gradients of both together. Its generator also adds
+    absolute positions before it predicts (the enhanced mask decoder), which is not here.
+
     Args:
-        encoder: the ElectraEncoder of the discriminator.
+        encoder: the ElectraEncoder or DebertaV2Encoder of the discriminator.
         tokenizer: a Tokenizer, for the checkpoints.
-        generator_size: the share of width and heads that the generator has, a quarter to a half in the paper.
+        generator_size: the share of width and heads that ELECTRA's generator has, a quarter to a half in the paper; of
+            layers that DeBERTa's has, a half in the paper.
         detection_weight: of the discriminator's loss; 50 in the paper.
         seed: of the draws; None draws one.
 
@@ -40,21 +46,15 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
             `detection_logits` (batch, length).
 
     `fit` and `evaluate` take (inputs, labels) as `Pretrainer`; of the labels `mask_ids` and `mask_weights` are used.
+
+    Raises: ValueError for an encoder of another family.
     """
 
     def __init__(
         self, encoder, tokenizer, generator_size=0.25, detection_weight=50.0, seed=None, name="electra_pretrainer"
     ):
-        config, policy = encoder.config, encoder.dtype_policy
-        generator = ElectraEncoder(
-            config.generator(generator_size),
-            packed=encoder.packed,
-            rematerialize=encoder.rematerialize,
-            dtype=policy,
-            name="electra_generator",
-            embeddings_of=encoder,
-        )
-        masked_lm = MaskedLM(generator, tokenizer, name="generator")
+        check_has_generator(encoder)
+        masked_lm = MaskedLM(encoder.generator(generator_size), tokenizer, name="generator")
         detector = ReplacedTokenDetector(encoder, tokenizer, name="discriminator")
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in masked_lm.input}
         rows, positions = {name: inputs[name] for name in encoder.input}, inputs["mask_positions"]
@@ -64,7 +64,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
         detected = detector({**rows, "token_ids": replace(rows["token_ids"], positions, sampled)})
         outputs = {"masked_lm_logits": logits, "sampled_ids": sampled, "detection_logits": detected}
         super().__init__(inputs=inputs, outputs=outputs, name=name)
-        self.dtype_policy = policy
+        self.dtype_policy = encoder.dtype_policy
         self.encoder, self.masked_lm, self.detector = encoder, masked_lm, detector
         self.detection_weight = float(detection_weight)
         names = ("masked_lm_loss", "masked_lm_accuracy", "detection_loss", "detection_accuracy")
@@ -116,15 +116,30 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
 
     def save_pretrained(self, directory):
         """Writes the discriminator to `directory` as Hugging Face's ElectraForPreTraining, and the generator to its
-        folder `generator` as ElectraForMaskedLM, both with the vocabulary."""
+        folder `generator` as ElectraForMaskedLM, both with the vocabulary; DeBERTa's with the names of Microsoft's
+        files and as DebertaV2ForMaskedLM."""
         self.detector.save_pretrained(directory)
         self.masked_lm.save_pretrained(pathlib.Path(directory) / GENERATOR)
 
     def load_pretrained(self, directory):
         """Loads what `save_pretrained` wrote, into models of the same sizes. Raises ValueError if they differ."""
+        other = getattr(self.encoder.token_embedding, "other", None)
+        if other is not None:
+            self.encoder.token_embedding.share(None)
         checkpoints.load(self.detector, checkpoints.open_checkpoint(directory))
-        # The shared embeddings are in both checkpoints, with the same values.
+        # ELECTRA's shared embeddings are in both checkpoints, with the same values.
         checkpoints.load(self.masked_lm, checkpoints.open_checkpoint(pathlib.Path(directory) / GENERATOR))
+        if other is not None:
+            self.encoder.token_embedding.share(other)
+
+
+def check_has_generator(encoder):
+    """Raises ValueError if the family of an encoder has no generator that replaces tokens."""
+    if not hasattr(encoder, "generator"):
+        raise ValueError(
+            f"A {encoder.config.family} learns no replaced tokens, for which it would need a generator: ELECTRA and "
+            "DeBERTa do."
+        )
 
 
 def replaced_tokens(mask_positions, is_replaced, tokens):

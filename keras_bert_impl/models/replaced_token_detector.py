@@ -44,7 +44,7 @@ class ReplacedTokenDetector(NaturalFitMixin, PretrainedMixin, keras.Model):
             kernel_initializer=kernel_initializer(encoder.config),
             dtype=encoder.dtype_policy,
             name="replaced_token_transform",
-        )(encoder.output["sequence_output"])
+        )(encoder.detection_vectors(encoder.output, encoder.input))
         logits = head_dense(encoder, 1, "replaced_token_head")(hidden)[..., 0]
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy

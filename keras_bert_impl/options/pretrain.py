@@ -16,13 +16,14 @@ class ModelOptions:
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
             albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
-            ernie_base; mpnet_base, modernbert_base, modernbert_large, or ettin_17m to ettin_1b, which learn masked
-            words alone.
-        objective: masked_lm; or span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
-            beside them, for rows without pairs and with masking_unit span.
+            ernie_base; mpnet_base, modernbert_base, modernbert_large, ettin_17m to ettin_1b, or deberta_v3_xsmall to
+            deberta_v3_large, which learn masked words alone, DeBERTa also replaced tokens.
+        objective: masked_lm; span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
+            beside them, for rows without pairs and with masking_unit span; or replaced_tokens, which DeBERTa of version
+            3 learnt and an ELECTRA always learns.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
-            is 0.25, the paper tries 0.25 to 0.5.
+            is 0.25, the paper tries 0.25 to 0.5. For DeBERTa the share of its layers; default is 0.5, as in the paper.
         initializer_range: standard deviation of the initial weights; 0.02 in the paper. A narrow model learns sooner
             with more.
         dropout_rate: dropout on hidden states and attention; 0.1 in the paper, 0 if training sees the data only a few
@@ -34,7 +35,7 @@ class ModelOptions:
     TITLE: typing.ClassVar = "the model"
 
     size: str = "bert_mini"
-    objective: typing.Literal["masked_lm", "span_boundary"] = "masked_lm"
+    objective: typing.Literal["masked_lm", "span_boundary", "replaced_tokens"] = "masked_lm"
     num_layers: int | None = None
     hidden_size: int | None = None
     num_heads: int | None = None

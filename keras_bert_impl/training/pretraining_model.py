@@ -6,8 +6,10 @@ import keras
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.families import build_encoder, config_from_name, family_of, family_of_name
+from keras_bert_impl.families.deberta import DebertaV2Config
 from keras_bert_impl.families.electra import ElectraConfig
 from keras_bert_impl.models import ElectraPretrainer, Pretrainer
+from keras_bert_impl.models.electra_pretrainer import check_has_generator
 from keras_bert_impl.optimization import (
     BertAdamW,
     BertLamb,
@@ -20,11 +22,14 @@ from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.training.pretraining_data import RATES
 from keras_bert_impl.user_warnings import warn_user
 
-USUAL_GENERATOR_SIZE, USUAL_DECAY_SHARE = 0.25, 0.1
+USUAL_DECAY_SHARE = 0.1
 OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb, "stable_adamw": BertStableAdamW}
 # Google's code for ELECTRA (pretrain_helpers.py) leaves 15 % of the chosen tokens as they are; its paper masks all.
 # From masks alone a small generator learns for long little more than how frequent words are: docs/families.md.
 RATES_OF_ELECTRA = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
+RATES_OF_DEBERTA = {"mask_token_rate": 1.0, "random_token_rate": 0.0}  # Microsoft's rtd_task.py
+# Of each family that learns replaced tokens: what becomes of the chosen tokens, and the usual size of its generator.
+REPLACED_TOKENS = {ElectraConfig: (RATES_OF_ELECTRA, 0.25), DebertaV2Config: (RATES_OF_DEBERTA, 0.5)}
 MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
 
 
@@ -68,7 +73,8 @@ def rates_of_family(config):
         family = type(checkpoints.open_checkpoint(config.init).config)
     else:
         family = family_of_name(config.size)
-    return RATES_OF_ELECTRA if family is ElectraConfig else RATES
+    learns_replaced = family is ElectraConfig or config.objective == "replaced_tokens"
+    return REPLACED_TOKENS[family][0] if learns_replaced and family in REPLACED_TOKENS else RATES
 
 
 def _check_size(config, found):
@@ -85,15 +91,18 @@ def _check_size(config, found):
 
 def pretrainer_of(config, data, encoder):
     """The model with the objective of the encoder's family."""
-    if isinstance(encoder.config, ElectraConfig):
-        if config.objective != "masked_lm":
-            raise ValueError(f"An ELECTRA learns to find replaced tokens: leave objective {config.objective} out.")
+    family = type(encoder.config)
+    if family is ElectraConfig and config.objective == "span_boundary":
+        raise ValueError("An ELECTRA learns to find replaced tokens: leave objective span_boundary out.")
+    if family is ElectraConfig or config.objective == "replaced_tokens":
+        check_has_generator(encoder)
         if config.next_sentence is not None:
-            raise ValueError("An ELECTRA learns nothing about next sentences: leave next_sentence out.")
-        size = USUAL_GENERATOR_SIZE if config.generator_size is None else config.generator_size
+            raise ValueError(f"{family.family} learns nothing about next sentences: leave next_sentence out.")
+        size = REPLACED_TOKENS[family][1] if config.generator_size is None else config.generator_size
         return ElectraPretrainer(encoder, data.tokenizer, size)
     if config.generator_size is not None:
-        raise ValueError(f"A {encoder.config.family} has no generator: leave generator_size out.")
+        remedy = "give --objective replaced_tokens, or " if family in REPLACED_TOKENS else ""
+        raise ValueError(f"A {family.family} has no generator: {remedy}leave generator_size out.")
     if config.objective == "span_boundary":
         check_spans(config, data)
         if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from made_runs import write_checkpoint
+from safetensors.numpy import load_file
 from tiers import once
 from transformers import AutoModelForMaskedLM
 
@@ -45,6 +46,26 @@ def test_an_electra_trains_on_packed_rows_and_goes_on_from_its_two_checkpoints(p
     for model in ("", "generator"):
         one, other = (tmp_path / name / "encoder" / model / "model.safetensors" for name in ("short", "long"))
         assert one.read_bytes() == other.read_bytes()
+    assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
+
+
+def test_a_deberta_learns_replaced_tokens_and_goes_on_from_its_two_checkpoints(prepared_data, tmp_path):
+    data = prepared_data(long_sequence_length=64, packed=True)
+    options = {"objective": "replaced_tokens"}
+    shape = {"size": "deberta_v3_small", "num_layers": 2, "hidden_size": 16, "num_heads": 4}
+    figures = train(data, tmp_path / "short", **options, **shape)
+    assert figures["next_sentence_accuracy"] is None and 0 < figures["detection_accuracy"] < 1
+    init = tmp_path / "short" / "encoder"
+    written = json.loads((init / "config.json").read_text())
+    assert written["model_type"] == "deberta-v2" and written["num_hidden_layers"] == 2
+    assert json.loads((init / "generator" / "config.json").read_text())["num_hidden_layers"] == 1
+    train(data, tmp_path / "long", sequence_length=64, init=str(init), learning_rate=0.0, **options)
+    for model in ("", "generator"):
+        one, other = (
+            load_file(tmp_path / name / "encoder" / model / "model.safetensors") for name in ("short", "long")
+        )
+        for name, array in one.items():  # a difference is added to what it was taken from
+            np.testing.assert_allclose(other[name], array, atol=1e-7, err_msg=name)
     assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
 
 
@@ -166,6 +187,15 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
         ({"direction": "left_to_right", "mask_token_rate": 0.8}, "masks none: leave mask_token_rate out"),
         ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
         ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),
+        ({"objective": "replaced_tokens"}, "A BERT learns no replaced tokens"),
+        (
+            {"size": "deberta_v3_small", "num_heads": 4, "generator_size": 0.5},
+            "A DeBERTa has no generator: give --objective replaced_tokens, or leave generator_size out",
+        ),
+        (
+            {"size": "deberta_v3_small", "num_heads": 4, "objective": "replaced_tokens", "next_sentence": False},
+            "DeBERTa learns nothing about next sentences",
+        ),
     ],
 )
 def test_objectives_that_do_not_fit_together_are_refused(options, message, prepared_data, tmp_path):

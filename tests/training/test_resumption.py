@@ -103,8 +103,11 @@ def test_an_interrupted_run_of_another_family_ends_as_an_uninterrupted_one(
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_an_interrupted_electra_draws_what_an_uninterrupted_one_draws(prepared, tmp_path, monkeypatch):
-    options = {"size": "electra_small", "generator_size": 0.5, "steps": 6}
+@pytest.mark.parametrize("size", ["electra_small", "deberta_v3_small"])
+def test_an_interrupted_run_of_replaced_tokens_draws_what_an_uninterrupted_one_draws(
+    size, prepared, tmp_path, monkeypatch
+):
+    options = {"size": size, "objective": "replaced_tokens", "generator_size": 0.5, "steps": 6}
     pretraining.run(config_of(prepared, tmp_path / "whole", **options))
     for at_step in (2, 5):
         with monkeypatch.context() as patch:

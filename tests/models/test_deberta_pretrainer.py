@@ -1,0 +1,195 @@
+"""Generator and discriminator of DeBERTa's version 3, whose embeddings are shared with gradients apart."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+from reference_models import open_in_transformers, outputs_of
+from safetensors.numpy import load_file
+from tiers import every_backend
+
+import keras_bert_impl as kbi
+from keras_bert_impl.optimization import BertAdamW
+
+LABELS = {
+    "mask_ids": np.array([[17, 5, 10], [9, 13, 0]], "int32"),
+    "mask_weights": np.array([[1, 1, 1], [1, 1, 0]], "float32"),
+}
+
+
+@pytest.fixture
+def config(small_tokenizer):
+    return kbi.DebertaV2Config(
+        small_tokenizer.vocabulary_size,
+        hidden_size=12,
+        num_layers=4,
+        num_heads=2,
+        intermediate_size=14,
+        num_buckets=8,
+        max_distance=11,
+        max_length=11,
+        hidden_dropout_rate=0.0,
+        attention_dropout_rate=0.0,
+        initializer_range=0.2,
+    )
+
+
+@pytest.fixture
+def batch(small_batch):
+    """Rows whose ids are in the small vocabulary."""
+    return {**small_batch, "token_ids": 5 + small_batch["token_ids"] % 19}
+
+
+def build(config, tokenizer, seed=3, optimizer=None, packed=False, **arguments):
+    keras.utils.set_random_seed(seed)
+    model = kbi.ElectraPretrainer(kbi.DebertaV2Encoder(config, packed=packed), tokenizer, 0.5, seed=1, **arguments)
+    model.compile(optimizer=optimizer or BertAdamW(1e-2), **QUICK_STEPS)
+    return model
+
+
+def tables(model):
+    """The tables of the generator, of the difference, and of the discriminator, as NumPy arrays."""
+    generator, own = model.masked_lm.encoder.token_embedding, model.encoder.token_embedding
+    found = (generator.embeddings, own.embeddings, own.whole())
+    return [keras.ops.convert_to_numpy(each).copy() for each in found]
+
+
+def test_the_generator_is_half_as_deep_and_the_difference_starts_at_zero(config, small_tokenizer):
+    model = build(config, small_tokenizer)
+    generator = model.masked_lm.encoder
+    assert (generator.config.num_layers, generator.config.hidden_size) == (2, 12)
+    table, difference, whole = tables(model)
+    assert not difference.any() and np.abs(table).max() > 0.1
+    np.testing.assert_array_equal(table, whole)
+
+
+@every_backend
+def test_no_gradient_of_the_discriminator_reaches_the_generator_s_embedding(config, small_tokenizer, batch):
+    """With plain gradient descent: a table moves by its own loss, and the discriminator's by both."""
+    moved = {}
+    for weight in (0.0, 50.0):
+        model = build(config, small_tokenizer, optimizer=keras.optimizers.SGD(0.1), detection_weight=weight)
+        before = tables(model)
+        model.train_on_batch(batch, LABELS)
+        moved[weight] = [new - old for new, old in zip(tables(model), before, strict=True)]
+    assert np.abs(moved[0.0][0]).max() > 1e-4 and not moved[0.0][1].any()
+    np.testing.assert_allclose(moved[50.0][0], moved[0.0][0], atol=1e-6)
+    assert np.abs(moved[50.0][1]).max() > 1e-3
+    np.testing.assert_allclose(moved[50.0][2], moved[50.0][0] + moved[50.0][1], atol=1e-6)
+
+
+def test_the_discriminator_computes_as_with_one_table(config, small_tokenizer, batch):
+    model = build(config, small_tokenizer)
+    for _ in range(3):
+        model.train_on_batch(batch, LABELS)
+    rows = {name: batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    shared = model.detector.predict_on_batch(rows)
+    words = model.encoder.token_embedding(np.eye(12, dtype="float32")[None], reverse=True)
+    whole = tables(model)[2]
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(words)[0], whole.T, atol=1e-6)
+    model.encoder.token_embedding.share(None)
+    np.testing.assert_allclose(tables(model)[1], whole, atol=1e-6)
+    np.testing.assert_allclose(model.detector.predict_on_batch(rows), shared, atol=1e-5)
+
+
+def test_checkpoints_hold_whole_tables_and_go_on(config, small_tokenizer, batch, tmp_path):
+    model = build(config, small_tokenizer)
+    for _ in range(3):
+        model.train_on_batch(batch, LABELS)
+    model.save_pretrained(tmp_path)
+    model.encoder.save_pretrained(tmp_path / "encoder")
+    rows = {name: batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    expected = model.encoder.predict_on_batch(rows)["sequence_output"]
+    theirs = outputs_of(open_in_transformers("DebertaV2Model", tmp_path / "encoder"), rows)["last_hidden_state"]
+    np.testing.assert_allclose(theirs, expected, atol=1e-5)
+    detector = kbi.ReplacedTokenDetector.from_pretrained(tmp_path)
+    np.testing.assert_allclose(detector.predict_on_batch(rows), model.detector.predict_on_batch(rows), atol=1e-5)
+    theirs = outputs_of(open_in_transformers("DebertaV2ForMaskedLM", tmp_path / "generator"), rows)["logits"]
+    theirs = np.take_along_axis(theirs, batch["mask_positions"][..., None], axis=1)
+    np.testing.assert_allclose(model.masked_lm.predict_on_batch(batch), theirs, atol=1e-5)
+
+    other = build(config, small_tokenizer, seed=9)
+    other.load_pretrained(tmp_path)
+    for found, expected in zip(tables(other), tables(model), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    # A generator that starts from the discriminator alone has the same words.
+    table, difference, _ = tables(
+        kbi.ElectraPretrainer(kbi.DebertaV2Encoder.from_pretrained(tmp_path), small_tokenizer)
+    )
+    np.testing.assert_allclose(table, tables(model)[2], atol=1e-6)
+    assert not difference.any()
+
+
+def test_a_keras_file_of_the_encoder_holds_its_whole_table(config, small_tokenizer, batch, tmp_path):
+    model = build(config, small_tokenizer)
+    model.train_on_batch(batch, LABELS)
+    model.encoder.save(tmp_path / "encoder.keras")
+    rows = {name: batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    expected = model.encoder.predict_on_batch(rows)["sequence_output"]
+    again = keras.models.load_model(tmp_path / "encoder.keras")
+    np.testing.assert_allclose(again.predict_on_batch(rows)["sequence_output"], expected, atol=1e-5)
+    before = tables(model)
+    model.encoder.load_weights(tmp_path / "encoder.keras")
+    for found, expected in zip(tables(model), before, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_the_head_is_that_of_microsoft_s_code(config, small_tokenizer, batch, tmp_path):
+    """`LMMaskPredictionHead` in torch, on the tensors of the file."""
+    torch = pytest.importorskip("torch")
+    model = build(config, small_tokenizer)
+    rows = {name: batch[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    for weight in model.detector.weights:
+        weight.assign(np.random.default_rng(len(weight.path)).normal(size=weight.shape, scale=0.5))
+    model.detector.save_pretrained(tmp_path)
+    tensors = {name: torch.tensor(array) for name, array in load_file(tmp_path / "model.safetensors").items()}
+    found = {name: tensors[f"mask_predictions.{name}"] for name in (
+        "LayerNorm.weight", "LayerNorm.bias", "dense.weight", "dense.bias", "classifier.weight", "classifier.bias"
+    )}  # fmt: skip
+    hidden = torch.tensor(np.array(model.encoder.predict_on_batch(rows)["sequence_output"]))
+    functions = torch.nn.functional
+    states = functions.layer_norm(
+        hidden[:, :1] + hidden, (12,), found["LayerNorm.weight"], found["LayerNorm.bias"], 1e-7
+    )
+    states = functions.gelu(functions.linear(states, found["dense.weight"], found["dense.bias"]))
+    logits = functions.linear(states, found["classifier.weight"], found["classifier.bias"])[..., 0]
+    np.testing.assert_allclose(model.detector.predict_on_batch(rows), logits, atol=2e-5)
+
+
+@every_backend
+def test_sequences_of_a_packed_row_are_judged_by_their_own_first_token(config, small_tokenizer):
+    alone = kbi.ReplacedTokenDetector(kbi.DebertaV2Encoder(config), small_tokenizer)
+    packed = kbi.ReplacedTokenDetector(kbi.DebertaV2Encoder(config, packed=True), small_tokenizer)
+    packed.set_weights(alone.get_weights())
+    ids = np.array([[2, 7, 9, 3, 2, 11, 12, 13, 3, 0]], "int32")
+    row = {
+        "token_ids": ids,
+        "segment_ids": np.zeros_like(ids),
+        "padding_mask": (ids > 0).astype("int32"),
+        "position_ids": np.array([[0, 1, 2, 3, 0, 1, 2, 3, 4, 0]], "int32"),
+        "sequence_ids": np.array([[1] * 4 + [2] * 5 + [0]], "int32"),
+    }
+    found = packed.predict_on_batch(row)
+    for place in (slice(0, 4), slice(4, 9)):
+        rows = {name: row[name][:, place] for name in ("token_ids", "segment_ids", "padding_mask")}
+        np.testing.assert_allclose(found[:, place], alone.predict_on_batch(rows), atol=1e-5)
+
+
+def test_replaced_tokens_are_found_after_training(config, small_tokenizer, batch):
+    model = build(dataclasses.replace(config, num_layers=2), small_tokenizer)
+    head = model.masked_lm.get_layer("masked_lm_head")  # guesses one token everywhere
+    head.output_bias.assign(np.where(np.arange(head.output_bias.shape[0]) == 5, 1e3, 0.0))
+    for _ in range(80):
+        model.train_on_batch(batch, LABELS)
+    found = model.test_on_batch(batch, LABELS, return_dict=True)
+    assert [found[f"replaced_{name}"] for name in ("recall", "precision")] == [1.0, 1.0], found
+
+
+def test_other_families_have_no_generator(small_tokenizer):
+    encoder = kbi.BertEncoder(kbi.BertConfig(small_tokenizer.vocabulary_size, hidden_size=4, num_layers=1, num_heads=1))
+    with pytest.raises(ValueError, match=r"A BERT learns no replaced tokens, .* ELECTRA and DeBERTa do"):
+        kbi.ElectraPretrainer(encoder, small_tokenizer)
+    with pytest.raises(ValueError, match="share of the layers must be above 0 and at most 1, not 0"):
+        kbi.DebertaV2Encoder(kbi.DebertaV2Config(9, hidden_size=4, num_layers=1, num_heads=1)).generator(0)

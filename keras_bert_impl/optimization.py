@@ -415,5 +415,5 @@ def layer_rates(paths, layer_decay):
 
 EMBEDDING_LAYERS = (
     *("token_embedding", "position_embedding", "segment_embedding", "embeddings_norm"),
-    *("embeddings_projection", "task_embedding", "relative_positions", "relative_embeddings"),
+    *("embeddings_projection", "task_embedding", "relative_positions", "relative_embeddings", "convolution"),
 )

@@ -86,7 +86,7 @@ def save(model, directory, tokenizer=None):
         return  # all processes have given their parts of the weights; only the first one writes
     config = config_of(model)
     pools = hasattr(model, "pooling")
-    own = (sentence_transformers.MODULES,) if pools else ()
+    own = sentence_transformers.OF_EMBEDDING if pools else ()
     if hasattr(model, "score_activation"):  # of which config.json tells all
         own = sentence_transformers.OF_RANKING
     with replaced_together(directory, lambda new: _superseded(new, own)) as target:

@@ -12,6 +12,7 @@ from keras_bert_impl.json_files import read_json
 
 MODULES, POOLING_CONFIG, TRANSFORMER_CONFIG = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
 MODEL_CONFIG = "config_sentence_transformers.json"
+OF_EMBEDDING = (MODULES, MODEL_CONFIG)  # what an embedder replaces, also where it has no such file
 OF_RANKING = (MODULES, TRANSFORMER_CONFIG, MODEL_CONFIG)  # what a CrossEncoder has beside config.json
 # Their flags, in the order in which their vectors are joined, and the names of these ways of pooling, theirs and ours.
 FLAGS = {
@@ -56,17 +57,20 @@ def read(directory, config, tokenizer):
         config: its configuration.
         tokenizer: function that returns its tokenizer, or None.
 
-    Returns: dict of pooling, normalize and, if it is specified, sequence_length.
+    Returns: dict of pooling, normalize and, if they are specified, sequence_length and prompts.
     Raises: ValueError naming the file and the module or setting that a TextEmbedder does not have.
     """
     paths = _read_modules(directory / MODULES)
     settings = _checked(directory / paths["Transformer"] / TRANSFORMER_CONFIG, TRANSFORMER_SETTINGS)
     if settings.get("do_lower_case") and tokenizer() is not None and not tokenizer().lowercase:
         raise _refusal(directory / TRANSFORMER_CONFIG, "do_lower_case is true for a cased vocabulary")
-    _checked(directory / MODEL_CONFIG, MODEL_SETTINGS)
+    prompts = _checked(directory / MODEL_CONFIG, MODEL_SETTINGS).get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(prompt, str) for prompt in prompts.values()):
+        raise ValueError(f"{directory / MODEL_CONFIG}: prompts is {prompts!r:.80}, expected texts by their names.")
     found = {"pooling": _pooling(directory / paths["Pooling"] / "config.json"), "normalize": "Normalize" in paths}
     if "Normalize" in paths:
         _checked(directory / paths["Normalize"] / "config.json", NORMALIZE_SETTINGS)
+    found |= {"prompts": prompts} if prompts else {}
     return found | _length_in(settings, directory / TRANSFORMER_CONFIG, config, _refusal)
 
 
@@ -146,6 +150,10 @@ def write(embedder, directory):
     (directory / "1_Pooling").mkdir()
     for name, content in ((MODULES, modules), (POOLING_CONFIG, pooling), (TRANSFORMER_CONFIG, transformer)):
         (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    if embedder.prompts:
+        content = {"prompts": embedder.prompts, "default_prompt_name": None}
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        (directory / MODEL_CONFIG).write_text(text, encoding="utf-8")
 
 
 def modes_of(pooling):

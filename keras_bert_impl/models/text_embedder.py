@@ -25,6 +25,7 @@ class VectorRows(ColumnRows):
         return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
+QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
 POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
 
@@ -45,10 +46,12 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
             cannot be in a list, concatenates the first token's vectors of the last four layers, the best of the
             feature-based approaches of Devlin et al. 2019, table 7.
         normalize: whether vectors have length 1, so that their product is the cosine.
+        prompts: texts by their names, which the model expects before a text, as {"query": "search_query: "}; see
+            `embed` and `search`. `predict`, `fit` and exports take texts as they are.
 
-    `from_pretrained` pools, normalizes and cuts texts as the checkpoint specifies, whether it was saved here or by
-    sentence-transformers. A checkpoint with steps that are not supported here is refused, unless pooling, normalize and
-    sequence_length are all given.
+    `from_pretrained` pools, normalizes and cuts texts as the checkpoint specifies, and has its prompts, whether it was
+    saved here or by sentence-transformers. A checkpoint with steps that are not supported here is refused, unless
+    pooling, normalize and sequence_length are all given.
 
     `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
     loss that suits the rows; see `TextColumnsMixin.fit` and `embedding_losses`. One of:
@@ -60,12 +63,12 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     Input:  dict of the encoder's inputs, (batch, length), or texts; rows of texts are (batch, columns, length).
     Output: (batch, hidden_size), float32; a multiple of that width for several poolings or "last_four". For rows of
             texts, (batch, columns, hidden_size).
-    Raises: ValueError for an unknown pooling, for "last_four" in a list or with fewer than four layers, and as the
-            other models do.
+    Raises: ValueError for an unknown pooling, for "last_four" in a list or with fewer than four layers, for a prompt
+            that is no text, and as the other models do.
     """
 
     row_maker_class = VectorRows
-    head_arguments = ("pooling", "normalize", "long_texts")
+    head_arguments = ("pooling", "normalize", "long_texts", "prompts")
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         pooling="mean",
         normalize=False,
         long_texts="cut",
+        prompts=None,
         name="bert_text_embedder",
     ):
         check_tokenizer_fits(tokenizer, encoder)
@@ -94,6 +98,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         self.sequence_length = checked_sequence_length(sequence_length, encoder.config)
         self.pooling, self.normalize = pooling, normalize
         self.long_texts = checked_long_texts(long_texts)
+        self.prompts = checked_prompts(prompts)
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
@@ -129,8 +134,22 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         left_out = {id(weight) for weight in self._trainable_of_pooler()}
         return [variable for variable in variables if id(variable) not in left_out]
 
-    def embed(self, texts, batch_size=32):
-        """The vectors of texts: (width,) for one text, (texts, width) for several, float32."""
+    def embed(self, texts, batch_size=32, prompt=None):
+        """The vectors of texts: (width,) for one text, (texts, width) for several, float32.
+
+        Args:
+            texts: a text, or several.
+            batch_size: how many texts are computed at once.
+            prompt: the name of one of `prompts`, which is put before each text; None for none.
+
+        Raises: ValueError for a prompt that the model does not have.
+        """
+        if prompt is not None:
+            if prompt not in (self.prompts or {}):
+                known = f"its prompts are {', '.join(self.prompts)}" if self.prompts else "it has none"
+                raise ValueError(f"This embedder has no prompt {prompt!r}: {known}.")
+            before = self.prompts[prompt]
+            texts = before + texts if isinstance(texts, str) else [before + text for text in to_strings(texts)]
         vectors = self.predict(texts, batch_size=batch_size, verbose=0)
         return vectors[0] if isinstance(texts, str) else vectors
 
@@ -150,6 +169,10 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     def search(self, query, corpus, top_k=10, batch_size=32):
         """The texts of a corpus that are most similar to a query, by the cosine of their vectors.
 
+        Queries get the prompt "query", texts of the corpus the first of "document", "passage" and "corpus", if the
+        model has such prompts; sentence-transformers' `encode_query` and `encode_document` do the same. Give vectors
+        that `embed` made with the prompt of their kind.
+
         Args:
             query: a text, or several, or their vectors.
             corpus: texts, or their vectors (texts, width) that `embed` gave, for a corpus that is searched often.
@@ -165,7 +188,11 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         if not len(corpus):
             raise ValueError("The corpus is empty: there is nothing to search.")
         top_k = checked_top_k(min(top_k, len(corpus)), len(corpus), "texts in the corpus")
-        scores = self._directions(query, batch_size) @ self._directions(corpus, batch_size).T
+        of_query, of_corpus = (
+            next((name for name in names if name in (self.prompts or {})), None)
+            for names in (QUERY_PROMPTS, CORPUS_PROMPTS)
+        )
+        scores = self._directions(query, batch_size, of_query) @ self._directions(corpus, batch_size, of_corpus).T
         texts = [None] * len(corpus) if is_vectors(corpus) else to_strings(corpus)
         found = [
             [Match(int(place), texts[place], float(row[place])) for place in places]
@@ -173,9 +200,9 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         ]
         return found[0] if is_one(query) else found
 
-    def _directions(self, texts, batch_size):
+    def _directions(self, texts, batch_size, prompt=None):
         """Vectors of length 1, (texts, width), of a text, texts or vectors."""
-        vectors = texts if is_vectors(texts) else self.embed(texts, batch_size)
+        vectors = texts if is_vectors(texts) else self.embed(texts, batch_size, prompt)
         vectors = np.atleast_2d(np.asarray(vectors, "float32"))
         return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
@@ -202,6 +229,14 @@ def checked_pooling(pooling):
     if not modes or (len(modes) > 1 and "last_four" in modes):
         raise ValueError(f"pooling {pooling!r}: give one name, or several without 'last_four'.")
     return modes[0] if len(modes) == 1 else modes
+
+
+def checked_prompts(prompts):
+    """`prompts` as a dict, or None without any. Raises ValueError unless they are texts by their names."""
+    for name, prompt in dict(prompts or {}).items():
+        if not isinstance(prompt, str):
+            raise ValueError(f"The prompt {name!r} is {prompt!r:.80}, expected a text.")
+    return dict(prompts) if prompts else None
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

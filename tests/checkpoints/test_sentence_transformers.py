@@ -106,6 +106,62 @@ def test_texts_are_cut_at_max_seq_length(directory):
     assert kbi.TextEmbedder.from_pretrained(directory, sequence_length=7).sequence_length == 7
 
 
+PROMPTS = {"query": "a dog : ", "document": "the cat : ", "other": ""}
+
+
+def embedder_of(directory, **arguments):
+    """An embedder with weights so large that texts differ in their vectors."""
+    model = kbi.TextEmbedder.from_pretrained(directory, **arguments)
+    random = np.random.default_rng(4)
+    for weight in model.weights:
+        weight.assign(random.normal(size=weight.shape, scale=0.4))
+    return model
+
+
+def test_prompts_are_put_before_texts_as_by_sentence_transformers(directory, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    describe(directory, flags("mean"), "Normalize")
+    model = embedder_of(directory, prompts=PROMPTS, sequence_length=9, pooling="mean", normalize=True)
+    model.save_pretrained(tmp_path / "saved")
+    again = kbi.TextEmbedder.from_pretrained(tmp_path / "saved")
+    assert again.prompts == PROMPTS and kbi.TextEmbedder.from_config(again.get_config()).prompts == PROMPTS
+    theirs = library.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    query, corpus = "the cat sat", ["a mat", "the dog ran in the rain and sat on a red mat", ""]
+    for prompt, expected in (
+        ("query", theirs.encode_query(corpus)),
+        ("document", theirs.encode_document(corpus)),
+        ("other", theirs.encode(corpus, prompt_name="other")),
+        (None, theirs.encode(corpus)),
+    ):
+        np.testing.assert_allclose(again.embed(corpus, prompt=prompt), expected, atol=1e-6)
+    assert np.abs(again.embed(corpus, prompt="query") - again.embed(corpus)).max() > 0.01
+    np.testing.assert_allclose(again.embed(corpus[0], prompt="query"), theirs.encode_query(corpus[0]), atol=1e-6)
+    scores = theirs.encode_document(corpus) @ theirs.encode_query(query)
+    found = again.search(query, corpus)
+    assert [match.number for match in found] == np.argsort(-scores, kind="stable").tolist()
+    np.testing.assert_allclose([match.score for match in found], np.sort(scores)[::-1], atol=1e-6)
+    vectors = again.embed(corpus, prompt="document")
+    assert [match.number for match in again.search(query, vectors)] == [match.number for match in found]
+
+
+def test_prompts_that_cannot_be_meant_are_refused_and_old_ones_do_not_stay(directory):
+    describe(directory, flags("mean"), **{MODEL: {"prompts": {"query": 3}}})
+    with pytest.raises(
+        ValueError, match=r"config_sentence_transformers.json: prompts is \{'query': 3\}, expected texts"
+    ):
+        kbi.TextEmbedder.from_pretrained(directory)
+    model = kbi.TextEmbedder.from_pretrained(describe(directory, flags("mean"), **{MODEL: {"prompts": PROMPTS}}))
+    with pytest.raises(ValueError, match="has no prompt 'passage': its prompts are query, document, other"):
+        model.embed("a dog", prompt="passage")
+    with pytest.raises(ValueError, match="The prompt 'query' is None, expected a text"):
+        kbi.TextEmbedder(model.encoder, prompts={"query": None})
+    plain = kbi.TextEmbedder(model.encoder, model.tokenizer)
+    with pytest.raises(ValueError, match="has no prompt 'query': it has none"):
+        plain.embed("a dog", prompt="query")
+    plain.save_pretrained(directory)
+    assert kbi.TextEmbedder.from_pretrained(directory).prompts is None
+
+
 MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_config", "2_Normalize/config"
 
 

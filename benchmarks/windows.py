@@ -3,7 +3,7 @@
     python benchmarks/windows.py --output DIR                       # all three backends on this machine
     KERAS_BACKEND=jax python benchmarks/windows.py --output DIR --backends jax
 
-Forward and backward pass of 12 heads of width 64 over one packed row of four sequences, with a window of 64 tokens to
+Forward and backward pass of 4 heads of width 64 over one packed row of four sequences, with a window of 64 tokens to
 either side, as in ModernBERT-base; float32 on a CPU, bfloat16 on an accelerator. "window" is what the layer chooses for
 it, "whole row" what it chooses without a window, "plain" the form that keeps all probabilities. Each figure is taken in
 a process of its own, so that its memory is its own: on a CPU what the process grows by, on an accelerator the most that
@@ -19,7 +19,7 @@ import sys
 import time
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
-HEADS, HEAD_WIDTH, WINDOW, SEQUENCES = 12, 64, 64, 4
+HEADS, HEAD_WIDTH, WINDOW, SEQUENCES = 4, 64, 64, 4
 FORMS = ("window", "whole row", "plain")
 MIB = 2**20
 

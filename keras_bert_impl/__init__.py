@@ -24,6 +24,7 @@ if startup.imports_keras:
     from keras_bert_impl.families.albert import AlbertConfig, AlbertEncoder
     from keras_bert_impl.families.bert import BertConfig, BertEncoder
     from keras_bert_impl.families.deberta import DebertaV2Config, DebertaV2Encoder
+    from keras_bert_impl.families.deberta_v1 import DebertaConfig, DebertaEncoder
     from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
     from keras_bert_impl.families.electra import ElectraConfig, ElectraEncoder
     from keras_bert_impl.families.ernie import ErnieConfig, ErnieEncoder
@@ -64,6 +65,8 @@ __all__ = [
     "BertConfig",
     "BertEncoder",
     "BytePairTokenizer",
+    "DebertaConfig",
+    "DebertaEncoder",
     "DebertaV2Config",
     "DebertaV2Encoder",
     "DebertaV2Tokenizer",

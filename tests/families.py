@@ -30,6 +30,7 @@ CONFIGS = {
     "ModernBert, three of four layers see a window": kbi.ModernBertConfig(
         **{**MODERN, "num_layers": 5, "global_every": 4}, classifier_pooling="mean"
     ),
+    "Deberta": kbi.DebertaConfig(**SIZES, max_distance=7),
     "DebertaV2": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11),
     "DebertaV2, with a convolution": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11, convolution=3),
     "XLMRoberta": kbi.XLMRobertaConfig(**SIZES),

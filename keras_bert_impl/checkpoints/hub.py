@@ -115,7 +115,15 @@ PUBLISHED = (
     ),
     # Song et al. 2020.
     Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, "mpnet"),
-    # He et al. 2021; the files also hold the generator's head.
+    # He et al. 2021, versions 1, 2 and 3; the files also hold heads of pre-training.
+    *(
+        Published(name, f"microsoft/{name}", *shape, 50265, True, "deberta")
+        for name, shape in (
+            ("deberta-base", BASE),
+            ("deberta-large", LARGE),
+            ("deberta-xlarge", (48, 1024, 16)),
+        )
+    ),
     *(
         Published(name, f"microsoft/{name}", *shape, words, True, "deberta-v2")
         for name, shape, words in (

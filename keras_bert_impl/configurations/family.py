@@ -77,7 +77,7 @@ class Family(typing.NamedTuple):
         bare_beginnings: what they begin with in a model without a head.
         embedding_rows, head_rows: (path of our weight, names of their tensors, Transform); the pooler counts as a head.
         block: what the names of a block's tensors begin with, {} being its number, or several of them those of
-            `block_numbers`; block_rows: rows without that.
+            `block_numbers`; block_rows: rows without that, or a function of the configuration that gives them.
         redundant: tensors that hold no information of their own.
         tasks: ends of the names of the family's classes.
         dropout_key: the key in config.json of the dropout before a classifier.
@@ -93,7 +93,7 @@ class Family(typing.NamedTuple):
     bare_beginnings: tuple
     embedding_rows: tuple
     block: str
-    block_rows: tuple
+    block_rows: tuple | Callable
     head_rows: tuple
     redundant: tuple
     tasks: tuple
@@ -108,7 +108,8 @@ class Family(typing.NamedTuple):
 
     def rows(self, config):
         """The rows of every weight that an encoder of this configuration and its heads can have."""
-        blocks = in_blocks(self.block_rows, self.block_numbers(config), "block_{}/", self.block)
+        of_block = self.block_rows(config) if callable(self.block_rows) else self.block_rows
+        blocks = in_blocks(of_block, self.block_numbers(config), "block_{}/", self.block)
         return [*self.embedding_rows, *blocks, *self.head_rows]
 
 

@@ -10,7 +10,18 @@ from keras_bert_impl.configurations.known_families import (
     skeleton,
     weight_shapes,
 )
-from keras_bert_impl.families import albert, bert, deberta, distilbert, electra, ernie, modernbert, mpnet, roberta
+from keras_bert_impl.families import (
+    albert,
+    bert,
+    deberta,
+    deberta_v1,
+    distilbert,
+    electra,
+    ernie,
+    modernbert,
+    mpnet,
+    roberta,
+)
 
 __all__ = [
     "FAMILIES",
@@ -28,6 +39,7 @@ FAMILIES = (
     distilbert.FAMILY,
     electra.FAMILY,
     deberta.FAMILY,
+    deberta_v1.FAMILY,
     roberta.FAMILY,
     roberta.XLM_FAMILY,
     albert.FAMILY,

@@ -136,30 +136,12 @@ class DebertaV2Config(EncoderConfig):
     def from_huggingface(cls, path):
         """As EncoderConfig. Raises: ValueError also for settings that versions 2 and 3 do not have, naming them."""
         found = read_json(path)
-        missing = [key for key in (*cls.architecture, "position_buckets", "pos_att_type") if found.get(key) is None]
-        if missing:
-            raise ValueError(
-                f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than DeBERTa "
-                "of version 2 or 3."
-            )
-        terms = found.get("pos_att_type")
-        terms = terms.lower().split("|") if isinstance(terms, str) else terms or []
-        if sorted(term.strip() for term in terms) != ["c2p", "p2c"]:
-            raise ValueError(f"{path}: pos_att_type {found.get('pos_att_type')!r} is not supported; expected p2c|c2p.")
-        width = found.get("hidden_size")
-        for key, expected in (
-            ("embedding_size", width),
-            ("attention_head_size", width and width // found.get("num_attention_heads", 1)),
-        ):
-            if found.get(key, expected) != expected:
-                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
+        check_architecture(path, found, (*cls.architecture, "position_buckets"))
         convolution = found.get("conv_kernel_size") or 0
         if convolution and found.get("conv_act", "tanh") != "gelu":
             raise ValueError(f"{path}: conv_act {found.get('conv_act', 'tanh')!r} is not supported; expected 'gelu'.")
         config = super().from_huggingface(path)
-        reach = found.get("max_relative_positions") or -1
-        reach = reach if reach > 0 else config.max_length
-        return dataclasses.replace(config, max_distance=reach, convolution=convolution)
+        return dataclasses.replace(config, max_distance=distance_in(found, config), convolution=convolution)
 
     def to_huggingface(self):
         return {
@@ -172,9 +154,37 @@ class DebertaV2Config(EncoderConfig):
         }
 
 
+def check_architecture(path, found, keys):
+    """Raises ValueError unless a config.json has these keys, both terms of positions, and no widths of its own for
+    embeddings and heads."""
+    missing = [key for key in (*keys, "pos_att_type") if found.get(key) is None]
+    if missing:
+        raise ValueError(
+            f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than a published "
+            "DeBERTa."
+        )
+    terms = found["pos_att_type"]
+    terms = terms.lower().split("|") if isinstance(terms, str) else terms
+    if sorted(term.strip() for term in terms) != ["c2p", "p2c"]:
+        raise ValueError(f"{path}: pos_att_type {found['pos_att_type']!r} is not supported; expected p2c|c2p.")
+    width = found.get("hidden_size")
+    for key, expected in (
+        ("embedding_size", width),
+        ("attention_head_size", width and width // found.get("num_attention_heads", 1)),
+    ):
+        if found.get(key, expected) != expected:
+            raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
+
+
+def distance_in(found, config):
+    """The distance from which on all share a row, in the content of a config.json."""
+    reach = found.get("max_relative_positions") or -1
+    return reach if reach > 0 else config.max_length
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RelativeEmbeddings(keras.layers.Layer):
-    """A vector for each distance from a key to a query (He et al. 2021, "DeBERTa", section 3.1), normalized.
+    """A vector for each distance from a key to a query (He et al. 2021, "DeBERTa", section 3.1).
 
     Distances up to half of the buckets have a row each, to either side; the others share rows, in steps of equal ratio.
     Beyond `max_distance` they have the last row of their side, as in transformers; Microsoft's code has the last but
@@ -182,8 +192,8 @@ class RelativeEmbeddings(keras.layers.Layer):
 
     Args:
         num_buckets: half of the rows of the table.
-        max_distance: as of DebertaV2Config.
-        epsilon: of the norm.
+        max_distance: as of DebertaV2Config; `num_buckets` gives each distance below it a row of its own.
+        epsilon: of the norm; None for no norm, as in version 1.
         initializer: of the table.
 
     Input:  (batch, length, width); its length and width are read.
@@ -195,12 +205,15 @@ class RelativeEmbeddings(keras.layers.Layer):
         super().__init__(**kwargs)
         self.num_buckets, self.max_distance = int(num_buckets), int(max_distance)
         self.initializer = keras.initializers.get(initializer)
-        self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+        self.epsilon, self.norm = epsilon, None
+        if epsilon is not None:
+            self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
 
     def build(self, input_shape):
         shape = (2 * self.num_buckets, input_shape[-1])
         self.table = self.add_weight(name="embeddings", shape=shape, initializer=self.initializer)
-        self.norm.build(shape)
+        if self.norm is not None:
+            self.norm.build(shape)
 
     def call(self, inputs):
         length = ops.shape(inputs)[1]
@@ -210,10 +223,13 @@ class RelativeEmbeddings(keras.layers.Layer):
         buckets = ops.sum(ops.cast(is_behind, "int32"), axis=-1) * ops.sign(distances) + self.num_buckets
         buckets = ops.minimum(buckets, 2 * self.num_buckets - 1)
         one_hot = ops.one_hot(buckets, 2 * self.num_buckets, dtype=self.compute_dtype)
-        return ops.expand_dims(exact_product(one_hot, self.norm(ops.convert_to_tensor(self.table))), 0)
+        table = ops.convert_to_tensor(self.table)
+        return ops.expand_dims(exact_product(one_hot, table if self.norm is None else self.norm(table)), 0)
 
     def first_distances(self):
         """The least distance in each bucket but that of the query itself, int32 (num_buckets,)."""
+        if self.max_distance == self.num_buckets:
+            return np.arange(1, self.num_buckets + 1, dtype="int32")
         middle = self.num_buckets // 2
         distances = np.arange(self.max_distance + 1)
         ratios = np.log(np.maximum(distances, middle) / middle) / math.log((self.max_distance - 1) / middle)
@@ -230,7 +246,7 @@ class RelativeEmbeddings(keras.layers.Layer):
             **super().get_config(),
             "num_buckets": self.num_buckets,
             "max_distance": self.max_distance,
-            "epsilon": self.norm.epsilon,
+            "epsilon": self.epsilon,
             "initializer": keras.initializers.serialize(self.initializer),
         }
 
@@ -263,9 +279,8 @@ class DisentangledAttention(MultiHeadSelfAttention):
         return [*super().dropouts, self.position_dropout]
 
     def attention_inputs(self, inputs, positions, training, bias=None, **fields):
-        query, key, value = ops.split(self.query_key_value(inputs), 3, axis=-1)
-        distances = self.query_key_value(self.position_dropout(positions, training=training))
-        distant_query, distant_key, _ = ops.split(distances, 3, axis=-1)  # (1, 2 * length - 1, width)
+        query, key, value = self.of_contents(inputs)
+        distant_query, distant_key = self.of_distances(self.position_dropout(positions, training=training))
         query = query * TERMS**-0.5  # the kernels divide by the root of a head's width
         scale = (key.shape[-1] // self.num_heads) ** -0.5
         of_keys = at_distances(self._products(query * scale, distant_key))  # (batch, heads, queries, keys)
@@ -274,6 +289,14 @@ class DisentangledAttention(MultiHeadSelfAttention):
         products = of_keys + ops.swapaxes(at_distances(of_queries), 2, 3)
         bias = products if bias is None else products + bias
         return attention.AttentionInputs(query, key, value, self.num_heads, bias=bias, **fields)
+
+    def of_contents(self, inputs):
+        """Queries, keys and values of hidden states, (batch, length, width) each."""
+        return ops.split(self.query_key_value(inputs), 3, axis=-1)
+
+    def of_distances(self, positions):
+        """Queries and keys of distances, (1, 2 * length - 1, width) each, by the kernels of the contents."""
+        return ops.split(self.query_key_value(positions), 3, axis=-1)[:2]
 
     def _products(self, vectors, distant):
         """The products of vectors (batch, length, width) with those of distances (1, distances, width), by heads:
@@ -414,6 +437,37 @@ def at_distances(products):
     return ops.reshape(flat, (*outer, length, count - 1))[..., :length]
 
 
+def connected_parts(inputs, parts, embedding, distances, attention_class):
+    """What the encoders of all versions give to `Parts.apply_layers`, with the layer of the tokens, the first arguments
+    of RelativeEmbeddings and the class of attention: the embeddings (batch, length, hidden_size), the context of the
+    blocks, and the function that makes them."""
+    config = parts.config
+    hidden = parts.norm("embeddings_norm")(embedding(inputs["token_ids"]))
+    hidden = hidden * ops.cast(ops.expand_dims(inputs["padding_mask"], -1), parts.policy.compute_dtype)
+    hidden = parts.dropout("embeddings_dropout")(hidden)
+    # Of packed rows, too, places give the distances within each sequence.
+    positions = RelativeEmbeddings(
+        *distances, parts.initializer.clone(), dtype=parts.policy, name="relative_embeddings"
+    )(hidden)
+
+    def block(number):
+        layer = attention_class(
+            config.num_heads,
+            config.attention_dropout_rate,
+            parts.initializer.clone(),
+            config.hidden_dropout_rate,
+            dtype=parts.policy,
+            name="attention",
+        )
+        return parts.block(number, attention=layer)
+
+    context = parts.context(inputs)
+    is_token = ops.expand_dims(ops.not_equal(inputs["padding_mask"], 0), (1, 3))
+    # Padding sees nothing, and so gets the mean of all values, as in transformers.
+    seen = ops.logical_and(context["attention_mask"], is_token)
+    return hidden, {**context, "attention_mask": seen, "positions": positions}, block
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class DebertaV2Encoder(FamilyEncoder):
     """The encoder of He et al. 2021 ("DeBERTa", and "DeBERTaV3"), as a functional model.
@@ -437,37 +491,13 @@ class DebertaV2Encoder(FamilyEncoder):
     @staticmethod
     def connect(inputs, parts):
         config = parts.config
-        embedding = parts.token_embedding(config.hidden_size, TokenEmbedding)
-        hidden = embedding(inputs["token_ids"])  # (batch, length, hidden_size)
-        hidden = parts.norm("embeddings_norm")(hidden)
-        hidden = hidden * ops.cast(ops.expand_dims(inputs["padding_mask"], -1), parts.policy.compute_dtype)
-        hidden = parts.dropout("embeddings_dropout")(hidden)
-        # Of packed rows, too, places give the distances within each sequence.
-        distances = RelativeEmbeddings(
-            config.num_buckets,
-            config.max_distance,
-            config.layer_norm_epsilon,
-            parts.initializer.clone(),
-            dtype=parts.policy,
-            name="relative_embeddings",
-        )(hidden)
-
-        def block(number):
-            layer = DisentangledAttention(
-                config.num_heads,
-                config.attention_dropout_rate,
-                parts.initializer.clone(),
-                config.hidden_dropout_rate,
-                dtype=parts.policy,
-                name="attention",
-            )
-            return parts.block(number, attention=layer)
-
-        context = parts.context(inputs)
-        is_token = ops.expand_dims(ops.not_equal(inputs["padding_mask"], 0), (1, 3))
-        # Padding sees nothing, and so gets the mean of all values, as in transformers.
-        seen = ops.logical_and(context["attention_mask"], is_token)
-        context = {**context, "attention_mask": seen, "positions": distances}
+        hidden, context, block = connected_parts(
+            inputs,
+            parts,
+            parts.token_embedding(config.hidden_size, TokenEmbedding),
+            (config.num_buckets, config.max_distance, config.layer_norm_epsilon),
+            DisentangledAttention,
+        )
         if not config.convolution:
             return parts.apply_layers(hidden, context, block)
         convolution = AddConvolution(

@@ -57,12 +57,17 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         """The layers that drop units."""
         return [self.dropout]
 
+    @property
+    def has_bias_of_inputs(self):
+        """Whether the kernel of queries, keys and values has a bias."""
+        return self.use_bias
+
     def build(self, inputs_shape):
         width = inputs_shape[-1]
         if width % self.num_heads:
             raise ValueError(f"The width {width} of the input is not a multiple of num_heads {self.num_heads}.")
         self.query_key_value = split_dense(
-            self, inputs_shape, 3 * width, "query_key_value", BY_COLUMNS, self.initializer
+            self, inputs_shape, 3 * width, "query_key_value", BY_COLUMNS, self.initializer, self.has_bias_of_inputs
         )
         self.output_projection = split_dense(
             self, inputs_shape, width, "output", BY_ROWS, self.output_initializer or self.initializer
@@ -121,7 +126,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         }
 
 
-def split_dense(owner, inputs_shape, units, name, axes, initializer):
+def split_dense(owner, inputs_shape, units, name, axes, initializer, use_bias=None):
     """A dense layer, built, with the bias and the dtype policy of the layer that owns it, whose weights are split.
 
     Args:
@@ -131,10 +136,11 @@ def split_dense(owner, inputs_shape, units, name, axes, initializer):
         name: of the layer.
         axes: as of `distribution.split`.
         initializer: of the kernel. It is cloned: one seeded instance would give two kernels the same numbers.
+        use_bias: whether it has a bias; None means as the owner.
     """
     layer = keras.layers.Dense(
         units,
-        use_bias=owner.use_bias,
+        use_bias=owner.use_bias if use_bias is None else use_bias,
         kernel_initializer=initializer.clone(),
         dtype=owner.dtype_policy,
         name=name,

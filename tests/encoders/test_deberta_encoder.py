@@ -7,18 +7,20 @@ import re
 import keras
 import numpy as np
 import pytest
-from families import CONFIGS
+from families import CONFIGS, encoder_of
 from made_exports import check_rows_of_export
 from reference_models import open_in_transformers, outputs_of, random_model
 from safetensors.numpy import load_file, save_file
 from tiers import every_backend, on, once
 
 import keras_bert_impl as kbi
-from keras_bert_impl.families import count_parameters
+from keras_bert_impl.families import config_from_name, count_parameters
 from keras_bert_impl.families.deberta import DebertaV2Config, RelativeEmbeddings, at_distances
 
 CONFIG = CONFIGS["DebertaV2"]
-WITH_CONVOLUTION = dataclasses.replace(CONFIG, convolution=3)
+WITH_CONVOLUTION = CONFIGS["DebertaV2, with a convolution"]
+VERSIONS = {"v1": CONFIGS["Deberta"], "v2": WITH_CONVOLUTION, "v3": CONFIG}
+every_version = pytest.mark.parametrize("config", VERSIONS.values(), ids=VERSIONS)
 
 
 def rows_of(length, lengths, seed=0):
@@ -58,31 +60,38 @@ def test_products_are_put_where_a_gather_would_find_them():
 
 
 @every_backend
-@pytest.mark.parametrize("config", [CONFIG, WITH_CONVOLUTION], ids=["v3", "v2"])
+@every_version
 @pytest.mark.parametrize("length", [1, 2, 8, 9, 60])
 def test_rows_of_any_length_are_computed_as_by_transformers(length, config, tmp_path):
     rows = rows_of(length, [length, max(1, length - 3)])
-    theirs = outputs_of(random_model("DebertaV2Model", config, tmp_path), rows)["last_hidden_state"]
-    ours = kbi.DebertaV2Encoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    theirs = outputs_of(random_model(f"{config.class_prefix()}Model", config, tmp_path), rows)["last_hidden_state"]
+    ours = encoder_of(config).from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-@pytest.mark.parametrize("convolution", [0, 5])
-def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(convolution, tmp_path):
-    config = dataclasses.replace(CONFIG, num_buckets=32, max_distance=64, max_length=300, convolution=convolution)
+@pytest.mark.parametrize(
+    "config",
+    [
+        dataclasses.replace(CONFIGS["Deberta"], max_distance=64, max_length=300),
+        dataclasses.replace(CONFIG, num_buckets=32, max_distance=64, max_length=300),
+        dataclasses.replace(CONFIG, num_buckets=32, max_distance=64, max_length=300, convolution=5),
+    ],
+    ids=["v1", "v3", "v2"],
+)
+def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(config, tmp_path):
     rows = rows_of(290, [290, 170])
     rows = {name: np.concatenate([array, array[:, ::-1]]) for name, array in rows.items()}
-    theirs = outputs_of(random_model("DebertaV2Model", config, tmp_path), rows)["last_hidden_state"]
-    ours = kbi.DebertaV2Encoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    theirs = outputs_of(random_model(f"{config.class_prefix()}Model", config, tmp_path), rows)["last_hidden_state"]
+    ours = encoder_of(config).from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 @every_backend
-@pytest.mark.parametrize("config", [CONFIG, WITH_CONVOLUTION], ids=["v3", "v2"])
+@every_version
 def test_sequences_of_a_packed_row_have_the_outputs_of_rows_of_their_own(config, tmp_path):
-    random_model("DebertaV2Model", config, tmp_path)
-    alone = kbi.DebertaV2Encoder.from_pretrained(tmp_path)
-    packed = kbi.DebertaV2Encoder.from_pretrained(tmp_path, packed=True)
+    random_model(f"{config.class_prefix()}Model", config, tmp_path)
+    alone = encoder_of(config).from_pretrained(tmp_path)
+    packed = encoder_of(config).from_pretrained(tmp_path, packed=True)
     first, second = rows_of(4, [4], seed=1), rows_of(5, [5], seed=2)
     row = {name: np.concatenate([first[name], second[name]], axis=1) for name in first}
     row["position_ids"] = np.array([[0, 1, 2, 3, 0, 1, 2, 3, 4]], "int32")
@@ -111,9 +120,10 @@ def test_the_published_sizes():
     base = (128_100 + 2) * 768 + 12 * 7_087_872 + (512 + 2) * 768
     assert count_parameters(DebertaV2Config.from_name("deberta_v3_base")) == base
     millions = {"deberta_v3_xsmall": 70.7, "deberta_v3_small": 141.3, "deberta_v3_large": 434.0}
+    millions |= {"deberta_base": 138.6, "deberta_large": 405.2, "deberta_xlarge": 757.8}
     millions |= {"mdeberta_v3_base": 278.2, "deberta_v2_xlarge": 884.6, "deberta_v2_xxlarge": 1564.5}
     for name, expected in millions.items():
-        assert count_parameters(DebertaV2Config.from_name(name)) / 1e6 == pytest.approx(expected, abs=0.1), name
+        assert count_parameters(config_from_name(name)) / 1e6 == pytest.approx(expected, abs=0.1), name
 
 
 @once
@@ -143,6 +153,24 @@ def test_what_would_be_computed_otherwise_is_refused(changes, message, tmp_path)
 
 
 @once
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"relative_attention": None}, "lacks relative_attention, without which transformers computes another"),
+        ({"talking_head": True}, "talking_head True is not supported; expected False"),
+        ({"pos_att_type": ["c2p"]}, "pos_att_type ['c2p'] is not supported; expected p2c|c2p"),
+        ({"position_biased_input": True}, "position_biased_input True is not supported"),
+    ],
+)
+def test_what_version_1_would_compute_otherwise_is_refused(changes, message, tmp_path):
+    kbi.DebertaEncoder(CONFIGS["Deberta"]).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        kbi.DebertaEncoder.from_pretrained(tmp_path)
+
+
+@once
 def test_both_ways_of_writing_settings_are_read(tmp_path):
     kbi.DebertaV2Encoder(CONFIG).save_pretrained(tmp_path)
     path = tmp_path / "config.json"
@@ -151,10 +179,11 @@ def test_both_ways_of_writing_settings_are_read(tmp_path):
     assert kbi.DebertaV2Encoder.from_pretrained(tmp_path).config == CONFIG
 
 
+@pytest.mark.parametrize("config", [CONFIG, CONFIGS["Deberta"]], ids=["v3", "v1"])
 @pytest.mark.parametrize("legacy", [True, False])
-def test_masked_words_are_predicted_by_either_head_of_transformers(legacy, small_batch, tmp_path):
+def test_masked_words_are_predicted_by_either_head_of_transformers(legacy, config, tmp_path):
     """Microsoft's checkpoints have `lm_predictions.lm_head`, and transformers writes this if it is not `legacy`."""
-    theirs = random_model("DebertaV2ForMaskedLM", CONFIG, tmp_path, legacy=legacy)
+    theirs = random_model(f"{config.class_prefix()}ForMaskedLM", config, tmp_path, legacy=legacy)
     rows = {**rows_of(8, [8, 5]), "mask_positions": np.array([[1, 3], [2, 4]], "int32")}
     logits = outputs_of(theirs, rows)["logits"]
     ours = kbi.MaskedLM.from_pretrained(tmp_path).predict_on_batch(rows)
@@ -171,7 +200,7 @@ def test_a_generator_beside_the_encoder_is_left_out(tmp_path):
     assert kbi.MaskedLM.from_pretrained(tmp_path).encoder.config == CONFIG
 
 
-@pytest.mark.parametrize("config", [CONFIG, WITH_CONVOLUTION], ids=["v3", "v2"])
+@every_version
 @pytest.mark.parametrize("head", ["ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"])
 def test_heads_are_those_of_transformers_in_both_directions(head, config, tmp_path):
     kinds = {
@@ -181,10 +210,11 @@ def test_heads_are_those_of_transformers_in_both_directions(head, config, tmp_pa
     }
     rows = rows_of(9, [9, 6])
     labels = {} if head == "ForQuestionAnswering" else {"num_labels": 3}
-    theirs = outputs_of(random_model(f"DebertaV2{head}", config, tmp_path / "theirs", **labels), rows)
+    name = config.class_prefix() + head
+    theirs = outputs_of(random_model(name, config, tmp_path / "theirs", **labels), rows)
     model = kinds[head].from_pretrained(tmp_path / "theirs")
     model.save_pretrained(tmp_path / "ours")
-    again = outputs_of(open_in_transformers(f"DebertaV2{head}", tmp_path / "ours"), rows)
+    again = outputs_of(open_in_transformers(name, tmp_path / "ours"), rows)
     ours, seen = model.predict_on_batch(rows), rows["padding_mask"] == 1
     for found in (theirs, again):
         if head == "ForQuestionAnswering":

@@ -1,8 +1,8 @@
 """BERT in Keras 3: pre-training, fine-tuning and export on TensorFlow, JAX and PyTorch."""
 
-__version__ = "0.1.0"  # pyproject.toml reads it here
-
 from keras_bert_impl import startup  # before Keras is imported
+
+__version__ = startup.VERSION
 
 # `keras-bert` parses its options before these imports, which take seconds. In a program they are made at once: Keras
 # finds our classes in a file only after they are registered.

@@ -6,7 +6,7 @@ import os
 import sys
 import typing
 
-from keras_bert_impl import __version__, startup
+from keras_bert_impl import startup
 from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.training import runs
 
@@ -83,7 +83,7 @@ def main(arguments=None):
     if name in ("-h", "--help"):
         print(overview())
     elif name == "--version":
-        print(f"keras_bert_impl {__version__}")
+        print(f"keras_bert_impl {startup.VERSION}")
     elif name not in COMMANDS:
         print(f"error: there is no command {name!r}.{did_you_mean(name, COMMANDS)}\n\n{overview()}", file=sys.stderr)
         sys.exit(2)

@@ -18,6 +18,7 @@ import os
 import pathlib
 import sys
 
+VERSION = "0.1.0"  # pyproject.toml reads it
 BACKENDS = ("tensorflow", "jax", "torch")  # in order of preference, if the user has not chosen
 
 

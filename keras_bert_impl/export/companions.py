@@ -1,6 +1,6 @@
 """The files beside an exported model: what describes it, tokenizes for it and shows how to run it."""
 
-from keras_bert_impl import __version__, models
+from keras_bert_impl import models, startup
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.export import example_programs, row_graphs
 from keras_bert_impl.export.served_models import kind_of
@@ -32,7 +32,7 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         raise FileNotFoundError(f"The export wrote nothing to {target}.")
     takes_strings = format_name == "saved_model"
     export = {
-        "library": f"keras_bert_impl {__version__}",
+        "library": f"keras_bert_impl {startup.VERSION}",
         "model": kind_of(model).__name__,
         "format": format_name,
         "precision": precision,

@@ -43,10 +43,11 @@ def enable_lora(model, rank):
         for layer in _flat(block):
             if isinstance(layer, keras.layers.Dense):
                 layer.enable_lora(rank)
-                if layer.bias is not None:
-                    layer.bias.trainable = False
             elif isinstance(layer, keras.layers.LayerNormalization):
                 layer.trainable = False
+        for weight in block.trainable_weights:  # biases, of dense layers and of DeBERTa's attention itself
+            if not weight.name.startswith("lora_"):
+                weight.trainable = False
 
 
 def merge_lora(model):

@@ -51,6 +51,7 @@ if startup.imports_keras:
     from keras_bert_impl.tokenizers import (
         AlbertTokenizer,
         BytePairTokenizer,
+        DebertaTokenizer,
         DebertaV2Tokenizer,
         ModernBertTokenizer,
         MPNetTokenizer,
@@ -67,6 +68,7 @@ __all__ = [
     "BytePairTokenizer",
     "DebertaConfig",
     "DebertaEncoder",
+    "DebertaTokenizer",
     "DebertaV2Config",
     "DebertaV2Encoder",
     "DebertaV2Tokenizer",

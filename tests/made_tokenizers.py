@@ -6,13 +6,14 @@ import io
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
+    DebertaTokenizer,
     DebertaV2Tokenizer,
     ModernBertTokenizer,
     XLMRobertaTokenizer,
     learn_byte_pairs,
     learn_sentence_pieces,
 )
-from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
 CONTROL = ("PAD", "CLS", "SEP", "UNK")
@@ -41,6 +42,12 @@ def modernbert_tokenizer(add_prefix_space=False, added_tokens=("   ", "  ", "<|m
     """A ModernBertTokenizer of 400 tokens at most."""
     vocabulary, merges = learn_byte_pairs(SENTENCES * 3, 400, MODERNBERT, added_tokens)
     return ModernBertTokenizer(vocabulary, merges, add_prefix_space, added_tokens)
+
+
+@functools.cache
+def deberta_v1_tokenizer(add_prefix_space=False):
+    """A DebertaTokenizer of 400 tokens at most."""
+    return DebertaTokenizer(*learn_byte_pairs(SENTENCES * 3, 400, DEBERTA), add_prefix_space)
 
 
 @functools.cache

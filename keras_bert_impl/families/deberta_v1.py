@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
-from keras_bert_impl.configurations.family import SAME, TRANSPOSED, Transform, dense_rows, norm_rows
+from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Transform, dense_rows, norm_rows
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert, deberta
@@ -180,5 +180,5 @@ FAMILY = deberta.FAMILY._replace(
         ("relative_embeddings/embeddings", ("deberta.encoder.rel_embeddings.weight",), SAME),
     ),
     block_rows=block_rows,
-    tasks=("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
+    tasks=COMMON_TASKS,  # transformers has no DebertaForMultipleChoice
 )

@@ -31,7 +31,7 @@ PARTING = b"\xff"  # which is in no string of UTF-8
 
 
 class BytePairs(tf.Module):
-    """The ids of a BytePairTokenizer or ModernBertTokenizer, computed by TensorFlow operations on the numbers of
+    """The ids of a BytePairTokenizer or a kind of it, computed by TensorFlow operations on the numbers of
     characters and pieces.
 
     Bytes that are not UTF-8 are ignored. Added tokens part a text: what is between them is cut by itself. Vocabulary

@@ -2,6 +2,7 @@
 
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import learn_byte_pairs
+from keras_bert_impl.tokenizers.deberta_tokenizer import DebertaTokenizer
 from keras_bert_impl.tokenizers.kinds import kind_in, open_tokenizer, tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.row_template import RowTemplate
@@ -14,6 +15,7 @@ from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordP
 __all__ = [
     "AlbertTokenizer",
     "BytePairTokenizer",
+    "DebertaTokenizer",
     "DebertaV2Tokenizer",
     "MPNetTokenizer",
     "ModernBertTokenizer",

@@ -146,7 +146,8 @@ class BytePairTokenizer(Tokenizer):
         if path.is_file() and model_type_of(path) == "BPE":
             # Of an unknown one RoBERTa's says what it lacks.
             return "[CLS]" not in token_names(path)
-        return (directory / "vocab.json").is_file()
+        path = directory / "vocab.json"
+        return path.is_file() and "[CLS]" not in read_object(path)
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "BytePairTokenizer":

@@ -31,6 +31,7 @@ class Dialect(typing.NamedTuple):
 # In this order at the beginning of a learned vocabulary, but for the mask, which is the last of all tokens.
 ROBERTA = Dialect("RoBERTa", ("<s>", "<pad>", "</s>", "<unk>", "<mask>"), None, takes_added_tokens=False)
 MODERNBERT = Dialect("ModernBERT", ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"), "NFC", takes_added_tokens=True)
+DEBERTA = Dialect("DeBERTa", MODERNBERT.control, None, takes_added_tokens=False)
 SPACE = "Ġ"  # as which the bytes of vocabularies show a space
 # The settings of each step of a tokenizer.json that give the ids of byte-level BPE.
 MODEL = {

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
+from keras_bert_impl.tokenizers.deberta_tokenizer import DebertaTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, DebertaV2Tokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
@@ -10,7 +11,7 @@ from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordP
 
 ALL = (
     *(WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, ModernBertTokenizer),
-    *(AlbertTokenizer, XLMRobertaTokenizer, DebertaV2Tokenizer),
+    *(DebertaTokenizer, AlbertTokenizer, XLMRobertaTokenizer, DebertaV2Tokenizer),
 )
 KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
 # Every file of any tokenizer's vocabulary that can lie in a directory.
@@ -60,7 +61,7 @@ def open_tokenizer(directory: str | Path) -> Tokenizer:
     """
     kind = kind_in(directory)
     if kind is None:
-        names = "; ".join(" and ".join(kind.files[: 1 + (kind is BytePairTokenizer)]) for kind in KINDS.values())
+        names = "; ".join(" and ".join(kind.files[: 1 + ("merges.txt" in kind.files)]) for kind in KINDS.values())
         raise FileNotFoundError(f"{directory} holds no vocabulary. The files of each tokenizer: {names}.")
     return kind.from_pretrained(directory)
 

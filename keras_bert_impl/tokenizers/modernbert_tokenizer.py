@@ -12,6 +12,7 @@ from tokenizers import Tokenizer as Pipeline
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT, SPACE
 from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer
+from keras_bert_impl.tokenizers.deberta_tokenizer import DebertaTokenizer
 from keras_bert_impl.tokenizers.row_template import MODERNBERT_ROWS
 from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, token_names
 
@@ -108,7 +109,9 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     def is_in(cls, directory: str | Path) -> bool:
         """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
         path = Path(directory) / "tokenizer.json"
-        return path.is_file() and model_type_of(path) == "BPE" and "[CLS]" in token_names(path)
+        is_bpe = path.is_file() and model_type_of(path) == "BPE" and "[CLS]" in token_names(path)
+        # The files of DeBERTa's version 1 hold its vocabulary beside a tokenizer.json, as transformers writes it.
+        return is_bpe and not DebertaTokenizer.is_in(directory)
 
     def write_vocabulary_files(self, directory: Path) -> dict:
         """Writes tokenizer.json, and returns the content of tokenizer_config.json, which

@@ -6,6 +6,7 @@ from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BytePairTokenizer,
+    DebertaTokenizer,
     DebertaV2Tokenizer,
     ModernBertTokenizer,
     MPNetTokenizer,
@@ -27,13 +28,14 @@ USUAL_LOWERCASE = {
     "wordpiece": True,
     "byte_pair": False,
     "modernbert_byte_pair": False,
+    "deberta_byte_pair": False,
     "sentence_piece": True,
     "xlm_sentence_piece": False,
     "mpnet_wordpiece": True,
     "deberta_sentence_piece": False,
 }
 KEEP_CASE = {
-    **dict.fromkeys(("byte_pair", "modernbert_byte_pair"), "byte-level BPE"),
+    **dict.fromkeys(("byte_pair", "modernbert_byte_pair", "deberta_byte_pair"), "byte-level BPE"),
     "xlm_sentence_piece": "XLM-RoBERTa's tokenizer",
     "deberta_sentence_piece": "DeBERTa's tokenizer",
 }
@@ -106,6 +108,7 @@ OPENERS = {
     "wordpiece": _wordpieces_of,
     "byte_pair": _byte_pairs_of,
     "modernbert_byte_pair": lambda path, lowercase: ModernBertTokenizer.from_pretrained(path.parent),
+    "deberta_byte_pair": lambda path, lowercase: DebertaTokenizer.from_pretrained(path.parent),
     "sentence_piece": _sentence_pieces_of,
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
     "deberta_sentence_piece": lambda path, lowercase: DebertaV2Tokenizer(path),

@@ -13,6 +13,7 @@ from made_tokenizers import (
     albert_tokenizer,
     byte_pair_tokenizer,
     deberta_tokenizer,
+    deberta_v1_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
 )
@@ -30,6 +31,7 @@ MADE = {
     "Roberta": byte_pair_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "ModernBert": modernbert_tokenizer,
+    "Deberta": deberta_v1_tokenizer,
     "DebertaV2": deberta_tokenizer,
 }
 

@@ -11,6 +11,7 @@ from made_tokenizers import (
     albert_tokenizer,
     byte_pair_tokenizer,
     deberta_tokenizer,
+    deberta_v1_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
 )
@@ -30,7 +31,14 @@ def tokenizer():
 
 @pytest.fixture(
     scope="module",
-    params=[byte_pair_tokenizer, albert_tokenizer, xlm_roberta_tokenizer, modernbert_tokenizer, deberta_tokenizer],
+    params=[
+        byte_pair_tokenizer,
+        albert_tokenizer,
+        xlm_roberta_tokenizer,
+        modernbert_tokenizer,
+        deberta_tokenizer,
+        deberta_v1_tokenizer,
+    ],
 )
 def any_tokenizer(request):
     return request.param()

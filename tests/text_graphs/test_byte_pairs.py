@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from conftest import REAL_DATA
 from hostile_texts import HOSTILE_TEXTS
-from made_tokenizers import SENTENCES, byte_pair_tokenizer, modernbert_tokenizer
+from made_tokenizers import SENTENCES, byte_pair_tokenizer, deberta_v1_tokenizer, modernbert_tokenizer
 from tiers import on
 
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
@@ -40,11 +40,16 @@ def tokenizer_of(merges, add_prefix_space=False):
     return BytePairTokenizer([*CONTROL, *byte_tokens(), *pieces, "<mask>"], merges, add_prefix_space)
 
 
-MADE = [byte_pair_tokenizer, modernbert_tokenizer, lambda prefix: modernbert_tokenizer(prefix, ())]
-KINDS = [(made, prefix) for made in MADE for prefix in (False, True)]
+MADE = {
+    "roberta": byte_pair_tokenizer,
+    "deberta": deberta_v1_tokenizer,
+    "added": modernbert_tokenizer,
+    "nfc": lambda prefix: modernbert_tokenizer(prefix, ()),
+}
+KINDS = {f"{name}{'-prefix' * prefix}": (made, prefix) for name, made in MADE.items() for prefix in (False, True)}
 
 
-@pytest.fixture(params=KINDS, ids=["", "prefix", "added", "added-prefix", "nfc", "nfc-prefix"], scope="module")
+@pytest.fixture(params=KINDS.values(), ids=KINDS, scope="module")
 def tokenizer(request):
     made, prefix = request.param
     return made(prefix)

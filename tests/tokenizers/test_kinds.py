@@ -8,6 +8,7 @@ from made_tokenizers import (
     albert_tokenizer,
     byte_pair_tokenizer,
     deberta_tokenizer,
+    deberta_v1_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
 )
@@ -29,6 +30,7 @@ TOKENIZERS = [
     byte_pair_tokenizer(add_prefix_space=True),
     modernbert_tokenizer(),
     modernbert_tokenizer(add_prefix_space=True),
+    deberta_v1_tokenizer(),
     albert_tokenizer(lowercase=False, keep_accents=True),
     xlm_roberta_tokenizer(),
     deberta_tokenizer(),

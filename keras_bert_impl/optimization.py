@@ -120,9 +120,14 @@ class ClipsToGlobalNorm:
         gradient_norm: variable, the norm in the last step, before clipping.
         first_bad_update: variable, the number of the first update, from 1, whose norm was NaN or infinite, 0 if there
             is none: steps that are executed together are seen from outside only when all are done.
+        followers: pairs (leader, follower) of weights of equal shape. What an update changes in the leader it also adds
+            to the follower, whose own update is that of its difference from the leader, decay included. (He et al.
+            2021, "DeBERTaV3", section 3.3: gradient-disentangled embedding sharing.)
 
     Raises: ValueError for an argument of Keras' optimizer that this update does not implement.
     """
+
+    followers = ()
 
     def __init__(self, learning_rate, **arguments):
         for name, remedy in NOT_TAKEN.items():
@@ -165,6 +170,15 @@ class ClipsToGlobalNorm:
         return clipped
 
     def _backend_apply_gradients(self, gradients, variables):
+        updated = {id(variable) for variable in variables}
+        pairs = [pair for pair in self.followers if id(pair[1]) in updated]  # not those that are frozen
+        for leader, follower in pairs:
+            follower.assign(ops.convert_to_tensor(follower) - ops.convert_to_tensor(leader))
+        self._apply_or_accumulate(gradients, variables)
+        for leader, follower in pairs:
+            follower.assign(ops.convert_to_tensor(follower) + ops.convert_to_tensor(leader))
+
+    def _apply_or_accumulate(self, gradients, variables):
         steps = self.gradient_accumulation_steps
         if not steps:
             super()._backend_apply_gradients(gradients, variables)

@@ -438,3 +438,26 @@ def test_an_optimizer_is_built_once(kind):
     before = [one.path for one in optimizer.variables]
     optimizer.build([variable])
     assert [one.path for one in optimizer.variables] == before
+
+
+@every_backend
+@pytest.mark.parametrize("steps", [None, 2])
+@pytest.mark.parametrize("kind", [BertAdamW, BertStableAdamW, BertLamb])
+def test_a_follower_is_its_leader_and_a_difference_that_is_trained_alone(kind, steps):
+    random = np.random.default_rng(0)
+    start, apart = random.normal(size=(2, 4, 3)).astype("float32")
+    gradients = random.normal(size=(4, 2, 4, 3)).astype("float32")
+    results = []
+    for is_follower in (True, False):
+        variables = [keras.Variable(start), keras.Variable(start + apart if is_follower else apart)]
+        optimizer = kind(0.1, weight_decay=0.1, global_clipnorm=1e6, gradient_accumulation_steps=steps)
+        optimizer.build(variables)
+        if is_follower:
+            optimizer.followers = (tuple(variables),)
+        for pair in gradients:
+            optimizer.apply([keras.ops.convert_to_tensor(one) for one in pair], variables)
+        results.append([keras.ops.convert_to_numpy(variable) for variable in variables])
+    (leader, follower), (alone, difference) = results
+    assert np.abs(leader - start).max() > 0.05 and np.abs(difference - apart).max() > 0.05
+    np.testing.assert_allclose(leader, alone, atol=1e-6)
+    np.testing.assert_allclose(follower - leader, difference, atol=1e-5)

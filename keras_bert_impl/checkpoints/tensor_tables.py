@@ -1,6 +1,5 @@
 """What the checkpoint formats share: tables of names, applied in both directions, and the ledger of what was loaded."""
 
-import functools
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -250,12 +249,11 @@ def check_tokenizer_rows(tokenizer, config, source):
 
 def tensors(model, rows):
     """The weights of `model` as the format's tensors: a dict of arrays by name."""
-    ours = {weight.path: [weight] for weight in model.weights}
-    ours |= getattr(model, "encoder", model).summed_weights()
+    ours = {weight.path: weight for weight in model.weights}
     found = {}
     for path, names, transform in rows:
         if path in ours:
-            arrays = transform.save(functools.reduce(np.add, map(to_numpy, ours[path])))
+            arrays = transform.save(to_numpy(ours[path]))
             found |= {name: np.ascontiguousarray(array) for name, array in zip(names, arrays, strict=True)}
     return found
 

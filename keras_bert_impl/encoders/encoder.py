@@ -57,10 +57,6 @@ class Encoder(KerasMethodsMixin, keras.Model):
         """The vectors from which replaced tokens are found, (batch, length, hidden_size)."""
         return outputs["sequence_output"]
 
-    def summed_weights(self):
-        """By path, the weights whose sum a checkpoint holds in place of the one of that path."""
-        return {}
-
     def token_vectors(self, outputs):
         """The vectors that a classifier of tokens takes, (batch, length, hidden_size)."""
         return outputs["sequence_output"]

@@ -47,8 +47,8 @@ class Parts(typing.NamedTuple):
     rematerialize: bool
     return_attention: bool
 
-    def token_embedding(self, width, kind=keras.layers.ReversibleEmbedding):
-        embedding = kind(
+    def token_embedding(self, width):
+        embedding = keras.layers.ReversibleEmbedding(
             self.config.vocabulary_size,
             width,
             embeddings_initializer=kernel_initializer(self.config, "token_embedding/embeddings"),

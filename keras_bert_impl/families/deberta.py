@@ -379,47 +379,6 @@ class AddConvolution(keras.layers.Layer):
         }
 
 
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TokenEmbedding(keras.layers.ReversibleEmbedding):
-    """An embedding of tokens that can be the sum of another one and of a difference of its own, whose gradient leaves
-    the other unchanged: gradient-disentangled embedding sharing (He et al. 2021, "DeBERTaV3", section 3.3).
-
-    After `share(other)` the layer's table is the difference. Files are written with the sum.
-    """
-
-    other = None
-
-    def share(self, other):
-        """Makes this embedding the sum of another one and a difference, or with None one of its own again. What it
-        gives for a token stays the same."""
-        whole = self.whole()
-        # Not tracked: the weights of the other belong to another model.
-        object.__setattr__(self, "other", other)
-        self.embeddings.assign(whole if other is None else whole - ops.convert_to_tensor(other.embeddings))
-
-    def whole(self):
-        """The vectors of all tokens (words, width)."""
-        own = ops.convert_to_tensor(self.embeddings)
-        return own if self.other is None else own + ops.convert_to_tensor(self.other.embeddings)
-
-    def call(self, inputs, reverse=False):
-        found = super().call(inputs, reverse=reverse)
-        if self.other is None:
-            return found
-        return found + ops.stop_gradient(self.other(inputs, reverse=reverse))
-
-    def save_own_variables(self, store):
-        if self.other is None:
-            super().save_own_variables(store)
-        else:
-            store["0"] = ops.convert_to_numpy(self.whole())
-
-    def load_own_variables(self, store):
-        super().load_own_variables(store)
-        if self.other is not None:
-            self.embeddings.assign(self.embeddings - self.other.embeddings)
-
-
 def at_distances(products):
     """Of each place, the products with distances counted from it, put where they belong: products (..., length,
     2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
@@ -487,6 +446,7 @@ class DebertaV2Encoder(FamilyEncoder):
 
     config_class = DebertaV2Config
     pooler_activation = "gelu"
+    usual_generator_size = 0.5  # of the layers
 
     @staticmethod
     def connect(inputs, parts):
@@ -494,7 +454,7 @@ class DebertaV2Encoder(FamilyEncoder):
         hidden, context, block = connected_parts(
             inputs,
             parts,
-            parts.token_embedding(config.hidden_size, TokenEmbedding),
+            parts.token_embedding(config.hidden_size),
             (config.num_buckets, config.max_distance, config.layer_norm_epsilon),
             DisentangledAttention,
         )
@@ -515,8 +475,8 @@ class DebertaV2Encoder(FamilyEncoder):
         return parts.apply_layers(hidden, context, block, behind={0: behind_first})
 
     def generator(self, share):
-        """A generator for `ElectraPretrainer`: of the same width, with this share of the layers. The embedding of this
-        encoder becomes the sum of the generator's and a difference.
+        """A generator for `ElectraPretrainer`: of the same width, with this share of the layers, and this encoder's
+        embedding of tokens to begin with.
 
         Raises: ValueError if the share is not above 0 and at most 1.
         """
@@ -525,8 +485,8 @@ class DebertaV2Encoder(FamilyEncoder):
         config = dataclasses.replace(self.config, num_layers=max(1, round(share * self.config.num_layers)))
         options = {"packed": self.packed, "rematerialize": self.rematerialize, "dtype": self.dtype_policy}
         generator = DebertaV2Encoder(config, name="deberta_generator", **options)
-        generator.token_embedding.embeddings.assign(self.token_embedding.whole())
-        self.token_embedding.share(generator.token_embedding)
+        # A copy: JAX gives the memory of each weight away when a step begins.
+        generator.token_embedding.embeddings.assign(keras.ops.copy(self.token_embedding.embeddings))
         return generator
 
     def detection_vectors(self, outputs, rows):
@@ -537,15 +497,11 @@ class DebertaV2Encoder(FamilyEncoder):
         if self.packed:  # the first token of each sequence
             positions = rows["position_ids"]
             begins = ops.cumsum(ops.ones_like(positions), axis=1) - 1 - positions
-            first = GatherPositions(name="first_of_sequence")(hidden, begins)
+            first = GatherPositions(dtype=self.dtype_policy, name="first_of_sequence")(hidden, begins)
         norm = keras.layers.LayerNormalization(
             epsilon=self.config.layer_norm_epsilon, dtype=self.dtype_policy, name="replaced_token_norm"
         )
         return norm(first + hidden)
-
-    def summed_weights(self):
-        own, other = self.token_embedding.embeddings, self.token_embedding.other
-        return {} if other is None else {own.path: [own, other.embeddings]}
 
 
 # torch's kernel is (out, in, places), ours (places * in, out).

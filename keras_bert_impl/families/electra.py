@@ -129,6 +129,7 @@ class ElectraEncoder(FamilyEncoder):
 
     config_class = ElectraConfig
     pooler_activation = "gelu"
+    usual_generator_size = 0.25  # of the width and the heads
 
     @staticmethod
     def connect(inputs, parts, embeddings_of=None):

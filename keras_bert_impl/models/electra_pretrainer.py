@@ -13,6 +13,7 @@ from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.pretrainer import own_inputs
 from keras_bert_impl.models.replaced_token_detector import ReplacedTokenDetector
+from keras_bert_impl.optimization import ClipsToGlobalNorm
 
 GENERATOR = "generator"  # the folder of the generator's checkpoint, within the discriminator's
 
@@ -28,16 +29,21 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     than how frequent words are.
 
     ELECTRA's generator is narrower and shares the embeddings. DeBERTa's (He et al. 2021, "DeBERTaV3", sections 3.1 and
-    3.3) has fewer layers; the discriminator's embedding of tokens is the generator's, to which its gradient does not
-    come, and a difference that starts at zero. Microsoft's code updates both models one after the other, each with its
-    gradients clipped for itself; here one optimizer clips the gradients of both together. Its generator also adds
-    absolute positions before it predicts (the enhanced mask decoder), which is not here.
+    3.3) has fewer layers, and shares the embedding of tokens with gradients apart: the discriminator's is the
+    generator's and a difference that starts at zero. No gradient of the discriminator reaches the generator's; every
+    update of that moves both, and decay shrinks the difference. Each encoder holds its whole table at any time; the
+    optimizer keeps them together (`optimization.ClipsToGlobalNorm.followers`). Microsoft's code has a detection weight
+    of 10 by default, and an optimizer for each model, where here one clips the gradients of both together. Its
+    generator also adds absolute positions before it predicts (the enhanced mask decoder), which is not here.
+
+    A `layer_decay` counts layers from the top of the deeper model. Embeddings that are frozen stay as they are, while
+    the generator's are trained.
 
     Args:
         encoder: the ElectraEncoder or DebertaV2Encoder of the discriminator.
         tokenizer: a Tokenizer, for the checkpoints.
         generator_size: the share of width and heads that ELECTRA's generator has, a quarter to a half in the paper; of
-            layers that DeBERTa's has, a half in the paper.
+            layers that DeBERTa's has, a half in the paper. None means a quarter, and a half.
         detection_weight: of the discriminator's loss; 50 in the paper.
         seed: of the draws; None draws one.
 
@@ -51,10 +57,11 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     """
 
     def __init__(
-        self, encoder, tokenizer, generator_size=0.25, detection_weight=50.0, seed=None, name="electra_pretrainer"
+        self, encoder, tokenizer, generator_size=None, detection_weight=50.0, seed=None, name="electra_pretrainer"
     ):
         check_has_generator(encoder)
-        masked_lm = MaskedLM(encoder.generator(generator_size), tokenizer, name="generator")
+        size = encoder.usual_generator_size if generator_size is None else generator_size
+        masked_lm = MaskedLM(encoder.generator(size), tokenizer, name="generator")
         detector = ReplacedTokenDetector(encoder, tokenizer, name="discriminator")
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in masked_lm.input}
         rows, positions = {name: inputs[name] for name in encoder.input}, inputs["mask_positions"]
@@ -69,6 +76,20 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
         self.detection_weight = float(detection_weight)
         names = ("masked_lm_loss", "masked_lm_accuracy", "detection_loss", "detection_accuracy")
         self.means = {name: keras.metrics.Mean(name=name) for name in (*names, "replaced_precision", "replaced_recall")}
+
+    def compile(self, optimizer="rmsprop", **arguments):
+        """As Keras'. Raises: ValueError for an optimizer that does not keep DeBERTa's two embeddings together."""
+        super().compile(optimizer=optimizer, **arguments)
+        leader, follower = (encoder.token_embedding.embeddings for encoder in (self.masked_lm.encoder, self.encoder))
+        if leader is follower:  # ELECTRA's
+            return
+        inner = getattr(self.optimizer, "inner_optimizer", self.optimizer)  # of one that scales the loss
+        if not isinstance(inner, ClipsToGlobalNorm):
+            raise ValueError(
+                f"{type(inner).__name__} does not keep the embeddings of generator and discriminator together: compile "
+                "with BertAdamW, BertStableAdamW or BertLamb of keras_bert_impl.optimization."
+            )
+        inner.followers = ((leader, follower),)
 
     def call(self, inputs, training=None, mask=None):
         return super().call(own_inputs(self, inputs), training=training, mask=mask)
@@ -123,14 +144,9 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
 
     def load_pretrained(self, directory):
         """Loads what `save_pretrained` wrote, into models of the same sizes. Raises ValueError if they differ."""
-        other = getattr(self.encoder.token_embedding, "other", None)
-        if other is not None:
-            self.encoder.token_embedding.share(None)
         checkpoints.load(self.detector, checkpoints.open_checkpoint(directory))
         # ELECTRA's shared embeddings are in both checkpoints, with the same values.
         checkpoints.load(self.masked_lm, checkpoints.open_checkpoint(pathlib.Path(directory) / GENERATOR))
-        if other is not None:
-            self.encoder.token_embedding.share(other)
 
 
 def check_has_generator(encoder):

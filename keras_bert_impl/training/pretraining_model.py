@@ -28,8 +28,8 @@ OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb, "stable_adamw": BertStableAd
 # From masks alone a small generator learns for long little more than how frequent words are: docs/families.md.
 RATES_OF_ELECTRA = {"mask_token_rate": 0.85, "random_token_rate": 0.0}
 RATES_OF_DEBERTA = {"mask_token_rate": 1.0, "random_token_rate": 0.0}  # Microsoft's rtd_task.py
-# Of each family that learns replaced tokens: what becomes of the chosen tokens, and the usual size of its generator.
-REPLACED_TOKENS = {ElectraConfig: (RATES_OF_ELECTRA, 0.25), DebertaV2Config: (RATES_OF_DEBERTA, 0.5)}
+# Of each family that learns replaced tokens, what becomes of the chosen tokens.
+REPLACED_TOKENS = {ElectraConfig: RATES_OF_ELECTRA, DebertaV2Config: RATES_OF_DEBERTA}
 MODEL_OPTIONS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "initializer_range")
 
 
@@ -74,7 +74,7 @@ def rates_of_family(config):
     else:
         family = family_of_name(config.size)
     learns_replaced = family is ElectraConfig or config.objective == "replaced_tokens"
-    return REPLACED_TOKENS[family][0] if learns_replaced and family in REPLACED_TOKENS else RATES
+    return REPLACED_TOKENS.get(family, RATES) if learns_replaced else RATES
 
 
 def _check_size(config, found):
@@ -98,8 +98,7 @@ def pretrainer_of(config, data, encoder):
         check_has_generator(encoder)
         if config.next_sentence is not None:
             raise ValueError(f"{family.family} learns nothing about next sentences: leave next_sentence out.")
-        size = REPLACED_TOKENS[family][1] if config.generator_size is None else config.generator_size
-        return ElectraPretrainer(encoder, data.tokenizer, size)
+        return ElectraPretrainer(encoder, data.tokenizer, config.generator_size)
     if config.generator_size is not None:
         remedy = "give --objective replaced_tokens, or " if family in REPLACED_TOKENS else ""
         raise ValueError(f"A {family.family} has no generator: {remedy}leave generator_size out.")

@@ -64,7 +64,7 @@ def test_a_deberta_learns_replaced_tokens_and_goes_on_from_its_two_checkpoints(p
         one, other = (
             load_file(tmp_path / name / "encoder" / model / "model.safetensors") for name in ("short", "long")
         )
-        for name, array in one.items():  # a difference is added to what it was taken from
+        for name, array in one.items():  # the leader is taken from the follower, and added again
             np.testing.assert_allclose(other[name], array, atol=1e-7, err_msg=name)
     assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
 

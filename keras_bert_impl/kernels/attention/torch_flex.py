@@ -26,7 +26,7 @@ SHORT = 1024  # whole rows up to this length are left to the fused form
 def form_for(inputs):
     """The form for these inputs on the GPU that holds them; None if another suits them better, or with a warning if it
     cannot compute them."""
-    if inputs.dropout_rate or torch.compiler.is_exporting():
+    if inputs.dropout_rate or torch.compiler.is_exporting() or not inputs.query.shape[0]:
         return None
     if not (windows.suits(inputs) or _are_long_packed_rows(inputs)):
         return None
@@ -46,7 +46,7 @@ def _are_long_packed_rows(inputs):
 def by_flex(inputs):
     """The mixed values (batch, length, width) of an AttentionInputs; 0 for queries that see no key."""
     query, key, value = (part.transpose(1, 2) for part in by_heads(inputs))
-    attend, _ = _compiled(query.device.type == "cpu")
+    attend, _ = _functions(query.device.type == "cpu")
     return joined(attend(query, key, value, block_mask=_blocks_of(inputs)).transpose(1, 2))
 
 
@@ -55,18 +55,19 @@ def _blocks_of(inputs):
     of it is kept with the mask."""
     if inputs.mask is None:
         return _block_mask(inputs)
-    if not hasattr(inputs.mask, "blocks_by_window"):
-        inputs.mask.blocks_by_window = {}
-    made = inputs.mask.blocks_by_window
-    if inputs.window not in made:
-        made[inputs.window] = _block_mask(inputs)
-    return made[inputs.window]
+    mask, ids, made = inputs.mask, inputs.sequence_ids, inputs.mask.__dict__.setdefault("blocks_by_window", {})
+    state = len(inputs.query), 0 if mask.is_inference() else mask._version  # which a change in place counts up
+    kept_state, kept_ids, blocks = made.get(inputs.window, (None, None, None))
+    if kept_state != state or kept_ids is not ids:
+        blocks = _block_mask(inputs)
+        made[inputs.window] = state, ids, blocks
+    return blocks
 
 
 def _block_mask(inputs):
     numbers, window, device = windows.numbers_of(inputs), inputs.window, inputs.query.device
     batch, length = numbers.shape
-    _, create = _compiled(device.type == "cpu")
+    _, create = _functions(device.type == "cpu")
     sees = _sees_sequence(numbers) if inputs.sequence_ids is not None else _sees_tokens(numbers)
     near = flex_attention.and_masks(sees, _sees_near(window)) if window is not None else sees
     return create(near, batch, None, length, length, device=device)
@@ -85,16 +86,16 @@ def _sees_near(window):
 
 
 @functools.cache
-def _compiled(plainly):
-    """(flex_attention, create_block_mask): as they are, for tests on a CPU, or compiled."""
+def _functions(is_cpu):
+    """(flex_attention, create_block_mask), compiled; as they are on a CPU, for tests."""
     pair = flex_attention.flex_attention, flex_attention.create_block_mask
-    return pair if plainly else tuple(map(torch.compile, pair))
+    return pair if is_cpu else tuple(map(torch.compile, pair))
 
 
 @functools.cache
 def _what_is_wrong(num_heads, head_width, dtype, device, window):
     """Compares it with the plain form on this device, before it is first used; None if they agree."""
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
         return difference(num_heads, head_width, dtype, window)
 
 

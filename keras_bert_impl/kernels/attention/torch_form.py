@@ -48,7 +48,7 @@ def by_sdpa(inputs):
 @functools.cache
 def _what_is_wrong(num_heads, head_width, dtype, device):
     """Compares it with the plain form on this device, before it is first used; None if they agree."""
-    with torch.random.fork_rng(devices=[device]), torch.enable_grad():
+    with torch.random.fork_rng(devices=[device]), torch.inference_mode(False), torch.enable_grad():
         return difference(num_heads, head_width, dtype)
 
 

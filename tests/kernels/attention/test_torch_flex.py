@@ -87,7 +87,7 @@ def test_other_masks_and_further_lengths_are_not_compiled_again(monkeypatch):
 
     pair = flex_attention.flex_attention, flex_attention.create_block_mask
     compiled = tuple(torch.compile(function, backend="eager") for function in pair)
-    monkeypatch.setattr(torch_flex, "_compiled", lambda plainly: compiled)
+    monkeypatch.setattr(torch_flex, "_functions", lambda is_cpu: compiled)
     torch._dynamo.reset()
     counts = []
     for batch, length in ((2, 150), (2, 150), (3, 260), (2, 400), (4, 300)):

@@ -120,9 +120,7 @@ class ClipsToGlobalNorm:
         gradient_norm: variable, the norm in the last step, before clipping.
         first_bad_update: variable, the number of the first update, from 1, whose norm was NaN or infinite, 0 if there
             is none: steps that are executed together are seen from outside only when all are done.
-        followers: pairs (leader, follower) of weights of equal shape. What an update changes in the leader it also adds
-            to the follower, whose own update is that of its difference from the leader, decay included. (He et al.
-            2021, "DeBERTaV3", section 3.3: gradient-disentangled embedding sharing.)
+        followers: pairs (leader, follower) of weights, see `let_follow`.
 
     Raises: ValueError for an argument of Keras' optimizer that this update does not implement.
     """
@@ -145,6 +143,13 @@ class ClipsToGlobalNorm:
                 f"{type(self).__name__} does not take ema_overwrite_frequency={self.ema_overwrite_frequency} together "
                 "with gradient_accumulation_steps: leave it out, then the average is taken at the end of training."
             )
+
+    def let_follow(self, leader, follower):
+        """What an update changes in the weight `leader` it also adds to `follower`, of the same shape, whose own update
+        is that of its difference from the leader, decay included. (He et al. 2021, "DeBERTaV3", section 3.3:
+        gradient-disentangled embedding sharing.)"""
+        # Keras would track the weights as variables of the optimizer.
+        object.__setattr__(self, "followers", ((leader, follower),))
 
     def build(self, variables):
         if self.built:

@@ -453,7 +453,8 @@ def test_a_follower_is_its_leader_and_a_difference_that_is_trained_alone(kind, s
         optimizer = kind(0.1, weight_decay=0.1, global_clipnorm=1e6, gradient_accumulation_steps=steps)
         optimizer.build(variables)
         if is_follower:
-            optimizer.followers = (tuple(variables),)
+            optimizer.let_follow(*variables)
+            assert not {id(one) for one in optimizer.variables} & {id(one) for one in variables}
         for pair in gradients:
             optimizer.apply([keras.ops.convert_to_tensor(one) for one in pair], variables)
         results.append([keras.ops.convert_to_numpy(variable) for variable in variables])

@@ -32,7 +32,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     3.3) has fewer layers, and shares the embedding of tokens with gradients apart: the discriminator's is the
     generator's and a difference that starts at zero. No gradient of the discriminator reaches the generator's; every
     update of that moves both, and decay shrinks the difference. Each encoder holds its whole table at any time; the
-    optimizer keeps them together (`optimization.ClipsToGlobalNorm.followers`). Microsoft's code has a detection weight
+    optimizer keeps them together (`optimization.ClipsToGlobalNorm.let_follow`). Microsoft's code has a detection weight
     of 10 by default, and an optimizer for each model, where here one clips the gradients of both together. Its
     generator also adds absolute positions before it predicts (the enhanced mask decoder), which is not here.
 
@@ -89,7 +89,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
                 f"{type(inner).__name__} does not keep the embeddings of generator and discriminator together: compile "
                 "with BertAdamW, BertStableAdamW or BertLamb of keras_bert_impl.optimization."
             )
-        inner.followers = ((leader, follower),)
+        inner.let_follow(leader, follower)
 
     def call(self, inputs, training=None, mask=None):
         return super().call(own_inputs(self, inputs), training=training, mask=mask)

@@ -36,6 +36,11 @@ USED = (
         "_clip_gradients",
         "BertAdamW and BertLamb no longer clip nor sum over replicas",
     ),
+    (  # torch's own, of the same name as one of its modules and so of Keras' layers
+        lambda: pytest.importorskip("torch").ones(1),
+        "_version",
+        "flex attention keeps the blocks of a mask that was changed in place",
+    ),
     (lambda: keras.optimizers.AdamW(), "_apply_weight_decay", "BertAdamW decays weights a second time"),
     (lambda: keras.optimizers.AdamW(), "_use_weight_decay", "BertAdamW and BertLamb cannot tell what decays"),
     (lambda: keras.optimizers.AdamW(), "_backend_update_step", "BertAdamW calls torch once for each weight"),

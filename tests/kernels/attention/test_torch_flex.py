@@ -82,6 +82,25 @@ def test_layers_make_the_blocks_of_their_common_mask_once(monkeypatch):
     assert made == [3, None, 5, None]
 
 
+def test_a_mask_that_was_changed_in_place_or_has_other_sequences_gets_other_blocks():
+    inputs, _ = trial.random_inputs(2, 40, 2, 8, "sequences", "float32")
+    torch_flex.by_flex(inputs)
+    others = inputs._replace(sequence_ids=inputs.sequence_ids + 1)  # other numbers of the same sequences
+    np.testing.assert_allclose(torch_flex.by_flex(others), torch_flex.by_flex(inputs), atol=1e-6)
+    inputs.mask[..., 10:] = False
+    is_token = windows.numbers_of(inputs) > 0
+    found, expected = torch_flex.by_flex(inputs), plain.by_ops(inputs)
+    np.testing.assert_allclose(found[is_token], expected[is_token], atol=2e-6)
+
+
+def test_its_trial_computes_gradients_while_a_user_predicts_in_inference_mode():
+    torch_flex._what_is_wrong.cache_clear()
+    with torch.inference_mode():
+        assert torch_flex._what_is_wrong(2, 8, torch.float32, torch.device("cpu"), 3) is None
+        inputs, _ = trial.random_inputs(2, 40, 2, 8, "keys", "float32")
+        assert torch_flex.by_flex(inputs).shape == (2, 40, 16)
+
+
 def test_other_masks_and_further_lengths_are_not_compiled_again(monkeypatch):
     from torch._dynamo.utils import counters
 
@@ -105,6 +124,8 @@ def on_device(device, length, **fields):
 def test_a_gpu_gets_it_for_windows_and_long_packed_rows(monkeypatch):
     monkeypatch.setattr(torch_flex, "_what_is_wrong", lambda *sizes: None)
     packed = {"mask": torch.ones(2, 1, 1, 1), "sequence_ids": torch.ones(2, 1)}
+    array = types.SimpleNamespace(device=torch.device("cuda"), dtype=torch.bfloat16, shape=(0, 512, 8))
+    assert torch_flex.form_for(plain.AttentionInputs(array, array, array, 2, window=64)) is None  # no rows
     for fields, length, is_flex in (
         ({"window": 64}, 256, True),
         ({"window": 64}, 255, False),  # the fused form computes all of so short a row

@@ -10,7 +10,7 @@ variant "gather" is ours with its products picked by an index, as both peers pic
 import numpy as np
 
 from in_turn import OURS, Case, Setting, Target, main, median_seconds
-from pretraining_step import HEADS, INNER, LAYERS, LENGTH, PREDICTIONS, VOCABULARY, WIDTH, batch
+from pretraining_step import HEADS, INNER, LAYERS, LENGTH, PREDICTIONS, VOCABULARY, WIDTH, batch, training_of
 
 ROWS = 8
 
@@ -81,25 +81,11 @@ def keras_hub_step(setting):
 
 
 def transformers_step(setting):
-    import torch
     import transformers
 
-    config, (inputs, labels) = config_of(), batch(ROWS)
+    config = config_of()
     theirs = {**config.to_huggingface(), "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    net = transformers.DebertaV2ForMaskedLM(transformers.DebertaV2Config(**theirs)).train()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-    targets = np.full(inputs["token_ids"].shape, -100)
-    np.put_along_axis(targets, inputs["mask_positions"], labels["mask_ids"], axis=1)
-    arrays = {"input_ids": inputs["token_ids"], "attention_mask": inputs["padding_mask"], "labels": targets}
-    arrays = {name: torch.from_numpy(np.asarray(array, "int64")) for name, array in arrays.items()}
-
-    def step():
-        optimizer.zero_grad()
-        net(**arrays).loss.backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimizer.step()
-
-    return step
+    return training_of(transformers.DebertaV2ForMaskedLM(transformers.DebertaV2Config(**theirs)), *batch(ROWS))
 
 
 STEPS = {OURS: our_step, "KerasHub": keras_hub_step, "transformers": transformers_step}

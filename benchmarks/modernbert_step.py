@@ -8,10 +8,8 @@ predicted, with AdamW, weight decay and clipping; without dropout, as ModernBERT
 layers have as many weights as BERT's.
 """
 
-import numpy as np
-
 from in_turn import OURS, Case, Setting, Target, main, median_seconds
-from pretraining_step import VOCABULARY, batch
+from pretraining_step import VOCABULARY, batch, training_of
 
 TOKENS, LAYERS, WIDTH, HEADS, INNER, GATED = 2048, 6, 512, 8, 2048, 1365
 BERT = "our BERT"
@@ -43,28 +41,13 @@ def batch_of(length):
 
 
 def transformers_step(setting):
-    import torch
     import transformers
 
     config = transformers.ModernBertConfig(
         vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
         intermediate_size=GATED, pad_token_id=0, attn_implementation="sdpa",
     )  # fmt: skip
-    net = transformers.ModernBertForMaskedLM(config).train()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-    inputs, labels = batch_of(int(setting.variant))
-    targets = np.full(inputs["token_ids"].shape, -100)
-    np.put_along_axis(targets, inputs["mask_positions"], labels["mask_ids"], axis=1)
-    arrays = {"input_ids": inputs["token_ids"], "attention_mask": inputs["padding_mask"], "labels": targets}
-    arrays = {name: torch.from_numpy(np.asarray(array, "int64")) for name, array in arrays.items()}
-
-    def step():
-        optimizer.zero_grad()
-        net(**arrays).loss.backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimizer.step()
-
-    return step
+    return training_of(transformers.ModernBertForMaskedLM(config), *batch_of(int(setting.variant)))
 
 
 def measure(setting, warm=3, steps=8):

@@ -86,8 +86,7 @@ def transformers_step(precision, jit):
 
 
 def transformers_training(config, inputs, labels, precision, jit, device="cpu"):
-    """A function that trains Hugging Face's BertForMaskedLM of this shape for one step and returns the loss tensor."""
-    import torch
+    """`training_of` Hugging Face's BertForMaskedLM of this shape."""
     import transformers
 
     net = transformers.BertForMaskedLM(
@@ -102,6 +101,13 @@ def transformers_training(config, inputs, labels, precision, jit, device="cpu"):
             attn_implementation="sdpa",
         )
     )
+    return training_of(net, inputs, labels, precision, jit, device)
+
+
+def training_of(net, inputs, labels, precision="float32", jit=False, device="cpu"):
+    """A function that trains a masked-LM model of Hugging Face for one step and returns the loss tensor."""
+    import torch
+
     net = net.to(device).train()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     run = torch.compile(net) if jit else net

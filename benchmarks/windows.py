@@ -3,7 +3,7 @@
     python benchmarks/windows.py --output DIR                       # all three backends on this machine
     KERAS_BACKEND=jax python benchmarks/windows.py --output DIR --backends jax
 
-Forward and backward pass of 4 heads of width 64 over one packed row of four sequences, with a window of 64 tokens to
+Forward and backward pass of 4 heads of width 64 over one packed row of three sequences, with a window of 64 tokens to
 either side, as in ModernBERT-base; float32 on a CPU, bfloat16 on an accelerator. "window" is what the layer chooses for
 it, "whole row" what it chooses without a window, "plain" the form that keeps all probabilities. Each figure is taken in
 a process of its own, so that its memory is its own: on a CPU what the process grows by, on an accelerator the most that
@@ -14,35 +14,23 @@ import argparse
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import time
 
+from in_turn import Setting, measure_apart, median_seconds
+
 LENGTHS = (512, 1024, 2048, 4096, 8192)
-HEADS, HEAD_WIDTH, WINDOW, SEQUENCES = 4, 64, 64, 4
+HEADS, HEAD_WIDTH, WINDOW = 4, 64, 64
 FORMS = ("window", "whole row", "plain")
 MIB = 2**20
 
 
-def inputs_of(length, rows, form, dtype):
+def inputs_of(length, form, dtype):
     """(AttentionInputs of packed rows, function of them that computes the mixed values)."""
-    import numpy as np
-    from keras import ops
-
     from keras_bert_impl.kernels import attention
+    from keras_bert_impl.kernels.attention.trial import random_inputs
 
-    width = HEADS * HEAD_WIDTH
-    array = np.random.default_rng(0).normal(size=(rows, length, 3 * width)).astype("float32")
-    ids = np.tile(1 + np.arange(length) * SEQUENCES // length, (rows, 1)).astype("int32")
-    ids[:, -length // 50 :] = 0  # padding
-    mask = ((ids[:, :, None] == ids[:, None]) & (ids[:, None] > 0))[:, None]
-    inputs = attention.of_fused(
-        ops.cast(ops.convert_to_tensor(array), dtype),
-        HEADS,
-        mask=ops.convert_to_tensor(mask),
-        sequence_ids=ops.convert_to_tensor(ids),
-        window=None if form == "whole row" else WINDOW,
-    )
+    inputs, _ = random_inputs(1, length, HEADS, HEAD_WIDTH, "sequences", dtype)
+    inputs = inputs._replace(window=None if form == "whole row" else WINDOW)
     return inputs, attention.by_ops if form == "plain" else attention.attend
 
 
@@ -82,13 +70,12 @@ def training_pass(inputs, attend):
     return backward
 
 
-def measure(form, length, rows=1, repeats=3):
+def measure(form, length, repeats=3):
     """{"seconds": median of a pass, "mib": memory that it needs beside its inputs}."""
-    from in_turn import median_seconds
     from keras_bert_impl.distribution import hardware
 
     is_cpu = not hardware.has_accelerator()
-    run = training_pass(*inputs_of(length, rows, form, "float32" if is_cpu else "bfloat16"))
+    run = training_pass(*inputs_of(length, form, "float32" if is_cpu else "bfloat16"))
     seconds = median_seconds(run, warm=1, repeats=repeats)
     return {"seconds": seconds, "mib": (most_resident(run) if is_cpu else hardware.peak_memory()) / MIB}
 
@@ -104,17 +91,6 @@ def most_resident(run):
 def resident(name):
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
-
-
-def measure_apart(backend, form, length, rows):
-    """`measure` in a process of its own; {"error": its last line} if it fails, as for want of memory."""
-    # Freed memory goes back at once, so that what is measured is what is in use.
-    environment = {**os.environ, "KERAS_BACKEND": backend, "MALLOC_MMAP_THRESHOLD_": "100000"}
-    command = [sys.executable, __file__, "--one", json.dumps([form, length, rows])]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or ["killed"])[-1][:160]}
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def table(found):
@@ -163,17 +139,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
     parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
-    parser.add_argument("--rows", type=int, default=1)
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--setting", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(*json.loads(options.one))))
+    if options.setting:
+        form, _, _, _, length = Setting(*json.loads(options.setting))
+        print(json.dumps(measure(form, int(length))))
         return
+    # Freed memory goes back at once, so that what is measured is what is in use.
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = "100000"
     found, start = {}, time.monotonic()
     for backend in options.backends:
         for form in FORMS:
             for length in LENGTHS:
-                figures = measure_apart(backend, form, length, options.rows)
+                try:
+                    figures = measure_apart(__file__, Setting(form, backend, variant=str(length)))
+                except RuntimeError as error:  # for want of memory, for example
+                    figures = {"error": str(error)}
                 found.setdefault(backend, {}).setdefault(form, {})[length] = figures
                 print(f"{time.monotonic() - start:5.0f} s  {backend}, {form}, {length} tokens: {figures}", flush=True)
     output = pathlib.Path(options.output)

@@ -148,12 +148,11 @@ def write(embedder, directory):
         pooling = {"embedding_dimension": width, "pooling_mode": list(modes)}  # an order that flags cannot express
     transformer = {"max_seq_length": embedder.sequence_length, "do_lower_case": False}
     (directory / "1_Pooling").mkdir()
-    for name, content in ((MODULES, modules), (POOLING_CONFIG, pooling), (TRANSFORMER_CONFIG, transformer)):
-        (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    files = {MODULES: modules, POOLING_CONFIG: pooling, TRANSFORMER_CONFIG: transformer}
     if embedder.prompts:
-        content = {"prompts": embedder.prompts, "default_prompt_name": None}
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        (directory / MODEL_CONFIG).write_text(text, encoding="utf-8")
+        files[MODEL_CONFIG] = {"prompts": embedder.prompts, "default_prompt_name": None}
+    for name, content in files.items():
+        (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def modes_of(pooling):

@@ -38,8 +38,64 @@ PUBLISHED_FIELDS = {
 }
 
 
+class DistanceConfig(EncoderConfig):
+    """What the configurations of all versions share: relative positions in both terms of the products, and no others.
+
+    Attributes:
+        architecture: keys of config.json and the only values that are supported. Whoever leaves one out has another
+            encoder in transformers, so that they have to be there, as `needed_keys` have.
+    """
+
+    heads_have_gelu: typing.ClassVar = True
+    huggingface_keys: typing.ClassVar = tuple(pair for pair in BERT_KEYS if pair[0] != "num_segments")
+    activation_key: typing.ClassVar = "hidden_act"
+    left_out: typing.ClassVar = {"layer_norm_eps": 1e-7}
+    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
+    architecture: typing.ClassVar = {"relative_attention": True, "position_biased_input": False, "type_vocab_size": 0}
+    needed_keys: typing.ClassVar = ("pos_att_type",)
+    fixed_values: typing.ClassVar = {"pooler_hidden_act": "gelu", "pooler_dropout": 0, **architecture}
+    pair_tasks: typing.ClassVar = ()
+    has_position_table: typing.ClassVar = False
+    distance_products: typing.ClassVar = TERMS - 1
+
+    @classmethod
+    def from_huggingface(cls, path):
+        """As EncoderConfig. Raises: ValueError also for settings that no published DeBERTa of the version has, naming
+        them."""
+        found = read_json(path)
+        missing = [key for key in (*cls.architecture, *cls.needed_keys) if found.get(key) is None]
+        if missing:
+            raise ValueError(
+                f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than a "
+                "published DeBERTa."
+            )
+        terms = found["pos_att_type"]
+        terms = terms.lower().split("|") if isinstance(terms, str) else terms
+        if sorted(term.strip() for term in terms) != ["c2p", "p2c"]:
+            raise ValueError(f"{path}: pos_att_type {found['pos_att_type']!r} is not supported; expected p2c|c2p.")
+        width = found.get("hidden_size")
+        for key, expected in (
+            ("embedding_size", width),
+            ("attention_head_size", width and width // found.get("num_attention_heads", 1)),
+        ):
+            if found.get(key, expected) != expected:
+                raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
+        config = super().from_huggingface(path)
+        reach = found.get("max_relative_positions") or -1
+        return dataclasses.replace(config, max_distance=reach if reach > 0 else config.max_length)
+
+    def to_huggingface(self):
+        return {
+            **super().to_huggingface(),
+            **self.architecture,
+            "pos_att_type": ["p2c", "c2p"],
+            "max_relative_positions": self.max_distance,
+            "pooler_hidden_act": "gelu",
+        }
+
+
 @dataclasses.dataclass(frozen=True)
-class DebertaV2Config(EncoderConfig):
+class DebertaV2Config(DistanceConfig):
     """The shape of a DeBERTa of version 2 or 3; the defaults are deberta-v3-base (He et al. 2021, "DeBERTaV3").
 
     Arguments and errors are those of BertConfig, without num_segments, and:
@@ -72,7 +128,6 @@ class DebertaV2Config(EncoderConfig):
 
     model_type: typing.ClassVar = "deberta-v2"
     family: typing.ClassVar = "DeBERTa"
-    heads_have_gelu: typing.ClassVar = True
     # (layers, width, heads), as published.
     named_sizes: typing.ClassVar = {
         "deberta_v2_xlarge": (24, 1536, 24),
@@ -83,30 +138,14 @@ class DebertaV2Config(EncoderConfig):
         "deberta_v3_large": (24, 1024, 16),
         "mdeberta_v3_base": (12, 768, 12),
     }
-    huggingface_keys: typing.ClassVar = (
-        *(pair for pair in BERT_KEYS if pair[0] != "num_segments"),
-        ("num_buckets", "position_buckets"),
-    )
-    activation_key: typing.ClassVar = "hidden_act"
-    left_out: typing.ClassVar = {"layer_norm_eps": 1e-7}
-    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
-    # Whoever leaves these keys out has another encoder, so that they have to be there.
+    huggingface_keys: typing.ClassVar = (*DistanceConfig.huggingface_keys, ("num_buckets", "position_buckets"))
     architecture: typing.ClassVar = {
-        "relative_attention": True,
+        **DistanceConfig.architecture,
         "share_att_key": True,
         "norm_rel_ebd": "layer_norm",
-        "position_biased_input": False,
-        "type_vocab_size": 0,
     }
-    fixed_values: typing.ClassVar = {
-        **architecture,
-        "conv_groups": 1,
-        "pooler_hidden_act": "gelu",
-        "pooler_dropout": 0,
-    }
-    pair_tasks: typing.ClassVar = ()
-    has_position_table: typing.ClassVar = False
-    distance_products: typing.ClassVar = TERMS - 1
+    needed_keys: typing.ClassVar = ("position_buckets", *DistanceConfig.needed_keys)
+    fixed_values: typing.ClassVar = {**DistanceConfig.fixed_values, **architecture, "conv_groups": 1}
 
     def __post_init__(self):
         super().__post_init__()
@@ -134,52 +173,15 @@ class DebertaV2Config(EncoderConfig):
 
     @classmethod
     def from_huggingface(cls, path):
-        """As EncoderConfig. Raises: ValueError also for settings that versions 2 and 3 do not have, naming them."""
         found = read_json(path)
-        check_architecture(path, found, (*cls.architecture, "position_buckets"))
         convolution = found.get("conv_kernel_size") or 0
         if convolution and found.get("conv_act", "tanh") != "gelu":
             raise ValueError(f"{path}: conv_act {found.get('conv_act', 'tanh')!r} is not supported; expected 'gelu'.")
-        config = super().from_huggingface(path)
-        return dataclasses.replace(config, max_distance=distance_in(found, config), convolution=convolution)
+        return dataclasses.replace(super().from_huggingface(path), convolution=convolution)
 
     def to_huggingface(self):
-        return {
-            **super().to_huggingface(),
-            **self.architecture,
-            "pos_att_type": ["p2c", "c2p"],
-            "max_relative_positions": self.max_distance,
-            "pooler_hidden_act": "gelu",
-            **({"conv_kernel_size": self.convolution, "conv_act": "gelu"} if self.convolution else {}),
-        }
-
-
-def check_architecture(path, found, keys):
-    """Raises ValueError unless a config.json has these keys, both terms of positions, and no widths of its own for
-    embeddings and heads."""
-    missing = [key for key in (*keys, "pos_att_type") if found.get(key) is None]
-    if missing:
-        raise ValueError(
-            f"{path} lacks {', '.join(missing)}, without which transformers computes another encoder than a published "
-            "DeBERTa."
-        )
-    terms = found["pos_att_type"]
-    terms = terms.lower().split("|") if isinstance(terms, str) else terms
-    if sorted(term.strip() for term in terms) != ["c2p", "p2c"]:
-        raise ValueError(f"{path}: pos_att_type {found['pos_att_type']!r} is not supported; expected p2c|c2p.")
-    width = found.get("hidden_size")
-    for key, expected in (
-        ("embedding_size", width),
-        ("attention_head_size", width and width // found.get("num_attention_heads", 1)),
-    ):
-        if found.get(key, expected) != expected:
-            raise ValueError(f"{path}: {key} {found[key]!r} is not supported; expected {expected}.")
-
-
-def distance_in(found, config):
-    """The distance from which on all share a row, in the content of a config.json."""
-    reach = found.get("max_relative_positions") or -1
-    return reach if reach > 0 else config.max_length
+        convolution = {"conv_kernel_size": self.convolution, "conv_act": "gelu"} if self.convolution else {}
+        return {**super().to_huggingface(), **convolution}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -396,12 +398,13 @@ def at_distances(products):
     return ops.reshape(flat, (*outer, length, count - 1))[..., :length]
 
 
-def connected_parts(inputs, parts, embedding, distances, attention_class):
-    """What the encoders of all versions give to `Parts.apply_layers`, with the layer of the tokens, the first arguments
-    of RelativeEmbeddings and the class of attention: the embeddings (batch, length, hidden_size), the context of the
-    blocks, and the function that makes them."""
+def connected_parts(inputs, parts, distances, attention_class):
+    """What the encoders of all versions give to `Parts.apply_layers`, with the first arguments of RelativeEmbeddings
+    and the class of attention: the embeddings (batch, length, hidden_size), the context of the blocks, and the function
+    that makes them."""
     config = parts.config
-    hidden = parts.norm("embeddings_norm")(embedding(inputs["token_ids"]))
+    hidden = parts.token_embedding(config.hidden_size)(inputs["token_ids"])
+    hidden = parts.norm("embeddings_norm")(hidden)
     hidden = hidden * ops.cast(ops.expand_dims(inputs["padding_mask"], -1), parts.policy.compute_dtype)
     hidden = parts.dropout("embeddings_dropout")(hidden)
     # Of packed rows, too, places give the distances within each sequence.
@@ -454,7 +457,6 @@ class DebertaV2Encoder(FamilyEncoder):
         hidden, context, block = connected_parts(
             inputs,
             parts,
-            parts.token_embedding(config.hidden_size),
             (config.num_buckets, config.max_distance, config.layer_norm_epsilon),
             DisentangledAttention,
         )
@@ -486,7 +488,7 @@ class DebertaV2Encoder(FamilyEncoder):
         options = {"packed": self.packed, "rematerialize": self.rematerialize, "dtype": self.dtype_policy}
         generator = DebertaV2Encoder(config, name="deberta_generator", **options)
         # A copy: JAX gives the memory of each weight away when a step begins.
-        generator.token_embedding.embeddings.assign(keras.ops.copy(self.token_embedding.embeddings))
+        generator.token_embedding.embeddings.assign(ops.copy(self.token_embedding.embeddings))
         return generator
 
     def detection_vectors(self, outputs, rows):

@@ -7,18 +7,16 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert_impl.configurations.encoder_config import BERT_KEYS, EncoderConfig
 from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Transform, dense_rows, norm_rows
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert, deberta
-from keras_bert_impl.families.deberta import TERMS, DisentangledAttention, check_architecture, distance_in
-from keras_bert_impl.json_files import read_json
+from keras_bert_impl.families.deberta import DisentangledAttention, DistanceConfig
 from keras_bert_impl.layers.self_attention import split_dense
 
 
 @dataclasses.dataclass(frozen=True)
-class DebertaConfig(EncoderConfig):
+class DebertaConfig(DistanceConfig):
     """The shape of a DeBERTa of version 1; the defaults are deberta-base (He et al. 2021, "DeBERTa").
 
     Arguments and errors are those of BertConfig, without num_segments, and:
@@ -45,52 +43,17 @@ class DebertaConfig(EncoderConfig):
 
     model_type: typing.ClassVar = "deberta"
     family: typing.ClassVar = "DeBERTa of version 1"
-    heads_have_gelu: typing.ClassVar = True
     named_sizes: typing.ClassVar = {
         "deberta_base": (12, 768, 12),
         "deberta_large": (24, 1024, 16),
         "deberta_xlarge": (48, 1024, 16),
     }
-    huggingface_keys: typing.ClassVar = tuple(pair for pair in BERT_KEYS if pair[0] != "num_segments")
-    activation_key: typing.ClassVar = "hidden_act"
-    left_out: typing.ClassVar = {"layer_norm_eps": 1e-7}
-    optional_keys: typing.ClassVar = (("layer_norm_epsilon", "layer_norm_eps"), ("pad_id", "pad_token_id"))
-    architecture: typing.ClassVar = {
-        "relative_attention": True,
-        "position_biased_input": False,
-        "type_vocab_size": 0,
-    }
-    fixed_values: typing.ClassVar = {
-        **architecture,
-        "talking_head": False,
-        "pooler_hidden_act": "gelu",
-        "pooler_dropout": 0,
-    }
-    pair_tasks: typing.ClassVar = ()
-    has_position_table: typing.ClassVar = False
-    distance_products: typing.ClassVar = TERMS - 1
+    fixed_values: typing.ClassVar = {**DistanceConfig.fixed_values, "talking_head": False}
 
     def __post_init__(self):
         super().__post_init__()
         if not isinstance(self.max_distance, int) or self.max_distance < 1:
             raise ValueError(f"max_distance must be an integer of at least 1, not {self.max_distance!r}.")
-
-    @classmethod
-    def from_huggingface(cls, path):
-        """As EncoderConfig. Raises: ValueError also for settings that version 1 does not have, naming them."""
-        found = read_json(path)
-        check_architecture(path, found, cls.architecture)
-        config = super().from_huggingface(path)
-        return dataclasses.replace(config, max_distance=distance_in(found, config))
-
-    def to_huggingface(self):
-        return {
-            **super().to_huggingface(),
-            **self.architecture,
-            "pos_att_type": ["c2p", "p2c"],
-            "max_relative_positions": self.max_distance,
-            "pooler_hidden_act": "gelu",
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -142,7 +105,6 @@ class DebertaEncoder(FamilyEncoder):
             *deberta.connected_parts(
                 inputs,
                 parts,
-                parts.token_embedding(config.hidden_size),
                 (config.max_distance, config.max_distance, None),
                 DisentangledAttentionV1,
             )

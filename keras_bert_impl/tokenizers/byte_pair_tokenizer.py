@@ -54,6 +54,7 @@ class BytePairTokenizer(Tokenizer):
     files = ("vocab.json", "merges.txt", "tokenizer_config.json")
     template = ROBERTA_ROWS
     mask_texts = ("<mask>", "[MASK]")
+    settings: ClassVar[dict] = {"tokenizer_class": "RobertaTokenizer", "trim_offsets": True}  # for Hugging Face
     lowercase = False
 
     def __init__(
@@ -70,18 +71,19 @@ class BytePairTokenizer(Tokenizer):
         self._of_texts = self.pipeline()
 
     def pipeline(self, masks: bool = False) -> Pipeline:
-        """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, "<mask>" in a text is the mask
+        """The tokenizer of the `tokenizers` library that gives these ids; with `masks`, its name in a text is the mask
         token, which takes the space before it along."""
+        cls, _, sep, unk, mask = self.dialect.control
         # A byte that is not in the vocabulary would otherwise be dropped without a word.
-        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token=self.dialect.control[3]))
+        pipeline = Pipeline(models.BPE(self._ids, self.merges, unk_token=unk))
         pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=self.add_prefix_space)
         pipeline.decoder = decoders.ByteLevel()
         pipeline.post_processor = processors.RobertaProcessing(
-            ("</s>", self.sep_id), ("<s>", self.cls_id), trim_offsets=True, add_prefix_space=self.add_prefix_space
+            (sep, self.sep_id), (cls, self.cls_id), trim_offsets=True, add_prefix_space=self.add_prefix_space
         )
         # The other control tokens are not "added" to the pipeline: the library would find added tokens in the text.
         if masks:
-            pipeline.add_special_tokens([AddedToken("<mask>", special=True, normalized=False, lstrip=True)])
+            pipeline.add_special_tokens([AddedToken(mask, special=True, normalized=False, lstrip=True)])
         return pipeline
 
     @functools.cached_property
@@ -109,9 +111,9 @@ class BytePairTokenizer(Tokenizer):
         return [encoding.ids for encoding in encodings]
 
     def encode_with_masks(self, text: str) -> Encoding:
-        """<s> text </s>, where each "<mask>" or upper-case "[MASK]" in the text is the mask token. Offsets are those
-        of the text in which all are written "<mask>"."""
-        return self._masking.encode(text.replace("[MASK]", "<mask>"))
+        """The row of a text in which each of `mask_texts` is the mask token. Offsets are those of the text in which all
+        are written as its name."""
+        return self._masking.encode(text.replace("[MASK]", self.dialect.control[-1]))
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
@@ -183,18 +185,27 @@ class BytePairTokenizer(Tokenizer):
         return found
 
     def write_vocabulary_files(self, directory: Path) -> dict:
-        """Writes vocab.json, merges.txt, and returns the content of tokenizer_config.json, which
-        Hugging Face's RobertaTokenizerFast opens."""
+        """Writes vocab.json, merges.txt, and returns the content of tokenizer_config.json, which Hugging Face's
+        tokenizer of the family opens."""
         write_files(directory, self.vocabulary, self.merges)
+        cls, pad, sep, unk, mask = self.dialect.control
         # The mask token takes the space before it along, as in the published tokenizers.
-        mask = {"__type": "AddedToken", "content": "<mask>", "lstrip": True, "normalized": False, "rstrip": False}
+        mask = {"__type": "AddedToken", "content": mask, "lstrip": True, "normalized": False, "rstrip": False}
         return {
-            "tokenizer_class": "RobertaTokenizer",
+            **self.settings,
             "add_prefix_space": self.add_prefix_space,
-            "trim_offsets": True,
-            **dict.fromkeys(("bos_token", "cls_token"), "<s>"),
-            **dict.fromkeys(("eos_token", "sep_token"), "</s>"),
-            "pad_token": "<pad>",
-            "unk_token": "<unk>",
+            **dict.fromkeys(("bos_token", "cls_token"), cls),
+            **dict.fromkeys(("eos_token", "sep_token"), sep),
+            "pad_token": pad,
+            "unk_token": unk,
             "mask_token": {**mask, "single_word": False, "special": True},
         }
+
+    def bert_layout(self) -> processors.TemplateProcessing:
+        """The step of a pipeline that makes `[CLS] text [SEP]` of a text, `[CLS] text [SEP] pair [SEP]` of two."""
+        cls, _, sep, _, _ = self.dialect.control
+        return processors.TemplateProcessing(
+            single=[cls, "$A", sep],
+            pair=[cls, "$A", sep, "$B:0", f"{sep}:0"],
+            special_tokens=[(cls, self.cls_id), (sep, self.sep_id)],
+        )

@@ -70,16 +70,11 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         pipeline = super().pipeline()
         pipeline.normalizer = normalizers.NFC()
         pipeline.add_tokens([AddedToken(token, normalized=True) for token in self.added_tokens])
-        cls, _, sep, _, mask = self.dialect.control
-        layout = processors.TemplateProcessing(
-            single=[cls, "$A", sep],
-            pair=[cls, "$A", sep, "$B:0", f"{sep}:0"],
-            special_tokens=[(cls, self.cls_id), (sep, self.sep_id)],
-        )
         # With a space before each part of a text, the library would cut a character off behind an added token.
         trim = [] if self.add_prefix_space else [processors.ByteLevel(trim_offsets=True, add_prefix_space=False)]
-        pipeline.post_processor = processors.Sequence([*trim, layout])
+        pipeline.post_processor = processors.Sequence([*trim, self.bert_layout()])
         if masks:
+            mask = self.dialect.control[-1]
             pipeline.add_special_tokens([AddedToken(mask, special=True, normalized=False, lstrip=True)])
         return pipeline
 

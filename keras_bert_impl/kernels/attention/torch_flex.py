@@ -17,8 +17,9 @@ import torch
 from torch.nn.attention import flex_attention
 
 from keras_bert_impl.kernels.attention import windows
-from keras_bert_impl.kernels.attention.plain import by_heads, by_ops, joined
-from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
+from keras_bert_impl.kernels.attention.plain import by_heads, joined
+from keras_bert_impl.kernels.attention.torch_trial import differing
+from keras_bert_impl.kernels.attention.trial import cannot_compute, random_inputs
 
 SHORT = 1024  # whole rows up to this length are left to the fused form
 
@@ -106,19 +107,8 @@ def difference(num_heads, head_width, dtype, window, attend=by_flex, length=320)
             inputs, outer = random_inputs(2, length, num_heads, head_width, masking, dtype)
             inputs = inputs._replace(window=window)
             is_token = windows.numbers_of(inputs) > 0  # what padding sees has no meaning
-            pairs = zip(
-                *(_value_and_gradients(form, inputs, outer, is_token) for form in (attend, by_ops)), strict=True
-            )
-            for what, (found, expected) in zip(("values", "gradients"), pairs, strict=True):
-                if not is_near(found, expected):
-                    return f"the {what} of flex_attention differ from those of the plain form on this device"
+            if what := differing(attend, inputs, outer, is_token):
+                return f"the {what} of flex_attention differ from those of the plain form on this device"
     except Exception as error:  # without a compiler, or a version of torch without a kernel for this device or type
         return cannot_compute(error)
     return None
-
-
-def _value_and_gradients(form, inputs, outer, is_token):
-    arrays = [array.detach().requires_grad_() for array in (inputs.query, inputs.key, inputs.value)]
-    value = form(inputs._replace(query=arrays[0], key=arrays[1], value=arrays[2], fused=None)) * is_token[..., None]
-    value.backward(outer)
-    return value.detach(), torch.cat([array.grad for array in arrays], dim=-1)

@@ -12,8 +12,9 @@ import warnings
 import torch
 
 from keras_bert_impl.kernels.attention import torch_cpu, torch_flex, windows
-from keras_bert_impl.kernels.attention.plain import added, by_heads, by_ops, joined, of_fused
-from keras_bert_impl.kernels.attention.trial import cannot_compute, is_near, random_inputs
+from keras_bert_impl.kernels.attention.plain import added, by_heads, by_ops, joined
+from keras_bert_impl.kernels.attention.torch_trial import differing
+from keras_bert_impl.kernels.attention.trial import cannot_compute, random_inputs
 
 
 def form_for(inputs):
@@ -66,18 +67,9 @@ def _differs(num_heads, head_width, dtype, attend):
         inputs, outer = random_inputs(2, 40, num_heads, head_width, masking, dtype)
         # A query that sees no key has another gradient there, which nothing uses.
         outer = outer * inputs.mask.any(dim=2)[:, 0, :, None]
-        pairs = zip(*(_value_and_gradient(form, inputs, outer) for form in (attend, by_ops)), strict=True)
-        for what, (found, expected) in zip(("values", "gradients"), pairs, strict=True):
-            if not is_near(found, expected):
-                return f"the {what} of scaled_dot_product_attention differ from those of the plain form on this device"
+        if what := differing(attend, inputs, outer):
+            return f"the {what} of scaled_dot_product_attention differ from those of the plain form on this device"
     return _wrong_dropout(inputs, attend)
-
-
-def _value_and_gradient(form, inputs, outer):
-    array = inputs.fused.detach().requires_grad_()
-    value = form(of_fused(array, inputs.num_heads, inputs.mask))
-    value.backward(outer)
-    return value.detach(), array.grad
 
 
 def _wrong_dropout(inputs, attend, rate=0.25):

@@ -8,6 +8,7 @@ from keras_bert_impl.tokenizers import (
     BytePairTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
+    MmBertTokenizer,
     ModernBertTokenizer,
     XLMRobertaTokenizer,
     learn_byte_pairs,
@@ -42,6 +43,34 @@ def modernbert_tokenizer(add_prefix_space=False, added_tokens=("   ", "  ", "<|m
     """A ModernBertTokenizer of 400 tokens at most."""
     vocabulary, merges = learn_byte_pairs(SENTENCES * 3, 400, MODERNBERT, added_tokens)
     return ModernBertTokenizer(vocabulary, merges, add_prefix_space, added_tokens)
+
+
+# As Gemma's tokenizer has them: runs of line ends and of spaces, and tags.
+ADDED = ("<unused0>", "\n", "\n\n", "\n\n\n", "▁▁", "▁▁▁", "<h1>", "</h1>")
+
+
+@functools.cache
+def mmbert_tokenizer():
+    """An MmBertTokenizer whose vocabulary SentencePiece learned as Gemma's was, with merges as transformers makes them
+    of it."""
+    import sentencepiece
+    from transformers.convert_slow_tokenizer import generate_merges
+
+    model = io.BytesIO()
+    ids = {"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3}
+    names = {"pad_piece": "<pad>", "eos_piece": "<eos>", "bos_piece": "<bos>", "unk_piece": "<unk>"}
+    sentencepiece.SentencePieceTrainer.train(
+        **{"sentence_iterator": iter(SENTENCES * 3), "model_writer": model, **ids, **names, "model_type": "bpe"},
+        **{"vocab_size": 500, "hard_vocab_limit": False, "minloglevel": 2, "byte_fallback": True},
+        **{"user_defined_symbols": ["<mask>", *ADDED], "normalization_rule_name": "identity"},
+        **{"add_dummy_prefix": False, "remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True},
+    )
+    learned = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = [learned.id_to_piece(index) for index in range(learned.get_piece_size())]
+    pieces[pieces.index("<0x09>")] = "\t"  # as transformers does for Gemma
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    scores = {piece: learned.get_score(index) for piece, index in vocabulary.items()}
+    return MmBertTokenizer(pieces, generate_merges(vocabulary, scores), ADDED)
 
 
 @functools.cache

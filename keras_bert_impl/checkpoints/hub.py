@@ -150,6 +150,9 @@ PUBLISHED = (
             ("1b", (28, 1792, 28)),
         )
     ),
+    # Marone et al. 2025.
+    Published("mmbert-small", "jhu-clsp/mmBERT-small", 22, 384, 6, 256000, True, "modernbert"),
+    Published("mmbert-base", "jhu-clsp/mmBERT-base", 22, 768, 12, 256000, True, "modernbert"),
     # Sun et al. 2019, converted from Baidu's format by another; sizes and name from memory.
     Published("ernie-1.0-base-zh", "nghuyong/ernie-1.0-base-zh", *BASE, 18000, False, "ernie"),
 )

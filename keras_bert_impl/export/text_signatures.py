@@ -13,10 +13,11 @@ from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
 from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
+from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
 from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
-from keras_bert_impl.tokenizers import BytePairTokenizer, WordPieceTokenizer
+from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
 
 GUESSES = 5  # for each [MASK]
 TEXT = tf.TensorSpec((None,), tf.string, name="text")
@@ -40,6 +41,8 @@ def graph_of(tokenizer, offsets):
     """The module that cuts texts into the tokenizer's pieces, with `offsets` also where each piece stands."""
     if isinstance(tokenizer, WordPieceTokenizer):
         return WordPiece(tokenizer)
+    if isinstance(tokenizer, MmBertTokenizer):
+        return CharacterPairs(tokenizer)
     if isinstance(tokenizer, BytePairTokenizer):
         return BytePairs(tokenizer)
     return SentencePieces(tokenizer, offsets)

@@ -13,16 +13,17 @@ from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.layers import PredictionHead, RotaryPositions
 
-# Feed-forward widths by the names of sizes; those of Ettin (Weller et al. 2025, table 1) are the same architecture.
-INTERMEDIATE_SIZES = {
-    "modernbert_base": 1152,
-    "modernbert_large": 2624,
-    "ettin_17m": 384,
-    "ettin_32m": 576,
-    "ettin_68m": 768,
-    "ettin_150m": 1152,
-    "ettin_400m": 2624,
-    "ettin_1b": 3840,
+# Of the names of sizes, those of Ettin (Weller et al. 2025, table 1) and mmBERT (Marone et al. 2025, table 2) are the
+# same architecture. Fields of sizes that are not the defaults:
+MULTILINGUAL = {"vocabulary_size": 256000, "pad_id": 0, "local_theta": 160_000.0}
+PUBLISHED_FIELDS = {
+    "modernbert_large": {"intermediate_size": 2624},
+    "ettin_17m": {"intermediate_size": 384},
+    "ettin_32m": {"intermediate_size": 576},
+    "ettin_400m": {"intermediate_size": 2624},
+    "ettin_1b": {"intermediate_size": 3840},
+    "mmbert_small": {**MULTILINGUAL, "intermediate_size": 1152},
+    "mmbert_base": MULTILINGUAL,
 }
 
 
@@ -83,6 +84,8 @@ class ModernBertConfig(EncoderConfig):
         "ettin_150m": (22, 768, 12),
         "ettin_400m": (28, 1024, 16),
         "ettin_1b": (28, 1792, 28),
+        "mmbert_small": (22, 384, 6),
+        "mmbert_base": (22, 768, 12),
     }
     huggingface_keys: typing.ClassVar = (
         ("vocabulary_size", "vocab_size"),
@@ -151,9 +154,10 @@ class ModernBertConfig(EncoderConfig):
     @classmethod
     def from_name(cls, name, **overrides):
         """The configuration of a published size; keyword arguments replace its fields."""
-        is_published = name in INTERMEDIATE_SIZES and "hidden_size" not in overrides
-        width = {"intermediate_size": INTERMEDIATE_SIZES[name]} if is_published else {}
-        return super().from_name(name, **{**width, **overrides})
+        found = dict(PUBLISHED_FIELDS.get(name, {}))
+        if "hidden_size" in overrides:
+            found.pop("intermediate_size", None)
+        return super().from_name(name, **{**found, **overrides})
 
     @classmethod
     def from_huggingface(cls, path):

@@ -16,9 +16,9 @@ class ModelOptions:
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
             albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
-            ernie_base; mpnet_base, modernbert_base, modernbert_large, ettin_17m to ettin_1b, deberta_base or
-            deberta_v3_xsmall to deberta_v3_large, which learn masked words alone, DeBERTa's version 3 also replaced
-            tokens.
+            ernie_base; mpnet_base, modernbert_base, modernbert_large, ettin_17m to ettin_1b, mmbert_small, mmbert_base,
+            deberta_base or deberta_v3_xsmall to deberta_v3_large, which learn masked words alone, DeBERTa's version 3
+            also replaced tokens.
         objective: masked_lm; span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
             beside them, for rows without pairs and with masking_unit span; or replaced_tokens, which DeBERTa of version
             3 learnt and an ELECTRA always learns.

@@ -16,7 +16,7 @@ from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTa
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.text_graphs.utf8 import character_sizes, character_starts, readable
 from keras_bert_impl.tokenizers import BytePairTokenizer
-from keras_bert_impl.tokenizers.byte_pair_vocabulary import SPACE, byte_tokens
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
 
 # Kinds of characters, as the regular expression of byte-level BPE tells them apart.
 NONE, OTHER, LETTER, NUMBER, WHITE = range(5)
@@ -45,18 +45,16 @@ class BytePairs(tf.Module):
     Raises: ValueError if a merge comes before the merge that makes one of its parts.
     """
 
+    _blanks = (BLANK,)  # before which a text gets no space
+    _before_mask = BEFORE_MASK
+
     def __init__(self, tokenizer: BytePairTokenizer):
         super().__init__(name="byte_pairs")
         self.tokenizer = tokenizer
-        self._kind = CodePointTable(_kinds())
         ids = {token: index for index, token in enumerate(tokenizer.vocabulary)}
-        self._of_byte = tf.constant([ids.get(token, tokenizer.unk_id) for token in byte_tokens()], tf.int32)
-        pairs, ranks, merged = _merge_table(tokenizer.merges, ids)
-        self._is_ambiguous = len(set(merged)) < len(merged)
-        # One pair more, so that there is one to look at where there are no merges.
-        self._pairs = tf.constant([*pairs, np.iinfo(np.int64).max], tf.int64)  # ascending
-        self._ranks, self._merged = tf.constant([*ranks, NEVER], tf.int32), tf.constant([*merged, 0], tf.int32)
-        spaces = SPACE + " "  # as which added tokens show it
+        self._keep_vocabulary(tokenizer, ids)
+        self._form = tokenizer.dialect.normalizer["type"] if tokenizer.dialect.normalizer == NFC else None
+        spaces = tokenizer.dialect.space + " "  # as which added tokens show it
         self._leading = tf.constant([len(token) - len(token.lstrip(spaces)) for token in ids], tf.int32)
         self._trailing = tf.constant([len(token) - len(token.rstrip(spaces)) for token in ids], tf.int32)
         # Of several at one place, the expression finds the first of its alternatives, and the tokenizer the longest.
@@ -65,10 +63,20 @@ class BytePairs(tf.Module):
         self._added_words = tf.constant(added, tf.string)
         self._added_ids = tf.constant([ids[token] for token in added], tf.int32)
 
+    def _keep_vocabulary(self, tokenizer, ids):
+        """What `_pieces` needs as constants of the graph."""
+        self._kind = CodePointTable(_kinds())
+        self._of_byte = tf.constant([ids.get(token, tokenizer.unk_id) for token in byte_tokens()], tf.int32)
+        pairs, ranks, merged = _merge_table(tokenizer.merges, ids)
+        self._is_ambiguous = len(set(merged)) < len(merged)
+        # One pair more, so that there is one to look at where there are no merges.
+        self._pairs = tf.constant([*pairs, np.iinfo(np.int64).max], tf.int64)  # ascending
+        self._ranks, self._merged = tf.constant([*ranks, NEVER], tf.int32), tf.constant([*merged, 0], tf.int32)
+
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = readable(tf.convert_to_tensor(texts, tf.string))
-        if self.tokenizer.dialect.normalizer:
-            texts = tf_text.normalize_utf8(texts, self.tokenizer.dialect.normalizer)
+        if self._form:
+            texts = tf_text.normalize_utf8(texts, self._form)
         if not self._added:
             characters, _ = self._with_prefix(tf.strings.unicode_decode(texts, "UTF-8"))
             ids, first, _ = self._pieces(characters)
@@ -89,14 +97,14 @@ class BytePairs(tf.Module):
         parts = parts_between_masks(texts, self.tokenizer.mask_texts)
         place = tf.range(tf.size(parts.flat_values, tf.int64))
         is_last = tf.gather(parts.row_limits(), parts.value_rowids()) == place + 1
-        stripped = tf.strings.regex_replace(readable(parts.flat_values), BEFORE_MASK, "")
+        stripped = tf.strings.regex_replace(readable(parts.flat_values), self._before_mask, "")
         pieces = self(tf.where(is_last, parts.flat_values, stripped))  # (all parts, pieces)
         return joined_by_masks(parts, pieces, self.tokenizer.mask_id)
 
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the
         tokenizer's `offsets` are; int32 (pieces,)."""
-        if self._added or self.tokenizer.dialect.normalizer:
+        if self._added or self._form:
             return self._offsets_of_parts(text)
         codes = tf.strings.unicode_decode(text[tf.newaxis], "UTF-8")
         characters, prefix = self._with_prefix(codes)
@@ -113,7 +121,9 @@ class BytePairs(tf.Module):
 
     def _offsets_of_parts(self, text):
         """`with_offsets` of a text that added tokens part, or that is normalized."""
-        texts, changes = tf_text.normalize_utf8_with_offsets_map(text[tf.newaxis], self.tokenizer.dialect.normalizer)
+        texts = text[tf.newaxis]
+        if self._form:
+            texts, changes = tf_text.normalize_utf8_with_offsets_map(texts, self._form)
         parts = self._parts(texts)
         pieces, lengths = self._pieces_of_parts(parts)
         part = pieces.value_rowids()
@@ -123,6 +133,8 @@ class BytePairs(tf.Module):
         leading = tf.gather(self._leading, ids) - tf.cast(first < 0, tf.int32)
         begin, end = self._trimmed(ids, begin, end, leading)
         starts = character_starts(tf.strings.unicode_decode(texts, "UTF-8").flat_values)
+        if not self._form:
+            return ids, tf.gather(starts, begin), tf.gather(starts, end)
         # One place more, since the operation refuses none at all.
         places = tf.gather(starts, tf.concat([begin, end, [0]], axis=0))
         places = tf_text.find_source_offsets(changes, tf.cast(places[tf.newaxis], tf.int64))[0, :-1]
@@ -169,7 +181,8 @@ class BytePairs(tf.Module):
         is empty, and how many spaces each gets, int32 (batch,)."""
         if not self.tokenizer.add_prefix_space:
             return characters, tf.zeros([characters.nrows()], tf.int32)
-        count = tf.cast(characters.to_tensor(BLANK, shape=(None, 1))[:, 0] != BLANK, tf.int32)
+        first = characters.to_tensor(BLANK, shape=(None, 1))
+        count = tf.cast(tf.reduce_all(first != self._blanks, axis=1), tf.int32)
         spaces = tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(count)], BLANK), tf.cast(count, tf.int64))
         return tf.concat([spaces, characters], axis=1), count
 

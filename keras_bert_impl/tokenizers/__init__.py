@@ -4,6 +4,7 @@ from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import learn_byte_pairs
 from keras_bert_impl.tokenizers.deberta_tokenizer import DebertaTokenizer
 from keras_bert_impl.tokenizers.kinds import kind_in, open_tokenizer, tokenizer_from_config, tokenizer_to_config
+from keras_bert_impl.tokenizers.mmbert_tokenizer import MmBertTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.row_template import RowTemplate
 from keras_bert_impl.tokenizers.sentence_piece_model import learn_sentence_pieces
@@ -18,6 +19,7 @@ __all__ = [
     "DebertaTokenizer",
     "DebertaV2Tokenizer",
     "MPNetTokenizer",
+    "MmBertTokenizer",
     "ModernBertTokenizer",
     "RowTemplate",
     "Tokenizer",

@@ -11,7 +11,6 @@ from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
     ROBERTA,
-    SPACE,
     Dialect,
     Merges,
     check_byte_pairs,
@@ -134,7 +133,7 @@ class BytePairTokenizer(Tokenizer):
         For masks of whole words; punctuation belongs to the word before it, as in fairseq's RoBERTa.
         """
         whole = {*self.dialect.control, *(self.added_tokens or ())}
-        return [not token.startswith(SPACE) and token not in whole for token in self.vocabulary]
+        return [not token.startswith(self.dialect.space) and token not in whole for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
         """The characters of a token, with the space before a word; of a control token its name."""
@@ -147,7 +146,7 @@ class BytePairTokenizer(Tokenizer):
         path = directory / "tokenizer.json"
         if path.is_file() and model_type_of(path) == "BPE":
             # Of an unknown one RoBERTa's says what it lacks.
-            return "[CLS]" not in token_names(path)
+            return not {"[CLS]", "<bos>"} & token_names(path)
         path = directory / "vocab.json"
         return path.is_file() and "[CLS]" not in read_object(path)
 

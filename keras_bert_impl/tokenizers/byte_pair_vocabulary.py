@@ -1,4 +1,4 @@
-"""Reads, checks and writes the vocabularies of byte-level BPE, and learns them from text."""
+"""Reads, checks and writes the vocabularies of byte-pair encoding, and learns them from text."""
 
 import json
 import os
@@ -11,28 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from keras_bert_impl.tokenizers.tokenizer_json_reader import added_tokens, check_step, read_object, tokens_by_id
 
-
-class Dialect(typing.NamedTuple):
-    """What byte-level BPE leaves to a family.
-
-    Fields:
-        family: whose it is, for messages.
-        control: the tokens for a text's beginning, padding, a text's end, unknown bytes and masks.
-        normalizer: the type of the step of a tokenizer.json before a text is divided; None for no step.
-        takes_added_tokens: whether there can be tokens that are whole wherever they are in a text.
-    """
-
-    family: str
-    control: tuple[str, ...]
-    normalizer: str | None
-    takes_added_tokens: bool
-
-
-# In this order at the beginning of a learned vocabulary, but for the mask, which is the last of all tokens.
-ROBERTA = Dialect("RoBERTa", ("<s>", "<pad>", "</s>", "<unk>", "<mask>"), None, takes_added_tokens=False)
-MODERNBERT = Dialect("ModernBERT", ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"), "NFC", takes_added_tokens=True)
-DEBERTA = Dialect("DeBERTa", MODERNBERT.control, None, takes_added_tokens=False)
-SPACE = "Ġ"  # as which the bytes of vocabularies show a space
+SPACE = "Ġ"  # as which the vocabularies of byte-level BPE show a space
 # The settings of each step of a tokenizer.json that give the ids of byte-level BPE.
 MODEL = {
     "type": "BPE",
@@ -42,6 +21,43 @@ MODEL = {
     "ignore_merges": False,
 }
 PRE_TOKENIZER = {"type": "ByteLevel", "use_regex": True}
+
+
+class Dialect(typing.NamedTuple):
+    """What byte-pair encoding leaves to a family.
+
+    Fields:
+        family: whose it is, for messages.
+        control: the tokens for a text's beginning, padding, a text's end, unknown bytes and masks.
+        normalizer: the step of a tokenizer.json before a text is divided; None for no step.
+        takes_added_tokens: whether there can be tokens that are whole wherever they are in a text.
+        model, pre_tokenizer: the settings of these steps of a tokenizer.json.
+        space: as which the vocabulary shows a space.
+    """
+
+    family: str
+    control: tuple[str, ...]
+    normalizer: dict | None
+    takes_added_tokens: bool
+    model: dict = MODEL
+    pre_tokenizer: dict = PRE_TOKENIZER
+    space: str = SPACE
+
+
+# In this order at the beginning of a learned vocabulary, but for the mask, which is the last of all tokens.
+ROBERTA = Dialect("RoBERTa", ("<s>", "<pad>", "</s>", "<unk>", "<mask>"), None, takes_added_tokens=False)
+NFC = {"type": "NFC"}
+MODERNBERT = Dialect("ModernBERT", ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"), NFC, takes_added_tokens=True)
+DEBERTA = Dialect("DeBERTa", MODERNBERT.control, None, takes_added_tokens=False)
+MMBERT = Dialect(
+    "mmBERT",
+    ("<bos>", "<pad>", "<eos>", "<unk>", "<mask>"),
+    {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+    takes_added_tokens=True,
+    model={**MODEL, "byte_fallback": True, "fuse_unk": True},
+    pre_tokenizer={"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
+    space="▁",
+)
 
 Merges = list[tuple[str, str]]
 
@@ -98,16 +114,19 @@ def read_tokenizer_file(path: str | Path, dialect: Dialect) -> dict:
     content = read_object(path)
     model, steps, found = (content.get(key) or {} for key in ("model", "pre_tokenizer", "normalizer"))
     whose = f"{dialect.family}'s"
-    check_step(path, "model", model, MODEL, whose)
-    check_step(path, "pre_tokenizer", steps, PRE_TOKENIZER, whose)
+    check_step(path, "model", model, dialect.model, whose)
+    check_step(path, "pre_tokenizer", steps, dialect.pre_tokenizer, whose)
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(name):
-            raise ValueError(f"{path}: {name} of the model is {model[name]!r}; byte-level BPE has none.")
-    if found.get("type") != dialect.normalizer:
+            raise ValueError(f"{path}: {name} of the model is {model[name]!r}; {whose} has none.")
+    expected = dialect.normalizer or {}
+    if found.get("type") != expected.get("type"):
         raise ValueError(
             f"{path}: the normalizer changes texts before they are cut into pieces, and is {found.get('type')}; "
-            f"{whose} algorithm, which is used here, has {dialect.normalizer}."
+            f"{whose} algorithm, which is used here, has {expected.get('type')}."
         )
+    if expected:
+        check_step(path, "normalizer", found, expected, whose)
     tokens = tokens_by_id(path, model.get("vocab"), content)
     check_byte_pairs(tokens, str(path), dialect)
     # Earlier versions of the library wrote a pair as one string.
@@ -134,7 +153,11 @@ def _added_tokens(path, content, dialect):
     for token in added:
         # A token that is matched before normalization differs only where the characters beside it change it.
         flags = [key for key in ("lstrip", "rstrip", "single_word") if token.get(key)]
-        flags += ["normalized=false"] * (not token.get("normalized", True) and not token["content"].isascii())
+        is_normalized, content = token.get("normalized", True), token["content"]
+        if dialect.space == SPACE:
+            flags += ["normalized=false"] * (not is_normalized and not content.isascii())
+        else:
+            flags += ["normalized=true"] * (is_normalized and dialect.space in content)
         if flags:
             raise ValueError(
                 f"{path}: the added token {token['content']!r} has {', '.join(flags)}, which is not supported and "
@@ -158,10 +181,11 @@ def check_byte_pairs(tokens: Sequence[str], source: str, dialect: Dialect) -> No
                 f"{dialect.family} vocabulary?"
             )
     ends = [token for token in tokens if token.endswith("</w>")]
-    if len(ends) > sum(token.startswith(SPACE) for token in tokens):
+    if len(ends) > sum(token.startswith(dialect.space) for token in tokens):
         raise ValueError(
-            f"{source}: pieces such as {ends[0]!r} mark the end of a word, as those of HerBERT; byte-level BPE, "
-            f"which is used here, marks the space before a word, with {SPACE}, and would give other ids."
+            f"{source}: pieces such as {ends[0]!r} mark the end of a word, as those of HerBERT; {dialect.family}'s "
+            f"algorithm, which is used here, marks the space before a word, with {dialect.space}, and would give other "
+            "ids."
         )
 
 

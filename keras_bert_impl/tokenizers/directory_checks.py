@@ -22,6 +22,7 @@ CLASSES = {
     "mpnet_wordpiece": ("MPNetTokenizer", *ANY),
     "byte_pair": ("RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", *ANY),
     "modernbert_byte_pair": ANY,
+    "mmbert_byte_pair": ("GemmaTokenizer", *ANY),
     "deberta_byte_pair": ("DebertaTokenizer", *ANY),
     "sentence_piece": ("AlbertTokenizer", *ANY),
     "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),

@@ -118,21 +118,40 @@ def model_of(
         table: of characters, as `character_map` returns it.
         has_bytes: whether a character without a piece becomes its bytes, instead of the unknown token.
     """
-    encoded = []
+    typed = []
     for piece, score in pieces:
         score += PENALTY * (is_cut_again(piece) and score <= -PENALTY)
         # Only pieces that were given to the learner, such as ALBERT's "(", have the score 0.
         kind = UNKNOWN if piece == names[1] else CONTROL if piece in names else NORMAL if score else USER_DEFINED
         if has_bytes and IS_BYTE.fullmatch(piece):
             kind = BYTE
-        inner = _field(1, piece.encode()) + _field(2, score) + _field(3, kind)
-        encoded.append(_field(1, inner))
-    order = {piece: index for index, (piece, _) in enumerate(pieces)}
-    # Fields 40 to 43 of the learner's options: the ids of unknown, beginning, end and padding; -1 if there is none.
+        typed.append((piece, score, kind))
     special = (names[1], "<s>", "</s>", names[0])
+    return encoded_model(typed, special, has_bytes) + (_field(3, _field(2, table)) if table else b"")
+
+
+def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ...]) -> bytes:
+    """The content of a model file of byte-pair encoding that changes nothing of a text but spaces to "▁".
+
+    Args:
+        pieces: in the order of their ids, each with its score and its type: of two pieces that could be merged next,
+            that of the greater score is.
+        special: names of the tokens for what is unknown, beginning, end and padding.
+    """
+    # Of the normalizer's options: a space before the text, one of several, spaces as "▁".
+    normalizer = _field(1, b"identity") + _field(3, 0) + _field(4, 0) + _field(5, 1)
+    return encoded_model(pieces, special, has_bytes=True, more_options=_field(3, 2)) + _field(3, normalizer)
+
+
+def encoded_model(pieces, special, has_bytes, more_options=b""):
+    """The pieces and the learner's options of a model file."""
+    encoded = [
+        _field(1, _field(1, piece.encode()) + _field(2, score) + _field(3, kind)) for piece, score, kind in pieces
+    ]
+    order = {piece: index for index, (piece, _, _) in enumerate(pieces)}
+    # Fields 40 to 43: the ids of unknown, beginning, end and padding; -1 if there is none.
     options = b"".join(_field(40 + place, order.get(name, -1)) for place, name in enumerate(special))
-    options += _field(35, 1) * has_bytes
-    return b"".join(encoded) + _field(2, options) + (_field(3, _field(2, table)) if table else b"")
+    return b"".join(encoded) + _field(2, options + _field(35, 1) * has_bytes + more_options)
 
 
 def _field(number, value):

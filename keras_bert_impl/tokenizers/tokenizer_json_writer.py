@@ -13,6 +13,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from keras_bert_impl.tokenizers import google_characters, google_pipeline
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.deberta_tokenizer import DebertaTokenizer
+from keras_bert_impl.tokenizers.mmbert_tokenizer import MmBertTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer
@@ -120,6 +121,7 @@ PIPELINES = {
     "mpnet_wordpiece": portable_wordpiece,
     "byte_pair": BytePairTokenizer.pipeline,
     "modernbert_byte_pair": ModernBertTokenizer.pipeline,
+    "mmbert_byte_pair": MmBertTokenizer.pipeline,
     "deberta_byte_pair": DebertaTokenizer.pipeline,
     "sentence_piece": portable_sentence_pieces,
     "xlm_sentence_piece": portable_sentence_pieces,

@@ -8,6 +8,7 @@ from keras_bert_impl.tokenizers import (
     BytePairTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
+    MmBertTokenizer,
     ModernBertTokenizer,
     MPNetTokenizer,
     WordPieceTokenizer,
@@ -28,6 +29,7 @@ USUAL_LOWERCASE = {
     "wordpiece": True,
     "byte_pair": False,
     "modernbert_byte_pair": False,
+    "mmbert_byte_pair": False,
     "deberta_byte_pair": False,
     "sentence_piece": True,
     "xlm_sentence_piece": False,
@@ -36,6 +38,7 @@ USUAL_LOWERCASE = {
 }
 KEEP_CASE = {
     **dict.fromkeys(("byte_pair", "modernbert_byte_pair", "deberta_byte_pair"), "byte-level BPE"),
+    "mmbert_byte_pair": "mmBERT's tokenizer",
     "xlm_sentence_piece": "XLM-RoBERTa's tokenizer",
     "deberta_sentence_piece": "DeBERTa's tokenizer",
 }
@@ -108,6 +111,7 @@ OPENERS = {
     "wordpiece": _wordpieces_of,
     "byte_pair": _byte_pairs_of,
     "modernbert_byte_pair": lambda path, lowercase: ModernBertTokenizer.from_pretrained(path.parent),
+    "mmbert_byte_pair": lambda path, lowercase: MmBertTokenizer.from_pretrained(path.parent),
     "deberta_byte_pair": lambda path, lowercase: DebertaTokenizer.from_pretrained(path.parent),
     "sentence_piece": _sentence_pieces_of,
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),

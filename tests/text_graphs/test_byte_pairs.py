@@ -7,12 +7,20 @@ import pytest
 import tensorflow as tf
 from conftest import REAL_DATA
 from hostile_texts import HOSTILE_TEXTS
-from made_tokenizers import SENTENCES, byte_pair_tokenizer, deberta_v1_tokenizer, modernbert_tokenizer
+from made_tokenizers import (
+    SENTENCES,
+    byte_pair_tokenizer,
+    deberta_v1_tokenizer,
+    mmbert_tokenizer,
+    modernbert_tokenizer,
+)
 from tiers import on
 
+from keras_bert_impl.export.text_signatures import graph_of
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
-from keras_bert_impl.tokenizers import BytePairTokenizer
-from keras_bert_impl.tokenizers.byte_pair_vocabulary import byte_tokens
+from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
+from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer
+from keras_bert_impl.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
 
 pytestmark = on("tensorflow")
 
@@ -21,6 +29,8 @@ CONTROL = ["<s>", "<pad>", "</s>", "<unk>"]
 CHARACTERS = list("aA1 '\n\t\u00a0.!sre tvmld\u3000é日٣½\x00🙂\u200d\u0301")
 # What ModernBERT's tokenizer finds whole or composes.
 CHARACTERS += ["   ", "    ", "e\u0301", "\u1100\u1161\u11a8", "[unused0]", "<|mail|>"]
+# What mmBERT's has for spaces, whole, and for bytes.
+CHARACTERS += ["▁", "▁▁▁", "\n\n", "<h1>", "<0x0A>"]
 
 
 # Of a character with marks, of which it is composed with some alone, the graph finds these by themselves.
@@ -47,6 +57,7 @@ MADE = {
     "nfc": lambda prefix: modernbert_tokenizer(prefix, ()),
 }
 KINDS = {f"{name}{'-prefix' * prefix}": (made, prefix) for name, made in MADE.items() for prefix in (False, True)}
+KINDS["characters-prefix"] = (lambda prefix: mmbert_tokenizer(), True)
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS, scope="module")
@@ -55,9 +66,10 @@ def tokenizer(request):
     return made(prefix)
 
 
-@pytest.fixture(scope="module")
-def graph(tokenizer):
-    return BytePairs(tokenizer)
+@pytest.fixture
+def graph(tokenizer, seeded):
+    # For each test anew: setting TensorFlow's seed removes the resource of tensorflow_text.
+    return graph_of(tokenizer, offsets=True)
 
 
 def test_texts_get_the_ids_of_the_tokenizer_eagerly_and_in_a_graph(tokenizer, graph):
@@ -81,7 +93,7 @@ def test_a_vocabulary_without_all_bytes_gives_unknown_tokens():
 def test_pieces_stand_where_the_tokenizer_finds_them(tokenizer, graph):
     places = tf.function(graph.with_offsets, input_signature=[tf.TensorSpec((), tf.string)])
     for text in TEXTS[:250]:
-        if SEVERAL_MARKS.search(text) and tokenizer.dialect.normalizer:
+        if SEVERAL_MARKS.search(text) and tokenizer.dialect.normalizer == NFC:
             continue
         encoding = tokenizer.encode(text, add_special_tokens=False)
         ids, begins, ends = (array.numpy().tolist() for array in places(tf.constant(text)))
@@ -91,6 +103,7 @@ def test_pieces_stand_where_the_tokenizer_finds_them(tokenizer, graph):
 
 def test_masks_take_the_white_space_before_them_along(tokenizer, graph):
     texts = ["The capital <mask>.", "<mask> a [MASK][MASK] \u00a0\n <mask>b ", "[MASK]", "x \x1c<mask>", " <mask> ", ""]
+    texts += ["The \n <mask>", "\t\n\n\t<mask>"]
     texts = [text.replace("<mask>", tokenizer.mask_texts[0]) for text in (*texts, "a   <mask>   b")]
     expected = [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
     assert graph.with_masks(tf.constant(texts)).to_list() == expected
@@ -123,6 +136,26 @@ def test_bytes_that_are_not_utf_8_are_ignored(tokenizer, graph):
 def test_merges_before_those_of_their_parts_are_refused():
     with pytest.raises(ValueError, match="merge 1, ab c, comes before the one that makes ab: a graph cannot follow"):
         BytePairs(tokenizer_of([("ab", "c"), ("a", "b")]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda merges: merges[:-1],  # which the kernel makes nevertheless
+        lambda merges: [*merges, ("a", "t")],  # another piece
+        lambda merges: [merges[-1], *merges[:-1]],  # one of a piece, before the others of that piece
+    ],
+)
+def test_merges_that_are_not_those_of_a_sentence_piece_model_are_refused(change):
+    learned = mmbert_tokenizer()
+    pieces = ["".join(pair) for pair in learned.merges]
+    several = next(piece for piece in pieces if pieces.count(piece) > 1 and "▁" not in piece[1:])
+    merges = sorted(learned.merges, key=lambda pair: "".join(pair) == several)
+    CharacterPairs(MmBertTokenizer(learned.vocabulary, merges, learned.added_tokens))
+    vocabulary = learned.vocabulary if "at" in learned.vocabulary else [*learned.vocabulary, "at"]
+    tokenizer = MmBertTokenizer(vocabulary, change(merges), learned.added_tokens)
+    with pytest.raises(ValueError, match="the merges are not those of a SentencePiece model"):
+        CharacterPairs(tokenizer)
 
 
 def test_the_published_vocabulary_gives_its_ids_to_real_text():

@@ -64,6 +64,7 @@ def mmbert_tokenizer():
         **{"vocab_size": 500, "hard_vocab_limit": False, "minloglevel": 2, "byte_fallback": True},
         **{"user_defined_symbols": ["<mask>", *ADDED], "normalization_rule_name": "identity"},
         **{"add_dummy_prefix": False, "remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True},
+        split_digits=True,
     )
     learned = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     pieces = [learned.id_to_piece(index) for index in range(learned.get_piece_size())]

@@ -14,6 +14,7 @@ from made_tokenizers import (
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
+    mmbert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
 )
@@ -31,6 +32,7 @@ MADE = {
     "Roberta": byte_pair_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "ModernBert": modernbert_tokenizer,
+    "ModernBert of mmBERT": mmbert_tokenizer,
     "Deberta": deberta_v1_tokenizer,
     "DebertaV2": deberta_tokenizer,
 }
@@ -51,7 +53,8 @@ def model_of(family, kind, sequence_length=24, **arguments):
     """A model with weights so large that every token influences the outputs."""
     name, tokenizer = family
     fields = {"vocabulary_size": tokenizer.vocabulary_size, "max_length": 48, "pad_id": tokenizer.pad_id}
-    config = CONFIGS[name].__class__(**{**vars(CONFIGS[name]), **fields})
+    config = CONFIGS[name.split()[0]]
+    config = config.__class__(**{**vars(config), **fields})
     model = kind(encoder_of(config)(config), tokenizer=tokenizer, sequence_length=sequence_length, **arguments)
     random = np.random.default_rng(5)
     for weight in model.weights:

@@ -12,6 +12,7 @@ from made_tokenizers import (
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
+    mmbert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
 )
@@ -36,6 +37,7 @@ def tokenizer():
         albert_tokenizer,
         xlm_roberta_tokenizer,
         modernbert_tokenizer,
+        mmbert_tokenizer,
         deberta_tokenizer,
         deberta_v1_tokenizer,
     ],

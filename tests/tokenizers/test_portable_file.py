@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 from conftest import WORDS
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
-from made_tokenizers import byte_pair_tokenizer, deberta_v1_tokenizer, modernbert_tokenizer
+from made_tokenizers import byte_pair_tokenizer, deberta_v1_tokenizer, mmbert_tokenizer, modernbert_tokenizer
 from tiers import once
 from tokenizers import Tokenizer
 
@@ -74,7 +74,7 @@ def test_windows_cover_a_long_context(small_tokenizer, tmp_path):
     assert {(0, 3), (4, 7), (39, 42)} <= covered and len(window.overflowing) > 1
 
 
-@pytest.mark.parametrize("made", [byte_pair_tokenizer, deberta_v1_tokenizer, modernbert_tokenizer])
+@pytest.mark.parametrize("made", [byte_pair_tokenizer, deberta_v1_tokenizer, modernbert_tokenizer, mmbert_tokenizer])
 def test_byte_pairs_have_the_rows_of_a_pair_as_here(made, tmp_path):
     tokenizer = made()
     mask = tokenizer.mask_texts[0]

@@ -106,7 +106,8 @@ def test_merges_that_make_a_control_token_are_left_out():
     merges = [("m", "a"), ("ma", "s"), ("mas", "k"), ("mask", ">"), ("<", "mask>")]
     pieces = [piece for pair in merges for piece in (*pair, "".join(pair))]
     vocabulary = list(dict.fromkeys([*tokenizer.vocabulary, *pieces]))
-    encoding = MmBertTokenizer(vocabulary, [*merges, *tokenizer.merges], ADDED).encode("<mask>")
+    merges = list(dict.fromkeys([*merges, *tokenizer.merges]))
+    encoding = MmBertTokenizer(vocabulary, merges, ADDED).encode("<mask>")
     assert encoding.tokens == ["<bos>", "▁", "<", "mask>", "<eos>"]
 
 

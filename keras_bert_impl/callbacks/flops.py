@@ -17,7 +17,7 @@ LONGEST_MEASUREMENT = 1.0  # seconds, about
 PEAKS = pathlib.Path(__file__).with_name("published_peaks.json")
 
 
-def training_flops(encoder, rows, length, predictions):
+def training_flops(encoder, rows, length, predictions, enhanced_decoder=False):
     """Floating-point operations of a pre-training step: those of its matrix products, once forward, twice backward.
 
     Args:
@@ -25,6 +25,7 @@ def training_flops(encoder, rows, length, predictions):
         rows: number of rows in the batch.
         length: number of tokens in a row, including padding, which is computed, too.
         predictions: number of masked tokens predicted in a row.
+        enhanced_decoder: whether the last block is computed a second time, and its queries twice (`MaskedLM`).
     """
     config = encoder.config
     kernels, width = collections.Counter(), config.hidden_size
@@ -35,11 +36,13 @@ def training_flops(encoder, rows, length, predictions):
     # With a window, a token sees that many to each side.
     seen = [length if window is None else min(length, 2 * window + 1) for window in config.windows]
     distances = config.distance_products * (2 * length - 1)
-    blocks = sum(
+    of_blocks = [
         2 * length * kernels[f"block_{number}"] + (4 * keys + 2 * distances) * length * width
         for number, keys in zip(config.schedule, seen, strict=True)
-    )
-    blocks += 2 * length * kernels["convolution"]
+    ]
+    blocks = sum(of_blocks) + 2 * length * kernels["convolution"]
+    if enhanced_decoder:  # of hidden states and of queries, a kernel of three times the width
+        blocks += of_blocks[-1] + 2 * 2 * length * 3 * width**2
     words, embedding = encoder.token_embedding.input_dim, encoder.token_embedding.output_dim
     heads = 2 * predictions * (width + words) * embedding + 2 * width**2
     return 3 * rows * (blocks + heads)

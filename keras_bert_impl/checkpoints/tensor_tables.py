@@ -79,6 +79,7 @@ class Checkpoint(typing.NamedTuple):
         """The arguments that it specifies of a class of models, by the names in its `head_arguments`."""
         rate = self.head_arguments.get("token_dropout_rate" if kind.scores_tokens else "dropout_rate")
         found = {**self.head_arguments, "dropout_rate": rate}
+        found["enhanced_decoder"] = (self.has("masked_lm_head/") and self.has("decoder_positions/")) or None
         return {name: found[name] for name in kind.head_arguments if found.get(name) is not None}
 
     def has(self, beginning):

@@ -53,6 +53,13 @@ class Encoder(KerasMethodsMixin, keras.Model):
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
 
+    def decoded_states(self, outputs, rows):
+        """The states from which a decoder of its own tells masked words, (batch, length, hidden_size). Raises:
+        ValueError for a family without one."""
+        raise ValueError(
+            f"A {self.config.family} has no enhanced mask decoder, which is DeBERTa's: leave enhanced_decoder out."
+        )
+
     def detection_vectors(self, outputs, rows):
         """The vectors from which replaced tokens are found, (batch, length, hidden_size)."""
         return outputs["sequence_output"]
@@ -110,9 +117,11 @@ class FamilyEncoder(Encoder):
     Attributes:
         pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
             None if the encoder has a pooler.
+        generator_has_decoder: whether an `ElectraPretrainer`'s generator has the enhanced mask decoder.
     """
 
     pooler_activation = None
+    generator_has_decoder = False
 
     def __init__(
         self,
@@ -155,6 +164,7 @@ class FamilyEncoder(Encoder):
         # Not tracked by Keras, which would take tensors for a part of the model. A layer that is called several times
         # has no single output.
         object.__setattr__(self, "_hidden_states", tuple(connected.hidden_states))
+        object.__setattr__(self, "_last_context", connected.last_context)
 
     @staticmethod
     def connect(inputs, parts):
@@ -184,3 +194,7 @@ class FamilyEncoder(Encoder):
     def hidden_states(self):
         """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""
         return list(self._hidden_states)
+
+    def last_context(self):
+        """What the last block is called with beside the hidden states, tensors of the graph by their names."""
+        return dict(self._last_context)

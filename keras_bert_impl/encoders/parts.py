@@ -24,11 +24,13 @@ class Connected(typing.NamedTuple):
         hidden_states: (batch, length, hidden_size) each: the embeddings, then the output of every layer.
         attention: the probabilities of every layer, (batch, heads, length, length) each; empty unless asked for.
         pooled_output: (batch, hidden_size); None if the family has no vector of a whole row.
+        last_context: what the last block is called with beside the hidden states.
     """
 
     hidden_states: list
     attention: list
     pooled_output: typing.Any = None
+    last_context: typing.Any = None
 
 
 class Parts(typing.NamedTuple):
@@ -154,7 +156,7 @@ class Parts(typing.NamedTuple):
             if behind and place in behind:
                 hidden = behind[place](hidden)
             hidden_states.append(hidden)
-        return Connected(hidden_states, attention)
+        return Connected(hidden_states, attention, last_context=contexts[-1])
 
     def with_pooled(self, connected):
         """Connected, with the vector of a row from its first token."""

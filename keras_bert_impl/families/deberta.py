@@ -20,13 +20,14 @@ from keras_bert_impl.configurations.family import (
     masked_lm_rows,
     norm_rows,
 )
+from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.kernels.gelu import activation_function
-from keras_bert_impl.layers import Dropout, GatherPositions, MultiHeadSelfAttention
+from keras_bert_impl.layers import Dropout, GatherPositions, MultiHeadSelfAttention, PositionEmbedding
 
 TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
 # Fields of named sizes that are not the defaults.
@@ -280,8 +281,8 @@ class DisentangledAttention(MultiHeadSelfAttention):
     def dropouts(self):
         return [*super().dropouts, self.position_dropout]
 
-    def attention_inputs(self, inputs, positions, training, bias=None, **fields):
-        query, key, value = self.of_contents(inputs)
+    def attention_inputs(self, contents, positions, training, bias=None, **fields):
+        query, key, value = self.of_contents(contents)
         distant_query, distant_key = self.of_distances(self.position_dropout(positions, training=training))
         query = query * TERMS**-0.5  # the kernels divide by the root of a head's width
         scale = (key.shape[-1] // self.num_heads) ** -0.5
@@ -292,9 +293,9 @@ class DisentangledAttention(MultiHeadSelfAttention):
         bias = products if bias is None else products + bias
         return attention.AttentionInputs(query, key, value, self.num_heads, bias=bias, **fields)
 
-    def of_contents(self, inputs):
-        """Queries, keys and values of hidden states, (batch, length, width) each."""
-        return ops.split(self.query_key_value(inputs), 3, axis=-1)
+    def of_contents(self, contents):
+        """Queries, keys and values, (batch, length, width) each, of what stands beside one another."""
+        return ops.split(contents, 3, axis=-1)
 
     def of_distances(self, positions):
         """Queries and keys of distances, (1, 2 * length - 1, width) each, by the kernels of the contents."""
@@ -430,8 +431,26 @@ def connected_parts(inputs, parts, distances, attention_class):
     return hidden, {**context, "attention_mask": seen, "positions": positions}, block
 
 
+class DistanceEncoder(FamilyEncoder):
+    """What the encoders of all versions share beside their graphs."""
+
+    pooler_activation = "gelu"
+
+    def decoded_states(self, outputs, rows):
+        """The enhanced mask decoder (He et al. 2021, "DeBERTa", section 3.2): the last layer twice over the states
+        before it, with queries of these and a vector for each absolute position, then of what comes out."""
+        hidden, context = self.hidden_states()[-2], self.last_context()
+        places = PositionEmbedding(
+            self.config.max_length, kernel_initializer(self.config), dtype=self.dtype_policy, name="decoder_positions"
+        )(hidden, position_ids=rows.get("position_ids"))
+        block, queries = self.get_layer(f"block_{self.config.schedule[-1]}"), hidden + places
+        for _ in range(2):
+            queries = block(hidden, query_states=queries, **context)
+        return queries
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class DebertaV2Encoder(FamilyEncoder):
+class DebertaV2Encoder(DistanceEncoder):
     """The encoder of He et al. 2021 ("DeBERTa", and "DeBERTaV3"), as a functional model.
 
     Differences from BERT: the products of queries and keys have terms of relative positions, whose vectors all layers
@@ -448,8 +467,8 @@ class DebertaV2Encoder(FamilyEncoder):
     """
 
     config_class = DebertaV2Config
-    pooler_activation = "gelu"
     usual_generator_size = 0.5  # of the layers
+    generator_has_decoder = True
 
     @staticmethod
     def connect(inputs, parts):
@@ -536,6 +555,7 @@ FAMILY = Family(
         *masked_lm_rows(
             "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"
         ),
+        ("decoder_positions/embeddings", ("deberta.embeddings.position_embeddings.weight",), SAME),
         *norm_rows("replaced_token_norm", "mask_predictions.LayerNorm"),
         *dense_rows("replaced_token_transform", "mask_predictions.dense"),
         *dense_rows("replaced_token_head", "mask_predictions.classifier"),

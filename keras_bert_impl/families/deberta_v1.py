@@ -9,9 +9,8 @@ from keras import ops
 
 from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Transform, dense_rows, norm_rows
 from keras_bert_impl.distribution import BY_COLUMNS
-from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert, deberta
-from keras_bert_impl.families.deberta import DisentangledAttention, DistanceConfig
+from keras_bert_impl.families.deberta import DisentangledAttention, DistanceConfig, DistanceEncoder
 from keras_bert_impl.layers.self_attention import split_dense
 
 
@@ -76,8 +75,8 @@ class DisentangledAttentionV1(DisentangledAttention):
             for name, use_bias in (("distance_key", False), ("distance_query", True))
         )
 
-    def of_contents(self, inputs):
-        query, key, value = super().of_contents(inputs)
+    def of_contents(self, contents):
+        query, key, value = super().of_contents(contents)
         return query + ops.convert_to_tensor(self.query_bias), key, value + ops.convert_to_tensor(self.value_bias)
 
     def of_distances(self, positions):
@@ -85,18 +84,16 @@ class DisentangledAttentionV1(DisentangledAttention):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class DebertaEncoder(FamilyEncoder):
+class DebertaEncoder(DistanceEncoder):
     """The encoder of He et al. 2021 ("DeBERTa"), version 1, as a functional model.
 
     Differences from version 2: each distance has a vector of its own, which is not normalized and which layers project
-    by kernels of their own; keys have no bias. It learns masked words; the enhanced mask decoder, by which the
-    published models learnt them from absolute positions, too, is not here, nor in transformers.
+    by kernels of their own; keys have no bias. It learns masked words.
 
     Arguments and errors are those of BertEncoder, input and output those of DebertaV2Encoder.
     """
 
     config_class = DebertaConfig
-    pooler_activation = "gelu"
 
     @staticmethod
     def connect(inputs, parts):

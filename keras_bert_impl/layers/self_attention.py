@@ -1,6 +1,7 @@
 """Multi-head self-attention with one fused projection."""
 
 import keras
+from keras import ops
 
 from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS, split
 from keras_bert_impl.kernels import attention
@@ -27,7 +28,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             (batch, length), int, of which `AttentionMask` made the mask: some kernels read it instead;
             `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
             products, as for relative positions; `window`, the largest distance between a query and a key that it sees;
-            `positions`, by whose angles queries and keys are turned, as RotaryPositions gives them.
+            `positions`, by whose angles queries and keys are turned, as RotaryPositions gives them; `query_states`
+            (batch, length, width), of which the queries are in place of the input.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities
             (batch, heads, length, length), before dropout.
     Raises: ValueError if the width is not a multiple of num_heads.
@@ -82,12 +84,13 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         attention_bias=None,
         window=None,
         positions=None,
+        query_states=None,
         training=False,
         return_probabilities=False,
     ):
         rate = self.dropout_rate if training else 0.0
         attended = self.attention_inputs(
-            inputs,
+            self.contents(inputs, query_states),
             positions,
             training,
             mask=attention_mask,
@@ -102,9 +105,18 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         mixed, probabilities = attention.with_probabilities(attended)
         return self.output_projection(mixed), probabilities
 
-    def attention_inputs(self, inputs, positions, training, **fields):
-        """The `kernels.attention.AttentionInputs` of hidden states, with these further fields."""
-        attended = attention.of_fused(self.query_key_value(inputs), self.num_heads, **fields)
+    def contents(self, inputs, query_states=None):
+        """Queries, keys and values beside one another, (batch, length, 3 * width)."""
+        fused = self.query_key_value(inputs)
+        if query_states is None:
+            return fused
+        # The kernel is one for all three: a part of it alone would pass by what LoRA or int8 make of it.
+        width = fused.shape[-1] // 3
+        return ops.concatenate([self.query_key_value(query_states)[..., :width], fused[..., width:]], axis=-1)
+
+    def attention_inputs(self, contents, positions, training, **fields):
+        """The `kernels.attention.AttentionInputs` of what `contents` gives, with these further fields."""
+        attended = attention.of_fused(contents, self.num_heads, **fields)
         return attended if positions is None else attention.turned(attended, positions)
 
     def compute_output_spec(self, inputs, return_probabilities=False, **context):

@@ -123,11 +123,12 @@ class TransformerEncoderBlock(keras.layers.Layer):
         attention_bias=None,
         window=None,
         positions=None,
+        query_states=None,
         training=False,
         return_probabilities=False,
     ):
         warn_of_unscaled_loss(self)
-        differentiable = {"attention_bias": attention_bias, "positions": positions}
+        differentiable = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
         others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
         if training and self.rematerialize:
             return self._rematerialized(inputs, differentiable, others)
@@ -150,9 +151,13 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     def _transform(self, inputs, context, training, return_probabilities=False):
         seen = self.attention_norm(inputs) if self.norm_first else inputs
+        queried = inputs
+        if context.get("query_states") is not None:
+            queried = context["query_states"]
+            context = {**context, "query_states": self.attention_norm(queried) if self.norm_first else queried}
         attended = self.attention(seen, training=training, return_probabilities=return_probabilities, **context)
         attended, probabilities = attended if return_probabilities else (attended, None)
-        attended = inputs + self.attention_dropout(attended, training=training)
+        attended = queried + self.attention_dropout(attended, training=training)
         attended = attended if self.norm_first else self.attention_norm(attended)
         inner = self.intermediate(self.output_norm(attended) if self.norm_first else attended)
         outputs = project_activated(self._activated, self.output_dense, inner)

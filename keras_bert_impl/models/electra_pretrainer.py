@@ -34,7 +34,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     update of that moves both, and decay shrinks the difference. Each encoder holds its whole table at any time; the
     optimizer keeps them together (`optimization.ClipsToGlobalNorm.let_follow`). Microsoft's code has a detection weight
     of 10 by default, and an optimizer for each model, where here one clips the gradients of both together. Its
-    generator also adds absolute positions before it predicts (the enhanced mask decoder), which is not here.
+    generator tells words by the enhanced mask decoder, as here.
 
     A `layer_decay` counts layers from the top of the deeper model. Embeddings that are frozen stay as they are, while
     the generator's are trained.
@@ -61,7 +61,12 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     ):
         check_has_generator(encoder)
         size = encoder.usual_generator_size if generator_size is None else generator_size
-        masked_lm = MaskedLM(encoder.generator(size), tokenizer, name="generator")
+        masked_lm = MaskedLM(
+            encoder.generator(size),
+            tokenizer,
+            enhanced_decoder=encoder.generator_has_decoder,
+            name="generator",
+        )
         detector = ReplacedTokenDetector(encoder, tokenizer, name="discriminator")
         inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in masked_lm.input}
         rows, positions = {name: inputs[name] for name in encoder.input}, inputs["mask_positions"]
@@ -125,7 +130,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
         width = self.encoder.config.hidden_size
-        generator = training_flops(self.masked_lm.encoder, rows, length, predictions)
+        generator = training_flops(self.masked_lm.encoder, rows, length, predictions, self.masked_lm.enhanced_decoder)
         head = 3 * rows * 2 * length * width**2
         return generator + training_flops(self.encoder, rows, length, 0) + head
 

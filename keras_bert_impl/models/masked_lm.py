@@ -40,15 +40,26 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         tokenizer: a Tokenizer; needed for texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         seed: of the masking.
+        enhanced_decoder: whether words are told by DeBERTa's enhanced mask decoder, from absolute positions, too (He et
+            al. 2021, section 3.2), as the published models learnt it; transformers has none. `from_pretrained` sees in
+            the checkpoint whether it has one.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; or texts.
     Output: logits (batch, predictions, vocabulary), float32. Labels are `mask_ids`, sample weights `mask_weights`.
     """
 
     row_maker_class = MaskedTextRows
-    head_arguments = ("seed",)
+    head_arguments = ("seed", "enhanced_decoder")
 
-    def __init__(self, encoder, tokenizer=None, sequence_length=None, seed=0, name="bert_masked_lm"):
+    def __init__(
+        self,
+        encoder,
+        tokenizer=None,
+        sequence_length=None,
+        seed=0,
+        enhanced_decoder=False,
+        name="bert_masked_lm",
+    ):
         check_tokenizer_fits(tokenizer, encoder)
         config = encoder.config
         direction = getattr(config, "direction", "both")
@@ -58,6 +69,9 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
                 "masked ones: use Pretrainer(encoder, next_sentence=False), whose logits are of the next token."
             )
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
+        states = encoder.output["sequence_output"]
+        if enhanced_decoder:
+            states = encoder.decoded_states(encoder.output, encoder.input)
         logits = MaskedLMHead(
             encoder.token_embedding,
             activation=config.activation,
@@ -66,16 +80,17 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             use_bias=config.use_bias,
             dtype=encoder.dtype_policy,
             name="masked_lm_head",
-        )(encoder.output["sequence_output"], mask_positions)
+        )(states, mask_positions)
         inputs = {**encoder.input, "mask_positions": mask_positions}
         super().__init__(inputs=inputs, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer: the graph above already holds the encoder's layers except the pooler. No output of
         # this model uses the pooler, so it must not be among its weights. Hugging Face leaves it out, too.
         object.__setattr__(self, "encoder", encoder)
+        object.__setattr__(self, "_states", states)
         self.tokenizer = tokenizer
         self.sequence_length = checked_sequence_length(sequence_length, config)
-        self.seed = seed
+        self.seed, self.enhanced_decoder = seed, enhanced_decoder
         self.random = np.random.default_rng(seed)  # of which each `fit` draws the seed of its masks
         self.compile(
             optimizer=BertAdamW(5e-5),
@@ -83,6 +98,10 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             loss=WeightedCrossEntropy(ignore_class=NO_LABEL),
             weighted_metrics=[LabelledAccuracy()],
         )
+
+    def states(self):
+        """What the head scores, of all tokens: a tensor of the graph, (batch, length, hidden_size)."""
+        return self._states
 
     def label_rule(self, sizes):
         shape = (len(sizes.tokens), sizes.predictions)

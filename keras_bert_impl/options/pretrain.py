@@ -20,8 +20,9 @@ class ModelOptions:
             deberta_base or deberta_v3_xsmall to deberta_v3_large, which learn masked words alone, DeBERTa's version 3
             also replaced tokens.
         objective: masked_lm; span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
-            beside them, for rows without pairs and with masking_unit span; or replaced_tokens, which DeBERTa of version
-            3 learnt and an ELECTRA always learns.
+            beside them, for rows without pairs and with masking_unit span; enhanced_masked_lm, in which DeBERTa's
+            versions 1 and 2 told masked words from absolute positions, too; or replaced_tokens, which DeBERTa of
+            version 3 learnt and an ELECTRA always learns.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
             is 0.25, the paper tries 0.25 to 0.5. For DeBERTa the share of its layers; default is 0.5, as in the paper.
@@ -36,7 +37,7 @@ class ModelOptions:
     TITLE: typing.ClassVar = "the model"
 
     size: str = "bert_mini"
-    objective: typing.Literal["masked_lm", "span_boundary", "replaced_tokens"] = "masked_lm"
+    objective: typing.Literal["masked_lm", "span_boundary", "enhanced_masked_lm", "replaced_tokens"] = "masked_lm"
     num_layers: int | None = None
     hidden_size: int | None = None
     num_heads: int | None = None

@@ -107,7 +107,11 @@ def pretrainer_of(config, data, encoder):
         if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):
             raise ValueError(f"The objective span_boundary is for BERT, not for {encoder.config.family}: leave it out.")
         return Pretrainer(encoder, next_sentence=False, span_boundary=True)
-    return Pretrainer(encoder, next_sentence=learns_pairs(config, encoder.config, data))
+    return Pretrainer(
+        encoder,
+        next_sentence=learns_pairs(config, encoder.config, data),
+        enhanced_decoder=config.objective == "enhanced_masked_lm",
+    )
 
 
 def learns_pairs(config, family, data):

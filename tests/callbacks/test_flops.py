@@ -47,6 +47,16 @@ def test_products_with_distances_and_a_convolution_count():
     assert counts[2] - counts[1] == 3 * 2 * (2 * 5 * 18 * 6)
 
 
+def test_an_enhanced_mask_decoder_counts_the_last_block_twice():
+    shape = {"hidden_size": 6, "num_heads": 2, "intermediate_size": 7, "max_length": 9}
+    fields = {"num_buckets": 4, "max_distance": 9, **shape}
+    two, three = (skeleton(DebertaV2Config(11, num_layers=layers, **fields)) for layers in (2, 3))
+    block = training_flops(three, 2, 5, 0) - training_flops(two, 2, 5, 0)
+    added = training_flops(two, 2, 5, 0, enhanced_decoder=True) - training_flops(two, 2, 5, 0)
+    # Queries, keys and values of 5 x 6 states: in each of two passes once more, by one kernel.
+    assert added == block + 3 * 2 * (2 * 2 * 5 * 6 * 18)
+
+
 @pytest.mark.parametrize(
     ("kind", "tflops"),
     [

@@ -1,5 +1,6 @@
 """What only DeBERTa does: relative positions in buckets, whose products are shifted instead of gathered."""
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -188,6 +189,101 @@ def test_masked_words_are_predicted_by_either_head_of_transformers(legacy, confi
     logits = outputs_of(theirs, rows)["logits"]
     ours = kbi.MaskedLM.from_pretrained(tmp_path).predict_on_batch(rows)
     np.testing.assert_allclose(ours, np.take_along_axis(logits, rows["mask_positions"][..., None], axis=1), atol=1e-5)
+
+
+POSITIONS = "deberta.embeddings.position_embeddings.weight"
+
+
+@contextlib.contextmanager
+def of_queries(attention, queries):
+    """The options with which a layer takes its queries from there. That of version 1 has an option that fails."""
+    if not hasattr(attention.self, "in_proj"):
+        yield {"query_states": queries}
+        return
+    project, finish, heads = attention.self.in_proj, attention.output.forward, attention.self.num_attention_heads
+
+    def projected(hidden):
+        theirs, ours = (project(states).unflatten(-1, (heads, 3, -1)) for states in (hidden, queries))
+        theirs[..., 0, :] = ours[..., 0, :]
+        return theirs.flatten(-3)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(attention.self, "in_proj")
+        patch.setattr(attention.self, "in_proj", projected, raising=False)
+        patch.setattr(attention.output, "forward", lambda mixed, _: finish(mixed, queries))
+        yield {}
+
+
+def decoded_by_transformers(model, rows, table):
+    """The logits of Microsoft's `EnhancedMaskDecoder`, by the layers of transformers, which has none."""
+    import torch
+
+    with torch.no_grad():
+        mask = torch.tensor(rows["padding_mask"])
+        found = model.deberta(torch.tensor(rows["token_ids"]), attention_mask=mask, output_hidden_states=True)
+        hidden, encoder = found.hidden_states[-2], model.deberta.encoder
+        queries, layer = hidden + torch.tensor(table[: hidden.shape[1]]), encoder.layer[-1]
+        for _ in range(2):
+            with of_queries(layer.attention, queries) as options:
+                queries, _ = layer(
+                    hidden,
+                    encoder.get_attention_mask(mask),
+                    relative_pos=encoder.get_rel_pos(hidden),
+                    rel_embeddings=encoder.get_rel_embedding(),
+                    **options,
+                )
+        return model.lm_predictions(queries, model.deberta.embeddings.word_embeddings).numpy()
+
+
+@every_backend
+@every_version
+def test_the_enhanced_mask_decoder_is_that_of_microsoft(config, tmp_path):
+    theirs = random_model(f"{config.class_prefix()}ForMaskedLM", config, tmp_path, legacy=False)
+    table = np.random.default_rng(3).normal(size=(config.max_length, config.hidden_size)).astype("float32")
+    path = tmp_path / "model.safetensors"
+    save_file({**load_file(path), POSITIONS: table}, path, {"format": "pt"})
+    rows = {**rows_of(8, [8, 5]), "mask_positions": np.array([[1, 3], [2, 4]], "int32")}
+    model = kbi.MaskedLM.from_pretrained(tmp_path)
+    assert model.enhanced_decoder
+    logits = decoded_by_transformers(theirs, rows, table)
+    expected = np.take_along_axis(logits, rows["mask_positions"][..., None], axis=1)
+    found = model.predict_on_batch(rows)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    model.save_pretrained(tmp_path / "ours")
+    assert POSITIONS in load_file(tmp_path / "ours" / "model.safetensors")
+    again = kbi.MaskedLM.from_pretrained(tmp_path / "ours")
+    np.testing.assert_allclose(again.predict_on_batch(rows), expected, atol=1e-5)
+    plain = kbi.MaskedLM.from_pretrained(tmp_path, enhanced_decoder=False)
+    assert np.abs(plain.predict_on_batch(rows) - found).max() > 1e-2
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded.predict_on_batch(rows), expected, atol=1e-5)
+
+
+@every_version
+def test_sequences_of_a_packed_row_are_decoded_as_rows_of_their_own(config):
+    encoders = [encoder_of(config)(config, packed=packed, rematerialize=packed) for packed in (False, True)]
+    alone, packed = (kbi.Pretrainer(encoder, next_sentence=False, enhanced_decoder=True) for encoder in encoders)
+    random = np.random.default_rng(0)
+    packed.set_weights([random.normal(size=weight.shape, scale=0.3) for weight in packed.weights])
+    alone.set_weights(packed.get_weights())
+    first, second = rows_of(4, [4], seed=1), rows_of(5, [5], seed=2)
+    row = {name: np.concatenate([first[name], second[name]], axis=1) for name in first}
+    row["position_ids"] = np.array([[0, 1, 2, 3, 0, 1, 2, 3, 4]], "int32")
+    row["sequence_ids"] = np.array([[1] * 4 + [2] * 5], "int32")
+    row["mask_positions"] = np.array([[2, 5, 8]], "int32")
+    found = packed.predict_on_batch(row)["masked_lm_logits"]
+    for rows, places, seen in ((first, [2], slice(0, 1)), (second, [1, 4], slice(1, 3))):
+        rows["mask_positions"] = np.array([places], "int32")
+        expected = alone.predict_on_batch(rows)["masked_lm_logits"]
+        np.testing.assert_allclose(found[:, seen], expected, atol=1e-5)
+
+
+def test_other_families_have_no_enhanced_mask_decoder():
+    encoder = kbi.BertEncoder(CONFIGS["Bert"])
+    for kind in (kbi.MaskedLM, kbi.Pretrainer):
+        with pytest.raises(ValueError, match="A BERT has no enhanced mask decoder, which is DeBERTa's: leave enhanced"):
+            kind(encoder, enhanced_decoder=True)
 
 
 @once

@@ -69,6 +69,21 @@ def test_a_deberta_learns_replaced_tokens_and_goes_on_from_its_two_checkpoints(p
     assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
 
 
+@pytest.mark.parametrize("size", ["deberta_base", "deberta_v2_xlarge"])
+def test_a_deberta_learns_masked_words_from_absolute_positions_too(size, prepared_data, tmp_path):
+    data = prepared_data(long_sequence_length=64, packed=True)
+    options = {"objective": "enhanced_masked_lm", "gradient_checkpointing": True}
+    shape = {"size": size, "num_layers": 2, "hidden_size": 16, "num_heads": 4}
+    train(data, tmp_path / "short", **options, **shape)
+    short = tmp_path / "short" / "encoder"
+    assert MaskedLM.from_pretrained(short).enhanced_decoder
+    train(data, tmp_path / "long", sequence_length=64, init=str(short), learning_rate=0.0, **options)
+    one, other = (load_file(path / "model.safetensors") for path in (short, tmp_path / "long" / "encoder"))
+    assert one.keys() == other.keys() and "deberta.embeddings.position_embeddings.weight" in one
+    for name, array in one.items():
+        np.testing.assert_array_equal(other[name], array, err_msg=name)
+
+
 def test_a_roberta_learns_masked_words_alone_from_packed_full_sentences_and_from_pairs(prepared_data, tmp_path):
     options = {"size": "roberta_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4}
     for pairs in ("full_sentences", "next_sentence"):
@@ -188,6 +203,7 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
         ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
         ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),
         ({"objective": "replaced_tokens"}, "A BERT learns no replaced tokens"),
+        ({"objective": "enhanced_masked_lm"}, "A BERT has no enhanced mask decoder, which is DeBERTa's"),
         (
             {"size": "deberta_v3_small", "num_heads": 4, "generator_size": 0.5},
             "A DeBERTa has no generator: give --objective replaced_tokens, or leave generator_size out",

@@ -50,7 +50,7 @@ ADDED = ("<unused0>", "\n", "\n\n", "\n\n\n", "▁▁", "▁▁▁", "<h1>", "</
 
 
 @functools.cache
-def mmbert_tokenizer():
+def mmbert_tokenizer(added_tokens=ADDED):
     """An MmBertTokenizer whose vocabulary SentencePiece learned as Gemma's was, with merges as transformers makes them
     of it."""
     import sentencepiece
@@ -71,7 +71,7 @@ def mmbert_tokenizer():
     pieces[pieces.index("<0x09>")] = "\t"  # as transformers does for Gemma
     vocabulary = {piece: index for index, piece in enumerate(pieces)}
     scores = {piece: learned.get_score(index) for piece, index in vocabulary.items()}
-    return MmBertTokenizer(pieces, generate_merges(vocabulary, scores), ADDED)
+    return MmBertTokenizer(pieces, generate_merges(vocabulary, scores), added_tokens)
 
 
 @functools.cache

@@ -183,7 +183,7 @@ def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     ends_with, page = block_with("keras-bert fill-mask").split("Next:")[1].split("A page at")
     printed = shell(ends_with)
     assert "It returns a [MASK] of integers." in printed
-    assert (clone / "runs/bert_small/encoder/model.safetensors").is_file()
+    assert (clone / "runs/modernbert_small/encoder/model.safetensors").is_file()
     ((name, *options),) = commands(page, "keras-bert")  # which would serve until it is ended
     assert name == "serve" and parse(ServeConfig, options).model == [
         f"quickstart={ENCODER.removesuffix('/pretrain/encoder')}/saved_model"

@@ -25,7 +25,8 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False):
         rows: number of rows in the batch.
         length: number of tokens in a row, including padding, which is computed, too.
         predictions: number of masked tokens predicted in a row.
-        enhanced_decoder: whether the last block is computed a second time, and its queries twice (`MaskedLM`).
+        enhanced_decoder: whether the last block runs twice instead of once, each time projecting hidden states and
+            queries by the whole kernel (`MaskedLM`).
     """
     config = encoder.config
     kernels, width = collections.Counter(), config.hidden_size

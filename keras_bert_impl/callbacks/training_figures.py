@@ -60,7 +60,8 @@ class TrainingFigures(StepCallback):
             return
         *rows, length = mask.shape
         predictions = inputs["mask_positions"].shape[-1] if "mask_positions" in inputs else 0
-        flops = training_flops(self._model.encoder, int(np.prod(rows)), length, predictions)
+        decodes = getattr(self._model, "enhanced_decoder", False)
+        flops = training_flops(self._model.encoder, int(np.prod(rows)), length, predictions, decodes)
         self.counted[step] = (int(np.sum(mask)), mask.size, flops)
 
     def on_train_begin(self, logs=None):

@@ -143,6 +143,7 @@ def _settings_read(checkpoint, kind, with_tokenizer):
         "num_classes": names and len(names),
         "dropout_rate": config.token_classifier_dropout_rate if of_tokens else config.classifier_dropout_rate,
         "multi_label": False,
+        "enhanced_decoder": False,
         "null_threshold": None,
         "long_texts": "cut",
         "pooling": "mean",

@@ -47,10 +47,11 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
             f"num_layers {num_layers}: the layers of {checkpoint.source.path} share their weights in several groups, "
             "so that fewer layers would be other ones than the first. Keep all of them."
         )
-    for line in _changes(old, config):
+    for line in _changes(old, config, old.has_position_table or checkpoint.has("decoder_positions/")):
         print(f"{checkpoint.source.path}: {line}")
     wanted = {
         "position_embedding/embeddings": (config.num_positions, _repeater(config.num_positions - config.max_length)),
+        "decoder_positions/embeddings": (config.max_length, _repeater(0)),
         **dict.fromkeys(BY_WORD, (config.vocabulary_size, _with_means)),
     }
     kept = [row for row in checkpoint.rows if _block(row[0]) < config.num_blocks]
@@ -95,8 +96,8 @@ def _word_pieces(checkpoint):
     return tokenizer
 
 
-def _changes(old, new):
-    if not old.has_position_table:
+def _changes(old, new, has_positions):
+    if not has_positions:
         pass
     elif new.max_length > old.max_length:
         yield f"positions {old.max_length} to {new.max_length - 1} repeat those from 0 on; they need training."

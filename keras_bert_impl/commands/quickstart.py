@@ -1,4 +1,4 @@
-"""Every step once: from raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
+"""Every step once: from raw text to a pre-trained encoder, a fine-tuned classifier and a SavedModel that takes strings.
 
     keras-bert quickstart                                   # the default corpus
     keras-bert quickstart --corpus path/to/text [--language de]
@@ -208,7 +208,7 @@ def print_places(made, encoder, classifier, served, start):
     """Prints where the results are, and what to try next."""
     say(f"9.   Done {minutes_since(start)}. Everything is in {made.parent}:")
     places = {
-        "pre-trained BERT, a Hugging Face checkpoint": encoder,
+        "pre-trained encoder, a Hugging Face checkpoint": encoder,
         "held-out figures and curves": made / "pretrain" / "curves.png",
         "fine-tuned classifier": classifier and classifier / "model",
         "its confusion matrix": classifier and classifier / "confusion.png",
@@ -222,8 +222,8 @@ def print_places(made, encoder, classifier, served, start):
     say("     The same on another backend: KERAS_BACKEND=jax or torch before the command (make: BACKEND=jax)")
     say(f'     {program()} fill-mask --model {encoder} --text "It returns a [MASK] of integers."')
     say(f"     {program()} pretrain --config quickstart/pretrain \\")
-    say(f"         --data {made.parent / 'data'} --size bert_small --learning_rate 5e-4 --max_minutes 120 \\")
-    say("         --output runs/bert_small")
+    say(f"         --data {made.parent / 'data'} --size modernbert_small --learning_rate 5e-4 \\")
+    say("         --max_minutes 120 --output runs/modernbert_small")
     if served is not None:
         installed = importlib.util.find_spec("tensorflow_serving") is not None
         first = "" if installed else " (first: pip install 'keras_bert_impl[tensorflow,serving]')"

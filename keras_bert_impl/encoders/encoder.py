@@ -54,11 +54,17 @@ class Encoder(KerasMethodsMixin, keras.Model):
         return self.pool(outputs["sequence_output"][:, 0])
 
     def decoded_states(self, outputs, rows):
-        """The states from which a decoder of its own tells masked words, (batch, length, hidden_size). Raises:
+        """The states from which a decoder of its own predicts masked words, (batch, length, hidden_size). Raises:
         ValueError for a family without one."""
         raise ValueError(
             f"A {self.config.family} has no enhanced mask decoder, which is DeBERTa's: leave enhanced_decoder out."
         )
+
+    def permuted_states(self, rows, mask_positions, **options):
+        """States for permuted words, (batch, tokens, hidden_size), and the places of the queries among them, (batch,
+        predictions); `options` are the arguments of `layers.PermutedRows`. Raises: ValueError for a family that does
+        not learn them."""
+        raise ValueError(f"A {self.config.family} learns no permuted words, as MPNet does: leave permuted out.")
 
     def detection_vectors(self, outputs, rows):
         """The vectors from which replaced tokens are found, (batch, length, hidden_size)."""

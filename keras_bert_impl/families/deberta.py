@@ -103,7 +103,7 @@ class DebertaV2Config(DistanceConfig):
 
     Args:
         activation: only "gelu": transformers computes the heads with exact GELU.
-        max_length: the longest row in tokens. There is no table of positions.
+        max_length: the longest row in tokens. The enhanced mask decoder alone has a table of positions.
         num_buckets: half of the rows of the table of relative positions: so many distances to either side, of which the
             larger half share rows, more and more of them.
         max_distance: the distance from which on all share a row.
@@ -294,7 +294,7 @@ class DisentangledAttention(MultiHeadSelfAttention):
         return attention.AttentionInputs(query, key, value, self.num_heads, bias=bias, **fields)
 
     def of_contents(self, contents):
-        """Queries, keys and values, (batch, length, width) each, of what stands beside one another."""
+        """Queries, keys and values, (batch, length, width) each, split from the fused projection."""
         return ops.split(contents, 3, axis=-1)
 
     def of_distances(self, positions):

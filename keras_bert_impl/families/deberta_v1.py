@@ -22,7 +22,7 @@ class DebertaConfig(DistanceConfig):
 
     Args:
         activation: only "gelu": transformers computes the heads with exact GELU.
-        max_length: the longest row in tokens. There is no table of positions.
+        max_length: the longest row in tokens. The enhanced mask decoder alone has a table of positions.
         max_distance: the distance from which on all share a row of the table of relative positions.
     """
 

@@ -18,8 +18,6 @@ from keras_bert_impl.layers import PredictionHead, RotaryPositions
 MULTILINGUAL = {"vocabulary_size": 256000, "pad_id": 0, "local_theta": 160_000.0}
 PUBLISHED_FIELDS = {
     "modernbert_large": {"intermediate_size": 2624},
-    "ettin_17m": {"intermediate_size": 384},
-    "ettin_32m": {"intermediate_size": 576},
     "ettin_400m": {"intermediate_size": 2624},
     "ettin_1b": {"intermediate_size": 3840},
     "mmbert_small": {**MULTILINGUAL, "intermediate_size": 1152},
@@ -76,6 +74,9 @@ class ModernBertConfig(EncoderConfig):
     family: typing.ClassVar = "ModernBERT"
     heads_have_gelu: typing.ClassVar = True
     named_sizes: typing.ClassVar = {
+        # Of the shapes of bert_tiny and bert_small; no model of these sizes was published.
+        "modernbert_tiny": (2, 128, 2),
+        "modernbert_small": (4, 512, 8),
         "modernbert_base": (22, 768, 12),
         "modernbert_large": (28, 1024, 16),
         "ettin_17m": (7, 256, 4),

@@ -13,6 +13,7 @@ from keras_bert_impl.configurations.family import SAME, attention_rows, norm_row
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert, roberta
 from keras_bert_impl.kernels.gather import exact_product
+from keras_bert_impl.layers import GatherPositions, PermutedRows
 
 NUM_BUCKETS = 32  # the only number that transformers computes, whatever config.json says
 
@@ -111,13 +112,34 @@ class RelativePositionBias(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
+class BiasOfPlaces(keras.layers.Layer):
+    """The bias of pairs of places for tokens that stand there.
+
+    Input:  bias (1, heads, length, length); places (batch, tokens), int.
+    Output: (batch, heads, tokens, tokens).
+    """
+
+    def call(self, bias, places):
+        of_row = ops.arange(ops.shape(bias)[-1], dtype=places.dtype)
+        one_hot = ops.cast(ops.expand_dims(places, -1) == of_row, bias.dtype)  # (batch, tokens, length)
+        one_hot = ops.expand_dims(one_hot, 1)
+        # By products, whose gradients are products: that of a gather would add every pair to a few of them.
+        of_keys = exact_product(one_hot, ops.swapaxes(bias, 2, 3))  # (batch, heads, tokens, length)
+        return exact_product(one_hot, ops.swapaxes(of_keys, 2, 3))
+
+    def compute_output_spec(self, bias, places):
+        batch, tokens = places.shape
+        return keras.KerasTensor((batch, bias.shape[1], tokens, tokens), dtype=bias.dtype)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
 class MPNetEncoder(FamilyEncoder):
     """The encoder of Song et al. 2020, as a functional model.
 
     Differences from BERT: relative positions, in buckets that all layers share, beside the absolute ones, which are
     counted over the tokens that are not padding; and no segments, so that only separators stand between the texts of a
-    pair. The encoder of the published checkpoints learnt masked and permuted words; here it learns masked words. Its
-    classifiers have a dense tanh layer of their own, which has the place of the pooler here.
+    pair. It learns masked words, or masked and permuted ones as the published checkpoints did. Its classifiers have a
+    dense tanh layer of their own, which has the place of the pooler here.
 
     Arguments and errors are those of BertEncoder.
 
@@ -141,6 +163,26 @@ class MPNetEncoder(FamilyEncoder):
             config.num_heads, initializer=parts.initializer.clone(), dtype=parts.policy, name="relative_positions"
         )(inputs["token_ids"])
         return parts.with_pooled(parts.apply_layers(hidden, {**parts.context(inputs), "attention_bias": bias}))
+
+    def permuted_states(self, rows, mask_positions, **options):
+        """Two streams of one row (Song et al. 2020, section 2.2): what is seen is decided by a mask, and so the layers
+        of the encoder are called over both at once."""
+        found = PermutedRows(**options, name="permuted_rows")(
+            rows["token_ids"], mask_positions, rows["padding_mask"], sequence_ids=rows.get("sequence_ids")
+        )
+        places = found["places"]
+        positions = self.get_layer("position_embedding")(rows["padding_mask"], position_ids=rows.get("position_ids"))
+        hidden = self.token_embedding(found["token_ids"])
+        hidden = hidden + GatherPositions(dtype=self.dtype_policy, name="permuted_positions")(positions, places)
+        hidden = self.get_layer("embeddings_dropout")(self.get_layer("embeddings_norm")(hidden))
+        bias = BiasOfPlaces(dtype=self.dtype_policy, name="permuted_bias")(
+            self.get_layer("relative_positions")(rows["token_ids"]), places
+        )
+        for number in self.config.schedule:
+            hidden = self.get_layer(f"block_{number}")(
+                hidden, attention_mask=found["attention_mask"], attention_bias=bias
+            )
+        return hidden, found["query_places"]
 
 
 PREFIX = "mpnet."

@@ -7,6 +7,7 @@ from keras_bert_impl.layers.gather_positions import GatherPositions
 from keras_bert_impl.layers.last_token import LastToken
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
 from keras_bert_impl.layers.padding_aware_positions import PaddingAwarePositions
+from keras_bert_impl.layers.permuted_rows import PermutedRows
 from keras_bert_impl.layers.position_embedding import PositionEmbedding
 from keras_bert_impl.layers.prediction_head import PredictionHead
 from keras_bert_impl.layers.replace_tokens import ReplaceTokens
@@ -26,6 +27,7 @@ __all__ = [
     "MaskedLMHead",
     "MultiHeadSelfAttention",
     "PaddingAwarePositions",
+    "PermutedRows",
     "PositionEmbedding",
     "PredictionHead",
     "ReplaceTokens",

@@ -29,7 +29,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
             products, as for relative positions; `window`, the largest distance between a query and a key that it sees;
             `positions`, by whose angles queries and keys are turned, as RotaryPositions gives them; `query_states`
-            (batch, length, width), of which the queries are in place of the input.
+            (batch, length, width), from which the queries are computed instead of from the input.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities
             (batch, heads, length, length), before dropout.
     Raises: ValueError if the width is not a multiple of num_heads.
@@ -110,7 +110,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         fused = self.query_key_value(inputs)
         if query_states is None:
             return fused
-        # The kernel is one for all three: a part of it alone would pass by what LoRA or int8 make of it.
+        # The kernel is one for all three: a part of it alone would bypass LoRA and int8.
         width = fused.shape[-1] // 3
         return ops.concatenate([self.query_key_value(query_states)[..., :width], fused[..., width:]], axis=-1)
 

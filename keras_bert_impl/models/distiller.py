@@ -75,9 +75,9 @@ class Distiller(KerasMethodsMixin, keras.Model):
         """The arithmetic of a training step: the student's, and a forward pass of the teacher."""
         teacher, student = getattr(self.teacher, "encoder", self.teacher), self.encoder
         predictions = self.scored_tokens(length, predictions)
-        return (
-            training_flops(student, rows, length, predictions) + training_flops(teacher, rows, length, predictions) / 3
-        )
+        decodes = getattr(self.teacher, "enhanced_decoder", False)
+        of_teacher = training_flops(teacher, rows, length, predictions, decodes) / 3
+        return training_flops(student, rows, length, predictions) + of_teacher
 
     def get_config(self):
         raise ValueError(
@@ -232,7 +232,7 @@ def computing(model, names, role):
     if "logits" in names:
         # The head scores the tokens at given positions: here 0, 1, 2, ... of each row.
         places = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
-        outputs["logits"] = model.get_layer("masked_lm_head")(model.states(), places)
+        outputs["logits"] = model.get_layer("masked_lm_head")(model.decoded_states(), places)
     inputs = model.input if "masked_lm_logits" in names else inputs
     return keras.Model(inputs, {name: outputs[name] for name in sorted(names)}, name=role)
 

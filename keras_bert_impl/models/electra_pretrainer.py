@@ -34,7 +34,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
     update of that moves both, and decay shrinks the difference. Each encoder holds its whole table at any time; the
     optimizer keeps them together (`optimization.ClipsToGlobalNorm.let_follow`). Microsoft's code has a detection weight
     of 10 by default, and an optimizer for each model, where here one clips the gradients of both together. Its
-    generator tells words by the enhanced mask decoder, as here.
+    generator predicts words by the enhanced mask decoder, as here.
 
     A `layer_decay` counts layers from the top of the deeper model. Embeddings that are frozen stay as they are, while
     the generator's are trained.
@@ -148,7 +148,9 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
         self.masked_lm.save_pretrained(pathlib.Path(directory) / GENERATOR)
 
     def load_pretrained(self, directory):
-        """Loads what `save_pretrained` wrote, into models of the same sizes. Raises ValueError if they differ."""
+        """Loads what `save_pretrained` wrote, into models of the same sizes. Raises ValueError if they differ.
+
+        Warns of a generator that was saved without the positions of its decoder, which are new then."""
         checkpoints.load(self.detector, checkpoints.open_checkpoint(directory))
         # ELECTRA's shared embeddings are in both checkpoints, with the same values.
         checkpoints.load(self.masked_lm, checkpoints.open_checkpoint(pathlib.Path(directory) / GENERATOR))

@@ -40,9 +40,9 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         tokenizer: a Tokenizer; needed for texts.
         sequence_length: texts are cut to this many tokens; None means the encoder's `max_length`.
         seed: of the masking.
-        enhanced_decoder: whether words are told by DeBERTa's enhanced mask decoder, from absolute positions, too (He et
-            al. 2021, section 3.2), as the published models learnt it; transformers has none. `from_pretrained` sees in
-            the checkpoint whether it has one.
+        enhanced_decoder: whether words are predicted by DeBERTa's enhanced mask decoder, from absolute positions, too
+            (He et al. 2021, section 3.2), as the published models learnt it; transformers has none. It takes rows of at
+            most the encoder's `max_length`. `from_pretrained` sees in the checkpoint whether it has one.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; or texts.
     Output: logits (batch, predictions, vocabulary), float32. Labels are `mask_ids`, sample weights `mask_weights`.
@@ -99,7 +99,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             weighted_metrics=[LabelledAccuracy()],
         )
 
-    def states(self):
+    def decoded_states(self):
         """What the head scores, of all tokens: a tensor of the graph, (batch, length, hidden_size)."""
         return self._states
 

@@ -26,6 +26,8 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         span_boundary: True adds SpanBERT's objective: masked spans are also predicted from the two tokens beside them
             (Joshi et al. 2020, section 3.2; see `layers.SpanBoundaryHead`). For rows whose masks are spans.
         enhanced_decoder: as of MaskedLM.
+        permuted: the arguments of `layers.PermutedRows`, a dict with `mask_id`: MPNet learns masked and permuted words
+            (Song et al. 2020). No token of the rows is masked then. None means masked words alone.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
             `cls_positions` (batch, sequences).
@@ -39,14 +41,23 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
     """
 
     def __init__(
-        self, encoder, next_sentence=True, span_boundary=False, enhanced_decoder=False, name="bert_pretrainer"
+        self,
+        encoder,
+        next_sentence=True,
+        span_boundary=False,
+        enhanced_decoder=False,
+        permuted=None,
+        name="bert_pretrainer",
     ):
         config, policy = encoder.config, encoder.dtype_policy
         initializer = kernel_initializer(config)
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
-        states = encoder.output["sequence_output"]
+        states, predicted = encoder.output["sequence_output"], mask_positions
         if enhanced_decoder:
             states = encoder.decoded_states(encoder.output, encoder.input)
+        if permuted is not None:
+            options = {"vocabulary_size": config.vocabulary_size, **permuted}
+            states, predicted = encoder.permuted_states(encoder.input, mask_positions, **options)
         masked_lm_logits = MaskedLMHead(
             encoder.token_embedding,
             activation=config.activation,
@@ -55,7 +66,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
             use_bias=config.use_bias,
             dtype=policy,
             name="masked_lm_head",
-        )(states, mask_positions)
+        )(states, predicted)
         inputs = {**encoder.input, "mask_positions": mask_positions}
         outputs = {"masked_lm_logits": masked_lm_logits}
         if span_boundary:
@@ -86,7 +97,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         # Not tracked as a layer: without next_sentence the pooler must not be among the weights of this model.
         object.__setattr__(self, "encoder", encoder)
         self.next_sentence, self.span_boundary = next_sentence, span_boundary
-        self.enhanced_decoder = enhanced_decoder
+        self.enhanced_decoder, self.permuted = enhanced_decoder, permuted
         names = ["masked_lm_loss", "masked_lm_accuracy"]
         names += ["next_sentence_loss", "next_sentence_accuracy"] if next_sentence else []
         names += ["span_boundary_loss", "span_boundary_accuracy"] if span_boundary else []
@@ -134,12 +145,17 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
         predictions *= 1 + self.span_boundary  # each head transforms its vectors and scores the vocabulary
+        length += 2 * predictions * (self.permuted is not None)
         return training_flops(self.encoder, rows, length, predictions, self.enhanced_decoder)
 
     def get_config(self):
         encoder = keras.saving.serialize_keras_object(self.encoder)
         arguments = {"encoder": encoder, "next_sentence": self.next_sentence, "name": self.name}
-        arguments |= {"span_boundary": self.span_boundary, "enhanced_decoder": self.enhanced_decoder}
+        arguments |= {
+            "span_boundary": self.span_boundary,
+            "enhanced_decoder": self.enhanced_decoder,
+            "permuted": self.permuted,
+        }
         return {**arguments, **layer_records(self)}
 
     @classmethod

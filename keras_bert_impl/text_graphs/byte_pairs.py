@@ -104,7 +104,7 @@ class BytePairs(tf.Module):
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the
         tokenizer's `offsets` are; int32 (pieces,)."""
-        if self._added or self._form:
+        if self._added or self._form or len(self._blanks) > 1:
             return self._offsets_of_parts(text)
         codes = tf.strings.unicode_decode(text[tf.newaxis], "UTF-8")
         characters, prefix = self._with_prefix(codes)

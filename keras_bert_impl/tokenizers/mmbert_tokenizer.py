@@ -54,8 +54,10 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         for token in self.added_tokens:
             if token not in self._ids:
                 raise ValueError(f"the added token {token!r} is not in the vocabulary: give it an id.")
-        # A character of its own stands for a byte in files of Gemma: "\t" for <0x09>.
-        missing = [name for byte, name in enumerate(BYTES) if not {name, chr(byte)} & self._ids.keys()]
+        # In files of Gemma a character of one byte stands for that: "\t" for <0x09>.
+        missing = [
+            name for byte, name in enumerate(BYTES) if not {name, chr(byte) if byte < 128 else name} & self._ids.keys()
+        ]
         if missing:
             raise ValueError(
                 f"the vocabulary has no {missing[0]}, nor {len(missing) - 1} others of the 256 bytes: characters that "

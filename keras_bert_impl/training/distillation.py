@@ -102,9 +102,11 @@ def build_distiller(config, data, jit_compile, schedule, checkpoint):
     """A new student with its teacher, compiled with this learning rate schedule."""
     policy = keras.dtype_policies.get(config.precision)
     model_of = encoder_alone if config.objective == "minilm" else MaskedLM
+    # With the decoder that it predicts with, which the student does not have.
+    of_teacher = {} if config.objective == "minilm" else checkpoint.arguments_of(MaskedLM)
 
     def teacher():
-        return model_of(build_encoder(checkpoint.config, packed=data.packed, dtype=policy))
+        return model_of(build_encoder(checkpoint.config, packed=data.packed, dtype=policy), **of_teacher)
 
     shape = shape_of_student(config, checkpoint)
     student = model_of(

@@ -49,7 +49,8 @@ def run(config):
 
 def open_data(config):
     """The PretrainingData of a run, masked as the family of its model is."""
-    return PretrainingData(config, rates=rates_of_family(config))
+    # Permuted words are masked by the model, which needs the words, too.
+    return PretrainingData(config, config.objective != "permuted_lm", rates_of_family(config))
 
 
 def run_with(config, open_data, build):

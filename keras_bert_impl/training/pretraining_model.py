@@ -8,7 +8,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.families import build_encoder, config_from_name, family_of, family_of_name
 from keras_bert_impl.families.deberta import DebertaV2Config
 from keras_bert_impl.families.electra import ElectraConfig
-from keras_bert_impl.models import ElectraPretrainer, Pretrainer
+from keras_bert_impl.models import ElectraPretrainer, MaskedLM, Pretrainer
 from keras_bert_impl.models.electra_pretrainer import check_has_generator
 from keras_bert_impl.optimization import (
     BertAdamW,
@@ -111,7 +111,14 @@ def pretrainer_of(config, data, encoder):
         encoder,
         next_sentence=learns_pairs(config, encoder.config, data),
         enhanced_decoder=config.objective == "enhanced_masked_lm",
+        permuted=permuted_rows(config, data) if config.objective == "permuted_lm" else None,
     )
+
+
+def permuted_rows(config, data):
+    """The arguments of PermutedRows."""
+    rates = {name: rate if getattr(config, name) is None else getattr(config, name) for name, rate in RATES.items()}
+    return {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **rates}
 
 
 def learns_pairs(config, family, data):
@@ -181,6 +188,11 @@ def model_config(config, data):
     found = getattr(checkpoint.config, "direction", "both")
     if found != config.direction:
         raise ValueError(f"The checkpoint {config.init} has the direction {found}, not {config.direction}.")
+    if config.objective == "masked_lm" and checkpoint.arguments_of(MaskedLM).get("enhanced_decoder"):
+        warn_user(
+            f"{config.init} predicts words by an enhanced mask decoder, which --objective masked_lm leaves out: its "
+            "head gets other states than it learnt from. --objective enhanced_masked_lm goes on with it."
+        )
     if settings := checkpoint.read_pooling():
         warn_user(
             f"{config.init} is an embedder of sentences ({', '.join(f'{name} {one}' for name, one in settings.items())}"

@@ -279,6 +279,61 @@ def test_sequences_of_a_packed_row_are_decoded_as_rows_of_their_own(config):
         np.testing.assert_allclose(found[:, seen], expected, atol=1e-5)
 
 
+def gradients_of(model, batch):
+    """The weights after a step of plain descent."""
+    rows, labels = batch
+    before = model.get_weights()
+    model.compile(optimizer=keras.optimizers.SGD(1.0), jit_compile=False)
+    model.train_on_batch(rows, labels)
+    return [old - new for old, new in zip(before, model.get_weights(), strict=True)]
+
+
+@every_version
+def test_blocks_that_are_computed_twice_have_the_same_gradients_with_a_decoder(config):
+    config = dataclasses.replace(config, hidden_dropout_rate=0.0, attention_dropout_rate=0.0)
+    labels = {"mask_ids": np.array([[7, 9], [8, 6]], "int32"), "mask_weights": np.ones((2, 2), "float32")}
+    rows = {**rows_of(8, [8, 5]), "mask_positions": np.array([[1, 3], [2, 4]], "int32")}
+    random, found, weights = np.random.default_rng(0), [], None
+    for rematerialize in (False, True):
+        encoder = encoder_of(config)(config, rematerialize=rematerialize)
+        model = kbi.Pretrainer(encoder, next_sentence=False, enhanced_decoder=True)
+        weights = weights or [random.normal(size=weight.shape, scale=0.3) for weight in model.weights]
+        model.set_weights(weights)
+        found.append(gradients_of(model, (rows, labels)))
+    for one, other, weight in zip(*found, model.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5, err_msg=weight.path)
+        assert np.abs(one).max() > 0, weight.path
+
+
+def test_the_decoder_s_positions_grow_and_its_teacher_predicts_with_it(tmp_path, small_tokenizer):
+    from types import SimpleNamespace
+
+    from keras_bert_impl.checkpoints import open_checkpoint
+    from keras_bert_impl.checkpoints.growing import grow
+    from keras_bert_impl.options.distill import DistillConfig
+    from keras_bert_impl.training.distillation import build_distiller
+    from keras_bert_impl.training.pretraining_rounds import schedule_of
+
+    fields = {"vocabulary_size": small_tokenizer.vocabulary_size, "max_length": 16}
+    encoder = kbi.DebertaV2Encoder(dataclasses.replace(CONFIG, **fields))
+    model = kbi.MaskedLM(encoder, small_tokenizer, enhanced_decoder=True)
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(size=weight.shape, scale=0.3) for weight in model.weights])
+    model.save_pretrained(tmp_path)
+    rows = {**rows_of(8, [8, 5]), "mask_positions": np.array([[1, 3], [2, 4]], "int32")}
+    rows["token_ids"] %= small_tokenizer.vocabulary_size
+    expected = model.predict_on_batch(rows)
+    checkpoint = open_checkpoint(tmp_path)
+    for max_length in (32, 8):
+        grown = kbi.MaskedLM.from_pretrained(grow(checkpoint, max_length=max_length))
+        np.testing.assert_allclose(grown.predict_on_batch(rows), expected, atol=1e-5)
+    config = DistillConfig("data", "out", teacher=str(tmp_path), num_layers=1, steps=4, from_scratch=True)
+    data = SimpleNamespace(packed=False)
+    distiller = build_distiller(config, data, False, schedule_of(config, 4), checkpoint)
+    assert distiller.teacher.enhanced_decoder and not distiller.student.enhanced_decoder
+    np.testing.assert_allclose(distiller.teacher.predict_on_batch(rows), expected, atol=1e-5)
+
+
 def test_other_families_have_no_enhanced_mask_decoder():
     encoder = kbi.BertEncoder(CONFIGS["Bert"])
     for kind in (kbi.MaskedLM, kbi.Pretrainer):

@@ -42,7 +42,17 @@ def mixtures(count):
     return ["".join(drawn.choices(CHARACTERS, k=drawn.randrange(25))) for _ in range(count)]
 
 
-TEXTS = ["", " ", "  two  spaces\n\nnew ", "it's we're 'twas  'll 's's ''s\n's", "a\0b", *SENTENCES, *mixtures(500)]
+TEXTS = [
+    "",
+    " ",
+    " The cat",
+    "▁The",
+    "  two  spaces\n\nnew ",
+    "it's we're 'twas  'll 's's ''s\n's",
+    "a\0b",
+    *SENTENCES,
+    *mixtures(500),
+]
 
 
 def tokenizer_of(merges, add_prefix_space=False):
@@ -58,6 +68,7 @@ MADE = {
 }
 KINDS = {f"{name}{'-prefix' * prefix}": (made, prefix) for name, made in MADE.items() for prefix in (False, True)}
 KINDS["characters-prefix"] = (lambda prefix: mmbert_tokenizer(), True)
+KINDS["characters, none added-prefix"] = (lambda prefix: mmbert_tokenizer(()), True)
 
 
 @pytest.fixture(params=KINDS.values(), ids=KINDS, scope="module")

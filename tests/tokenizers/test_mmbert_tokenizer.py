@@ -178,6 +178,10 @@ def test_a_vocabulary_without_all_bytes_is_refused():
     vocabulary = [token for token in tokenizer.vocabulary if token not in ("<0xE6>", "<0xFF>")]
     with pytest.raises(ValueError, match="the vocabulary has no <0xE6>, nor 1 others of the 256 bytes"):
         MmBertTokenizer(vocabulary, tokenizer.merges, tokenizer.added_tokens)
+    # "é" is U+00E9 and in the vocabulary, but has other bytes.
+    vocabulary = [token for token in tokenizer.vocabulary if token != "<0xE9>"]
+    with pytest.raises(ValueError, match="the vocabulary has no <0xE9>"):
+        MmBertTokenizer(vocabulary, tokenizer.merges, tokenizer.added_tokens)
 
 
 def test_files_of_another_kind_are_not_taken_for_it(tmp_path):

@@ -82,6 +82,8 @@ def test_a_deberta_learns_masked_words_from_absolute_positions_too(size, prepare
     assert one.keys() == other.keys() and "deberta.embeddings.position_embeddings.weight" in one
     for name, array in one.items():
         np.testing.assert_array_equal(other[name], array, err_msg=name)
+    with pytest.warns(UserWarning, match="which --objective masked_lm leaves out: its head gets other states"):
+        train(data, tmp_path / "plain", sequence_length=64, init=str(short))
 
 
 def test_a_roberta_learns_masked_words_alone_from_packed_full_sentences_and_from_pairs(prepared_data, tmp_path):

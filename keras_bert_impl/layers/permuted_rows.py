@@ -1,0 +1,106 @@
+"""Rows whose predicted tokens have a random order, as MPNet learns them."""
+
+import keras
+from keras import ops
+
+from keras_bert_impl.layers.dropout import SeedOfReplica
+from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class PermutedRows(keras.layers.Layer):
+    """Lays rows out for masked and permuted words (Song et al. 2020, section 2; microsoft/MPNet's
+    `make_query_and_content_mask`), without moving a token: an order is which tokens see which.
+
+    Behind the tokens of a row stands a masked form of each predicted token, and behind these the same again, as the
+    query that predicts it. Predicted tokens have a random order. Those that are not predicted are seen by everything.
+    Of the predicted ones, a token sees itself and those before it in the order, and the masked forms of those after it;
+    a query those before it, and the masked forms of itself and those after it; masked forms see all masked forms. So
+    everything sees as many places as the row has tokens, and no query sees its token. Nothing sees a query.
+
+    Evaluation draws orders and masks with a fixed seed, as SampleTokens does.
+
+    Args:
+        mask_id: the id of [MASK].
+        vocabulary_size: of which random tokens are drawn.
+        mask_token_rate, random_token_rate: the shares of predicted tokens whose masked form is [MASK], or a random
+            token; that of the others is the token itself.
+        seed: of the draws; None draws one.
+
+    Input:  token_ids (batch, length), none of which is masked; mask_positions (batch, predictions), of which 0 is
+            padding; padding_mask (batch, length); optionally sequence_ids (batch, length) of packed rows; all int32.
+    Output: dict of `token_ids`, and `places`, the places in the row, both int32 (batch, length + 2 * predictions), the
+            queries at the end; `query_places`, where these are, int32 (batch, predictions); and `attention_mask`, bool
+            (batch, 1, queries, keys) over all.
+    """
+
+    def __init__(self, mask_id, vocabulary_size, mask_token_rate=0.8, random_token_rate=0.1, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.mask_id, self.vocabulary_size, self.seed = int(mask_id), int(vocabulary_size), seed
+        self.mask_token_rate, self.random_token_rate = float(mask_token_rate), float(random_token_rate)
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, token_ids, mask_positions, padding_mask, sequence_ids=None, training=False):
+        places = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+        is_predicted = ops.greater(mask_positions, 0)  # (batch, predictions)
+        is_here = ops.logical_and(ops.expand_dims(mask_positions, -1) == places, ops.expand_dims(is_predicted, -1))
+        is_here = ops.cast(is_here, "int32")  # (batch, predictions, length)
+
+        def at_predictions(array):
+            return ops.sum(is_here * ops.expand_dims(ops.cast(array, "int32"), 1), axis=-1)
+
+        seed = SeedOfReplica(self.seed_generator) if training else EVALUATION_SEED
+        drawn = keras.random.uniform((3, *ops.shape(mask_positions)), dtype="float32", seed=seed)
+        keys, choice, words = drawn[0], drawn[1], drawn[2]
+        is_before = ops.logical_and(ops.expand_dims(keys, 1) < ops.expand_dims(keys, 2), is_predicted[:, None, :])
+        # 1, 2, ... for predicted tokens in their order, (batch, predictions); 0 for all others, (batch, length).
+        ranks = 1 + ops.sum(ops.cast(is_before, "int32"), axis=-1)
+        rank_of_token = ops.sum(is_here * ops.expand_dims(ranks, -1), axis=1)
+
+        words = ops.cast(words * self.vocabulary_size, "int32")
+        masked = ops.where(choice < self.mask_token_rate + self.random_token_rate, words, at_predictions(token_ids))
+        masked = ops.where(choice < self.mask_token_rate, self.mask_id, masked)
+
+        # What each token sees: of the predicted tokens those up to this rank, and the masked forms of the others.
+        seen_until = ops.concatenate([rank_of_token, ops.zeros_like(ranks), ranks - 1], axis=1)
+        seen_until = ops.expand_dims(seen_until, -1)  # (batch, queries, 1)
+        sees_token = ops.expand_dims(rank_of_token, 1) <= seen_until
+        sees_mask = ops.expand_dims(ranks, 1) > seen_until
+        seen = ops.concatenate([sees_token, sees_mask, ops.zeros_like(sees_mask)], axis=-1)
+        is_key = ops.concatenate([ops.cast(padding_mask, "bool"), is_predicted, is_predicted], axis=1)
+        seen = ops.logical_and(seen, ops.expand_dims(is_key, 1))
+        if sequence_ids is not None:
+            of_predictions = at_predictions(sequence_ids)
+            ids = ops.concatenate([ops.cast(sequence_ids, "int32"), of_predictions, of_predictions], axis=1)
+            seen = ops.logical_and(seen, ops.expand_dims(ids, 1) == ops.expand_dims(ids, 2))
+        rows = ops.zeros_like(token_ids) + places
+        return {
+            "token_ids": ops.concatenate([token_ids, masked, masked], axis=1),
+            "places": ops.concatenate([rows, mask_positions, mask_positions], axis=1),
+            "query_places": ops.cumsum(ops.ones_like(masked), axis=1)
+            - 1
+            + ops.shape(token_ids)[1]
+            + ops.shape(masked)[1],
+            "attention_mask": ops.expand_dims(seen, 1),
+        }
+
+    def compute_output_spec(self, token_ids, mask_positions, padding_mask, sequence_ids=None, training=False):
+        (batch, length), predictions = token_ids.shape, mask_positions.shape[1]
+        total = None if length is None or predictions is None else length + 2 * predictions
+        # Each of its own: Keras tells tensors apart by identity.
+        return {
+            "token_ids": keras.KerasTensor((batch, total), dtype="int32"),
+            "places": keras.KerasTensor((batch, total), dtype="int32"),
+            "query_places": keras.KerasTensor((batch, predictions), dtype="int32"),
+            "attention_mask": keras.KerasTensor((batch, 1, total, total), dtype="bool"),
+        }
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "mask_id": self.mask_id,
+            "vocabulary_size": self.vocabulary_size,
+            "mask_token_rate": self.mask_token_rate,
+            "random_token_rate": self.random_token_rate,
+            "seed": self.seed,
+        }

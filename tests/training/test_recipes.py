@@ -8,7 +8,7 @@ from conftest import WORDS
 from tiers import once
 
 from keras_bert_impl.options.recipes import RECIPES
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.tokenizers import MPNetTokenizer, WordPieceTokenizer
 from keras_bert_impl.training import finetuning, pretraining, pretraining_model
 from keras_bert_impl.training.runs import parse
 
@@ -20,6 +20,8 @@ DATA = types.SimpleNamespace(
     tokenizer=WordPieceTokenizer(WORDS[:11]), packed=False, has_pairs=True, pairs="next_sentence"
 )
 ORDERS = types.SimpleNamespace(**{**vars(DATA), "pairs": "sentence_order"})
+MPNETS = MPNetTokenizer(["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "cat", "<mask>"])
+DATA_OF = {"albert": ORDERS, "mpnet": types.SimpleNamespace(**{**vars(DATA), "tokenizer": MPNETS})}
 
 
 def name_of(path):
@@ -53,7 +55,7 @@ def test_a_recipe_builds_its_model_and_optimizer(path):
     for name, value in SMALL.items():
         setattr(config, name, value)
     steps = config.steps or 100
-    data = ORDERS if config.size.startswith("albert") else DATA
+    data = DATA_OF.get(config.size.split("_")[0], DATA)
     model = pretraining_model.build_pretrainer(config, data, False, pretraining_model.schedule_of(config, steps))
     type_of = {"adamw": "BertAdamW", "lamb": "BertLamb", "stable_adamw": "BertStableAdamW"}
     assert type(model.optimizer).__name__ == type_of[config.optimizer]

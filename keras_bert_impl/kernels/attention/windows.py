@@ -5,6 +5,7 @@ A block is as long as the window reaches to one side, so that its keys are those
 square of queries and keys is as small: there the other forms stay.
 """
 
+import keras
 from keras import ops
 
 from keras_bert_impl.kernels.attention.plain import by_ops
@@ -28,6 +29,12 @@ def by_blocks(inputs, attend=by_ops):
     """The mixed values (batch, length, width) of an AttentionInputs that `suits`; each block of queries becomes a row
     of its own, with its keys and a mask, which the form `attend` computes."""
     length, size = ops.shape(inputs.query)[1], max(1, inputs.window)
+    begin, end = 0, 3 * size  # of the keys of a block, in those of three
+    if keras.backend.backend() == "tensorflow" and not isinstance(length, int):
+        # In a graph of any length, a row that is too short for blocks is one block, which nothing is beside.
+        is_short = length < FEWEST_BLOCKS * size
+        size = ops.where(is_short, ops.maximum(1, length), size)
+        begin, end = ops.where(is_short, size, 0), ops.where(is_short, 2, 3) * size
     blocks = (length + size - 1) // size  # ONNX rounds the quotient of a negative number otherwise
 
     def in_blocks(array):
@@ -37,20 +44,20 @@ def by_blocks(inputs, attend=by_ops):
         return ops.reshape(padded, (-1, blocks, size, *rest))
 
     def with_neighbours(array):
-        """(batch, blocks, size, ...) to (batch, blocks, 3 * size, ...), zeros beside the first and the last block."""
+        """(batch, blocks, size, ...) to (batch, blocks, keys, ...), zeros beside the first and the last block."""
         wide = ops.pad(array, [(0, 0), (1, 1), *[(0, 0)] * (len(array.shape) - 2)])
-        return ops.concatenate([wide[:, :-2], wide[:, 1:-1], wide[:, 2:]], axis=2)
+        return ops.concatenate([wide[:, :-2], wide[:, 1:-1], wide[:, 2:]], axis=2)[:, :, begin:end]
 
     def as_rows(array):
         """(batch, blocks, ...) to (batch * blocks, ...)."""
-        return ops.reshape(array, (-1, *array.shape[2:]))
+        return ops.reshape(array, (-1, *ops.shape(array)[2:]))
 
     # A key's place in its three blocks, less that of the query in the second.
     places = ops.arange(3 * size, dtype="int32")
-    distance = ops.expand_dims(places, 0) - size - ops.expand_dims(places[:size], 1)
-    near = ops.less_equal(ops.abs(distance), inputs.window)  # (size, 3 * size)
+    distance = ops.expand_dims(places[begin:end], 0) - size - ops.expand_dims(places[:size], 1)
+    near = ops.less_equal(ops.abs(distance), inputs.window)  # (size, keys)
     numbers = in_blocks(numbers_of(inputs))  # (batch, blocks, size)
-    of_keys = ops.expand_dims(with_neighbours(numbers), 2)  # (batch, blocks, 1, 3 * size)
+    of_keys = ops.expand_dims(with_neighbours(numbers), 2)  # (batch, blocks, 1, keys)
     seen = ops.greater(of_keys, 0)
     if inputs.sequence_ids is not None:
         seen = ops.logical_and(seen, ops.equal(of_keys, ops.expand_dims(numbers, 3)))
@@ -59,7 +66,7 @@ def by_blocks(inputs, attend=by_ops):
             query=as_rows(in_blocks(inputs.query)),
             key=as_rows(with_neighbours(in_blocks(inputs.key))),
             value=as_rows(with_neighbours(in_blocks(inputs.value))),
-            mask=ops.expand_dims(as_rows(ops.logical_and(seen, near)), 1),  # (batch * blocks, 1, size, 3 * size)
+            mask=ops.expand_dims(as_rows(ops.logical_and(seen, near)), 1),  # (batch * blocks, 1, size, keys)
             window=None,
             sequence_ids=None,
             fused=None,

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from tiers import every_backend, once
+from tiers import every_backend, on, once
 
 from keras_bert_impl.kernels.attention import form_for
 from keras_bert_impl.kernels.attention.plain import AttentionInputs, by_ops
@@ -79,3 +79,37 @@ def test_short_rows_biases_and_other_masks_are_left_to_the_other_forms():
     causal = np.tril(np.ones((29, 29), bool))[None, None]
     assert not suits(inputs._replace(mask=ops.convert_to_tensor(causal)))
     assert not suits(inputs._replace(window=None))
+
+
+@on("tensorflow")
+@pytest.mark.parametrize("masking", ["none", "keys", "sequences"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_graph_of_any_length_computes_short_and_long_rows(masking, compiled):
+    """Also that rows too short for blocks are not filled up: the scores of one block are length x length."""
+    import tensorflow as tf
+
+    names = ("query", "key", "value", "mask", "sequence_ids")
+    seen = []
+
+    def by_plain(inputs):
+        seen.append(tf.shape(inputs.key)[1])
+        return by_ops(inputs)
+
+    def attended(*arrays):
+        given = dict(zip(names, arrays, strict=False))
+        mixed = by_blocks(AttentionInputs(num_heads=3, window=3, **given), attend=by_plain)
+        return mixed, seen[-1]
+
+    few, _ = inputs_of(1, 3, masking)
+    shapes = {"query": (None, None, 12), "mask": (None, 1, 1 if masking == "keys" else None, None)}
+    signature = [
+        tf.TensorSpec(shapes.get(name, shapes["query"] if name in names[:3] else (None, None)), array.dtype)
+        for name in names
+        if (array := getattr(few, name)) is not None
+    ]
+    graph = tf.function(attended, input_signature=signature, jit_compile=compiled)
+    for length in (1, 3, 11, 12, 13, 29):
+        inputs, real = inputs_of(length, 3, masking)
+        found, keys = graph(*(array for name in names if (array := getattr(inputs, name)) is not None))
+        np.testing.assert_allclose(found.numpy()[real], ops.convert_to_numpy(by_ops(inputs))[real], atol=1e-5)
+        assert keys == (length if length < 12 else 9)

@@ -1,7 +1,7 @@
 # The targets; they need make and Python 3.11 or later, and install everything into .venv.
 #   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
 #   make test         ruff, then the tests that a change needs on the three backends: ten minutes on two cores
-#   make test-all     all tests on the three backends: an hour and a half on two cores
+#   make test-all     all tests on the three backends: three to four hours on two cores
 #   make lint
 #   make bench        speed compared with other libraries, which it installs; two hours, on a quiet machine
 

@@ -65,7 +65,7 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     assert written == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
 
 
-@pytest.mark.parametrize(("steps", "minutes"), [(1200, 34), (4999, 9), (5000, None)])
+@pytest.mark.parametrize(("steps", "minutes"), [(1200, 26), (3899, 9), (3900, None)])
 def test_fewer_steps_than_a_quiet_machine_does_are_reported_with_the_command_for_more(steps, minutes, capsys):
     figures = {"steps": steps, "minutes": 8.0}
     quickstart.advise_more_minutes(quickstart.QuickstartConfig(), figures, "data")
@@ -73,7 +73,7 @@ def test_fewer_steps_than_a_quiet_machine_does_are_reported_with_the_command_for
     if minutes is None:
         assert printed == ""
     else:
-        assert f"{steps:,} steps; two cores without other work do 5,000" in printed
+        assert f"{steps:,} steps; two cores without other work do 3,900" in printed
         assert f"pretrain --config quickstart/pretrain --data data \\\n         --max_minutes {minutes}" in printed
     quickstart.advise_more_minutes(quickstart.QuickstartConfig(recipes="mine"), figures, "data")
     assert capsys.readouterr().out == "", "nothing is known of other recipes"

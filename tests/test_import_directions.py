@@ -55,6 +55,7 @@ OF_BACKENDS = [
     PACKAGE / "text_graphs" / "sentence_pieces.py",
     PACKAGE / "text_graphs" / "wordpiece.py",
     PACKAGE / "text_graphs" / "byte_pairs.py",
+    PACKAGE / "text_graphs" / "character_pairs.py",
     *(PACKAGE / "kernels").rglob("*.py"),
     *(PACKAGE / "distribution").glob("*.py"),
     PACKAGE / "resume" / "sharded_state.py",  # of JAX's arrays

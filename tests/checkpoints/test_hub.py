@@ -82,7 +82,7 @@ def test_a_name_that_is_nothing_is_refused_with_what_would_be():
 def test_the_published_table_has_the_published_parameters(capsys):
     BertEncoder.list_pretrained()
     lines = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
-    assert len(lines) == 1 + 9 + 24 + 2 + 4 + 3 + 6 + 5 + 8 + 1 + 10 + 8 + 1
+    assert len(lines) == 1 + 9 + 24 + 2 + 4 + 3 + 6 + 5 + 8 + 1 + 10 + 8 + 2 + 1
     assert lines["bert-base-uncased"] == ["12", "768", "109,482,240", "uncased"]
     assert lines["bert-large-uncased"] == ["24", "1024", "335,141,888", "uncased"]
     assert lines["bert-base-cased"] == ["12", "768", "108,310,272", "cased"]
@@ -93,6 +93,9 @@ def test_the_published_table_has_the_published_parameters(capsys):
     assert lines["bert_uncased_L-2_H-128_A-2"] == ["2", "128", "4,385,920", "uncased"]
     assert lines["modernbert-base"] == lines["ettin-150m"] == ["22", "768", "149,014,272", "cased"]
     assert lines["ettin-1b"] == ["28", "1792", "1,028,050,688", "cased"]
+    # Its authors: 140 and 307 million.
+    assert lines["mmbert-small"] == ["22", "384", "140,493,696", "cased"]
+    assert lines["mmbert-base"] == ["22", "768", "306,939,648", "cased"]
     assert lines["deberta-v3-base"] == ["12", "768", "183,831,552", "cased"]  # 98 million of the words
     # As many weights as bert-base-uncased, but for 18,000 words instead of 30,522, and 513 positions instead of 512.
     ernie = 109_482_240 - (30_522 - 18_000) * 768 + 768

@@ -53,7 +53,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
 
-    def decoded_states(self, outputs, rows):
+    def decoded_states(self):
         """The states from which a decoder of its own predicts masked words, (batch, length, hidden_size). Raises:
         ValueError for a family without one."""
         raise ValueError(

@@ -436,13 +436,13 @@ class DistanceEncoder(FamilyEncoder):
 
     pooler_activation = "gelu"
 
-    def decoded_states(self, outputs, rows):
+    def decoded_states(self):
         """The enhanced mask decoder (He et al. 2021, "DeBERTa", section 3.2): the last layer twice over the states
         before it, with queries of these and a vector for each absolute position, then of what comes out."""
         hidden, context = self.hidden_states()[-2], self.last_context()
         places = PositionEmbedding(
             self.config.max_length, kernel_initializer(self.config), dtype=self.dtype_policy, name="decoder_positions"
-        )(hidden, position_ids=rows.get("position_ids"))
+        )(hidden, position_ids=self.input.get("position_ids"))
         block, queries = self.get_layer(f"block_{self.config.schedule[-1]}"), hidden + places
         for _ in range(2):
             queries = block(hidden, query_states=queries, **context)

@@ -74,13 +74,11 @@ class PermutedRows(keras.layers.Layer):
             ids = ops.concatenate([ops.cast(sequence_ids, "int32"), of_predictions, of_predictions], axis=1)
             seen = ops.logical_and(seen, ops.expand_dims(ids, 1) == ops.expand_dims(ids, 2))
         rows = ops.zeros_like(token_ids) + places
+        (_, length), count = ops.shape(token_ids), ops.shape(mask_positions)[1]
         return {
             "token_ids": ops.concatenate([token_ids, masked, masked], axis=1),
             "places": ops.concatenate([rows, mask_positions, mask_positions], axis=1),
-            "query_places": ops.cumsum(ops.ones_like(masked), axis=1)
-            - 1
-            + ops.shape(token_ids)[1]
-            + ops.shape(masked)[1],
+            "query_places": ops.zeros_like(mask_positions) + ops.arange(count, dtype="int32") + length + count,
             "attention_mask": ops.expand_dims(seen, 1),
         }
 

@@ -232,7 +232,7 @@ def computing(model, names, role):
     if "logits" in names:
         # The head scores the tokens at given positions: here 0, 1, 2, ... of each row.
         places = ops.cumsum(ops.ones_like(inputs["token_ids"]), axis=1) - 1
-        outputs["logits"] = model.get_layer("masked_lm_head")(model.decoded_states(), places)
+        outputs["logits"] = model.get_layer("masked_lm_head")(model.scored_states(), places)
     inputs = model.input if "masked_lm_logits" in names else inputs
     return keras.Model(inputs, {name: outputs[name] for name in sorted(names)}, name=role)
 

@@ -71,7 +71,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
         states = encoder.output["sequence_output"]
         if enhanced_decoder:
-            states = encoder.decoded_states(encoder.output, encoder.input)
+            states = encoder.decoded_states()
         logits = MaskedLMHead(
             encoder.token_embedding,
             activation=config.activation,
@@ -99,7 +99,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             weighted_metrics=[LabelledAccuracy()],
         )
 
-    def decoded_states(self):
+    def scored_states(self):
         """What the head scores, of all tokens: a tensor of the graph, (batch, length, hidden_size)."""
         return self._states
 

@@ -54,7 +54,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
         states, predicted = encoder.output["sequence_output"], mask_positions
         if enhanced_decoder:
-            states = encoder.decoded_states(encoder.output, encoder.input)
+            states = encoder.decoded_states()
         if permuted is not None:
             options = {"vocabulary_size": config.vocabulary_size, **permuted}
             states, predicted = encoder.permuted_states(encoder.input, mask_positions, **options)

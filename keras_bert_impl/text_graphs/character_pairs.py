@@ -54,7 +54,7 @@ def model_of(tokenizer: MmBertTokenizer) -> bytes:
 
     Raises: ValueError if there is none, since the merges are not all those that the vocabulary allows, piece by piece.
     """
-    control, words = tokenizer.dialect.control, set(tokenizer.vocabulary)
+    control, words, names = tokenizer.dialect.control, set(tokenizer.vocabulary), set(BYTES)
     # No word holds a space but at its beginning, and so none of these pieces.
     merges = [pair for pair in tokenizer.merges if SPACE not in "".join(pair)[1:] and "".join(pair) not in control]
     made = list(dict.fromkeys(map("".join, merges)))
@@ -68,7 +68,7 @@ def model_of(tokenizer: MmBertTokenizer) -> bytes:
         if piece[:cut] in parts and piece[cut:] in parts
     }
     reached = {pair for pair in merges if pair[0] in parts and pair[1] in parts}
-    if order != sorted(order) or allowed != reached or place.keys() & set(BYTES):
+    if order != sorted(order) or allowed != reached or place.keys() & names:
         raise ValueError(
             "the merges are not those of a SentencePiece model, which merges any two pieces that are a third one "
             "together: a graph cannot follow them. Export to the formats onnx, openvino or litert."
@@ -77,7 +77,7 @@ def model_of(tokenizer: MmBertTokenizer) -> bytes:
     def typed(token):
         if token == control[3]:
             return token, 0.0, UNKNOWN
-        if token in BYTES:
+        if token in names:
             return token, 0.0, BYTE
         if token in place or (len(token) == 1 and token not in control):
             return token, float(-place.get(token, len(made))), NORMAL

@@ -1,6 +1,5 @@
 """mmBERT's tokenizer: Gemma's byte-pair encoding of characters, over words that take the space before them along."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, toke
 
 SPACE = MMBERT.space
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-IS_BYTE = re.compile("<0x[0-9A-F]{2}>")
 BLANKS = f" {SPACE}"
 
 
@@ -63,7 +61,7 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
                 f"the vocabulary has no {missing[0]}, nor {len(missing) - 1} others of the 256 bytes: characters that "
                 "it does not hold would be lost."
             )
-        self.bytes_of = {index: bytes([int(t[3:5], 16)]) for t, index in self._ids.items() if IS_BYTE.fullmatch(t)}
+        self.bytes_of = {self._ids[name]: bytes([byte]) for byte, name in enumerate(BYTES) if name in self._ids}
 
     def pipeline(self, masks: bool = False) -> Pipeline:
         control = self.dialect.control

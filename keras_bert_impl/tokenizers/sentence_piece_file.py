@@ -127,7 +127,7 @@ def model_of(
             kind = BYTE
         typed.append((piece, score, kind))
     special = (names[1], "<s>", "</s>", names[0])
-    return encoded_model(typed, special, has_bytes) + (_field(3, _field(2, table)) if table else b"")
+    return _encoded_model(typed, special, has_bytes) + (_field(3, _field(2, table)) if table else b"")
 
 
 def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ...]) -> bytes:
@@ -140,10 +140,10 @@ def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ..
     """
     # Of the normalizer's options: a space before the text, one of several, spaces as "▁".
     normalizer = _field(1, b"identity") + _field(3, 0) + _field(4, 0) + _field(5, 1)
-    return encoded_model(pieces, special, has_bytes=True, more_options=_field(3, 2)) + _field(3, normalizer)
+    return _encoded_model(pieces, special, has_bytes=True, more_options=_field(3, 2)) + _field(3, normalizer)
 
 
-def encoded_model(pieces, special, has_bytes, more_options=b""):
+def _encoded_model(pieces, special, has_bytes, more_options=b""):
     """The pieces and the learner's options of a model file."""
     encoded = [
         _field(1, _field(1, piece.encode()) + _field(2, score) + _field(3, kind)) for piece, score, kind in pieces

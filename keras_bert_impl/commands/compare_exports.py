@@ -26,7 +26,7 @@ from keras_bert_impl.options.compare_exports import CompareConfig
 from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers import WordPieceTokenizer, open_tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
 from keras_bert_impl.training.finetuning_task import TASKS
 
 BATCH_SIZES = (1, 8, 64)
@@ -146,7 +146,7 @@ def outputs_of(run, tokenizer, rows, length):
 def tokenizer_of(directory):
     """The tokenizer whose vocabulary an export's tokenizer.json holds."""
     path = pathlib.Path(directory, "tokenizer.json")
-    kind = model_type_of(path)
+    kind = VocabularyFiles(directory).algorithm
     if kind == "BPE":
         return open_tokenizer(directory)
     if kind != "WordPiece":

@@ -108,7 +108,8 @@ def model_of(checkpoint, encoder_only):
                 return kind(encoder)
             return kind(encoder, tokenizer=checkpoint.tokenizer, **checkpoint.arguments_of(kind))
     if is_embedder(checkpoint):
-        arguments = {"sequence_length": checkpoint.sequence_length, **checkpoint.read_pooling()}
+        arguments = {"sequence_length": checkpoint.sequence_length, **checkpoint.arguments_of(models.TextEmbedder)}
+        arguments |= checkpoint.read_pooling()
         return models.TextEmbedder(encoder, tokenizer=checkpoint.tokenizer, **arguments)
     if not checkpoint.has("classifier/"):
         return encoder

@@ -48,6 +48,7 @@ class EncoderConfig:
         model_type: its value in Hugging Face's config.json.
         family: the family's name, for messages.
         named_sizes: published names to (layers, width, heads).
+        named_fields: published names to their further fields that are not the defaults.
         huggingface_keys: pairs of a field and its key in config.json; the first five are required.
         activation_key: the key of `activation`.
         optional_keys: pairs as in huggingface_keys, for keys that may be missing or null.
@@ -64,6 +65,7 @@ class EncoderConfig:
     model_type: typing.ClassVar[str]
     family: typing.ClassVar[str]
     named_sizes: typing.ClassVar[dict]
+    named_fields: typing.ClassVar[dict] = {}
     huggingface_keys: typing.ClassVar[tuple]
     activation_key: typing.ClassVar[str]
     optional_keys: typing.ClassVar[tuple] = (("pad_id", "pad_token_id"),)
@@ -168,7 +170,11 @@ class EncoderConfig:
                 + did_you_mean(name, cls.named_sizes)
             )
         num_layers, hidden_size, num_heads = cls.named_sizes[name]
-        return cls(**{"num_layers": num_layers, "hidden_size": hidden_size, "num_heads": num_heads, **overrides})
+        fields = {"num_layers": num_layers, "hidden_size": hidden_size, "num_heads": num_heads}
+        fields |= cls.named_fields.get(name, {})
+        if "hidden_size" in overrides:  # the default follows the width
+            fields.pop("intermediate_size", None)
+        return cls(**{**fields, **overrides})
 
     @classmethod
     def from_dict(cls, fields):

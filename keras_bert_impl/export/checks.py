@@ -19,11 +19,6 @@ def check_model(model):
             "The encoder takes packed rows, with several sequences in each; an export serves one text in each row. "
             "Save the model with save_pretrained, and load it without packed=True."
         )
-    if getattr(model, "long_texts", "cut") != "cut":
-        raise ValueError(
-            f"The model reads long texts as {model.long_texts!r}, but an export cuts them: set model.long_texts to "
-            "'cut' to accept that."
-        )
 
 
 def checked_text_settings(model, tokenizer, sequence_length):

@@ -14,7 +14,8 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
     """Writes to the directory `target`:
 
     config.json: Hugging Face's configuration of the model, with the names of its classes, and the field `export`:
-        library and its version, kind of model, format, precision, longest row, axes of the inputs, figures, and facts.
+        library and its version, kind of model, format, precision, longest row, what is done with longer texts if they
+        are not cut, axes of the inputs, figures, and facts.
     tokenizer.json: with it, the `tokenizers` library alone gives the ids; see `tokenizer_json_writer`.
     example.py: a program that runs the model with its runtime alone.
 
@@ -37,6 +38,8 @@ def write(model, tokenizer, sequence_length, target, format_name, precision="flo
         "format": format_name,
         "precision": precision,
         "sequence_length": sequence_length,
+        **({"long_texts": model.long_texts} if getattr(model, "long_texts", "cut") != "cut" else {}),
+        **({"normalize": model.normalize} if isinstance(model, models.TextEmbedder) else {}),
         **({} if takes_strings else {"inputs": row_graphs.arrays_of(model)}),
         **facts,
         "figures": figures,

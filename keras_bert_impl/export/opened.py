@@ -1,13 +1,17 @@
 """Opens any export for texts, by what its config.json says."""
 
+import functools
 import os
 import pathlib
 
 import numpy as np
 
+from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export import runtimes
 from keras_bert_impl.json_files import read_json
+from keras_bert_impl.models.answers import sigmoid, softmax
 
+ROWS = 64  # windows of long texts that are computed at once
 FIELDS = {"token_ids": "ids", "segment_ids": "type_ids", "padding_mask": "attention_mask"}
 
 
@@ -32,18 +36,66 @@ def open_texts(directory, threads=None):
     export = description_of(directory)
     if export["format"] == "saved_model":
         return open_saved_model(directory, threads)
-    from tokenizers import Tokenizer
-
     runtimes.warn_of_overflow(directory, export)
-    tokenizer = Tokenizer.from_file(str(pathlib.Path(directory, "tokenizer.json")))
     run = open_rows(directory, export["format"], export["precision"], threads or os.cpu_count())
+    return functools.partial(TextReader(directory).answer, run)
 
-    return lambda texts: run(rows_of(tokenizer, texts))
+
+class TextReader:
+    """Makes rows of texts, as the config.json and the tokenizer.json of an export that takes rows say.
+
+    Args:
+        directory: of the export.
+    """
+
+    def __init__(self, directory):
+        from tokenizers import Tokenizer
+
+        self._config, export = read_json(pathlib.Path(directory, "config.json")), description_of(directory)
+        self._normalizes = export.get("normalize", False)
+        path, self._in_windows = str(pathlib.Path(directory, "tokenizer.json")), None
+        self._cutting = Tokenizer.from_file(path)
+        if export.get("long_texts") == "windows":
+            self._in_windows = Tokenizer.from_file(path)
+            length = export["sequence_length"]
+            room = length - self._in_windows.num_special_tokens_to_add(False)
+            self._in_windows.enable_truncation(length, stride=room - max(1, room // 2))  # as `windows.windows_of`
+
+    def answer(self, run, texts):
+        """The outputs of texts, or of pairs of texts, each of them an array (texts, ...), by name.
+
+        Args:
+            run: function from rows to named outputs.
+            texts: list of strings, or of pairs as tuples; long ones are cut, or if the export says so, single ones
+                computed in windows.
+        """
+        if self._in_windows is None or not texts or not isinstance(texts[0], str):
+            return run(rows_of(self._cutting.encode_batch(texts)))
+        windows = [[one, *one.overflowing] for one in self._in_windows.encode_batch(texts)]
+        counts = np.array([len(of_text) for of_text in windows])
+        windows = [window for of_text in windows for window in of_text]
+        # A book takes no more memory than the rows that are computed at once.
+        parts = [run(rows_of(windows[start : start + ROWS])) for start in range(0, len(windows), ROWS)]
+        return self._of_texts({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, counts)
+
+    def _of_texts(self, outputs, counts):
+        """The outputs of texts from those of their windows: means, and what follows from them."""
+        begins = np.cumsum(counts) - counts
+        found = {
+            name: np.add.reduceat(array, begins) / counts.reshape(-1, *[1] * (array.ndim - 1)).astype(array.dtype)
+            for name, array in outputs.items()
+        }
+        if "probabilities" in found:  # those of the mean logits
+            shares = sigmoid if self._config.get("problem_type") == MULTI_LABEL else softmax
+            found["probabilities"] = shares(found["logits"]).astype("float32")
+        if self._normalizes:
+            lengths = np.linalg.norm(found["vector"], axis=-1, keepdims=True)
+            found["vector"] /= np.maximum(lengths, 1e-12)
+        return found
 
 
-def rows_of(tokenizer, texts):
-    """The rows of texts, or of pairs of texts, by the `tokenizers.Tokenizer` of an export."""
-    encodings = tokenizer.encode_batch(texts)
+def rows_of(encodings):
+    """The rows of encodings of the library `tokenizers` that are equally long."""
     return {name: np.array([getattr(one, field) for one in encodings], "int32") for name, field in FIELDS.items()}
 
 

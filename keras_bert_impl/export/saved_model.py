@@ -22,7 +22,8 @@ def export_saved_model(
     """Writes a SavedModel that takes raw strings; TensorFlow and tensorflow_text alone load it.
 
     Unless stated otherwise, a signature takes `text`, (batch,) strings. Any string is accepted, including the empty one
-    and invalid UTF-8.
+    and invalid UTF-8. Single texts that are longer than a row are read as the model's `long_texts` says; where it has
+    none, and in pairs, they are cut.
 
     TextClassifier, `serving_default`, and `pairs`, which also takes `text_pair`:
         `logits` and `probabilities` (batch, classes), `class_id` (batch,), `label` (batch,), the name of the class.
@@ -34,7 +35,7 @@ def export_saved_model(
     TextRegressor, `serving_default`, and `pairs`, which also takes `text_pair`:
         `value` (batch,)
     TokenClassifier, `serving_default`; words are separated by white space:
-        `words`, `labels`, `probabilities` (batch, words), padded with ""; a word that is cut off has the label ""
+        `words`, `labels`, `probabilities` (batch, words), padded with ""; of texts of any length, as `tag` reads them
     MultipleChoice, `serving_default`, which also takes `endings`, (batch, choices) strings:
         `logits`, `probabilities` (batch, choices), `class_id` (batch,), the number of the likeliest ending
     NextSentencePredictor, `serving_default`, which also takes `text_pair`:

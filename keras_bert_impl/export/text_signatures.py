@@ -14,6 +14,13 @@ from keras_bert_impl.export.question_graph import question_answerer_signatures, 
 from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
 from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
+from keras_bert_impl.text_graphs.long_texts import (
+    best_windows,
+    computed_in_parts,
+    head_and_tail,
+    means_of_texts,
+    windows_of,
+)
 from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
@@ -65,50 +72,58 @@ def signatures(model, pieces_of, sequence_length):
 def classifier_signatures(model, pieces_of, sequence_length):
     """From texts, or pairs of texts, to logits, probabilities, and number and name of the likeliest class."""
 
-    def classify(rows):
-        logits = model(rows, training=False)  # (batch, classes)
+    def named(logits):
         if model.multi_label:
             return classes_above_half(logits, model.class_names)
         return {**choice_of(logits), "label": tf.gather(tf.constant(model.class_names), tf.argmax(logits, axis=-1))}
 
-    return texts_or_pairs(classify, pieces_of, sequence_length)
+    return texts_or_pairs(model, named, pieces_of, sequence_length)
 
 
 def regressor_signatures(model, pieces_of, sequence_length):
     """From texts, or pairs of texts, to numbers."""
-    return texts_or_pairs(lambda rows: {"value": model(rows, training=False)[:, 0]}, pieces_of, sequence_length)
+    return texts_or_pairs(model, lambda values: {"value": values[:, 0]}, pieces_of, sequence_length)
 
 
 def embedder_signatures(model, pieces_of, sequence_length):
     """From texts to vectors."""
-    return {
-        "serving_default": texts_or_pairs(
-            lambda rows: {"vector": model(rows, training=False)}, pieces_of, sequence_length
-        )["serving_default"]
-    }
+
+    def named(vectors):
+        # The mean of several windows' vectors is shorter than they are.
+        return {"vector": tf.math.l2_normalize(vectors, axis=-1, epsilon=1e-24) if model.normalize else vectors}
+
+    return {"serving_default": texts_or_pairs(model, named, pieces_of, sequence_length)["serving_default"]}
 
 
 def next_sentence_signatures(model, pieces_of, sequence_length):
     """From pairs of texts to the probability that the second follows the first."""
 
-    def predict(rows):
-        logits = model(rows, training=False)  # (batch, 2)
+    def named(logits):
         return {"logits": logits, "probability": tf.nn.softmax(logits)[:, 0]}
 
-    return {"serving_default": texts_or_pairs(predict, pieces_of, sequence_length)["pairs"]}
+    return {"serving_default": texts_or_pairs(model, named, pieces_of, sequence_length)["pairs"]}
 
 
-def texts_or_pairs(function, pieces_of, sequence_length):
-    """The signatures of a function from rows to named outputs: `serving_default` takes texts, `pairs` takes pairs."""
+def texts_or_pairs(model, named, pieces_of, sequence_length):
+    """Two signatures of a model: `serving_default` takes texts, long ones as its `long_texts` says, `pairs` takes
+    pairs, which are cut. `named` is a function from its output, one for each text or pair, to named outputs."""
+    long_texts = getattr(model, "long_texts", "cut")
+    room = sequence_length - pieces_of.tokenizer.template.num_control(is_pair=False)
 
     def of_texts(text):
-        return function(pack_to_longest(pieces_of(text), None, pieces_of.tokenizer, sequence_length))
+        pieces = pieces_of(text)
+        if long_texts == "windows":
+            windows, counts = windows_of(pieces, room)
+            rows = pack_to_longest(windows, None, pieces_of.tokenizer, sequence_length)
+            return named(means_of_texts(computed_in_parts(model, rows), counts))
+        pieces = head_and_tail(pieces, room) if long_texts == "head_and_tail" else pieces
+        return named(model(pack_to_longest(pieces, None, pieces_of.tokenizer, sequence_length), training=False))
 
     def of_pairs(text, text_pair):
         message = "text and text_pair must have equally many strings."
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.size(text_pair), message)]):
             first, second = pieces_of(text), pieces_of(text_pair)
-        return function(pack_to_longest(first, second, pieces_of.tokenizer, sequence_length))
+        return named(model(pack_to_longest(first, second, pieces_of.tokenizer, sequence_length), training=False))
 
     return {"serving_default": (of_texts, [TEXT]), "pairs": (of_pairs, [TEXT, TEXT_PAIR])}
 
@@ -143,7 +158,10 @@ def multiple_choice_signatures(model, pieces_of, sequence_length):
 
 
 def token_classifier_signatures(model, pieces_of, sequence_length):
-    """From texts to their words, separated by white space, and a label for each word, taken from its first piece."""
+    """From texts to their words, separated by white space, and a label for each word, taken from its first piece in the
+    window that shows it with the most context, as in `TokenClassifier.tag`."""
+    template = pieces_of.tokenizer.template
+    room = sequence_length - template.num_control(is_pair=False)
 
     def label_words(text):
         words = tf.strings.split(text)  # (batch, words)
@@ -152,19 +170,21 @@ def token_classifier_signatures(model, pieces_of, sequence_length):
         spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)
         spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
         pieces = tf.concat([pieces, spare], axis=1)
-        of_words = words.with_flat_values(pieces)  # (batch, words, pieces)
-        rows = pack_to_longest(of_words.merge_dims(1, 2), None, pieces_of.tokenizer, sequence_length)
-        logits = model(rows, training=False)  # (batch, length, classes)
-        ends = words.with_flat_values(pieces.row_lengths())
-        ends = ends.with_flat_values(sums_within_rows(ends))
-        first = ends.flat_values - pieces.row_lengths() + 1  # after [CLS]
-        is_kept = ends.flat_values < sequence_length - 1
-        places = tf.stack([ends.value_rowids(), tf.where(is_kept, first, 0)], axis=1)
-        probabilities = tf.nn.softmax(tf.gather_nd(logits, places))  # (all words, classes)
+        of_texts = words.with_flat_values(pieces).merge_dims(1, 2)  # (batch, pieces)
+        windows, counts = windows_of(of_texts, room)
+        rows = pack_to_longest(windows, None, pieces_of.tokenizer, sequence_length)
+        logits = computed_in_parts(model, rows)  # (windows, length, classes)
+        lengths = words.with_flat_values(pieces.row_lengths())  # (batch, words)
+        first = tf.cast(sums_within_rows(lengths) - lengths.flat_values, tf.int32)  # (all words,)
+        text = lengths.value_rowids()
+        window, place = best_windows(first, tf.gather(tf.cast(of_texts.row_lengths(), tf.int32), text), room)
+        window += tf.gather(tf.cumsum(counts, exclusive=True), text)
+        of_words = tf.gather_nd(logits, tf.stack([window, place + len(template.before)], axis=1))
+        probabilities = tf.nn.softmax(of_words)  # (all words, classes)
         names = tf.gather(tf.constant(model.class_names), tf.argmax(probabilities, axis=-1))
         return {
             "words": words.to_tensor(),
-            "labels": words.with_flat_values(tf.where(is_kept, names, "")).to_tensor(),
+            "labels": words.with_flat_values(names).to_tensor(),
             "probabilities": words.with_flat_values(tf.reduce_max(probabilities, axis=-1)).to_tensor(),
         }
 

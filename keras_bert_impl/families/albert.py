@@ -63,6 +63,12 @@ class AlbertConfig(EncoderConfig):
         )
         for version in ("", "_v1", "_v2")
     }
+    # Version 1 has exact GELU in Hugging Face's config.json, and dropout in all sizes but the largest
+    # (https://github.com/google-research/albert/issues/23).
+    named_fields: typing.ClassVar = {
+        f"albert_{size}_v1": {"activation": "gelu", "hidden_dropout_rate": rate, "attention_dropout_rate": rate}
+        for size, rate in (("base", 0.1), ("large", 0.1), ("xlarge", 0.1), ("xxlarge", 0.0))
+    }
     huggingface_keys: typing.ClassVar = (
         *BERT_KEYS[:5],
         ("embedding_size", "embedding_size"),
@@ -95,19 +101,6 @@ class AlbertConfig(EncoderConfig):
         # transformers rounds in the same way, with floating-point numbers.
         groups = [int(layer / (self.num_layers / self.num_groups)) for layer in range(self.num_layers)]
         return [group * self.layers_per_group + index for group in groups for index in range(self.layers_per_group)]
-
-    @classmethod
-    def from_name(cls, name, **overrides):
-        """The configuration of a published size; keyword arguments replace its fields.
-
-        Version 1 has exact GELU in Hugging Face's config.json, and dropout in all sizes but the largest
-        (https://github.com/google-research/albert/issues/23).
-        """
-        fields = {}
-        if name.endswith("_v1"):
-            rate = 0.0 if name == "albert_xxlarge_v1" else 0.1
-            fields = {"activation": "gelu", "hidden_dropout_rate": rate, "attention_dropout_rate": rate}
-        return super().from_name(name, **{**fields, **overrides})
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -30,13 +30,6 @@ from keras_bert_impl.kernels.gelu import activation_function
 from keras_bert_impl.layers import Dropout, GatherPositions, MultiHeadSelfAttention, PositionEmbedding
 
 TERMS = 3  # of the products of queries and keys: content with content, content with position, position with content
-# Fields of named sizes that are not the defaults.
-PUBLISHED_FIELDS = {
-    "deberta_v2_xlarge": {"convolution": 3},
-    "deberta_v2_xxlarge": {"convolution": 3},
-    "deberta_v3_xsmall": {"intermediate_size": 1536},
-    "mdeberta_v3_base": {"vocabulary_size": 251000},
-}
 
 
 class DistanceConfig(EncoderConfig):
@@ -139,6 +132,12 @@ class DebertaV2Config(DistanceConfig):
         "deberta_v3_large": (24, 1024, 16),
         "mdeberta_v3_base": (12, 768, 12),
     }
+    named_fields: typing.ClassVar = {
+        "deberta_v2_xlarge": {"convolution": 3},
+        "deberta_v2_xxlarge": {"convolution": 3},
+        "deberta_v3_xsmall": {"intermediate_size": 1536},
+        "mdeberta_v3_base": {"vocabulary_size": 251000},
+    }
     huggingface_keys: typing.ClassVar = (*DistanceConfig.huggingface_keys, ("num_buckets", "position_buckets"))
     architecture: typing.ClassVar = {
         **DistanceConfig.architecture,
@@ -163,14 +162,6 @@ class DebertaV2Config(DistanceConfig):
                 f"max_distance {self.max_distance!r} must be an integer above {self.num_buckets // 2 + 1}: half of the "
                 f"{self.num_buckets} buckets hold one distance each, the others those beyond."
             )
-
-    @classmethod
-    def from_name(cls, name, **overrides):
-        """The configuration of a published size; keyword arguments replace its fields."""
-        found = dict(PUBLISHED_FIELDS.get(name, {}))
-        if "hidden_size" in overrides:
-            found.pop("intermediate_size", None)
-        return super().from_name(name, **{**found, **overrides})
 
     @classmethod
     def from_huggingface(cls, path):

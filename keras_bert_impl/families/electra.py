@@ -57,7 +57,11 @@ class ElectraConfig(EncoderConfig):
         "electra_base_generator": (12, 256, 4),
         "electra_large_generator": (24, 256, 4),
     }
-    embedding_sizes: typing.ClassVar = {"small": 128, "base": 768, "large": 1024}
+    named_fields: typing.ClassVar = {
+        f"electra_{size}{part}": {"embedding_size": width}
+        for size, width in (("small", 128), ("base", 768), ("large", 1024))
+        for part in ("", "_generator")
+    }
     huggingface_keys: typing.ClassVar = (
         *BERT_KEYS[:5],
         ("embedding_size", "embedding_size"),
@@ -73,13 +77,6 @@ class ElectraConfig(EncoderConfig):
         "summary_activation": "gelu",
     }
     pair_tasks: typing.ClassVar = ()
-
-    @classmethod
-    def from_name(cls, name, **overrides):
-        """The configuration of a published size; keyword arguments replace its fields."""
-        size = name.removeprefix("electra_").removesuffix("_generator")
-        embedding = {"embedding_size": cls.embedding_sizes[size]} if name in cls.named_sizes else {}
-        return super().from_name(name, **{**embedding, **overrides})
 
     def generator(self, share):
         """The configuration of a generator whose width, feed-forward layer and heads are this share of the

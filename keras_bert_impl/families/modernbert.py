@@ -14,15 +14,8 @@ from keras_bert_impl.json_files import read_json
 from keras_bert_impl.layers import PredictionHead, RotaryPositions
 
 # Of the names of sizes, those of Ettin (Weller et al. 2025, table 1) and mmBERT (Marone et al. 2025, table 2) are the
-# same architecture. Fields of sizes that are not the defaults:
+# same architecture.
 MULTILINGUAL = {"vocabulary_size": 256000, "pad_id": 0, "local_theta": 160_000.0}
-PUBLISHED_FIELDS = {
-    "modernbert_large": {"intermediate_size": 2624},
-    "ettin_400m": {"intermediate_size": 2624},
-    "ettin_1b": {"intermediate_size": 3840},
-    "mmbert_small": {**MULTILINGUAL, "intermediate_size": 1152},
-    "mmbert_base": MULTILINGUAL,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +81,13 @@ class ModernBertConfig(EncoderConfig):
         "mmbert_small": (22, 384, 6),
         "mmbert_base": (22, 768, 12),
     }
+    named_fields: typing.ClassVar = {
+        "modernbert_large": {"intermediate_size": 2624},
+        "ettin_400m": {"intermediate_size": 2624},
+        "ettin_1b": {"intermediate_size": 3840},
+        "mmbert_small": {**MULTILINGUAL, "intermediate_size": 1152},
+        "mmbert_base": MULTILINGUAL,
+    }
     huggingface_keys: typing.ClassVar = (
         ("vocabulary_size", "vocab_size"),
         ("hidden_size", "hidden_size"),
@@ -151,14 +151,6 @@ class ModernBertConfig(EncoderConfig):
     def windows(self):
         """Of each layer the largest distance between a token and one that it sees; None for any."""
         return [self.local_attention // 2 if layer % self.global_every else None for layer in range(self.num_layers)]
-
-    @classmethod
-    def from_name(cls, name, **overrides):
-        """The configuration of a published size; keyword arguments replace its fields."""
-        found = dict(PUBLISHED_FIELDS.get(name, {}))
-        if "hidden_size" in overrides:
-            found.pop("intermediate_size", None)
-        return super().from_name(name, **{**found, **overrides})
 
     @classmethod
     def from_huggingface(cls, path):

@@ -1,8 +1,11 @@
 """What is done with texts that are longer than a row: cut, without their middle, or in windows."""
 
+import math
+
 import numpy as np
 
 from keras_bert_impl.batching import Rows, predict_rows
+from keras_bert_impl.natural_data.batch_sources import BatchSource
 from keras_bert_impl.natural_data.class_sets import refuse_several, rows_of_zeros_and_ones
 from keras_bert_impl.natural_data.labels import RowSizes, require_labels
 from keras_bert_impl.natural_data.row_maker import RowMaker
@@ -20,7 +23,8 @@ class LongTextRows(RowMaker):
     the text, the best of Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", section 5.3.1. "windows"
     computes the whole text in windows that overlap by half: the outputs of a text are the mean of its windows', and in
     training each window is a row with the text's label, whose weight is divided among them. `evaluate` and validation
-    are of texts, by their mean outputs, as `predict` gives them. Pairs are always cut.
+    are of texts, by their mean outputs, as `predict` gives them. A dataset is trained on as a stream of windows, and
+    read into memory to be evaluated or predicted. Pairs are always cut.
     """
 
     def judged(self, batches):
@@ -71,13 +75,50 @@ class LongTextRows(RowMaker):
         begins = np.cumsum(rows.source) - rows.source
         return np.add.reduceat(outputs, begins, axis=0) / rows.source[:, None]
 
+    def texts_of_source(self, batches):
+        texts, parts = [], []
+        for batch in batches:
+            if self.head.long_texts != "windows" or not is_texts(batch if self.is_natural(batch) else batch[0]):
+                return None
+            of_batch, *more = (batch,) if self.is_natural(batch) else batch
+            texts += to_strings(of_batch)
+            parts.append(more)
+        joined = [joined_batches(column) for column in zip(*parts, strict=True)]
+        return (texts, *joined, None, None)[:3] if texts else None
+
+    def rows_of_source(self, source, arrange, class_weight):
+        if self.head.long_texts != "windows":
+            return source
+        first = next(iter(source.open()), None)
+        first = None if first is None else arrange(first)
+        if first is None or self.is_natural(first) or not is_texts(first[0]):
+            return source
+        num_batches = math.inf if source.num_batches == math.inf else None
+        return BatchSource(lambda: self._stream(source.open(), arrange, class_weight, len(first[0])), num_batches)
+
+    def _stream(self, batches, arrange, class_weight, size):
+        """Windows of a stream of labelled texts as Rows, `size` at a time."""
+        waiting = []
+        for number, batch in enumerate(batches):
+            try:
+                rows = self.labelled(*(*arrange(batch), None)[:3])
+            except ValueError as error:
+                raise ValueError(f"Batch {number} of the dataset: {error}") from error
+            weights = np.ones(len(rows), "float32") if rows.weights is None else rows.weights
+            if class_weight is not None:
+                weights = weights_of_rows(class_weight, rows.labels, weights)
+            waiting += zip(rows.first, rows.labels, weights, strict=True)
+            while len(waiting) >= size:
+                yield _rows(waiting[:size])
+                del waiting[:size]
+        if waiting:
+            yield _rows(waiting)
+
     def converted(self, batch, random, pad_to):
-        if self.head.long_texts == "windows" and is_texts(batch if self.is_natural(batch) else batch[0]):
-            raise ValueError(
-                "long_texts='windows' needs all texts in memory, since a dataset has one row for each text: pass "
-                "lists, or build the model with long_texts='head_and_tail'."
-            )
-        return super().converted(batch, random, pad_to)
+        if not isinstance(batch, Rows):
+            return super().converted(batch, random, pad_to)
+        inputs = self.packed(batch, pad_to or self.length_of_batch(batch))
+        return (inputs, batch.labels, batch.weights), (0, len(batch))
 
 
 class ClassRows(LongTextRows):
@@ -96,6 +137,18 @@ class ClassRows(LongTextRows):
                 "of a text share its weight."
             )
         return labels, weights
+
+
+def joined_batches(parts):
+    """The labels or weights of batches, arrays or lists, as those of one."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts).view(type(parts[0]))
+    return [row for part in parts for row in (part.tolist() if isinstance(part, np.ndarray) else part)]
+
+
+def _rows(windows):
+    first, labels, weights = zip(*windows, strict=True)
+    return Rows(list(first), labels=np.array(labels), weights=np.array(weights, "float32"))
 
 
 def checked_long_texts(long_texts):

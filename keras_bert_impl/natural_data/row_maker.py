@@ -160,6 +160,22 @@ class RowMaker:
         weights or None, further figures by name), computed from these batches. None where each row is judged."""
         return None
 
+    def texts_of_source(self, batches):
+        """The texts, labels and weights of an iterator over a dataset's batches, in memory, where its outputs are not
+        those of its rows; otherwise None."""
+        return None
+
+    def rows_of_source(self, source, arrange, class_weight):
+        """What a dataset is trained on: the same BatchSource, or where a text has several rows, one of Rows, with the
+        weights of classes in them.
+
+        Args:
+            source: the BatchSource of a dataset.
+            arrange: function from one of its batches to texts, (texts, labels) or (texts, labels, weights).
+            class_weight: weights by the numbers of classes, or None.
+        """
+        return source
+
     def of_texts(self, rows, outputs):
         """The outputs of texts, from those of their rows."""
         return outputs

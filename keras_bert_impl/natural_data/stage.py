@@ -4,9 +4,12 @@ Data of other libraries become lists, arrays and batches (`other_libraries`, `ba
 rows of them, and checks their labels; rows of about the same length become batches (`batching`).
 """
 
+import functools
+import itertools
+import math
 import typing
 
-from keras_bert_impl.batching import LengthBatches, SortedBatches
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
 from keras_bert_impl.distribution import needs_equal_shapes
 from keras_bert_impl.natural_data.batch_sources import BatchSource, arranged
 from keras_bert_impl.natural_data.labels import refuse_numbers_as_names
@@ -64,6 +67,9 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
         if class_weight is not None:  # Keras takes them only of rows without weights of their own
             x.rows.weights, class_weight = maker.with_class_weights(class_weight, x.rows), None
     else:
+        if isinstance(x, BatchSource):
+            given_source, x = x, maker.rows_of_source(x, functools.partial(_arranged, maker, True), class_weight)
+            class_weight = class_weight if x is given_source or class_weight == "balanced" else None
         x = inputs(maker, x, steps, with_labels=True)
         y, weights = maker.checked_beside(x, y, weights)
     if class_weight is not None and y is not None:
@@ -80,6 +86,8 @@ def evaluation(maker, x, y, weights, batch_size, steps):
     _refuse_beside_batches(x, y, weights)
     if maker.is_natural(x):
         return maker.to_judge(x, y, weights, batch_size)
+    if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
+        return maker.to_judge(*found, batch_size)
     x = inputs(maker, x, steps, with_labels=True)
     if isinstance(x, SortedBatches) and x.rows.source is not None:
         return x, y, weights  # made by `to_judge`, for the validation of `fit`: its rows are not what has labels
@@ -92,6 +100,8 @@ def prediction(maker, x, batch_size, steps):
     The second is None where an output for each token makes all rows as long as the longest.
     """
     x = [x] if isinstance(x, str) else received(x)
+    if (found := _texts_in(maker, x, steps, with_labels=False)) is not None:
+        (x, *_), steps = found, None
     if not maker.is_natural(x) or _has_outputs_of_tokens(maker.head):
         return inputs(maker, x, steps), None
     if steps is not None:
@@ -132,12 +142,25 @@ def _batches_of(maker, source, steps, with_labels):
     whole = maker.sequence_length if is_joined or needs_equal_shapes() else None
 
     def convert(batch, random, pad_to):
-        batch = arranged(batch, maker.is_natural, maker.class_names, with_labels)
+        batch = batch if isinstance(batch, Rows) else _arranged(maker, with_labels, batch)
         return maker.converted(batch, random, whole or pad_to)
 
     batches = TextBatches(source, convert, maker.sequence_length, steps, maker.seed())
     batches.check_first()
     return batches
+
+
+def _arranged(maker, with_labels, batch):
+    return arranged(batch, maker.is_natural, maker.class_names, with_labels)
+
+
+def _texts_in(maker, source, steps, with_labels):
+    """(texts, labels, weights) of a BatchSource that is evaluated or predicted, in memory, where it has to be; None
+    otherwise, and of anything else."""
+    if not isinstance(source, BatchSource) or (source.num_batches == math.inf and steps is None):
+        return None
+    batches = itertools.islice(source.open(), steps)
+    return maker.texts_of_source(_arranged(maker, with_labels, batch) for batch in batches)
 
 
 def _has_outputs_of_tokens(head):
@@ -155,6 +178,8 @@ def _validation(maker, data, batch_size, steps):
         return None
     if is_texts(data):
         raise ValueError("validation_data holds texts without labels: pass (texts, labels).")
+    if (found := _texts_in(maker, data, steps, with_labels=True)) is not None:
+        return maker.to_judge(*found, batch_size)
     if not isinstance(data, (list, tuple)):
         return inputs(maker, data, steps, with_labels=True)
     x, y, weights = (*data, None, None)[:3]

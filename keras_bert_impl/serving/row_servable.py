@@ -8,10 +8,9 @@ import importlib.util
 import pathlib
 
 import numpy as np
-import tokenizers
 
 from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
-from keras_bert_impl.export.opened import description_of, open_rows, rows_of
+from keras_bert_impl.export.opened import TextReader, description_of, open_rows
 from keras_bert_impl.export.runtimes import warn_of_overflow
 from keras_bert_impl.serving.errors import invalid
 from keras_bert_impl.serving.servable import read_metadata
@@ -52,7 +51,7 @@ class RowServable:
         export = description_of(self.directory)
         check_served(self.directory, export)
         warn_of_overflow(self.directory, export)
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(self.directory / "tokenizer.json"))
+        self._reader = TextReader(self.directory)
         precision = "bfloat16" if options.bfloat16 and export["precision"] == "float32" else export["precision"]
         self._run_rows = open_rows(self.directory, export["format"], precision, options.threads)
         self._name_outputs = multi_label if is_multi_label(self.metadata) else OUTPUTS[export["model"]]
@@ -79,8 +78,8 @@ class RowServable:
             raise invalid("text and text_pair must have equally many strings.")
         if not columns[0]:
             raise invalid("The request has no texts.")
-        rows = rows_of(self._tokenizer, list(zip(*columns, strict=True)) if columns[1:] else columns[0])
-        return self._name_outputs(self._run_rows(rows), self.metadata)
+        texts = list(zip(*columns, strict=True)) if columns[1:] else columns[0]
+        return self._name_outputs(self._reader.answer(self._run_rows, texts), self.metadata)
 
     def close(self):
         """Frees the memory."""

@@ -46,6 +46,7 @@ class BytePairs(tf.Module):
     """
 
     _blanks = (BLANK,)  # before which a text gets no space
+    _trims_blanks = False  # whether offsets leave out the blanks of a piece however many they are
     _before_mask = BEFORE_MASK
 
     def __init__(self, tokenizer: BytePairTokenizer):
@@ -104,7 +105,7 @@ class BytePairs(tf.Module):
     def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the
         tokenizer's `offsets` are; int32 (pieces,)."""
-        if self._added or self._form or len(self._blanks) > 1:
+        if self._added or self._form or self._trims_blanks:
             return self._offsets_of_parts(text)
         codes = tf.strings.unicode_decode(text[tf.newaxis], "UTF-8")
         characters, prefix = self._with_prefix(codes)

@@ -23,6 +23,7 @@ class CharacterPairs(BytePairs):
     """
 
     _blanks = (BLANK, ord(SPACE))
+    _trims_blanks = True
 
     def _keep_vocabulary(self, tokenizer, ids):
         self._before_mask = f"[{re.escape(tokenizer.stripped)}]+$"

@@ -23,7 +23,7 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import (
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, read_object, token_names
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
 from keras_bert_impl.tokenizers.words import word_numbers
 
 
@@ -140,15 +140,11 @@ class BytePairTokenizer(Tokenizer):
         return self.decode([index], skip_special_tokens=False)
 
     @classmethod
-    def is_in(cls, directory: str | Path) -> bool:
-        """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
-        directory = Path(directory)
-        path = directory / "tokenizer.json"
-        if path.is_file() and model_type_of(path) == "BPE":
-            # Of an unknown one RoBERTa's says what it lacks.
-            return not {"[CLS]", "<bos>"} & token_names(path)
-        path = directory / "vocab.json"
-        return path.is_file() and "[CLS]" not in read_object(path)
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
+        if files.algorithm == "BPE":
+            return not {"[CLS]", "<bos>"} & files.tokens  # of an unknown one RoBERTa's says what it lacks
+        return "vocab.json" in files and "[CLS]" not in files.words
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "BytePairTokenizer":

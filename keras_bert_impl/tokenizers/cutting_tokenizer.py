@@ -69,6 +69,18 @@ class CuttingTokenizer(Tokenizer):
         return Encoding(ids, tokens, [segment] * len(ids), [number] * len(ids), offsets)
 
 
+def text_of_pieces(tokenizer: Tokenizer, ids: Sequence[int], skip_special_tokens: bool) -> str:
+    """The text of pieces in which "▁" is a space, of those in `tokenizer.bytes_of` from the bytes that they stand for;
+    bytes that are no UTF-8, of a character that was cut, become U+FFFD."""
+    special = tokenizer.special_ids if skip_special_tokens else ()
+    parts = [
+        tokenizer.bytes_of[index] if index in tokenizer.bytes_of else tokenizer.id_to_token(index).encode()
+        for index in map(int, ids)
+        if index not in special
+    ]
+    return b"".join(parts).decode(errors="replace").replace("▁", " ")
+
+
 def _joined(encodings):
     """Encodings one after another."""
     return Encoding(*([value for one in encodings for value in getattr(one, name)] for name in Encoding._fields))

@@ -1,6 +1,5 @@
 """The tokenizer of DeBERTa's version 1: RoBERTa's byte-level BPE in BERT's rows."""
 
-from pathlib import Path
 from typing import ClassVar
 
 from tokenizers import Tokenizer as Pipeline
@@ -9,7 +8,7 @@ from tokenizers import processors
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import DEBERTA
 from keras_bert_impl.tokenizers.row_template import MODERNBERT_ROWS
-from keras_bert_impl.tokenizers.tokenizer_json_reader import read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
 
 
 class DebertaTokenizer(BytePairTokenizer):
@@ -35,7 +34,6 @@ class DebertaTokenizer(BytePairTokenizer):
         return pipeline
 
     @classmethod
-    def is_in(cls, directory: str | Path) -> bool:
-        """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
-        path = Path(directory) / "vocab.json"
-        return path.is_file() and "[CLS]" in read_object(path)
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
+        return "vocab.json" in files and "[CLS]" in files.words

@@ -8,6 +8,7 @@ from keras_bert_impl.tokenizers.mmbert_tokenizer import MmBertTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, DebertaV2Tokenizer, XLMRobertaTokenizer
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
 
 ALL = (
@@ -39,14 +40,15 @@ def kind_in(directory: str | Path) -> type[Tokenizer] | None:
         vocabularies.
     """
     directory = Path(directory)
-    found = [kind for kind in KINDS.values() if kind.is_in(directory)]
+    files = VocabularyFiles(directory)
+    found = [kind for kind in KINDS.values() if kind.is_in(files)]
     if len(found) > 1:
-        files = [name for name in VOCABULARY_FILES if (directory / name).is_file()]
+        names = [name for name in VOCABULARY_FILES if name in files]
         raise ValueError(
-            f"{directory} holds the vocabularies of several tokenizers ({', '.join(files)}): remove those that do not "
+            f"{directory} holds the vocabularies of several tokenizers ({', '.join(names)}): remove those that do not "
             "belong to the model."
         )
-    if not found and (directory / "tokenizer.json").is_file():
+    if not found and "tokenizer.json" in files:
         raise ValueError(
             f"{directory / 'tokenizer.json'} has an algorithm that is not known here; known are WordPiece, "
             "byte-level BPE, mmBERT's BPE, and the SentencePiece models of ALBERT, whose first token is <pad>, of "

@@ -8,11 +8,11 @@ from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import MMBERT, read_tokenizer_file
-from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer
+from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, text_of_pieces
 from keras_bert_impl.tokenizers.directory_checks import check_directory
 from keras_bert_impl.tokenizers.modernbert_tokenizer import WHITE_SPACE
 from keras_bert_impl.tokenizers.row_template import MODERNBERT_ROWS
-from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, token_names
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
 
 SPACE = MMBERT.space
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -107,26 +107,16 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids. Bytes that are not valid UTF-8, of a character that was cut, become U+FFFD."""
-        return self._text_of(ids, skip_special_tokens).removeprefix(" ")
-
-    def _text_of(self, ids, skip_special_tokens):
-        special = self.special_ids if skip_special_tokens else ()
-        parts = [
-            self.bytes_of[index] if index in self.bytes_of else self.id_to_token(index).encode()
-            for index in map(int, ids)
-            if index not in special
-        ]
-        return b"".join(parts).decode(errors="replace").replace(SPACE, " ")
+        return text_of_pieces(self, ids, skip_special_tokens).removeprefix(" ")
 
     def piece_text(self, index: int) -> str:
         """The characters of a token, with the space before a word; of a control token its name."""
-        return self._text_of([index], skip_special_tokens=False)
+        return text_of_pieces(self, [index], skip_special_tokens=False)
 
     @classmethod
-    def is_in(cls, directory: str | Path) -> bool:
-        """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
-        path = Path(directory) / "tokenizer.json"
-        return path.is_file() and model_type_of(path) == "BPE" and "<bos>" in token_names(path)
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
+        return files.algorithm == "BPE" and "<bos>" in files.tokens
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "MmBertTokenizer":

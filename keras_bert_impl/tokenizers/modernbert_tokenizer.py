@@ -14,7 +14,7 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT, SPACE
 from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer
 from keras_bert_impl.tokenizers.deberta_tokenizer import DebertaTokenizer
 from keras_bert_impl.tokenizers.row_template import MODERNBERT_ROWS
-from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of, token_names
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
 
 # The runs of spaces that the published vocabulary has, the longest first: code is full of them.
 RUNS_OF_SPACES = tuple(" " * count for count in range(24, 1, -1))
@@ -101,12 +101,10 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
         return text.rstrip(WHITE_SPACE)
 
     @classmethod
-    def is_in(cls, directory: str | Path) -> bool:
-        """Whether a checkpoint directory holds the vocabulary of such a tokenizer."""
-        path = Path(directory) / "tokenizer.json"
-        is_bpe = path.is_file() and model_type_of(path) == "BPE" and "[CLS]" in token_names(path)
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
         # The files of DeBERTa's version 1 hold its vocabulary beside a tokenizer.json, as transformers writes it.
-        return is_bpe and not DebertaTokenizer.is_in(directory)
+        return files.algorithm == "BPE" and "[CLS]" in files.tokens and not DebertaTokenizer.is_in(files)
 
     def write_vocabulary_files(self, directory: Path) -> dict:
         """Writes tokenizer.json, and returns the content of tokenizer_config.json, which

@@ -25,15 +25,6 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # types of pieces 
 IS_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
-def is_sentence_pieces(path: Path, first: str) -> bool:
-    """Whether a tokenizer.json exists and holds a unigram model whose vocabulary begins with a token."""
-    model = read_object(path).get("model") if path.is_file() else None
-    if not isinstance(model, dict) or model.get("type") != "Unigram":
-        return False
-    vocabulary = model.get("vocab")
-    return isinstance(vocabulary, list) and vocabulary[:1] != [] and vocabulary[0][:1] == [first]
-
-
 def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes, bool]:
     """The settings, the pieces with their scores in the order of their ids, the table of characters of a
     tokenizer.json, and whether it has byte fallback.

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding
+from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
-from keras_bert_impl.tokenizers.sentence_piece_file import is_sentence_pieces, model_of, read_file, write_file
+from keras_bert_impl.tokenizers.sentence_piece_file import model_of, read_file, write_file
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
-from keras_bert_impl.tokenizers.tokenizer_json_reader import read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
 
 
@@ -133,10 +133,8 @@ class SentencePieceTokenizer(CuttingTokenizer):
         return self._our_ids(ids), self._pieces.encode(prepared, out_type=str)
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of ids; what the model normalizes stays lost."""
-        special = self.special_ids if skip_special_tokens else ()
-        tokens = [self.id_to_token(index) for index in map(int, ids) if index not in special]
-        return "".join(tokens).replace(SPACE, " ").removeprefix(" ")
+        """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
+        return text_of_pieces(self, ids, skip_special_tokens).removeprefix(" ")
 
     def word_numbers(self, text: str, encoding: Encoding) -> np.ndarray:
         """The number of the word that each piece is in; see `Tokenizer`."""
@@ -152,10 +150,9 @@ class SentencePieceTokenizer(CuttingTokenizer):
         return self.id_to_token(index).replace(SPACE, " ")
 
     @classmethod
-    def is_in(cls, directory: str | Path) -> bool:
-        """Whether a checkpoint directory holds the model of such a tokenizer."""
-        directory = Path(directory)
-        return (directory / cls.model_file).is_file() or is_sentence_pieces(directory / "tokenizer.json", cls.first)
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer."""
+        return cls.model_file in files or files.first_piece == cls.first
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
@@ -415,16 +412,6 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
             if ids[place] in self.further_bytes:
                 offsets[place] = offsets[place - 1]
         return ids, tokens, offsets
-
-    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of ids; what the model normalizes stays lost, and bytes that are no UTF-8 become U+FFFD."""
-        special = self.special_ids if skip_special_tokens else ()
-        parts = [
-            self.bytes_of[index] if index in self.bytes_of else self.id_to_token(index).encode()
-            for index in map(int, ids)
-            if index not in special
-        ]
-        return b"".join(parts).decode(errors="replace").replace(SPACE, " ").removeprefix(" ")
 
     @property
     def is_continuation(self) -> list[bool]:

@@ -37,7 +37,7 @@ class Tokenizer:
             in, ascending from 0. Words end at white space and before and after each punctuation mark.
         piece_text(index): how a token reads, for people.
         get_config(): the arguments of `from_config` as values that JSON can hold.
-        is_in(directory): whether a checkpoint directory holds the vocabulary of such a tokenizer.
+        is_in(files): whether the `VocabularyFiles` of a checkpoint directory are those of such a tokenizer.
         from_pretrained(directory).
         write_vocabulary_files(directory): writes all of `files` but tokenizer_config.json, whose content it returns.
     """

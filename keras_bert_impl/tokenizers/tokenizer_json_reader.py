@@ -1,5 +1,6 @@
 """Reads tokenizer.json of the `tokenizers` library and checks that its steps are those of Google's algorithm."""
 
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +14,50 @@ NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_char
 PRE_TOKENIZER = {"type": "BertPreTokenizer"}
 
 
-def model_type_of(path: Path) -> str | None:
-    """The algorithm of a tokenizer.json: "WordPiece", "BPE", "Unigram"; None if it does not say. Raises: ValueError if
-    the file is not valid JSON."""
-    model = read_object(path).get("model")
-    return model.get("type") if isinstance(model, dict) else None
+class VocabularyFiles:
+    """The files of a tokenizer in a directory, each read at most once however many kinds of tokenizers ask for it.
+
+    Properties raise ValueError if a file is not valid JSON.
+    """
+
+    def __init__(self, directory: str | Path):
+        self.directory = Path(directory)
+
+    def __contains__(self, name: str) -> bool:
+        return (self.directory / name).is_file()
+
+    @functools.cached_property
+    def _steps(self):
+        """The content of tokenizer.json, of which `model` is a dict."""
+        content = read_object(self.directory / "tokenizer.json") if "tokenizer.json" in self else {}
+        return content if isinstance(content.get("model"), dict) else {**content, "model": {}}
+
+    @property
+    def algorithm(self) -> str | None:
+        """That of tokenizer.json: "WordPiece", "BPE", "Unigram"; None if there is no such file or it does not say."""
+        return self._steps["model"].get("type")
+
+    @functools.cached_property
+    def tokens(self) -> set[str]:
+        """The tokens of tokenizer.json, whatever their ids; empty if its vocabulary is not by token."""
+        words = self._steps["model"].get("vocab")
+        return {*(words if isinstance(words, dict) else ()), *added_tokens(self._steps)}
+
+    @property
+    def first_piece(self) -> str | None:
+        """The first piece of tokenizer.json if its algorithm is Unigram, as that of SentencePiece."""
+        pieces = self._steps["model"].get("vocab") if self.algorithm == "Unigram" else None
+        return pieces[0][0] if isinstance(pieces, list) and pieces and pieces[0] else None
+
+    @functools.cached_property
+    def lines(self) -> set[str]:
+        """The lines of vocab.txt, which must exist."""
+        return set((self.directory / "vocab.txt").read_text(encoding="utf-8").split("\n"))
+
+    @functools.cached_property
+    def words(self) -> set[str]:
+        """The tokens of vocab.json, which must exist."""
+        return set(read_object(self.directory / "vocab.json"))
 
 
 def read_tokens(path: Path) -> list[str]:
@@ -29,14 +69,6 @@ def read_tokens(path: Path) -> list[str]:
     model = content.get("model") or {}
     check_step(path, "model", model, MODEL)
     return tokens_by_id(path, model.get("vocab"), content)
-
-
-def token_names(path: Path) -> set[str]:
-    """The tokens of a tokenizer.json, whatever their ids. Raises: ValueError if the file is not valid JSON."""
-    content = read_object(path)
-    model = content.get("model")
-    words = model.get("vocab") if isinstance(model, dict) else None
-    return {*(words if isinstance(words, dict) else ()), *added_tokens(content)}
 
 
 def tokens_by_id(path: Path, ids: object, content: dict) -> list[str]:

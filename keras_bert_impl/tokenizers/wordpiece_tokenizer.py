@@ -14,7 +14,7 @@ from keras_bert_impl.tokenizers.directory_checks import check_directory, check_s
 from keras_bert_impl.tokenizers.google_characters import MAX_CHARACTERS_PER_WORD
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import model_type_of
+from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles
 from keras_bert_impl.tokenizers.vocabulary import (
     SPECIAL_TOKENS,
     check_vocabulary,
@@ -196,15 +196,13 @@ class WordPieceTokenizer(Tokenizer):
         return found
 
     @classmethod
-    def is_in(cls, directory: str | Path) -> bool:
-        """Whether a checkpoint directory holds the vocabulary of such a tokenizer. MPNet's holds BERT's control tokens,
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        """Whether files of a checkpoint directory are those of such a tokenizer. MPNet's hold BERT's control tokens,
         too."""
-        directory = Path(directory)
-        path, steps_path = directory / "vocab.txt", directory / "tokenizer.json"
-        if path.is_file():
-            tokens = set(path.read_text(encoding="utf-8").split("\n"))
-        elif steps_path.is_file() and model_type_of(steps_path) in ("WordPiece", None):
-            tokens = tokenizer_json_reader.token_names(steps_path)
+        if "vocab.txt" in files:
+            tokens = files.lines
+        elif "tokenizer.json" in files and files.algorithm in ("WordPiece", None):
+            tokens = files.tokens
         else:
             return False
         return tokens.issuperset(MPNetTokenizer.names) == (cls is MPNetTokenizer)

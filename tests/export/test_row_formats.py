@@ -142,11 +142,9 @@ def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path)
     packed = kbi.BertEncoder(revealing_config(tokenizer, max_length=13), packed=True)
     quantized = make("TextClassifier")
     quantized.quantize("int8")
-    windows = make("TextClassifier", long_texts="windows")
     for model, message in (
         (packed, "packed rows"),
         (quantized, r"quantized to int8 by Keras, which only a SavedModel can hold: export the model before quantize"),
-        (windows, "an export cuts them: set model.long_texts to 'cut'"),
     ):
         for export in (export_onnx, export_litert):
             with pytest.raises(ValueError, match=message):

@@ -6,7 +6,6 @@ import pytest
 from conftest import revealing_config
 
 import keras_bert_impl as kbi
-from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.natural_data.long_texts import head_and_tail
 
 SHORT = "the cat sat"
@@ -140,14 +139,12 @@ def test_how_long_texts_are_read_is_kept(build, tmp_path):
         np.testing.assert_allclose(again.predict([LONG], verbose=0), expected, atol=1e-5)
 
 
-def test_what_cannot_be_is_refused(build, tmp_path):
+def test_what_cannot_be_is_refused(build):
     with pytest.raises(ValueError, match="long_texts 'split' is unknown; known are cut, head_and_tail, windows"):
         build(kbi.TextClassifier, 3, long_texts="split")
     model = build(kbi.TextClassifier, 3, long_texts="windows")
     with pytest.raises(ValueError, match="Got 1 texts but no labels"):
         model.fit([LONG], verbose=0)
-    with pytest.raises(ValueError, match="but an export cuts them"):
-        export_saved_model(model, tmp_path / "served")
 
 
 def test_pairs_are_cut(build):
@@ -157,8 +154,83 @@ def test_pairs_are_cut(build):
     np.testing.assert_allclose(found, cut.predict(([LONG], [SHORT]), verbose=0), atol=1e-6)
 
 
-def test_a_dataset_of_texts_has_no_windows(build):
+def loader(*columns, batch_size=2):
+    """A DataLoader over tuples of a text, its label, ..., or over texts alone."""
+    from torch.utils.data import DataLoader
+
+    return DataLoader(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)), batch_size)
+
+
+def dataset(*columns, batch_size=2):
     tf = pytest.importorskip("tensorflow")
-    dataset = tf.data.Dataset.from_tensor_slices(([LONG] * 4, [0] * 4)).batch(2)
-    with pytest.raises(ValueError, match="'windows' needs all texts in memory"):
-        build(kbi.TextClassifier, 3, long_texts="windows").fit(dataset, verbose=0)
+    columns = columns[0] if len(columns) == 1 else columns
+    return tf.data.Dataset.from_tensor_slices(columns).batch(batch_size)
+
+
+LABELS = [0, 1, 2, 1, 0]
+
+
+@pytest.mark.parametrize("make", [loader, dataset])
+def test_texts_of_a_dataset_are_evaluated_and_predicted_as_those_in_memory(build, make):
+    model = build(kbi.TextClassifier, 3, long_texts="windows")
+    expected = model.predict(TEXTS, verbose=0)
+    for batches in (make(TEXTS), make(TEXTS, LABELS)):
+        np.testing.assert_allclose(model.predict(batches, verbose=0), expected, atol=1e-5)
+    np.testing.assert_allclose(model.predict(make(TEXTS), steps=1, verbose=0), expected[:2], atol=1e-5)
+    figures = model.evaluate(TEXTS, np.array(LABELS), verbose=0)
+    np.testing.assert_allclose(model.evaluate(make(TEXTS, LABELS), verbose=0), figures, rtol=1e-5)
+    weights = np.array([1.0, 2.0, 0.5, 3.0, 0.0], "float32")
+    expected = model.evaluate(TEXTS, np.array(LABELS), sample_weight=weights, verbose=0)
+    np.testing.assert_allclose(model.evaluate(make(TEXTS, LABELS, weights), verbose=0), expected, rtol=1e-5)
+    model.optimizer.learning_rate = 0.0
+    history = model.fit(make(TEXTS, LABELS), validation_data=make(TEXTS, LABELS), verbose=0).history
+    np.testing.assert_allclose([history["val_loss"][0], history["val_accuracy"][0]], figures, rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", [loader, dataset])
+def test_a_dataset_is_trained_on_as_a_stream_of_windows(build, make):
+    """A step has as many windows as the batches have texts, and the loss is that of the rows in memory."""
+    model = build(kbi.TextClassifier, 3, long_texts="windows", dropout_rate=0.0)
+    model.optimizer.learning_rate = 0.0
+    rows = model.row_maker.labelled(TEXTS, LABELS, None)
+    assert len(rows) == 13
+    sizes = []
+    count = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: sizes.append(batch))
+    for by_class in (None, {0: 0.5, 1: 2.0, 2: 0.0}):
+        memory = {"batch_size": 99, "class_weight": by_class, "verbose": 0}
+        [expected] = model.fit(TEXTS, LABELS, **memory).history["loss"]
+        sizes.clear()
+        batches = make(TEXTS, LABELS)
+        [found] = model.fit(batches, class_weight=by_class, callbacks=[count], verbose=0).history["loss"]
+        assert len(sizes) == 7 and found == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="'balanced' needs labels in memory"):
+        model.fit(make(TEXTS, LABELS), class_weight="balanced", verbose=0)
+
+
+def test_windows_of_an_endless_dataset_are_trained_on_step_by_step(build):
+    model = build(kbi.TextClassifier, 3, long_texts="windows")
+    endless = dataset(TEXTS, LABELS).repeat()
+    history = model.fit(endless, steps_per_epoch=4, epochs=2, validation_data=endless, validation_steps=2, verbose=0)
+    assert len(history.history["val_loss"]) == 2
+    assert len(model.predict(endless.map(lambda text, label: text), steps=3, verbose=0)) == 5
+
+
+def test_a_batch_that_is_wrong_is_named(build):
+    model = build(kbi.TextClassifier, 3, long_texts="windows")
+    with pytest.raises(ValueError, match=r"Batch 1 of the dataset: labels\[1\] is 7"):
+        model.fit(loader(TEXTS, [0, 1, 2, 7, 0]), verbose=0)
+
+
+def test_pairs_of_a_dataset_are_cut(build):
+    model, cut = build(kbi.TextClassifier, 3, long_texts="windows"), build(kbi.TextClassifier, 3)
+    pairs = loader(list(zip(TEXTS, TEXTS[::-1], strict=True)), LABELS)
+    for one in (model, cut):
+        one.optimizer.learning_rate = 0.0
+    with pytest.warns(UserWarning, match="texts have more than 10 tokens"):
+        found, expected = (one.evaluate(pairs, verbose=0) for one in (model, cut))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_vectors_of_a_dataset_are_those_of_its_texts(build):
+    model = build(kbi.TextEmbedder, long_texts="windows", normalize=True)
+    np.testing.assert_allclose(model.predict(loader(TEXTS), verbose=0), model.embed(TEXTS), atol=1e-5)

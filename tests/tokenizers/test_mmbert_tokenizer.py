@@ -9,7 +9,7 @@ from made_tokenizers import ADDED, SENTENCES, mmbert_tokenizer
 from tiers import once
 from transformers import AutoTokenizer
 
-from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer, kind_in
+from keras_bert_impl.tokenizers import MmBertTokenizer, kind_in
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import MMBERT
 
 pytestmark = once
@@ -188,4 +188,4 @@ def test_files_of_another_kind_are_not_taken_for_it(tmp_path):
     with pytest.raises(FileNotFoundError, match="The tokenizer of mmBERT is this file"):
         MmBertTokenizer.from_pretrained(tmp_path)
     published_like(tmp_path)
-    assert not BytePairTokenizer.is_in(tmp_path)
+    assert kind_in(tmp_path) is MmBertTokenizer

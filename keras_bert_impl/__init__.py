@@ -28,6 +28,7 @@ if startup.imports_keras:
     from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
     from keras_bert_impl.families.electra import ElectraConfig, ElectraEncoder
     from keras_bert_impl.families.ernie import ErnieConfig, ErnieEncoder
+    from keras_bert_impl.families.longformer import LongformerConfig, LongformerEncoder
     from keras_bert_impl.families.modernbert import ModernBertConfig, ModernBertEncoder
     from keras_bert_impl.families.mpnet import MPNetConfig, MPNetEncoder
     from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
@@ -81,6 +82,8 @@ __all__ = [
     "ErnieConfig",
     "ErnieEncoder",
     "FeatureTagger",
+    "LongformerConfig",
+    "LongformerEncoder",
     "MPNetConfig",
     "MPNetEncoder",
     "MPNetTokenizer",

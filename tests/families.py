@@ -25,6 +25,8 @@ CONFIGS = {
     "Electra, embeddings as wide as the blocks": kbi.ElectraConfig(**SIZES, embedding_size=15),
     "Roberta": kbi.RobertaConfig(**SIZES),
     "Roberta, two segments, padding 0": kbi.RobertaConfig(**SIZES, num_segments=2, pad_id=0),
+    "Longformer": kbi.LongformerConfig(**SIZES, attention_window=4),
+    "Longformer, windows of two widths": kbi.LongformerConfig(**SIZES, attention_window=(4, 8)),
     "MPNet": kbi.MPNetConfig(**SIZES),
     "ModernBert": kbi.ModernBertConfig(**MODERN),
     "ModernBert, three of four layers see a window": kbi.ModernBertConfig(
@@ -48,9 +50,13 @@ every_family = pytest.mark.parametrize("config", [CONFIGS[name] for name in FAMI
 
 def rows_for(config, batch):
     """The rows of the fixture `small_batch` without their masks, with the padding token of a configuration where they
-    are padded: RoBERTa's positions depend on it in transformers."""
+    are padded: RoBERTa's positions depend on it in transformers. Of a Longformer, as pairs of texts."""
     rows = without(batch, "mask_positions")
-    return {**rows, "token_ids": np.where(rows["padding_mask"] == 1, rows["token_ids"], config.pad_id).astype("int32")}
+    ids = np.where(rows["padding_mask"] == 1, rows["token_ids"], config.pad_id).astype("int32")
+    if hasattr(config, "sep_id"):  # a Longformer's heads ask where texts end: after two tokens, and at the end
+        lengths = rows["padding_mask"].sum(axis=1)
+        ids[:, 2:4] = ids[np.arange(len(ids)), lengths - 1] = config.sep_id
+    return {**rows, "token_ids": ids}
 
 
 def encoder_of(config):

@@ -1,5 +1,6 @@
 """Models of Hugging Face transformers with random weights, to compare with."""
 
+import numpy as np
 import pytest
 
 
@@ -43,7 +44,20 @@ def outputs_of(model, batch, **arguments):
     with torch.no_grad():
         outputs = model(**{name: torch.as_tensor(array, dtype=torch.long) for name, array in inputs.items()})
     # A tuple holds one tensor for each layer.
-    return {
+    found = {
         name: [array.numpy() for array in found] if isinstance(found, tuple) else found.numpy()
         for name, found in outputs.items()
     }
+    if model.config.model_type == "longformer" and "attentions" in found:
+        found["attentions"] = list(map(whole_attention, found["attentions"]))
+    return found
+
+
+def whole_attention(windowed):
+    """Probabilities of a window around each query, (batch, heads, length, window + 1), as those of the whole row,
+    (batch, heads, length, length)."""
+    batch, heads, length, width = windowed.shape
+    whole = np.zeros((batch, heads, length, length + width - 1), windowed.dtype)
+    for query in range(length):
+        whole[:, :, query, query : query + width] = windowed[:, :, query]
+    return whole[..., width // 2 : width // 2 + length]

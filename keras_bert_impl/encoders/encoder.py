@@ -53,6 +53,15 @@ class Encoder(KerasMethodsMixin, keras.Model):
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
 
+    def for_task(self, task):
+        """This encoder as a head takes it: "text" for one vector of a row, "question" for answers in a text, "choice"
+        for texts to choose from. In a family where the task decides what tokens see, another of the same layers."""
+        return self
+
+    def check_texts(self, first, second, template):
+        """Raises ValueError if the family cannot take texts of these ids, lists of lists, laid out in rows by this
+        template; `second` is None for single texts."""
+
     def decoded_states(self):
         """The states from which a decoder of its own predicts masked words, (batch, length, hidden_size). Raises:
         ValueError for a family without one."""
@@ -144,8 +153,7 @@ class FamilyEncoder(Encoder):
         if rematerialize and return_attention:
             raise ValueError("return_attention needs the probabilities that rematerialize does not keep: set only one.")
         policy = keras.dtype_policies.get(dtype)
-        names = features.ENCODER_INPUTS + (features.PACKED_INPUTS if packed else ())
-        inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
+        inputs = self.inputs_of_rows(packed, **of_family)
         parts = Parts(config, policy, kernel_initializer(config), rematerialize, return_attention)
         connected = self.connect(inputs, parts, **of_family)
         outputs = {"sequence_output": connected.hidden_states[-1]}
@@ -171,6 +179,12 @@ class FamilyEncoder(Encoder):
         # has no single output.
         object.__setattr__(self, "_hidden_states", tuple(connected.hidden_states))
         object.__setattr__(self, "_last_context", connected.last_context)
+
+    @classmethod
+    def inputs_of_rows(cls, packed, *more):
+        """The tensors by which rows enter, by their names: int32 (batch, length) each. A family may name more."""
+        names = (*features.ENCODER_INPUTS, *(features.PACKED_INPUTS if packed else ()), *more)
+        return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 
     @staticmethod
     def connect(inputs, parts):

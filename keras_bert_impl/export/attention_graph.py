@@ -18,7 +18,7 @@ class Attending(keras.layers.Layer):
 
     def call(
         self, inputs, attention_mask=None, sequence_ids=None, attention_bias=None, window=None, positions=None,
-        training=False,
+        global_places=None, training=False,
     ):  # fmt: skip
         return self.block(
             inputs,
@@ -27,6 +27,7 @@ class Attending(keras.layers.Layer):
             attention_bias=attention_bias,
             window=window,
             positions=positions,
+            global_places=global_places,
             training=training,
             return_probabilities=True,
         )

@@ -18,6 +18,7 @@ from keras_bert_impl.families import (
     distilbert,
     electra,
     ernie,
+    longformer,
     modernbert,
     mpnet,
     roberta,
@@ -45,6 +46,7 @@ FAMILIES = (
     albert.FAMILY,
     ernie.FAMILY,
     mpnet.FAMILY,
+    longformer.FAMILY,
     modernbert.FAMILY,
 )
 register(FAMILIES)

@@ -95,6 +95,15 @@ class XLMRobertaConfig(RobertaConfig):
     named_sizes: typing.ClassVar = {"xlm_roberta_base": (12, 768, 12), "xlm_roberta_large": (24, 1024, 16)}
 
 
+def embedded(inputs, parts):
+    """The normalized sum of the embeddings (batch, length, hidden_size), with positions counted over the tokens."""
+    width = parts.config.hidden_size
+    hidden = parts.token_embedding(width)(inputs["token_ids"])
+    positions = parts.padding_aware_positions(width)
+    position_rows = positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
+    return parts.normalized(parts.sum_of(hidden, parts.segment_embedding(width)(inputs["segment_ids"]), position_rows))
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
 class RobertaEncoder(FamilyEncoder):
     """The encoder of Liu et al. 2019, as a functional model.
@@ -116,12 +125,7 @@ class RobertaEncoder(FamilyEncoder):
 
     @staticmethod
     def connect(inputs, parts):
-        width = parts.config.hidden_size
-        hidden = parts.token_embedding(width)(inputs["token_ids"])  # (batch, length, hidden_size)
-        positions = parts.padding_aware_positions(width)
-        position_rows = positions(inputs["padding_mask"], position_ids=inputs.get("position_ids"))
-        hidden = parts.sum_of(hidden, parts.segment_embedding(width)(inputs["segment_ids"]), position_rows)
-        return parts.with_pooled(parts.apply_layers(parts.normalized(hidden), parts.context(inputs)))
+        return parts.with_pooled(parts.apply_layers(embedded(inputs, parts), parts.context(inputs)))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -124,12 +124,15 @@ class TransformerEncoderBlock(keras.layers.Layer):
         window=None,
         positions=None,
         query_states=None,
+        global_places=None,
         training=False,
         return_probabilities=False,
     ):
         warn_of_unscaled_loss(self)
         differentiable = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
         others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
+        if global_places is not None:  # only the attention of a Longformer takes them
+            others["global_places"] = global_places
         if training and self.rematerialize:
             return self._rematerialized(inputs, differentiable, others)
         return self._transform(inputs, {**differentiable, **others}, training, return_probabilities)

@@ -40,6 +40,7 @@ class MultipleChoice(NaturalFitMixin, PretrainedMixin, keras.Model):
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, dropout_rate=None, name="bert_multiple_choice"):
         check_tokenizer_fits(tokenizer, encoder)
+        encoder = encoder.for_task("choice")
         inputs = {name: keras.Input((None, None), dtype="int32", name=name) for name in encoder.input}
         rows = {name: FlattenChoices(name=f"flatten_{name}")(array) for name, array in inputs.items()}
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")

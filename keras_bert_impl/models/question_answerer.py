@@ -49,6 +49,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
         self, encoder, tokenizer=None, sequence_length=None, null_threshold=None, name="bert_question_answerer"
     ):
         check_tokenizer_fits(tokenizer, encoder)
+        encoder = encoder.for_task("question")
         logits = head_dense(encoder, 2, "span_head")(encoder.token_vectors(encoder.output))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy

@@ -68,6 +68,7 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
                 "learn. Give two classes, or multi_label=True for texts with the class or without."
             )
         check_tokenizer_fits(tokenizer, encoder)
+        encoder = encoder.for_task("text")
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         logits = head_dense(encoder, num_classes, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
         super().__init__(inputs=encoder.input, outputs=logits, name=name)

@@ -46,6 +46,7 @@ class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
         name="bert_text_regressor",
     ):
         check_tokenizer_fits(tokenizer, encoder)
+        encoder = encoder.for_task("text")
         dropout = head_dropout(encoder, dropout_rate, "pooled_dropout")
         value = head_dense(encoder, 1, "classifier")(dropout(encoder.pooled(encoder.output, encoder.input)))
         super().__init__(inputs=encoder.input, outputs=value, name=name)

@@ -128,7 +128,11 @@ def test_a_step_in_bfloat16_with_blocks_computed_twice_reaches_every_weight(conf
     model.compile(optimizer=keras.optimizers.SGD(1000.0), loss=model.loss, **QUICK_STEPS)
     before = [keras.ops.convert_to_numpy(weight).copy() for weight in model.trainable_weights]
     model.train_on_batch(rows_for(config, small_batch), np.array([0, 2]))
+    # Of a Longformer's last states only the first is read, which is a global token's: it has projections of its own.
+    unread = f"block_{config.depth - 1}/attention/query_key_value/" if config.model_type == "longformer" else None
     for weight, old in zip(model.trainable_weights, before, strict=True):
+        if unread and weight.path.startswith(unread):
+            continue
         new = keras.ops.convert_to_numpy(weight)
         assert np.isfinite(new).all() and not np.array_equal(new, old), weight.path
 

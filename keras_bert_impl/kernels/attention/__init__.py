@@ -26,6 +26,7 @@ import functools
 import keras
 
 from keras_bert_impl.kernels.attention import windows
+from keras_bert_impl.kernels.attention.global_tokens import at_places, with_global_queries, with_global_rows
 from keras_bert_impl.kernels.attention.placement import Placement, of_distribution, placed, placement
 from keras_bert_impl.kernels.attention.plain import (
     AttentionInputs,
@@ -35,18 +36,23 @@ from keras_bert_impl.kernels.attention.plain import (
     turned,
     with_probabilities,
 )
+from keras_bert_impl.kernels.attention.windows import numbers_of
 
 __all__ = [
     "AttentionInputs",
     "Placement",
+    "at_places",
     "attend",
     "by_ops",
     "form_for",
+    "numbers_of",
     "of_distribution",
     "of_fused",
     "placed",
     "placement",
     "turned",
+    "with_global_queries",
+    "with_global_rows",
     "with_probabilities",
 ]  # fmt: skip
 

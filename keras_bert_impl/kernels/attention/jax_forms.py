@@ -66,6 +66,8 @@ def why_not(inputs, place):
     dtype, mask = inputs.query.dtype, inputs.mask
     if inputs.bias is not None:
         return "it adds no bias to the scores"
+    if inputs.global_places is not None:
+        return "it knows no global tokens"
     for count, axis, what in ((batch, place.batch_axis, "rows"), (inputs.num_heads, place.heads_axis, "heads")):
         if count % place.parts(axis):
             return f"{count} {what} cannot be shared evenly by {place.parts(axis)} devices"

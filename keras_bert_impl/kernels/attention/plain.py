@@ -27,6 +27,8 @@ class AttentionInputs(typing.NamedTuple):
         seed: the SeedGenerator of the dropout.
         fused: (batch, length, 3 * width) of which query, key and value are the parts, for a kernel that would have to
             copy them; None if they are no such parts.
+        global_places: int (batch, count), the places of keys that queries see beyond the window, too, each once; -1 for
+            none. None if there are none in any row.
     """
 
     query: typing.Any
@@ -40,6 +42,7 @@ class AttentionInputs(typing.NamedTuple):
     dropout_rate: float = 0.0
     seed: typing.Any = None
     fused: typing.Any = None
+    global_places: typing.Any = None
 
     @property
     def head_width(self):
@@ -93,7 +96,16 @@ def visible(inputs):
     places = ops.arange(ops.shape(inputs.query)[1], dtype="int32")
     distances = ops.abs(ops.expand_dims(places, 1) - ops.expand_dims(places, 0))  # (length, length)
     near = ops.expand_dims(ops.less_equal(distances, inputs.window), (0, 1))
+    if inputs.global_places is not None:
+        is_global = are_places(inputs.global_places, ops.shape(inputs.query)[1])
+        near = ops.logical_or(near, ops.expand_dims(is_global, (1, 2)))
     return near if inputs.mask is None else ops.logical_and(inputs.mask, near)
+
+
+def are_places(places, length):
+    """bool (batch, length): which places of a row are among `places` (batch, count)."""
+    of_row = ops.arange(length, dtype="int32")
+    return ops.any(ops.equal(ops.expand_dims(places, -1), of_row), axis=1)
 
 
 def added(inputs):

@@ -27,7 +27,12 @@ SHORT = 1024  # whole rows up to this length are left to the fused form
 def form_for(inputs):
     """The form for these inputs on the GPU that holds them; None if another suits them better, or with a warning if it
     cannot compute them."""
-    if inputs.dropout_rate or torch.compiler.is_exporting() or not inputs.query.shape[0]:
+    if (
+        inputs.dropout_rate
+        or inputs.global_places is not None
+        or torch.compiler.is_exporting()
+        or not inputs.query.shape[0]
+    ):
         return None
     if not (windows.suits(inputs) or _are_long_packed_rows(inputs)):
         return None

@@ -2,13 +2,15 @@
 
 A block is as long as the window reaches to one side, so that its keys are those of three blocks. (Beltagy et al. 2020,
 "Longformer", section 3.1, has blocks of twice the size that overlap by half.) With rows of a few blocks the whole
-square of queries and keys is as small: there the other forms stay.
+square of queries and keys is as small: there the other forms stay. Global keys, which queries see beyond the window,
+stand behind the keys of each block.
 """
 
 import keras
 from keras import ops
 
-from keras_bert_impl.kernels.attention.plain import by_ops
+from keras_bert_impl.kernels.attention.plain import are_places, by_ops
+from keras_bert_impl.kernels.gather import gather
 
 FEWEST_BLOCKS = 4
 
@@ -56,20 +58,41 @@ def by_blocks(inputs, attend=by_ops):
     places = ops.arange(3 * size, dtype="int32")
     distance = ops.expand_dims(places[begin:end], 0) - size - ops.expand_dims(places[:size], 1)
     near = ops.less_equal(ops.abs(distance), inputs.window)  # (size, keys)
-    numbers = in_blocks(numbers_of(inputs))  # (batch, blocks, size)
-    of_keys = ops.expand_dims(with_neighbours(numbers), 2)  # (batch, blocks, 1, keys)
-    seen = ops.greater(of_keys, 0)
-    if inputs.sequence_ids is not None:
-        seen = ops.logical_and(seen, ops.equal(of_keys, ops.expand_dims(numbers, 3)))
+    of_row, places = numbers_of(inputs), inputs.global_places
+    numbers = ops.expand_dims(in_blocks(of_row), 3)  # (batch, blocks, size, 1)
+
+    def seen(of_keys):
+        """Which keys a block's queries see, by the numbers of the keys: (batch, 1 or blocks, 1, keys) to bool."""
+        return ops.logical_and(
+            ops.greater(of_keys, 0), True if inputs.sequence_ids is None else ops.equal(of_keys, numbers)
+        )
+
+    local = of_row if places is None else ops.where(are_places(places, length), 0, of_row)
+    mask = ops.logical_and(seen(ops.expand_dims(with_neighbours(in_blocks(local)), 2)), near)
+    key, value = (with_neighbours(in_blocks(array)) for array in (inputs.key, inputs.value))
+    if places is not None:
+        here = ops.maximum(places, 0)
+
+        def with_global(array, of_row):
+            """(batch, blocks, keys, width) with the vectors of the global keys behind those of each block."""
+            found = ops.expand_dims(gather(of_row, here), 1)
+            return ops.concatenate([array, ops.broadcast_to(found, (ops.shape(array)[0], blocks, *found.shape[2:]))], 2)
+
+        of_global = ops.cast(gather(ops.cast(ops.expand_dims(of_row, -1), "float32"), here), "int32")[..., 0]
+        of_global = ops.expand_dims(ops.where(places < 0, 0, of_global), (1, 2))
+        far = ops.broadcast_to(seen(of_global), (*ops.shape(mask)[:3], places.shape[1]))
+        mask = ops.concatenate([mask, far], axis=3)
+        key, value = with_global(key, inputs.key), with_global(value, inputs.value)
     mixed = attend(
         inputs._replace(
             query=as_rows(in_blocks(inputs.query)),
-            key=as_rows(with_neighbours(in_blocks(inputs.key))),
-            value=as_rows(with_neighbours(in_blocks(inputs.value))),
-            mask=ops.expand_dims(as_rows(ops.logical_and(seen, near)), 1),  # (batch * blocks, 1, size, keys)
+            key=as_rows(key),
+            value=as_rows(value),
+            mask=ops.expand_dims(as_rows(mask), 1),  # (batch * blocks, 1, size, keys)
             window=None,
             sequence_ids=None,
             fused=None,
+            global_places=None,
         )
     )
     return ops.reshape(mixed, (-1, blocks * size, inputs.query.shape[-1]))[:, :length]

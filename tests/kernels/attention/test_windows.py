@@ -13,7 +13,23 @@ from keras_bert_impl.kernels.attention.windows import by_blocks, suits
 pytestmark = every_backend
 
 
+MASKINGS = ["none", "keys", "sequences", "none, global keys", "keys, global keys", "sequences, global keys"]
+every_masking = pytest.mark.parametrize("masking", MASKINGS)
+
+
 def inputs_of(length, window, masking):
+    masking, _, has_global = masking.partition(", ")
+    inputs, real = local_inputs(length, window, masking)
+    if not has_global:
+        return inputs, real
+    # The first and the last token, one in the middle of blocks, and a second row with fewer, of which one is padding.
+    first, second = sorted({0, length // 2, length - 1}), [min(5, length - 1), length - 1]
+    places = np.full((2, 4), -1, "int32")
+    places[0, : len(first)], places[1, :2] = first, second if length > 6 else [0, -1]
+    return inputs._replace(global_places=ops.convert_to_tensor(places)), real
+
+
+def local_inputs(length, window, masking):
     random = np.random.default_rng(length)
     arrays = [ops.convert_to_tensor(random.normal(size=(2, length, 12)).astype("float32")) for _ in range(3)]
     real = np.arange(length) < np.array([[length], [max(1, 2 * length // 3)]])
@@ -28,7 +44,7 @@ def inputs_of(length, window, masking):
     return AttentionInputs(*arrays, 3, ops.convert_to_tensor(mask[:, None]), window=window, sequence_ids=ids), real
 
 
-@pytest.mark.parametrize("masking", ["none", "keys", "sequences"])
+@every_masking
 @pytest.mark.parametrize(("length", "window"), [(1, 3), (3, 3), (4, 3), (12, 3), (13, 3), (29, 3), (29, 1), (7, 64)])
 def test_values_are_those_of_the_plain_form(length, window, masking):
     inputs, real = inputs_of(length, window, masking)
@@ -37,29 +53,51 @@ def test_values_are_those_of_the_plain_form(length, window, masking):
     np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
 
 
+@every_masking
+def test_each_key_is_seen_once_and_global_ones_at_any_distance(masking):
+    """Values that are one-hot in a width of the length show the probabilities; equal keys have equal shares."""
+    inputs, real = inputs_of(29, 3, masking)
+    keys, query = np.zeros((2, 29, 87), "float32"), np.zeros((2, 29, 87), "float32")
+    values = np.tile(np.eye(29, dtype="float32"), (2, 1, 3))
+    inputs = inputs._replace(query=ops.convert_to_tensor(query), key=ops.convert_to_tensor(keys))
+    inputs = inputs._replace(value=ops.convert_to_tensor(values))
+    shares = ops.convert_to_numpy(by_blocks(inputs))[..., :29]
+    places = np.arange(29)
+    seen = np.broadcast_to(abs(places[:, None] - places) <= 3, (2, 29, 29)).copy()
+    if inputs.global_places is not None:
+        for row, of_row in enumerate(ops.convert_to_numpy(inputs.global_places)):
+            seen[row][:, of_row[of_row >= 0]] = True
+    if inputs.mask is not None:
+        seen &= np.broadcast_to(ops.convert_to_numpy(inputs.mask)[:, 0], seen.shape)
+    expected = seen / np.maximum(1, seen.sum(axis=-1, keepdims=True))
+    np.testing.assert_allclose(shares[real], expected[real], atol=1e-6)
+
+
 @keras.saving.register_keras_serializable(package="tests")
 class Attend(keras.layers.Layer):
     """Attention within a window over projected vectors, by one of the forms."""
 
-    def __init__(self, form, **kwargs):
+    def __init__(self, form, global_places=None, **kwargs):
         super().__init__(**kwargs)
-        self.form = form
+        self.form, self.global_places = form, global_places
 
     def build(self, shape):
         self.kernel = self.add_weight(name="kernel", shape=(shape[-1], 3 * shape[-1]))
 
     def call(self, vectors):
         parts = ops.split(ops.matmul(vectors, self.kernel), 3, axis=-1)
-        return self.form(AttentionInputs(*parts, 3, window=2))
+        places = None if self.global_places is None else ops.convert_to_tensor(self.global_places)
+        return self.form(AttentionInputs(*parts, 3, window=2, global_places=places))
 
 
-def test_gradients_are_those_of_the_plain_form():
+@pytest.mark.parametrize("places", [None, np.array([[0, 7, 10], [3, -1, -1]], "int32")], ids=["local", "global"])
+def test_gradients_are_those_of_the_plain_form(places):
     random = np.random.default_rng(0)
     vectors, target, kernel = (random.normal(size=shape) for shape in ((2, 11, 6), (2, 11, 6), (6, 18)))
     steps = []
     for form in (by_blocks, by_ops):
-        inputs = keras.Input((11, 6))
-        layer = Attend(form)
+        inputs = keras.Input(batch_shape=(2, 11, 6))
+        layer = Attend(form, places)
         model = keras.Model(inputs, layer(inputs))
         layer.kernel.assign(kernel)
         model.compile(optimizer=keras.optimizers.SGD(1.0), loss="mse")
@@ -82,13 +120,13 @@ def test_short_rows_biases_and_other_masks_are_left_to_the_other_forms():
 
 
 @on("tensorflow")
-@pytest.mark.parametrize("masking", ["none", "keys", "sequences"])
+@every_masking
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_graph_of_any_length_computes_short_and_long_rows(masking, compiled):
     """Also that rows too short for blocks are not filled up: the scores of one block are length x length."""
     import tensorflow as tf
 
-    names = ("query", "key", "value", "mask", "sequence_ids")
+    names = ("query", "key", "value", "mask", "sequence_ids", "global_places")
     seen = []
 
     def by_plain(inputs):
@@ -96,20 +134,19 @@ def test_a_graph_of_any_length_computes_short_and_long_rows(masking, compiled):
         return by_ops(inputs)
 
     def attended(*arrays):
-        given = dict(zip(names, arrays, strict=False))
+        given = dict(zip(given_names, arrays, strict=True))
         mixed = by_blocks(AttentionInputs(num_heads=3, window=3, **given), attend=by_plain)
         return mixed, seen[-1]
 
     few, _ = inputs_of(1, 3, masking)
-    shapes = {"query": (None, None, 12), "mask": (None, 1, 1 if masking == "keys" else None, None)}
-    signature = [
-        tf.TensorSpec(shapes.get(name, shapes["query"] if name in names[:3] else (None, None)), array.dtype)
-        for name in names
-        if (array := getattr(few, name)) is not None
-    ]
+    given_names = [name for name in names if getattr(few, name) is not None]
+    shapes = dict.fromkeys(names[:3], (None, None, 12))
+    shapes |= {"mask": (None, 1, 1 if masking.startswith("keys") else None, None)}
+    shapes |= {"sequence_ids": (None, None), "global_places": (None, 4)}
+    signature = [tf.TensorSpec(shapes[name], getattr(few, name).dtype) for name in given_names]
     graph = tf.function(attended, input_signature=signature, jit_compile=compiled)
     for length in (1, 3, 11, 12, 13, 29):
         inputs, real = inputs_of(length, 3, masking)
-        found, keys = graph(*(array for name in names if (array := getattr(inputs, name)) is not None))
+        found, keys = graph(*(getattr(inputs, name) for name in given_names))
         np.testing.assert_allclose(found.numpy()[real], ops.convert_to_numpy(by_ops(inputs))[real], atol=1e-5)
-        assert keys == (length if length < 12 else 9)
+        assert keys == (length if length < 12 else 9) + (4 if "global_places" in given_names else 0)

@@ -5,6 +5,7 @@ from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
 from keras_bert_impl.checkpoints.filled_models import build_filled
 from keras_bert_impl.checkpoints.growing import grow
 from keras_bert_impl.checkpoints.hub import local_directory, published_table
+from keras_bert_impl.checkpoints.lengthening import lengthen
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
 from keras_bert_impl.configurations.known_families import build_encoder, family_of
 
@@ -14,6 +15,7 @@ __all__ = [
     "format_of",
     "grow",
     "huggingface",
+    "lengthen",
     "load",
     "local_directory",
     "open_checkpoint",
@@ -25,7 +27,7 @@ def open_checkpoint(path):
     """Opens a checkpoint: a directory of any format, "hf://owner/name" or a published name.
 
     Returns: a `tensor_tables.Checkpoint`. One that is already open is returned as it is, so that `from_pretrained`
-        accepts the result of `grow`.
+        accepts the result of `grow` and of `lengthen`.
 
     Raises: ValueError if the checkpoint is damaged or cannot be reached. Reading from it raises ValueError if another
         process has saved to the directory since it was opened: half of the weights would belong to another model.

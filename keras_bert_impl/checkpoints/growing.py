@@ -138,10 +138,14 @@ def _repeater(unused):
     """A function that repeats the rows of a table from the first that is a position; `unused` rows stand before it."""
 
     def repeated(array, size):
-        positions = array[unused:]
-        return np.concatenate([array[:unused], positions[np.arange(size - unused) % len(positions)]])
+        return np.concatenate([array[:unused], repeated_rows(array[unused:], size - unused)])
 
     return repeated
+
+
+def repeated_rows(array, size):
+    """`size` rows: those of an array from the first on, again and again."""
+    return array[np.arange(size) % len(array)]
 
 
 def _with_means(array, size):

@@ -1,14 +1,8 @@
 """What only Longformer does: windows with global tokens, which follow from the head, in memory linear in the length."""
 
-import dataclasses
-import json
-import re
-
-import keras
 import numpy as np
 import pytest
-from conftest import QUICK_STEPS
-from families import CONFIGS, SIZES
+from families import SIZES
 from reference_models import outputs_of, random_model
 from tiers import every_backend, on
 

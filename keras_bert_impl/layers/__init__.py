@@ -2,7 +2,7 @@
 
 from keras_bert_impl.layers.attention_mask import AttentionMask
 from keras_bert_impl.layers.dropout import Dropout
-from keras_bert_impl.layers.frozen_model import FrozenModel
+from keras_bert_impl.layers.frozen_model import FrozenInChunks, FrozenModel
 from keras_bert_impl.layers.gather_positions import GatherPositions
 from keras_bert_impl.layers.last_token import LastToken
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
@@ -21,6 +21,7 @@ from keras_bert_impl.layers.transformer_encoder_block import TransformerEncoderB
 __all__ = [
     "AttentionMask",
     "Dropout",
+    "FrozenInChunks",
     "FrozenModel",
     "GatherPositions",
     "LastToken",

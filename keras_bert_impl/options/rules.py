@@ -42,6 +42,7 @@ RANGES = {
     "labelled_sentences": AT_LEAST_0,
     "language_exponent": SHARE,
     "long_sequence_length": Range(3),
+    "attention_window": Range(2),
     "predictions_per_sequence": COUNT,
     "sequence_length": Range(3),  # [CLS], a token, [SEP]
     "short_sequence_probability": SHARE,
@@ -207,7 +208,12 @@ RULES = {
     "DistillConfig": tuple(
         Rule(name, {"objective": ("distilbert",)}, "is for --objective distilbert: leave it out.")
         for name in OF_DISTILBERT
-    ),
+    )
+    + tuple(
+        Rule(name, {"objective": ("distilbert", "minilm")}, "is of a smaller student: leave it out of states.")
+        for name in ("family", "from_scratch", "num_layers", "hidden_size", "num_heads", "intermediate_size")
+    )
+    + (Rule("attention_window", {"objective": ("states",)}, "is for --objective states: leave it out."),),
     "ExportConfig": (
         Rule(
             "precision",

@@ -96,6 +96,20 @@ def test_minilm_reads_rows_without_masks_and_needs_no_head(prepared, tmp_path):
     assert tokenizer.mask_id not in keras.ops.convert_to_numpy(batch["token_ids"])
 
 
+def test_a_teacher_of_16_tokens_becomes_a_longformer_of_40(teacher, tmp_path):
+    data = prepare(tmp_path, vocab=str(teacher / "vocab.txt"), sequence_length=40, pairs="full_sentences")
+    options = {"num_layers": None, "dropout_rate": 0.0, "batch_size": 2, "steps": 30, "steps_per_round": 10}
+    config = config_of(data, teacher, tmp_path / "run", objective="states", attention_window=6, **options)
+    figures = distillation.run(config)
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    assert figures["state_loss"] < 0.9 * history[0]["val_state_loss"] and figures["loss_beyond"] > 0
+    open_in_transformers("LongformerModel", tmp_path / "run" / "encoder")
+    encoder = kbi.LongformerEncoder.from_pretrained(tmp_path / "run" / "encoder")
+    assert encoder.config.max_length == 40 and encoder.config.attention_window == 6
+    with pytest.raises(ValueError, match=r"The rows have 40 tokens, but the teacher takes 16.*--objective states"):
+        distillation.run(config_of(data, teacher, tmp_path / "short"))
+
+
 def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
     tokenizer = kbi.WordPieceTokenizer.from_pretrained(prepared)
     write_teacher(tmp_path / "teacher", tokenizer, seed=1)
@@ -111,6 +125,12 @@ def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
         ({"objective": "minilm", "temperature": 2.0}, "--temperature 2.0 is for --objective distilbert: leave it out"),
         ({"objective": "minilm", "masking_unit": "span"}, "masks no words: leave masking_unit span out"),
         ({"objective": "minilm", "masking_rate": 0.4}, "masks no words: leave masking_rate 0.4 out"),
+        (
+            {"objective": "states", "num_layers": None, "masking_rate": 0.4},
+            "masks no words: leave masking_rate 0.4 out",
+        ),
+        ({"objective": "states"}, "--num_layers 2 is of a smaller student: leave it out of states"),
+        ({"attention_window": 4}, "--attention_window 4 is for --objective states: leave it out"),
         ({"hidden_size": 9}, "another hidden_size than its teacher cannot begin with the teacher's weights"),
         ({"num_layers": 4}, "num_layers 4 of the student is above the 3 of its teacher"),
     ],

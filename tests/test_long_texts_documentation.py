@@ -1,0 +1,40 @@
+"""Runs the examples and the commands of docs/long_texts.md, as they are written there."""
+
+import pytest
+from conftest import WORDS, revealing_config
+from documentation import commands, indented_blocks, python_blocks
+from made_tasks import SENTENCES, write_lines
+from tiers import once
+
+import keras_bert_impl as kbi
+from keras_bert_impl.cli import main
+
+PAGE = "docs/long_texts.md"
+QUICK = {
+    "prepare-data": ["--sequence_length=40"],
+    "distill": ["--steps=2", "--batch_size=2", "--validation_batches=1", "--jit_compile=off"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the checkpoint and the corpus that the page names."""
+    tokenizer = kbi.WordPieceTokenizer(WORDS)
+    kbi.MaskedLM(kbi.BertEncoder(revealing_config(tokenizer)), tokenizer).save_pretrained(tmp_path / "teacher")
+    sentences = [f"{sentence.capitalize()}." for sentence in SENTENCES]
+    write_lines(tmp_path / "corpus" / "text.txt", ["\n".join(sentences[n % 3 :]) + "\n" for n in range(200)])
+    monkeypatch.chdir(tmp_path)
+
+
+@once
+@pytest.mark.filterwarnings("ignore")
+def test_what_the_page_shows_runs(folder, capsys):
+    names = {"texts": ["the cat sat " * 40, "a dog"] * 4, "labels": [1, 0] * 4}
+    exec(compile("\n".join(python_blocks(PAGE)), PAGE, "exec"), names)
+    assert names["embedder"].encoder.config.max_length == 4096
+    assert "positions" in capsys.readouterr().out
+    for block in indented_blocks(PAGE):
+        for name, *options in commands(block, "keras-bert"):
+            main([name, *options, *QUICK[name]])
+    encoder = kbi.encoder_from_pretrained("runs/long/encoder")
+    assert encoder.config.family == "Longformer" and encoder.config.attention_window == 128

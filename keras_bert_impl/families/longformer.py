@@ -153,7 +153,7 @@ class GlobalTokens(keras.layers.Layer):
         numbers = ops.cumsum(ops.cast(is_global, "int32"), axis=1)  # 1, 2, ... for the global tokens
         slots = ops.expand_dims(ops.arange(1, self.most + 1, dtype="int32"), -1)
         is_here = ops.logical_and(ops.equal(ops.expand_dims(numbers, 1), slots), ops.expand_dims(is_global, 1))
-        found = ops.sum(ops.where(is_here, places + 1, 0), axis=-1) - 1
+        found = ops.max(ops.where(is_here, places, -1), axis=-1)
         return {"places": found, "too_many": ops.greater(ops.max(numbers, axis=1), self.most)}
 
     def compute_output_spec(self, token_ids, padding_mask, global_mask=None):

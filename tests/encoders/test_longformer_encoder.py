@@ -376,7 +376,7 @@ def test_a_saved_model_gives_the_outputs_of_its_texts(rule, tokenizer, tmp_path)
 
     from keras_bert_impl.export import export_saved_model
 
-    model = model_of(kbi.TextClassifier, tokenizer, 35, num_classes=3)
+    model = model_of(kbi.TextClassifier, tokenizer, 40, num_classes=3)
     model = kbi.TextClassifier(
         kbi.LongformerEncoder(model.encoder.config, global_tokens=rule), 3, tokenizer, sequence_length=40
     )

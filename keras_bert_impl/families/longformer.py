@@ -13,7 +13,7 @@ from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert, roberta
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.layers import Dropout, MultiHeadSelfAttention
+from keras_bert_impl.layers import Dropout, GlobalTokens, MultiHeadSelfAttention
 from keras_bert_impl.layers.dropout import SeedOfReplica
 from keras_bert_impl.layers.self_attention import split_dense
 
@@ -62,7 +62,6 @@ class LongformerConfig(roberta.RobertaConfig):
         "layer_norm_eps": 1e-12,
         "type_vocab_size": 2,
         "max_position_embeddings": 512,
-        "attention_window": 512,
     }
     huggingface_keys: typing.ClassVar = (*BERT_KEYS, ("attention_window", "attention_window"))
     optional_keys: typing.ClassVar = (
@@ -112,59 +111,6 @@ class LongformerConfig(roberta.RobertaConfig):
         window = self.attention_window
         # JSON has no tuples.
         return {**super().to_dict(), "attention_window": list(window) if isinstance(window, tuple) else window}
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class GlobalTokens(keras.layers.Layer):
-    """Where the global tokens of each row stand (Beltagy et al. 2020, section 3.1).
-
-    Args:
-        rule: as `global_tokens` of LongformerConfig.
-        most: places for which there is room.
-        sep_id: the id of the separator.
-
-    Input:  token_ids, padding_mask and, with the rule "given", global_mask, each int32 (batch, length). Padding is
-            never global.
-    Output: dict of `places`, int32 (batch, most), in ascending order, -1 for none; and `too_many`, bool (batch,),
-            whether a row has more global tokens than that.
-    """
-
-    def __init__(self, rule, most, sep_id, **kwargs):
-        super().__init__(**kwargs)
-        self.rule, self.most, self.sep_id = rule, int(most), int(sep_id)
-
-    def call(self, token_ids, padding_mask, global_mask=None):
-        places = ops.arange(ops.shape(token_ids)[1], dtype="int32")
-        is_separator = ops.cast(ops.equal(token_ids, self.sep_id), "int32")
-        separators = ops.cumsum(is_separator, axis=1)  # up to each token, itself included
-        if self.rule == "given":
-            is_global = ops.not_equal(global_mask, 0)
-        elif self.rule == "first":
-            is_global = ops.less(places + ops.zeros_like(token_ids), 1)
-        elif self.rule == "first_text":
-            is_global = ops.less(separators, 1)
-        else:
-            # A second separator right behind the first belongs to neither text. The last one of the row is global, as
-            # in transformers.
-            is_before = ops.less(ops.pad(separators, [(0, 0), (1, 0)])[:, :-1], 1)
-            second = ops.logical_and(ops.equal(ops.cumsum(separators, axis=1), 3), ops.equal(is_separator, 1))
-            is_global = ops.logical_not(ops.logical_or(is_before, second))
-        is_global = ops.logical_and(is_global, ops.not_equal(padding_mask, 0))
-        numbers = ops.cumsum(ops.cast(is_global, "int32"), axis=1)  # 1, 2, ... for the global tokens
-        slots = ops.expand_dims(ops.arange(1, self.most + 1, dtype="int32"), -1)
-        is_here = ops.logical_and(ops.equal(ops.expand_dims(numbers, 1), slots), ops.expand_dims(is_global, 1))
-        found = ops.max(ops.where(is_here, places, -1), axis=-1)
-        return {"places": found, "too_many": ops.greater(ops.max(numbers, axis=1), self.most)}
-
-    def compute_output_spec(self, token_ids, padding_mask, global_mask=None):
-        batch = token_ids.shape[0]
-        return {
-            "places": keras.KerasTensor((batch, self.most), dtype="int32"),
-            "too_many": keras.KerasTensor((batch,), dtype="bool"),
-        }
-
-    def get_config(self):
-        return {**super().get_config(), "rule": self.rule, "most": self.most, "sep_id": self.sep_id}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -308,6 +254,8 @@ class LongformerEncoder(FamilyEncoder):
     ):
         given = {"global_tokens": global_tokens, "max_global_tokens": max_global_tokens}
         config = dataclasses.replace(config, **{name: value for name, value in given.items() if value is not None})
+        if task not in (None, *OF_TASKS):
+            raise ValueError(f"task is {task!r}, expected None or one of {', '.join(OF_TASKS)}.")
         rule = config.global_tokens or OF_TASKS.get(task, "none")
         if packed and rule != "none":
             raise ValueError(
@@ -316,7 +264,6 @@ class LongformerEncoder(FamilyEncoder):
             )
         super().__init__(config, packed=packed, rule=rule, layers_of=layers_of, **arguments)
         self.task, self.rule = task, rule
-
         for number in config.schedule:
             block = self.get_layer(f"block_{number}")  # which may be frozen, if it was made for another encoder
             block.attention.train_global(rule != "none" and block.trainable)
@@ -391,9 +338,9 @@ class LongformerEncoder(FamilyEncoder):
                 f"global_tokens is 'given': rows of texts have no {GLOBAL_MASK}. Pass rows of ids with this input, or "
                 "choose global tokens by a rule."
             )
-        if self.rule not in ("first_text", "second_text") or second is None:
-            return
         is_first, most = self.rule == "first_text", self.config.max_global_tokens
+        if not is_first and (self.rule != "second_text" or second is None):
+            return
         control = len(template.before if is_first else template.after)
         for number, ids in enumerate(first if is_first else second):
             if len(ids) + control > most:

@@ -17,6 +17,7 @@ from tiers import every_backend, on
 import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.encoders.stacked import StackedEncoder
+from keras_bert_impl.export.attention_graph import with_attention
 from keras_bert_impl.families import count_parameters
 from keras_bert_impl.model_methods.trainable import freeze_layers
 
@@ -248,6 +249,11 @@ def test_texts_with_more_global_tokens_than_there_is_room_for_are_refused_with_a
     chooser.choose(long, [short, short])
     with pytest.raises(ValueError, match="second text of row 1"):
         chooser.choose(short, [short, long])
+    classifier = kbi.TextClassifier(
+        kbi.LongformerEncoder(chooser.encoder.config, global_tokens="first_text"), 2, tokenizer, sequence_length=40
+    )
+    with pytest.raises(ValueError, match="first text of row 0"):  # of a single text, all before its end
+        classifier.predict([long], verbose=0)
     fits = model_of(kbi.QuestionAnswerer, tokenizer, count + 1)
     assert np.isfinite(fits.predict(rows, verbose=0)).all()
 
@@ -283,6 +289,19 @@ def test_a_stacked_encoder_does_not_lose_global_tokens(open_config):
     with pytest.raises(ValueError, match="build its encoders with global_tokens='first'"):
         kbi.TextClassifier(stacked(), 2)
     assert kbi.TextClassifier(stacked(global_tokens="first"), 2)
+
+
+def test_an_unknown_task_is_refused(open_config):
+    with pytest.raises(ValueError, match="task is 'answers', expected None or one of text, question, choice"):
+        kbi.LongformerEncoder(open_config, task="answers")
+
+
+def test_the_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it(open_config):
+    rows, encoder = pairs(37, open_config), kbi.QuestionAnswerer(kbi.LongformerEncoder(open_config)).encoder
+    returning = kbi.LongformerEncoder(open_config, task="question", return_attention=True)
+    returning.set_weights(encoder.get_weights())
+    expected = returning.predict_on_batch(rows)["attention_probabilities"]
+    np.testing.assert_allclose(with_attention(encoder).predict_on_batch(rows), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""SavedModels of ALBERT, RoBERTa, Longformer, XLM-RoBERTa, ModernBERT and DeBERTa take strings and answer as the models do."""
+"""SavedModels of families whose tokenizer is not WordPiece take strings and answer as the models do."""
 
 import json
 import subprocess

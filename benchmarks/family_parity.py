@@ -35,6 +35,8 @@ def config_of(form):
     shape = {**LARGER, "num_layers": 2 * config.num_layers}
     if hasattr(config, "embedding_size"):
         shape["embedding_size"] = WIDTHS[config.embedding_size]
+    if isinstance(getattr(config, "attention_window", None), tuple):  # of each layer
+        shape["attention_window"] = 2 * config.attention_window
     return dataclasses.replace(config, **shape)
 
 

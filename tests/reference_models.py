@@ -48,7 +48,7 @@ def outputs_of(model, batch, **arguments):
         name: [array.numpy() for array in found] if isinstance(found, tuple) else found.numpy()
         for name, found in outputs.items()
     }
-    if model.config.model_type == "longformer" and "attentions" in found:
+    if model.config.model_type == "longformer" and "attentions" in found and "global_attentions" not in found:
         found["attentions"] = list(map(whole_attention, found["attentions"]))
     return found
 

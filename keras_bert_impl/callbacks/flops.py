@@ -30,7 +30,7 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False):
     """
     config = encoder.config
     kernels, width = collections.Counter(), config.hidden_size
-    for weight in encoder.weights:
+    for weight in (weight for weight in encoder.weights if weight.path not in encoder.unused_weights):
         block, _, name = weight.path.partition("/")
         kernels[block] += math.prod(weight.shape) * name.endswith("kernel")
     # Not what turns narrow embeddings into that width, 0.1 % of the arithmetic.

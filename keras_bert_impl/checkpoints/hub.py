@@ -115,6 +115,15 @@ PUBLISHED = (
     ),
     # Song et al. 2020.
     Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, "mpnet"),
+    # Beltagy et al. 2020; the last answers questions.
+    *(
+        Published(name, f"allenai/{name}", *shape, 50265, True, "longformer")
+        for name, shape in (
+            ("longformer-base-4096", BASE),
+            ("longformer-large-4096", LARGE),
+            ("longformer-large-4096-finetuned-triviaqa", LARGE),
+        )
+    ),
     # He et al. 2021, versions 1, 2 and 3; the files also hold heads of pre-training.
     *(
         Published(name, f"microsoft/{name}", *shape, 50265, True, "deberta")

@@ -53,6 +53,8 @@ class Encoder(KerasMethodsMixin, keras.Model):
             return outputs["pooled_output"]
         return self.pool(outputs["sequence_output"][:, 0])
 
+    unused_weights = frozenset()  # paths of weights that checkpoints hold and the graph does not use
+
     def for_task(self, task):
         """This encoder as a head takes it: "text" for one vector of a row, "question" for answers in a text, "choice"
         for texts to choose from. In a family where the task decides what tokens see, another of the same layers."""

@@ -68,6 +68,14 @@ class StackedEncoder(Encoder):
         # get no gradient, of which Keras warns.
         object.__setattr__(self, "encoders", list(encoders))
 
+    def for_task(self, task):
+        if any(encoder.for_task(task) is not encoder for encoder in self.encoders):
+            raise ValueError(
+                f"The global tokens of a {self.config.family} would follow from the head, which a StackedEncoder does "
+                "not pass on: build its encoders with global_tokens='first', or another rule."
+            )
+        return self
+
     def get_config(self):
         encoders = [keras.saving.serialize_keras_object(encoder) for encoder in self.encoders]
         own = {"bilstm_units": self.bilstm_units, "name": self.name, "trainable": self.trainable}

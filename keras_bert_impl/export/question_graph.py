@@ -23,6 +23,7 @@ def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, 
     question_length, stride = min(question_length, sequence_length // 4), min(stride, sequence_length // 2)
     tokenizer = pieces_of.tokenizer
     template, is_wordpiece = tokenizer.template, isinstance(pieces_of, WordPiece)
+    model.encoder.check_texts([range(question_length)], [()], template)
     cut = PiecesWithOffsets(pieces_of) if is_wordpiece else pieces_of.with_offsets
 
     def answer_one(question_and_context):

@@ -6,13 +6,14 @@ import typing
 import keras
 from keras import ops
 
+from keras_bert_impl import checkpoints
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS
 from keras_bert_impl.configurations.family import dense_rows, with_prefix
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import bert, roberta
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.layers import Dropout, MultiHeadSelfAttention
+from keras_bert_impl.layers import Dropout, GlobalTokens, MultiHeadSelfAttention
 from keras_bert_impl.layers.dropout import SeedOfReplica
 from keras_bert_impl.layers.self_attention import split_dense
 
@@ -61,7 +62,6 @@ class LongformerConfig(roberta.RobertaConfig):
         "layer_norm_eps": 1e-12,
         "type_vocab_size": 2,
         "max_position_embeddings": 512,
-        "attention_window": 512,
     }
     huggingface_keys: typing.ClassVar = (*BERT_KEYS, ("attention_window", "attention_window"))
     optional_keys: typing.ClassVar = (
@@ -111,59 +111,6 @@ class LongformerConfig(roberta.RobertaConfig):
         window = self.attention_window
         # JSON has no tuples.
         return {**super().to_dict(), "attention_window": list(window) if isinstance(window, tuple) else window}
-
-
-@keras.saving.register_keras_serializable(package="keras_bert_impl")
-class GlobalTokens(keras.layers.Layer):
-    """Where the global tokens of each row stand (Beltagy et al. 2020, section 3.1).
-
-    Args:
-        rule: as `global_tokens` of LongformerConfig.
-        most: places for which there is room.
-        sep_id: the id of the separator.
-
-    Input:  token_ids, padding_mask and, with the rule "given", global_mask, each int32 (batch, length). Padding is
-            never global.
-    Output: dict of `places`, int32 (batch, most), in ascending order, -1 for none; and `too_many`, bool (batch,),
-            whether a row has more global tokens than that.
-    """
-
-    def __init__(self, rule, most, sep_id, **kwargs):
-        super().__init__(**kwargs)
-        self.rule, self.most, self.sep_id = rule, int(most), int(sep_id)
-
-    def call(self, token_ids, padding_mask, global_mask=None):
-        places = ops.arange(ops.shape(token_ids)[1], dtype="int32")
-        is_separator = ops.cast(ops.equal(token_ids, self.sep_id), "int32")
-        separators = ops.cumsum(is_separator, axis=1)  # up to each token, itself included
-        if self.rule == "given":
-            is_global = ops.not_equal(global_mask, 0)
-        elif self.rule == "first":
-            is_global = ops.less(places + ops.zeros_like(token_ids), 1)
-        elif self.rule == "first_text":
-            is_global = ops.less(separators, 1)
-        else:
-            # A second separator right behind the first belongs to neither text. The last one of the row is global, as
-            # in transformers.
-            is_before = ops.less(ops.pad(separators, [(0, 0), (1, 0)])[:, :-1], 1)
-            second = ops.logical_and(ops.equal(ops.cumsum(separators, axis=1), 3), ops.equal(is_separator, 1))
-            is_global = ops.logical_not(ops.logical_or(is_before, second))
-        is_global = ops.logical_and(is_global, ops.not_equal(padding_mask, 0))
-        numbers = ops.cumsum(ops.cast(is_global, "int32"), axis=1)  # 1, 2, ... for the global tokens
-        slots = ops.expand_dims(ops.arange(1, self.most + 1, dtype="int32"), -1)
-        is_here = ops.logical_and(ops.equal(ops.expand_dims(numbers, 1), slots), ops.expand_dims(is_global, 1))
-        found = ops.sum(ops.where(is_here, places + 1, 0), axis=-1) - 1
-        return {"places": found, "too_many": ops.greater(ops.max(numbers, axis=1), self.most)}
-
-    def compute_output_spec(self, token_ids, padding_mask, global_mask=None):
-        batch = token_ids.shape[0]
-        return {
-            "places": keras.KerasTensor((batch, self.most), dtype="int32"),
-            "too_many": keras.KerasTensor((batch,), dtype="bool"),
-        }
-
-    def get_config(self):
-        return {**super().get_config(), "rule": self.rule, "most": self.most, "sep_id": self.sep_id}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -307,6 +254,8 @@ class LongformerEncoder(FamilyEncoder):
     ):
         given = {"global_tokens": global_tokens, "max_global_tokens": max_global_tokens}
         config = dataclasses.replace(config, **{name: value for name, value in given.items() if value is not None})
+        if task not in (None, *OF_TASKS):
+            raise ValueError(f"task is {task!r}, expected None or one of {', '.join(OF_TASKS)}.")
         rule = config.global_tokens or OF_TASKS.get(task, "none")
         if packed and rule != "none":
             raise ValueError(
@@ -315,9 +264,9 @@ class LongformerEncoder(FamilyEncoder):
             )
         super().__init__(config, packed=packed, rule=rule, layers_of=layers_of, **arguments)
         self.task, self.rule = task, rule
-
         for number in config.schedule:
-            self.get_layer(f"block_{number}").attention.train_global(rule != "none")
+            block = self.get_layer(f"block_{number}")  # which may be frozen, if it was made for another encoder
+            block.attention.train_global(rule != "none" and block.trainable)
 
     @classmethod
     def inputs_of_rows(cls, packed, rule, layers_of):
@@ -360,6 +309,12 @@ class LongformerEncoder(FamilyEncoder):
         pooler = parts.pooler if is_first else layers_of.get_layer("pooler")
         return connected._replace(hidden_states=hidden_states, pooled_output=pooler(hidden_states[-1][:, 0]))
 
+    @property
+    def unused_weights(self):
+        if self.rule != "none":
+            return frozenset()
+        return frozenset(weight.path for weight in self.weights if "/attention/global_" in weight.path)
+
     def for_task(self, task):
         if self.config.global_tokens is not None or OF_TASKS[task] == self.rule:
             return self
@@ -383,9 +338,9 @@ class LongformerEncoder(FamilyEncoder):
                 f"global_tokens is 'given': rows of texts have no {GLOBAL_MASK}. Pass rows of ids with this input, or "
                 "choose global tokens by a rule."
             )
-        if self.rule not in ("first_text", "second_text") or second is None:
-            return
         is_first, most = self.rule == "first_text", self.config.max_global_tokens
+        if not is_first and (self.rule != "second_text" or second is None):
+            return
         control = len(template.before if is_first else template.after)
         for number, ids in enumerate(first if is_first else second):
             if len(ids) + control > most:
@@ -398,6 +353,38 @@ class LongformerEncoder(FamilyEncoder):
 
     def get_config(self):
         return {**super().get_config(), "task": self.task}
+
+    @staticmethod
+    def checkpoint_of_roberta(path, max_length=4096, attention_window=512):
+        """The checkpoint of a RoBERTa as that of a Longformer, for any `from_pretrained` (Beltagy et al. 2020, section
+        5):
+
+            checkpoint = kbi.LongformerEncoder.checkpoint_of_roberta("roberta-base")
+            kbi.MaskedLM.from_pretrained(checkpoint).save_pretrained("longformer_to_train")
+
+        Positions beyond the trained ones repeat these, and the projections of global tokens begin as those of the
+        others. The authors trained it further on masked words. Rows of at most half a window it computes as the
+        RoBERTa does.
+
+        Args:
+            path: as of `from_pretrained`.
+            max_length: as of LongformerConfig.
+            attention_window: likewise.
+
+        Raises: ValueError if it is not a RoBERTa's.
+        """
+        checkpoint = checkpoints.open_checkpoint(path)
+        old = checkpoint.config
+        if type(old) is not roberta.RobertaConfig:
+            raise ValueError(f"{checkpoint.source.path} is a {old.family}: only a RoBERTa becomes a Longformer.")
+        grown = checkpoints.grow(checkpoint, max_length=max_length)
+        config = LongformerConfig(**grown.config.to_dict(), attention_window=attention_window)
+
+        def of_roberta(name):
+            return name.replace(PREFIX, roberta.PREFIX).replace("_global.", ".")
+
+        rows = [(ours, tuple(map(of_roberta, theirs)), transform) for ours, theirs, transform in FAMILY.rows(config)]
+        return grown._replace(config=config, rows=rows)
 
 
 PREFIX = "longformer."

@@ -4,6 +4,7 @@ from keras_bert_impl.layers.attention_mask import AttentionMask
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.frozen_model import FrozenInChunks, FrozenModel
 from keras_bert_impl.layers.gather_positions import GatherPositions
+from keras_bert_impl.layers.global_tokens import GlobalTokens
 from keras_bert_impl.layers.last_token import LastToken
 from keras_bert_impl.layers.masked_lm_head import MaskedLMHead
 from keras_bert_impl.layers.padding_aware_positions import PaddingAwarePositions
@@ -24,6 +25,7 @@ __all__ = [
     "FrozenInChunks",
     "FrozenModel",
     "GatherPositions",
+    "GlobalTokens",
     "LastToken",
     "MaskedLMHead",
     "MultiHeadSelfAttention",

@@ -220,7 +220,7 @@ def checked_sequence_length(sequence_length, config):
 
 def check_tokenizer_fits(tokenizer, encoder):
     """Raises ValueError if the tokenizer can give ids that the encoder's embedding does not have, or has another
-    padding token than the one from which the encoder counts positions."""
+    padding token than the one from which the encoder counts positions, or another separator than it knows."""
     if tokenizer is None:
         return
     config = encoder.config
@@ -234,6 +234,12 @@ def check_tokenizer_fits(tokenizer, encoder):
             f"The tokenizer's padding token has the id {tokenizer.pad_id}, but the configuration's pad_id is "
             f"{config.pad_id}, from which {config.family} counts positions: transformers would count other positions. "
             f"Build the encoder with pad_id={tokenizer.pad_id}."
+        )
+    if getattr(config, "sep_id", tokenizer.sep_id) != tokenizer.sep_id:
+        raise ValueError(
+            f"The tokenizer's separator has the id {tokenizer.sep_id}, but the configuration's sep_id is "
+            f"{config.sep_id}, by which a {config.family} finds the texts of a row: build the encoder with "
+            f"sep_id={tokenizer.sep_id}."
         )
 
 

@@ -86,8 +86,13 @@ class RowMaker:
 
     def rows_of(self, texts):
         """As `unlabelled`; a warning says how many were cut."""
-        rows = self.unlabelled(texts)
+        rows = self.fitting(self.unlabelled(texts))
         warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length)
+        return rows
+
+    def fitting(self, rows):
+        """Rows as they are. Raises ValueError if the encoder cannot take them, naming the first."""
+        self.head.encoder.check_texts(rows.first, rows.second, self.tokenizer.template)
         return rows
 
     def labelled(self, texts, labels, weights):
@@ -126,6 +131,7 @@ class RowMaker:
 
     def packed(self, rows, pad_to=None):
         """The input arrays of Rows, each as long as `pad_to`, or as the longest rounded up to a multiple of 32."""
+        rows = self.fitting(rows)
         return pack_rows(self.tokenizer, rows.first, rows.second, self.sequence_length, pad_to)
 
     def to_train(self, texts, labels, weights, batch_size, shuffle):
@@ -141,7 +147,7 @@ class RowMaker:
     def batches_of(self, rows, batch_size, shuffle=True, kind=LengthBatches, seed=0):
         """The LengthBatches of Rows, or another kind of them; a `seed` of None is drawn."""
         length = self.sequence_length
-        return kind(self.tokenizer, rows, batch_size or 32, length, shuffle, seed, self.length_multiple)
+        return kind(self.tokenizer, self.fitting(rows), batch_size or 32, length, shuffle, seed, self.length_multiple)
 
     def validation(self, data):
         """`validation_data` as (x, y) or (x, y, sample_weight), or what yields batches."""

@@ -166,6 +166,7 @@ def featurize(config, task, examples, class_names, model):
 
 def batches_of(config, rows, model):
     """The LengthBatches of a split."""
+    model.encoder.check_texts(rows.first, rows.second, model.tokenizer.template)
     multiple = ROW_MULTIPLE if is_compiled(config, model) else 8
     return LengthBatches(
         model.tokenizer,

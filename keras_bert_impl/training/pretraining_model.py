@@ -170,6 +170,8 @@ def model_config(config, data):
     if config.init is None:
         # RoBERTa counts positions from the id of its padding token.
         of_data = {"vocabulary_size": data.tokenizer.vocabulary_size, "pad_id": data.tokenizer.pad_id}
+        if hasattr(family_of_name(config.size), "sep_id"):  # a Longformer finds the texts of a row by it
+            of_data["sep_id"] = data.tokenizer.sep_id
         found = config_from_name(config.size, **of_data, **dropout, **shape)
         if config.direction == "both":
             return found

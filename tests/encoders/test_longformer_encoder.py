@@ -1,12 +1,25 @@
 """What only Longformer does: windows with global tokens, which follow from the head, in memory linear in the length."""
 
+import dataclasses
+import json
+import re
+
+import keras
 import numpy as np
 import pytest
-from families import SIZES
-from reference_models import outputs_of, random_model
+from conftest import QUICK_STEPS
+from families import CONFIGS, SIZES
+from made_exports import check_rows_of_export
+from made_tokenizers import byte_pair_tokenizer
+from reference_models import open_in_transformers, outputs_of, random_model, whole_attention
 from tiers import every_backend, on
 
 import keras_bert_impl as kbi
+from keras_bert_impl.callbacks.flops import training_flops
+from keras_bert_impl.encoders.stacked import StackedEncoder
+from keras_bert_impl.export.attention_graph import with_attention
+from keras_bert_impl.families import count_parameters
+from keras_bert_impl.model_methods.trainable import freeze_layers
 
 pytestmark = on("torch")
 
@@ -66,6 +79,351 @@ def test_every_state_is_that_of_transformers(length, hidden, places, tmp_path):
     ours = kbi.LongformerEncoder.from_pretrained(tmp_path, return_hidden_states=True).predict_on_batch(rows)
     expected = np.stack(outputs_there(theirs, rows)["hidden_states"], axis=1)
     np.testing.assert_allclose(ours["hidden_states"], expected, atol=1e-5)
+
+
+@every_backend
+def test_attention_of_local_and_global_queries_is_that_of_transformers(tmp_path):
+    config = dataclasses.replace(CONFIG, attention_window=4)
+    rows = rows_of(13, (11, 12), (0, 5, 12), config)
+    theirs = random_model("LongformerModel", config, tmp_path, output_attentions=True)
+    theirs = outputs_of(theirs, rows, global_attention_mask=rows["global_mask"])
+    encoder = kbi.LongformerEncoder.from_pretrained(tmp_path, return_attention=True)
+    ours = encoder.predict_on_batch(rows)["attention_probabilities"]
+    assert ours.shape == (2, 3, 3, 13, 13)
+    for row, of_row in enumerate(rows["global_mask"] * rows["padding_mask"]):
+        (places,) = np.nonzero(of_row)
+        for layer, (local, of_global) in enumerate(zip(theirs["attentions"], theirs["global_attentions"], strict=True)):
+            expected = np.zeros((3, 13, 13), "float32")
+            most = of_global.shape[-1]  # columns for global keys precede those of the window
+            expected += whole_attention(local[row : row + 1, :, :13, most:])[0]
+            for column, place in enumerate(places):
+                expected[:, :, place] += local[row, :, :13, column]
+            for column, place in enumerate(places):
+                expected[:, place] = of_global[row, :, :13, column]
+            np.testing.assert_allclose(ours[row, layer], expected, atol=1e-5)
+
+
+# Of each head what transformers calls it, and where the first separators of three rows stand.
+HEADS = {
+    "TextClassifier": "ForSequenceClassification",
+    "TokenClassifier": "ForTokenClassification",
+    "QuestionAnswerer": "ForQuestionAnswering",
+    "MultipleChoice": "ForMultipleChoice",
+}
+
+
+@pytest.fixture
+def open_config():
+    """The head decides which tokens are global."""
+    return dataclasses.replace(CONFIG, global_tokens=None, max_global_tokens=33)
+
+
+def pairs(length, config):
+    """Three rows, two texts each of other lengths, of which one has padding."""
+    rows = rows_of(length, range(length - 4, length), config=config)
+    rows = {name: np.concatenate([array, array[:1]]) for name, array in rows.items() if name != "global_mask"}
+    for row, (first, last) in enumerate([(3, length - 1), (20, length - 5), (8, length - 1)]):
+        rows["token_ids"][row, [first, first + 1, last]] = config.sep_id
+    return rows
+
+
+@every_backend
+@pytest.mark.parametrize("head", HEADS)
+def test_each_head_has_the_global_tokens_that_transformers_gives_it_by_itself(head, open_config, tmp_path):
+    rows = pairs(37, open_config)
+    if head == "MultipleChoice":
+        rows = {name: array[None] for name, array in rows.items()}
+    theirs = random_model(f"Longformer{HEADS[head]}", open_config, tmp_path)
+    found = getattr(kbi, head).from_pretrained(tmp_path).predict_on_batch(rows)
+    theirs = outputs_of(theirs, rows)
+    expected = theirs["logits"] if "logits" in theirs else np.stack([theirs["start_logits"], theirs["end_logits"]], -1)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        (lambda encoder: kbi.TextClassifier(encoder, 2), "first"),
+        (kbi.TextRegressor, "first"),
+        (kbi.Reranker, "first"),
+        (kbi.QuestionAnswerer, "first_text"),
+        (kbi.MultipleChoice, "second_text"),
+        (lambda encoder: kbi.TokenClassifier(encoder, 2), "none"),
+        (kbi.MaskedLM, "none"),
+        (kbi.TextEmbedder, "none"),
+    ],
+    ids=["classes", "regressor", "reranker", "questions", "choices", "tokens", "masks", "embedder"],
+)
+def test_a_head_chooses_global_tokens_and_a_configuration_that_says_so_comes_first(model, rule, open_config):
+    encoder = kbi.LongformerEncoder(open_config)
+    assert model(encoder).encoder.rule == rule and encoder.rule == "none"
+    fixed = kbi.LongformerEncoder(open_config, global_tokens="second_text")
+    assert model(fixed).encoder is fixed and fixed.rule == "second_text"
+
+
+def test_heads_over_one_encoder_share_its_weights_and_leave_each_other_s_global_tokens(open_config):
+    encoder = kbi.LongformerEncoder(open_config)
+    rows = pairs(37, open_config)
+    before = encoder.predict_on_batch(rows)["sequence_output"]
+    classifier, answerer = kbi.TextClassifier(encoder, 2), kbi.QuestionAnswerer(encoder)
+    answers = answerer.predict_on_batch(rows)
+    alone = kbi.QuestionAnswerer(kbi.LongformerEncoder(open_config))
+    alone.set_weights(answerer.get_weights())
+    np.testing.assert_allclose(answers, alone.predict_on_batch(rows), atol=1e-6)
+    np.testing.assert_array_equal(encoder.predict_on_batch(rows)["sequence_output"], before)
+    assert {id(weight) for weight in classifier.encoder.weights} == {id(weight) for weight in encoder.weights}
+    classifier.compile(optimizer=keras.optimizers.SGD(1.0), loss=classifier.loss, **QUICK_STEPS)
+    classifier.train_on_batch(rows, np.array([0, 1, 1]))
+    assert np.abs(answerer.predict_on_batch(rows) - answers).max() > 1e-4
+
+
+def test_frozen_layers_stay_frozen_under_a_head(open_config):
+    encoder = kbi.LongformerEncoder(open_config)
+    freeze_layers(encoder, 2)
+    trained = {weight.path.split("/")[0] for weight in kbi.TextClassifier(encoder, 2).trainable_weights}
+    assert trained == {"block_2", "pooler", "classifier"}
+
+
+def test_projections_of_global_tokens_are_trained_where_there_are_such_tokens(open_config):
+    """Weight decay would move those that nothing uses, and Keras warn of their gradients."""
+    masked_lm, classifier = (head(kbi.LongformerEncoder(open_config)) for head in (kbi.MaskedLM, kbi.TextRegressor))
+    for model, are_trained in ((masked_lm, False), (classifier, True)):
+        names = {weight.path for weight in model.trainable_weights if "/global_" in weight.path}
+        assert len(names) == 18 * are_trained  # three kernels and biases in three layers
+        assert len([weight for weight in model.weights if "/global_" in weight.path]) == 18
+
+
+@pytest.mark.parametrize("task", ["none", "given"])
+def test_gradients_are_finite_in_rows_that_are_padding_alone(task):
+    config = dataclasses.replace(CONFIG, global_tokens=task)
+    rows = rows_of(37, range(37), (0, 22, 36))
+    rows = rows if task == "given" else {name: array for name, array in rows.items() if name != "global_mask"}
+    model = kbi.TextClassifier(kbi.LongformerEncoder(config), 2)
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, **QUICK_STEPS)
+    assert np.isfinite(model.train_on_batch(rows, np.array([0, 1]))).all()
+    assert all(np.isfinite(weight).all() for weight in model.get_weights())
+
+
+@every_backend
+def test_a_row_with_more_global_tokens_than_there_is_room_for_is_nan_and_the_others_are_not():
+    rows = rows_of(37, (), (4, 20, 21, 22, 23))
+    encoder = kbi.LongformerEncoder(CONFIG)
+    assert np.isfinite(encoder.predict_on_batch(rows)["sequence_output"]).all()
+    rows["global_mask"][1, 36] = 1
+    found = encoder.predict_on_batch(rows)
+    assert np.isfinite(found["sequence_output"][0]).all() and np.isnan(found["sequence_output"][1]).all()
+    assert np.isnan(found["pooled_output"][1]).all()
+
+
+@pytest.fixture
+def tokenizer():
+    return byte_pair_tokenizer()
+
+
+def model_of(kind, tokenizer, most, **arguments):
+    config = kbi.LongformerConfig(
+        **{**SIZES, "max_length": 48, "vocabulary_size": tokenizer.vocabulary_size},
+        attention_window=4,
+        max_global_tokens=most,
+    )
+    return kind(kbi.LongformerEncoder(config), tokenizer=tokenizer, sequence_length=40, **arguments)
+
+
+def test_texts_with_more_global_tokens_than_there_is_room_for_are_refused_with_a_remedy(tokenizer):
+    short, long = "the dog", "the dog ran home"
+    count = len(tokenizer.encode(long, add_special_tokens=False).ids)
+    answerer = model_of(kbi.QuestionAnswerer, tokenizer, count)
+    answerer.predict(([short], [long]), verbose=0)
+    message = f"first text of row 1 has {count} tokens, .* room for max_global_tokens {count}: .*={count + 1}"
+    rows = ([short, long], [long, long])
+    for use in (
+        lambda: answerer.predict(rows, verbose=0),
+        lambda: answerer.rows(rows),
+        lambda: answerer.fit(rows, [("dog", 4), ("dog", 4)], verbose=0),
+        lambda: answerer.evaluate(rows, [("dog", 4), ("dog", 4)], verbose=0),
+        lambda: answerer.answer(*rows),
+    ):
+        with pytest.raises(ValueError, match=message):
+            use()
+    chooser = model_of(kbi.MultipleChoice, tokenizer, count)
+    chooser.choose(long, [short, short])
+    with pytest.raises(ValueError, match="second text of row 1"):
+        chooser.choose(short, [short, long])
+    classifier = kbi.TextClassifier(
+        kbi.LongformerEncoder(chooser.encoder.config, global_tokens="first_text"), 2, tokenizer, sequence_length=40
+    )
+    with pytest.raises(ValueError, match="first text of row 0"):  # of a single text, all before its end
+        classifier.predict([long], verbose=0)
+    fits = model_of(kbi.QuestionAnswerer, tokenizer, count + 1)
+    assert np.isfinite(fits.predict(rows, verbose=0)).all()
+
+
+def test_texts_are_refused_where_global_tokens_are_given(tokenizer):
+    model = kbi.TextClassifier(
+        kbi.LongformerEncoder(
+            dataclasses.replace(CONFIG, vocabulary_size=tokenizer.vocabulary_size), global_tokens="given"
+        ),
+        2,
+        tokenizer=tokenizer,
+    )
+    with pytest.raises(ValueError, match="rows of texts have no global_mask"):
+        model.predict(["the dog"], verbose=0)
+
+
+def test_another_separator_than_the_tokenizer_s_is_refused(tokenizer):
+    config = dataclasses.replace(CONFIG, vocabulary_size=tokenizer.vocabulary_size, sep_id=4)
+    with pytest.raises(ValueError, match=r"separator has the id 2, .* sep_id is 4, .* build the encoder with sep_id=2"):
+        kbi.MaskedLM(kbi.LongformerEncoder(config), tokenizer=tokenizer)
+
+
+def test_packed_rows_with_global_tokens_are_refused(open_config):
+    packed = kbi.LongformerEncoder(open_config, packed=True)
+    with pytest.raises(ValueError, match="global_tokens 'first': packed rows have no global tokens"):
+        kbi.TextClassifier(packed, 2)
+
+
+def test_a_stacked_encoder_does_not_lose_global_tokens(open_config):
+    def stacked(**options):
+        return StackedEncoder([kbi.LongformerEncoder(open_config, **options)], bilstm_units=3)
+
+    with pytest.raises(ValueError, match="build its encoders with global_tokens='first'"):
+        kbi.TextClassifier(stacked(), 2)
+    assert kbi.TextClassifier(stacked(global_tokens="first"), 2)
+
+
+def test_an_unknown_task_is_refused(open_config):
+    with pytest.raises(ValueError, match="task is 'answers', expected None or one of text, question, choice"):
+        kbi.LongformerEncoder(open_config, task="answers")
+
+
+def test_the_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it(open_config):
+    rows, encoder = pairs(37, open_config), kbi.QuestionAnswerer(kbi.LongformerEncoder(open_config)).encoder
+    returning = kbi.LongformerEncoder(open_config, task="question", return_attention=True)
+    returning.set_weights(encoder.get_weights())
+    expected = returning.predict_on_batch(rows)["attention_probabilities"]
+    np.testing.assert_allclose(with_attention(encoder).predict_on_batch(rows), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"attention_window": 5}, "attention_window must be an even integer of at least 2, not 5"),
+        ({"attention_window": 0}, "not 0"),
+        ({"attention_window": [4, 6]}, "attention_window has 2 windows, but there are 3 layers"),
+        ({"attention_window": [4, 6, True]}, "not True"),
+        ({"sep_id": 53}, "sep_id 53 is outside the vocabulary of 53"),
+        ({"global_tokens": "all"}, "global_tokens is 'all', expected None or one of none, first"),
+        ({"max_global_tokens": 0}, "max_global_tokens must be an integer of at least 1, not 0"),
+    ],
+)
+def test_a_configuration_that_no_longformer_has_is_refused(fields, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(CONFIG, **fields)
+    names = {"attention_window": "attention_window", "sep_id": "sep_token_id"}
+    content = {**CONFIG.to_huggingface(), **{names.get(name, name): value for name, value in fields.items()}}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"config.json: .*{re.escape(message)}"):
+        kbi.LongformerConfig.from_huggingface(tmp_path / "config.json")
+
+
+def test_choices_of_the_configuration_are_kept_in_both_formats(tmp_path):
+    rows, model = rows_of(13, (), (0, 5)), kbi.TextClassifier(kbi.LongformerEncoder(CONFIG), 2)
+    expected = model.predict_on_batch(rows)
+    model.save_pretrained(tmp_path / "checkpoint")
+    model.save(tmp_path / "model.keras")
+    again = kbi.TextClassifier.from_pretrained(tmp_path / "checkpoint")
+    assert again.encoder.config == CONFIG
+    np.testing.assert_allclose(again.predict_on_batch(rows), expected, atol=1e-6)
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(reloaded.predict_on_batch(rows), expected, atol=1e-6)
+    assert not {"global_tokens", "max_global_tokens"} & set(kbi.LongformerConfig(**SIZES).to_huggingface())
+
+
+@pytest.mark.parametrize("head", ["QuestionAnswerer", "MultipleChoice"])
+def test_a_keras_file_keeps_the_global_tokens_of_a_head(head, open_config, tmp_path):
+    rows, model = pairs(37, open_config), getattr(kbi, head)(kbi.LongformerEncoder(open_config))
+    rows = {name: array[None] for name, array in rows.items()} if head == "MultipleChoice" else rows
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert reloaded.encoder.rule == model.encoder.rule
+    np.testing.assert_allclose(reloaded.predict_on_batch(rows), model.predict_on_batch(rows), atol=1e-6)
+
+
+def test_the_published_sizes():
+    # 50,265 words, 4,098 positions, one segment and a norm; 12 blocks of RoBERTa-base with three projections more.
+    embeddings, block = (50_265 + 4_098 + 1 + 2) * 768, 7_087_872 + 3 * 768 * 769
+    assert count_parameters(kbi.LongformerConfig.from_name("longformer_base")) == embeddings + 12 * block + 590_592
+    config = kbi.LongformerConfig.from_name("longformer_large")
+    assert (config.num_layers, config.hidden_size, config.num_heads) == (24, 1024, 16)
+    assert config.windows == [256] * 24 and config.num_positions == 4098
+
+
+def test_a_roberta_becomes_a_longformer_that_computes_the_same_within_half_a_window(tmp_path):
+    roberta = kbi.MaskedLM(kbi.RobertaEncoder(CONFIGS["Roberta"]))
+    roberta.save_pretrained(tmp_path / "roberta")
+    checkpoint = kbi.LongformerEncoder.checkpoint_of_roberta(tmp_path / "roberta", 64, attention_window=14)
+    model = kbi.MaskedLM.from_pretrained(checkpoint)
+    rows = {**rows_of(7, (5, 6)), "mask_positions": np.array([[1, 3], [2, 0]], "int32")}
+    del rows["global_mask"]
+    np.testing.assert_allclose(model.predict_on_batch(rows), roberta.predict_on_batch(rows), atol=1e-5)
+    assert model.encoder.config.max_length == 64 and model.encoder.config.num_positions == 66
+    weights = {weight.path: keras.ops.convert_to_numpy(weight) for weight in model.weights}
+    fused = np.split(weights["block_1/attention/query_key_value/kernel"], 3, axis=-1)
+    for name, kernel in zip(("query", "key", "value"), fused, strict=True):
+        np.testing.assert_array_equal(weights[f"block_1/attention/global_{name}/kernel"], kernel)
+    positions = weights["position_embedding/embeddings"]
+    np.testing.assert_array_equal(positions[13:24], positions[2:13])
+    model.save_pretrained(tmp_path / "longformer")
+    open_in_transformers("LongformerForMaskedLM", tmp_path / "longformer")
+    with pytest.raises(ValueError, match="is a Longformer: only a RoBERTa becomes a Longformer"):
+        kbi.LongformerEncoder.checkpoint_of_roberta(tmp_path / "longformer")
+
+
+def test_arithmetic_counts_no_projections_that_are_not_used(open_config):
+    encoders = [kbi.LongformerEncoder(open_config, global_tokens=rule) for rule in ("none", "given")]
+    without, with_them = (training_flops(encoder, 1, 16, 2) for encoder in encoders)
+    assert with_them - without == 3 * 3 * 2 * 16 * 3 * 15**2  # forward and backward, layers, tokens, kernels
+
+
+TEXTS = ["the dog ran home and " * 5, "red rain", ""]
+
+
+@on("tensorflow")
+@pytest.mark.parametrize("rule", ["none", "first", "second_text"])
+def test_a_saved_model_gives_the_outputs_of_its_texts(rule, tokenizer, tmp_path):
+    import tensorflow as tf
+
+    from keras_bert_impl.export import export_saved_model
+
+    model = model_of(kbi.TextClassifier, tokenizer, 40, num_classes=3)
+    model = kbi.TextClassifier(
+        kbi.LongformerEncoder(model.encoder.config, global_tokens=rule), 3, tokenizer, sequence_length=40
+    )
+    export_saved_model(model, tmp_path / "exported")
+    served = tf.saved_model.load(str(tmp_path / "exported"))
+    found = served.signatures["serving_default"](text=tf.constant(TEXTS))["logits"]
+    np.testing.assert_allclose(found, model.predict(TEXTS, verbose=0), atol=1e-5)
+    found = served.signatures["pairs"](text=tf.constant(TEXTS), text_pair=tf.constant(TEXTS[::-1]))["logits"]
+    np.testing.assert_allclose(found, model.predict((TEXTS, TEXTS[::-1]), verbose=0), atol=1e-5)
+
+
+@on("tensorflow")
+def test_an_export_that_would_leave_global_tokens_out_is_refused(tokenizer, tmp_path):
+    from keras_bert_impl.export import export_saved_model
+
+    with pytest.raises(ValueError, match=r"10 tokens, .* room for max_global_tokens 10"):
+        export_saved_model(model_of(kbi.QuestionAnswerer, tokenizer, 10), tmp_path / "exported")
+
+
+@pytest.mark.full
+@on("torch", "tensorflow")
+@pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
+@pytest.mark.parametrize("rule", ["none", "first", "first_text"])
+def test_an_export_of_rows_gives_the_vectors(format_name, rule, tokenizer, tmp_path):
+    config = model_of(kbi.TextEmbedder, tokenizer, 48).encoder.config
+    encoder = kbi.LongformerEncoder(config, global_tokens=rule)
+    model = kbi.TextEmbedder(encoder, tokenizer=tokenizer, sequence_length=40)
+    check_rows_of_export(format_name, model, TEXTS, tmp_path)
 
 
 LONG = 4096

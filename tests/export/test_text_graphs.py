@@ -1,4 +1,4 @@
-"""SavedModels of ALBERT, RoBERTa, XLM-RoBERTa, ModernBERT and DeBERTa take strings and answer as the models do."""
+"""SavedModels of families whose tokenizer is not WordPiece take strings and answer as the models do."""
 
 import json
 import subprocess
@@ -30,6 +30,7 @@ PAIRS = [*SENTENCES[3:], "Who?", "", "the dog ran " * 9, "a", "</s>"]
 MADE = {
     "Albert": albert_tokenizer,
     "Roberta": byte_pair_tokenizer,
+    "Longformer": byte_pair_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "ModernBert": modernbert_tokenizer,
     "ModernBert of mmBERT": mmbert_tokenizer,

@@ -21,6 +21,7 @@ pytestmark = once
 
 TOKENIZERS = {
     "Roberta": byte_pair_tokenizer,
+    "Longformer": byte_pair_tokenizer,
     "Albert": albert_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "ModernBert": modernbert_tokenizer,

@@ -131,6 +131,7 @@ def test_a_gpu_gets_it_for_windows_and_long_packed_rows(monkeypatch):
         ({"window": 64}, 255, False),  # the fused form computes all of so short a row
         ({"window": 64, "dropout_rate": 0.1, "seed": types.SimpleNamespace(_initial_seed=1)}, 512, False),
         ({"window": 64, "bias": torch.ones(1)}, 512, False),
+        ({"window": 64, "global_places": torch.zeros(1, 1)}, 512, False),
         ({}, 4096, False),  # nothing is hidden
         (packed, torch_flex.SHORT, False),
         (packed, torch_flex.SHORT + 1, True),

@@ -31,6 +31,7 @@ if startup.imports_keras:
     from keras_bert_impl.families.modernbert import ModernBertConfig, ModernBertEncoder
     from keras_bert_impl.families.mpnet import MPNetConfig, MPNetEncoder
     from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
+    from keras_bert_impl.families.xlnet import XLNetConfig, XLNetEncoder
     from keras_bert_impl.models import (
         ElectraPretrainer,
         FeatureTagger,
@@ -107,6 +108,8 @@ __all__ = [
     "XLMRobertaConfig",
     "XLMRobertaEncoder",
     "XLMRobertaTokenizer",
+    "XLNetConfig",
+    "XLNetEncoder",
     "__version__",
     "callbacks",
     "checkpoints",

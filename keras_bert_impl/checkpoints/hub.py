@@ -115,6 +115,9 @@ PUBLISHED = (
     ),
     # Song et al. 2020.
     Published("mpnet-base", "microsoft/mpnet-base", *BASE, 30527, False, "mpnet"),
+    # Yang et al. 2019.
+    Published("xlnet-base-cased", "xlnet/xlnet-base-cased", *BASE, 32000, True, "xlnet"),
+    Published("xlnet-large-cased", "xlnet/xlnet-large-cased", *LARGE, 32000, True, "xlnet"),
     # He et al. 2021, versions 1, 2 and 3; the files also hold heads of pre-training.
     *(
         Published(name, f"microsoft/{name}", *shape, 50265, True, "deberta")

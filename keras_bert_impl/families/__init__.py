@@ -21,6 +21,7 @@ from keras_bert_impl.families import (
     modernbert,
     mpnet,
     roberta,
+    xlnet,
 )
 
 __all__ = [
@@ -46,5 +47,6 @@ FAMILIES = (
     ernie.FAMILY,
     mpnet.FAMILY,
     modernbert.FAMILY,
+    xlnet.FAMILY,
 )
 register(FAMILIES)

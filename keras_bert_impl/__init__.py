@@ -59,6 +59,7 @@ if startup.imports_keras:
         MPNetTokenizer,
         WordPieceTokenizer,
         XLMRobertaTokenizer,
+        XLNetTokenizer,
     )
 
 __all__ = [
@@ -110,6 +111,7 @@ __all__ = [
     "XLMRobertaTokenizer",
     "XLNetConfig",
     "XLNetEncoder",
+    "XLNetTokenizer",
     "__version__",
     "callbacks",
     "checkpoints",

@@ -18,7 +18,7 @@ class Attending(keras.layers.Layer):
 
     def call(
         self, inputs, attention_mask=None, sequence_ids=None, attention_bias=None, window=None, positions=None,
-        training=False,
+        same_segment=None, training=False,
     ):  # fmt: skip
         return self.block(
             inputs,
@@ -27,6 +27,7 @@ class Attending(keras.layers.Layer):
             attention_bias=attention_bias,
             window=window,
             positions=positions,
+            same_segment=same_segment,
             training=training,
             return_probabilities=True,
         )

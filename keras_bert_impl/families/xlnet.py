@@ -275,9 +275,9 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
     def _products(self, query, vectors):
         """The products of queries (batch, queries, width) with vectors (count, width), by heads: (batch, heads,
         queries, count)."""
-        query, vectors = ops.convert_to_tensor(query), ops.convert_to_tensor(vectors)
-        by_heads = ops.reshape(query, (*ops.shape(query)[:2], self.num_heads, -1))
-        return ops.einsum("bihd,mhd->bhim", by_heads, ops.reshape(vectors, (-1, *by_heads.shape[2:])))
+        heads = (self.num_heads, query.shape[-1] // self.num_heads)
+        query = ops.reshape(query, (-1, ops.shape(query)[1], *heads))
+        return ops.einsum("bihd,mhd->bhim", query, ops.reshape(ops.convert_to_tensor(vectors), (-1, *heads)))
 
     def get_config(self):
         config = super().get_config()

@@ -84,6 +84,7 @@ class PrepareConfig:
     tokenizer: typing.Literal[
         *("wordpiece", "byte_pair", "sentence_piece", "modernbert_byte_pair", "xlm_sentence_piece"),
         *("mmbert_byte_pair", "mpnet_wordpiece", "deberta_byte_pair", "deberta_sentence_piece"),
+        "xlnet_sentence_piece",
     ] = "wordpiece"
     vocab: str | None = None
     vocabulary_size: int = 8000

@@ -128,3 +128,15 @@ def test_two_dropout_rates_are_not_saved_as_one(tmp_path):
     config = dataclasses.replace(CONFIG, attention_dropout_rate=0.3)
     with pytest.raises(ValueError, match=r"hidden_dropout_rate is 0\.1 and would be read as 0\.3"):
         kbi.XLNetEncoder(config).save_pretrained(tmp_path)
+
+
+def test_a_vector_of_the_first_token_is_refused_and_that_of_cls_is_the_last():
+    encoder, rows = kbi.XLNetEncoder(CONFIG), rows_of(9, [9, 5])
+    for pooling in ("cls", "last_four", ("mean", "cls")):
+        with pytest.raises(ValueError, match=r"takes the first token, which in a row of an XLNet is text: give 'last"):
+            kbi.TextEmbedder(encoder, pooling=pooling)
+    states = encoder.predict_on_batch(rows)["sequence_output"]
+    model = kbi.TextEmbedder(encoder, pooling="lasttoken")
+    np.testing.assert_allclose(model.predict_on_batch(rows), states[[0, 1], [8, 4]], atol=1e-6)
+    left = rows_of(9, [9, 5], "left")
+    np.testing.assert_allclose(model.predict_on_batch(left)[1], model.predict_on_batch(rows)[1], atol=1e-5)

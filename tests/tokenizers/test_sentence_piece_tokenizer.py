@@ -14,6 +14,7 @@ from made_tokenizers import (
     learned_sentence_pieces,
     tokenizer_of_transformers,
     xlm_roberta_tokenizer,
+    xlnet_tokenizer,
 )
 from tiers import once
 from tokenizers import Tokenizer
@@ -24,7 +25,7 @@ from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 pytestmark = once
 
-CONTROL = re.compile(r"\[(CLS|SEP|MASK|PAD|UNK)\]|<(s|/s|pad|unk|mask)>")
+CONTROL = re.compile(r"\[(CLS|SEP|MASK|PAD|UNK)\]|<(s|/s|pad|unk|mask|cls|sep|eod|eop)>")
 TEXTS = [
     *(text for text in HOSTILE_TEXTS if len(text) < 1000),
     *SENTENCES,
@@ -32,7 +33,7 @@ TEXTS = [
     " ``quoted''  text ",
     "(a-b) £5.",
 ]
-MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer}
+MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer, "xlnet": xlnet_tokenizer}
 
 
 @pytest.fixture(params=MADE, scope="module")
@@ -67,7 +68,7 @@ def test_pieces_are_those_of_the_library_and_alone_and_together_the_same(tokeniz
     library = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     for text in TEXTS:
         ids = tokenizer.encode(text, add_special_tokens=False).ids
-        prepared = prepare(text, True, False)[0] if tokenizer.lowercase else text
+        prepared = tokenizer._prepared(text)[0]
         expected = library.encode(prepared, out_type=str)
         if not any(map(tokenizer.is_cut_again, expected)):
             assert [tokenizer.token_to_id(piece) or tokenizer.unk_id for piece in expected] == ids

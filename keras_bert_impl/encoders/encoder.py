@@ -70,8 +70,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
 
     def permuted_states(self, rows, mask_positions, **options):
         """States for permuted words, (batch, tokens, hidden_size), and the places of the queries among them, (batch,
-        predictions); `options` are the arguments of `layers.PermutedRows`. Raises: ValueError for a family that does
-        not learn them."""
+        predictions). Raises: ValueError for a family that does not learn them."""
         raise ValueError(f"A {self.config.family} learns no permuted words, as MPNet and XLNet do: leave permuted out.")
 
     def detection_vectors(self, outputs, rows):
@@ -132,11 +131,13 @@ class FamilyEncoder(Encoder):
         pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
             None if the encoder has a pooler.
         tokens_of_predictions: tokens that a row gets for each prediction, of masked words and of permuted ones.
+        permuted_arguments: the names of the further arguments of `permuted_states`.
         generator_has_decoder: whether an `ElectraPretrainer`'s generator has the enhanced mask decoder.
     """
 
     pooler_activation = None
     tokens_of_predictions = (0, 0)
+    permuted_arguments = ()
     generator_has_decoder = False
 
     def __init__(

@@ -151,6 +151,7 @@ class MPNetEncoder(FamilyEncoder):
 
     config_class = MPNetConfig
     tokens_of_predictions = (0, 2)
+    permuted_arguments = ("mask_id", "mask_token_rate", "random_token_rate", "seed")
 
     @staticmethod
     def connect(inputs, parts):

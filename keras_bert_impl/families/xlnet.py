@@ -309,6 +309,7 @@ class XLNetEncoder(FamilyEncoder):
     pooler_activation = "tanh"
     cls_is_last = True
     tokens_of_predictions = (1, 1)
+    permuted_arguments = ("seed",)
 
     @staticmethod
     def connect(inputs, parts):

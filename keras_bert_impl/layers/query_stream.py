@@ -16,8 +16,9 @@ class QueryStream(keras.layers.Layer):
     by what is after them in the order; of the queries, each stands at the place of its token and sees those before it.
     Nothing sees a query. Padding is seen by itself alone.
 
-    The order is over the whole row, and control tokens are not predicted and seen by everything. In Google's code they
-    have places in the order, too, and one order of 256 tokens is repeated for the second half of a row.
+    The order is over the whole row, and control tokens are seen by everything. In the original code (`_local_perm` of
+    zihangdai/xlnet's data_utils.py) each half of a row has an order of its own, in which control tokens have places,
+    too, and the first half does not see the second.
 
     Evaluation draws orders with a fixed seed, as SampleTokens does.
 

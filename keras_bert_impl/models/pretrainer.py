@@ -26,8 +26,10 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         span_boundary: True adds SpanBERT's objective: masked spans are also predicted from the two tokens beside them
             (Joshi et al. 2020, section 3.2; see `layers.SpanBoundaryHead`). For rows whose masks are spans.
         enhanced_decoder: as of MaskedLM.
-        permuted: the arguments of `layers.PermutedRows`, a dict with `mask_id`: MPNet learns masked and permuted words
-            (Song et al. 2020). No token of the rows is masked then. None means masked words alone.
+        permuted: for words in a random order, in which each is predicted from those before it. Of an MPNet, which masks
+            them, too, the arguments of `layers.PermutedRows`, a dict with `mask_id` (Song et al. 2020); of an XLNet a
+            dict with the `seed` of `layers.QueryStream`, or an empty one (Yang et al. 2019). No token of the rows is
+            masked then. None means masked words alone.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
             `cls_positions` (batch, sequences).

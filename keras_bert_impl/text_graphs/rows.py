@@ -69,19 +69,12 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
         a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
         first_length = template.first_length(a.row_lengths(), False)
         rows = _lay_out([*before, a, *after], first_length, sequence_length, pad_id)
-        return with_cls_segments(rows, cls_id, template)
+        return template.with_cls_segments(rows, cls_id, tf.where)
     a, b = truncate_pairs(a, b, max_tokens, rule)
     first_length = template.first_length(a.row_lengths(), True)
     rows = _lay_out([*before, a, *between, b, *after], first_length, sequence_length, pad_id)
     rows = {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
-    return with_cls_segments(rows, cls_id, template)
-
-
-def with_cls_segments(rows, cls_id, template):
-    """Rows in which [CLS] has the segment of its own that the template gives it."""
-    if template.cls_segment is None:
-        return rows
-    return {**rows, "segment_ids": tf.where(rows["token_ids"] == cls_id, template.cls_segment, rows["segment_ids"])}
+    return template.with_cls_segments(rows, cls_id, tf.where)
 
 
 def _lay_out(pieces, first_length, sequence_length, pad_id):

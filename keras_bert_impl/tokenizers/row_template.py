@@ -42,6 +42,13 @@ class RowTemplate(typing.NamedTuple):
         """Where "cls" stands in a row of so many tokens: a number, or an array as the lengths."""
         return 0 * length if "cls" in self.before else length - len(self.after) + self.after.index("cls")
 
+    def with_cls_segments(self, rows, cls_id, where):
+        """Rows of arrays in which "cls", of this id, has the segment that is its own, if it has one; `where` is the
+        function of NumPy or of TensorFlow. No other token may have this id yet, as a random one may."""
+        if self.cls_segment is None:
+            return rows
+        return {**rows, "segment_ids": where(rows["token_ids"] == cls_id, self.cls_segment, rows["segment_ids"])}
+
     def text_in(self, row):
         """What belongs to the text in a row of a single text without padding: ids, or what there is for each."""
         return row[len(self.before) : len(row) - len(self.after)]

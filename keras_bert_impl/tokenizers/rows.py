@@ -91,7 +91,6 @@ def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
         end = len(head) + len(tail)
         token_ids[row, :end] = head + tail
         segment_ids[row, len(head) : end] = tokenizer.template.second_segment
-        if tokenizer.template.cls_segment is not None:
-            segment_ids[row, tokenizer.template.cls_place(end)] = tokenizer.template.cls_segment
         padding_mask[row, :end] = 1
-    return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+    rows = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+    return tokenizer.template.with_cls_segments(rows, tokenizer.cls_id, np.where)

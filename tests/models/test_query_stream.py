@@ -13,7 +13,7 @@ from keras_bert_impl.layers import QueryStream
 from keras_bert_impl.optimization import BertAdamW
 
 CONFIG = CONFIGS["XLNet"]
-LENGTH, POSITIONS = 9, np.array([[0, 3, 5, 7], [1, 4, 0, 0]], "int32")
+LENGTH, POSITIONS = 9, np.array([[1, 3, 5, 7], [0, 4, 0, 0]], "int32")  # of 0, the first is a place
 IS_REAL = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], bool)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import pickle
 import re
 
@@ -148,6 +149,21 @@ def test_rows_have_the_template_of_the_family():
         length = len(found.ids)
         assert rows["token_ids"][0, :length].tolist() == found.ids and rows["padding_mask"][0].sum() == length
         assert rows["segment_ids"][0, :length].tolist() == found.type_ids
+
+
+def test_xlnets_tokens_are_in_the_published_order_and_its_rows_end_in_cls(tmp_path):
+    tokenizer = xlnet_tokenizer()
+    assert tokenizer.vocabulary[:9] == "<unk> <s> </s> <cls> <sep> <pad> <mask> <eod> <eop>".split()
+    ids, found = {"cls": tokenizer.cls_id, "sep": tokenizer.sep_id}, tokenizer.encode("a", "b")
+    assert (found.ids[-2:], found.type_ids[-2:]) == ([ids["sep"], ids["cls"]], [1, 2]) and found.type_ids[0] == 0
+    assert tokenizer.encode("a").type_ids[-2:] == [0, 2]
+    text = "<s> a </s> <eod> <cls> b <eop>"
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    assert not {1, 2, 3, 7} & set(ids) and tokenizer.token_to_id("<eop>") in ids
+    tokenizer.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["padding_side"] == "left"
+    (tmp_path / "spiece.model").unlink()
+    assert kbi.tokenizers.open_tokenizer(tmp_path).encode(text, add_special_tokens=False).ids == ids
 
 
 def test_xlm_robertas_ids_are_fairseqs():

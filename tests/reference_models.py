@@ -72,7 +72,9 @@ def masked_words(model, rows, positions):
     """The logits of a transformers model at masked positions, (batch, predictions, vocabulary)."""
     if model.config.model_type != "xlnet":
         return np.take_along_axis(outputs_of(model, rows)["logits"], positions[..., None], axis=1)
-    # No token sees one that is predicted, and each is predicted by a query at its place. 0 is padding there.
-    is_here = (positions[..., None] == np.arange(rows["token_ids"].shape[1])) & (positions[..., None] > 0)
+    # No token sees one that is predicted, and each is predicted by a query at its place. But in the first column, 0 is
+    # padding.
+    is_real = (positions > 0) | (np.arange(positions.shape[1]) == 0)
+    is_here = (positions[..., None] == np.arange(rows["token_ids"].shape[1])) & is_real[..., None]
     is_hidden = np.repeat(is_here.any(axis=1)[:, None], rows["token_ids"].shape[1], axis=1)
     return outputs_of(model, rows, perm_mask=is_hidden, target_mapping=is_here.astype("float32"))["logits"]

@@ -42,8 +42,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             means a MultiHeadSelfAttention of these arguments.
 
     Input:  (batch, length, width); by name the other inputs of the attention: `attention_mask`, `attention_bias` and
-            more, as MultiHeadSelfAttention takes them, and `same_segment` and `places` for an attention that reads
-            them.
+            more, as MultiHeadSelfAttention takes them, and `same_segment`, `places` and `memory` for an attention that
+            reads them.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
             (batch, heads, length, length).
     """
@@ -127,13 +127,14 @@ class TransformerEncoderBlock(keras.layers.Layer):
         query_states=None,
         same_segment=None,
         places=None,
+        memory=None,
         training=False,
         return_probabilities=False,
     ):
         warn_of_unscaled_loss(self)
         differentiable = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
         others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
-        others |= {"same_segment": same_segment, "places": places}
+        others |= {"same_segment": same_segment, "places": places, "memory": memory}
         # What is not there is not an argument that every attention has to know.
         others = {name: value for name, value in others.items() if value is not None}
         differentiable = {name: value for name, value in differentiable.items() if value is not None}

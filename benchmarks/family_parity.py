@@ -22,7 +22,7 @@ import keras_bert_impl as kbi
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
 from families import CONFIGS, encoder_of, rows_for
 from models.test_heads import HEADS, HEADS_OF_FAMILIES, inputs_of, logits_of
-from reference_models import open_in_transformers, outputs_of, random_model
+from reference_models import masked_words, open_in_transformers, outputs_of, random_model
 
 LARGER = {"vocabulary_size": 2000, "hidden_size": 192, "num_heads": 6, "intermediate_size": 512, "max_length": 64}
 WIDTHS = {9: 64, 15: 192}  # of embeddings, by those of the tests
@@ -86,15 +86,16 @@ def of_encoder(config, folder):
 
 
 def of_masked_lm(config, folder):
-    """Of a masked LM, at all tokens."""
+    """Of a masked LM, at all tokens; of an XLNet, whose predicted tokens see only others, at a third of them."""
     rows, name = rows_of(config), f"{config.class_prefix()}ForMaskedLM"
     theirs = random_model(name, config, folder / "theirs", DEVIATION)
     model = kbi.MaskedLM.from_pretrained(folder / "theirs")
     model.save_pretrained(folder / "ours")
-    positions = np.tile(np.arange(48, dtype="int32"), (4, 1))
-    found, tokens = model.predict_on_batch({**rows, "mask_positions": positions}), rows["padding_mask"] == 1
+    step = 3 if encoder_of(config).tokens_of_predictions[0] else 1
+    positions = np.tile(np.arange(0, 48, step, dtype="int32"), (4, 1))
+    found, tokens = model.predict_on_batch({**rows, "mask_positions": positions}), rows["padding_mask"][:, ::step] == 1
     again = open_in_transformers(name, folder / "ours")
-    return max(difference(found, outputs_of(model, rows)["logits"], tokens) for model in (theirs, again))
+    return max(difference(found, masked_words(model, rows, positions), tokens) for model in (theirs, again))
 
 
 def of_head(kind, form, config, folder):

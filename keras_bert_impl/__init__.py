@@ -32,6 +32,7 @@ if startup.imports_keras:
     from keras_bert_impl.families.modernbert import ModernBertConfig, ModernBertEncoder
     from keras_bert_impl.families.mpnet import MPNetConfig, MPNetEncoder
     from keras_bert_impl.families.roberta import RobertaConfig, RobertaEncoder, XLMRobertaConfig, XLMRobertaEncoder
+    from keras_bert_impl.families.xlnet import XLNetConfig, XLNetEncoder
     from keras_bert_impl.models import (
         ElectraPretrainer,
         FeatureTagger,
@@ -60,6 +61,7 @@ if startup.imports_keras:
         MPNetTokenizer,
         WordPieceTokenizer,
         XLMRobertaTokenizer,
+        XLNetTokenizer,
     )
 
 __all__ = [
@@ -112,6 +114,9 @@ __all__ = [
     "XLMRobertaConfig",
     "XLMRobertaEncoder",
     "XLMRobertaTokenizer",
+    "XLNetConfig",
+    "XLNetEncoder",
+    "XLNetTokenizer",
     "__version__",
     "callbacks",
     "checkpoints",

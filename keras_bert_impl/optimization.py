@@ -435,4 +435,5 @@ def layer_rates(paths, layer_decay):
 EMBEDDING_LAYERS = (
     *("token_embedding", "position_embedding", "segment_embedding", "embeddings_norm"),
     *("embeddings_projection", "task_embedding", "relative_positions", "relative_embeddings", "convolution"),
+    "query_start",
 )

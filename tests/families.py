@@ -17,6 +17,7 @@ SIZES = {
 # Rotary positions need heads of an even width. The window reaches two tokens to each side, so that every padded token
 # of the small batch sees one that is not padding: of those that see none, each form of attention makes something else.
 MODERN = {**SIZES, "hidden_size": 12, "pad_id": 1, "global_every": 2, "local_attention": 4}
+XLNET = {**SIZES, "hidden_size": 12, "pad_id": 5}  # sinusoids come in pairs
 # Configurations by name: a family, or a form of it that has other weights or another order of layers.
 CONFIGS = {
     "Bert": kbi.BertConfig(**SIZES),
@@ -35,6 +36,8 @@ CONFIGS = {
     "Deberta": kbi.DebertaConfig(**SIZES, max_distance=7),
     "DebertaV2": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11),
     "DebertaV2, with a convolution": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11, convolution=3),
+    "XLNet": kbi.XLNetConfig(**XLNET),
+    "XLNet, distances up to three, gelu_tanh": kbi.XLNetConfig(**XLNET, max_distance=3, activation="gelu_tanh"),
     "XLMRoberta": kbi.XLMRobertaConfig(**SIZES),
     "Albert": kbi.AlbertConfig(**SIZES, embedding_size=9),
     "Albert, two groups of two": kbi.AlbertConfig(
@@ -50,8 +53,12 @@ every_family = pytest.mark.parametrize("config", [CONFIGS[name] for name in FAMI
 
 def rows_for(config, batch):
     """The rows of the fixture `small_batch` without their masks, with the padding token of a configuration where they
-    are padded: RoBERTa's positions depend on it in transformers. Of a Longformer, as pairs of texts."""
+    are padded: RoBERTa's positions depend on it in transformers. Of a Longformer, as pairs of texts. Of a family whose
+    rows end in <cls> they are padded on the left, since transformers takes the last place for <cls>."""
     rows = without(batch, "mask_positions")
+    if encoder_of(config).cls_is_last:
+        padding = len(rows["padding_mask"][0]) - rows["padding_mask"].sum(1)
+        rows = {name: np.stack(list(map(np.roll, array, padding))) for name, array in rows.items()}
     ids = np.where(rows["padding_mask"] == 1, rows["token_ids"], config.pad_id).astype("int32")
     if hasattr(config, "sep_id"):  # a Longformer's heads ask where texts end: after two tokens, and at the end
         lengths = rows["padding_mask"].sum(axis=1)

@@ -11,10 +11,12 @@ from keras_bert_impl.tokenizers import (
     MmBertTokenizer,
     ModernBertTokenizer,
     XLMRobertaTokenizer,
+    XLNetTokenizer,
     learn_byte_pairs,
     learn_sentence_pieces,
 )
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
+from keras_bert_impl.tokenizers.sentence_piece_model import XLNET
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
 CONTROL = ("PAD", "CLS", "SEP", "UNK")
@@ -88,6 +90,13 @@ def learned_sentence_pieces():
 def albert_tokenizer(**options):
     """An AlbertTokenizer of 150 tokens at most."""
     return AlbertTokenizer(learned_sentence_pieces(), **options)
+
+
+@functools.cache
+def xlnet_tokenizer(**options):
+    """An XLNetTokenizer of 170 tokens at most."""
+    model = learn_sentence_pieces(SENTENCES * 3, 170, lambda text: prepare(text, False, False)[0], XLNET)
+    return XLNetTokenizer(model, **options)
 
 
 @functools.cache

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from keras_bert_impl.families import FAMILIES
+
 
 def random_model(class_name, config, directory, deviation=0.2, **their_fields):
     """A transformers model in the shape of a configuration of its family, saved to `directory`.
@@ -15,7 +17,7 @@ def random_model(class_name, config, directory, deviation=0.2, **their_fields):
     their_config = getattr(transformers, type(config).__name__)(
         **config.to_huggingface(), attn_implementation="eager", **their_fields
     )
-    model = getattr(transformers, class_name)(their_config).eval()
+    model = class_of(class_name)(their_config).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             is_norm = "layernorm.weight" in name.lower().replace("_", "")
@@ -24,10 +26,20 @@ def random_model(class_name, config, directory, deviation=0.2, **their_fields):
     return model
 
 
+def class_of(name):
+    """The class of transformers that we call so, by families and tasks, like XLNetForMaskedLM."""
+    transformers = pytest.importorskip("transformers")
+    of_families = {
+        family.config_class.class_prefix() + task: family.class_name(task)
+        for family in FAMILIES
+        for task in family.class_ends
+    }
+    return getattr(transformers, of_families.get(name, name))
+
+
 def open_in_transformers(class_name, directory):
     """The checkpoint as transformers opens it, after asserting that it finds each tensor and no others."""
-    transformers = pytest.importorskip("transformers")
-    model, found = getattr(transformers, class_name).from_pretrained(
+    model, found = class_of(class_name).from_pretrained(
         directory, attn_implementation="eager", output_loading_info=True
     )
     assert not found["missing_keys"] and not found["unexpected_keys"] and not found["mismatched_keys"]
@@ -38,15 +50,21 @@ def outputs_of(model, batch, **arguments):
     """The outputs of a transformers model for our arrays, with labels as keywords: NumPy arrays by name."""
     torch = pytest.importorskip("torch")
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
-    if getattr(model.config, "type_vocab_size", 0) < 2:
+    if getattr(model.config, "type_vocab_size", 0) < 2 and model.config.model_type != "xlnet":
         del names["segment_ids"]  # for a family without segments, or with a single one
     inputs = {theirs: batch[ours] for ours, theirs in names.items()} | arguments
     with torch.no_grad():
-        outputs = model(**{name: torch.as_tensor(array, dtype=torch.long) for name, array in inputs.items()})
-    # A tuple holds one tensor for each layer.
+        outputs = model(
+            **{
+                name: torch.as_tensor(array, dtype=torch.float if np.asarray(array).dtype == "float32" else torch.long)
+                for name, array in inputs.items()
+            }
+        )
+    # A tuple holds one tensor for each layer; XLNet's memory is None.
     found = {
         name: [array.numpy() for array in found] if isinstance(found, tuple) else found.numpy()
         for name, found in outputs.items()
+        if name != "mems"
     }
     if model.config.model_type == "longformer" and "attentions" in found and "global_attentions" not in found:
         found["attentions"] = list(map(whole_attention, found["attentions"]))
@@ -61,3 +79,15 @@ def whole_attention(windowed):
     for query in range(length):
         whole[:, :, query, query : query + width] = windowed[:, :, query]
     return whole[..., width // 2 : width // 2 + length]
+
+
+def masked_words(model, rows, positions):
+    """The logits of a transformers model at masked positions, (batch, predictions, vocabulary)."""
+    if model.config.model_type != "xlnet":
+        return np.take_along_axis(outputs_of(model, rows)["logits"], positions[..., None], axis=1)
+    # No token sees one that is predicted, and each is predicted by a query at its place. But in the first column, 0 is
+    # padding.
+    is_real = (positions > 0) | (np.arange(positions.shape[1]) == 0)
+    is_here = (positions[..., None] == np.arange(rows["token_ids"].shape[1])) & is_real[..., None]
+    is_hidden = np.repeat(is_here.any(axis=1)[:, None], rows["token_ids"].shape[1], axis=1)
+    return outputs_of(model, rows, perm_mask=is_hidden, target_mapping=is_here.astype("float32"))["logits"]

@@ -32,7 +32,9 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False):
     kernels, width = collections.Counter(), config.hidden_size
     for weight in (weight for weight in encoder.weights if weight.path not in encoder.unused_weights):
         block, _, name = weight.path.partition("/")
-        kernels[block] += math.prod(weight.shape) * name.endswith("kernel")
+        # Vectors of distances are projected once for all rows.
+        of_row = name.endswith("kernel") and not name.startswith("attention/distance_")
+        kernels[block] += math.prod(weight.shape) * of_row
     # Not what turns narrow embeddings into that width, 0.1 % of the arithmetic.
     # With a window, a token sees that many to each side.
     seen = [length if window is None else min(length, 2 * window + 1) for window in config.windows]
@@ -45,7 +47,7 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False):
     if enhanced_decoder:  # of hidden states and of queries, a kernel of three times the width
         blocks += of_blocks[-1] + 2 * 2 * length * 3 * width**2
     words, embedding = encoder.token_embedding.input_dim, encoder.token_embedding.output_dim
-    heads = 2 * predictions * (width + words) * embedding + 2 * width**2
+    heads = 2 * predictions * (width * config.head_has_transform + words) * embedding + 2 * width**2
     return 3 * rows * (blocks + heads)
 
 

@@ -124,6 +124,9 @@ PUBLISHED = (
             ("longformer-large-4096-finetuned-triviaqa", LARGE),
         )
     ),
+    # Yang et al. 2019.
+    Published("xlnet-base-cased", "xlnet/xlnet-base-cased", *BASE, 32000, True, "xlnet"),
+    Published("xlnet-large-cased", "xlnet/xlnet-large-cased", *LARGE, 32000, True, "xlnet"),
     # He et al. 2021, versions 1, 2 and 3; the files also hold heads of pre-training.
     *(
         Published(name, f"microsoft/{name}", *shape, 50265, True, "deberta")

@@ -103,7 +103,7 @@ def config_of(model):
     """The content of config.json for a model: its architecture, its encoder's configuration, and its head."""
     config = getattr(model, "encoder", model).config
     return {
-        "architectures": [config.class_prefix() + task_of(model)],
+        "architectures": [family_of(config).class_name(task_of(model))],
         **config.to_huggingface(),
         **_head_config(model, family_of(config)),
     }

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
-from keras_bert_impl.configurations.known_families import weight_shapes
+from keras_bert_impl.configurations.known_families import family_of, weight_shapes
 from keras_bert_impl.distribution import assign_whole, to_numpy
 from keras_bert_impl.tokenizers import Tokenizer
 from keras_bert_impl.user_warnings import warn_user
@@ -94,8 +94,9 @@ class Checkpoint(typing.NamedTuple):
 
 
 def task_in(architecture, config):
-    """The name of a class in transformers without its family: "ForMaskedLM" of "BertForMaskedLM"; None of None."""
-    return architecture and architecture.removeprefix(config.class_prefix())
+    """The task of a class in transformers: "ForMaskedLM" of "BertForMaskedLM"; None of None."""
+    end = architecture and architecture.removeprefix(config.class_prefix())
+    return next((task for task, other in family_of(config).class_ends.items() if other == end), end)
 
 
 class Ledger(typing.NamedTuple):

@@ -59,6 +59,7 @@ class EncoderConfig:
         may_be_causal: whether a token may attend to those before it alone (`is_decoder` in config.json).
         other_model_types: further values of model_type in config.json that mean this family.
         use_bias: whether blocks, norms and the dense layers of heads have biases.
+        head_has_transform: whether a masked-LM head transforms and normalizes vectors before it scores words.
         has_position_table: whether positions are rows of a table, of which there are `max_length`.
     """
 
@@ -76,6 +77,7 @@ class EncoderConfig:
     may_be_causal: typing.ClassVar[bool] = False
     other_model_types: typing.ClassVar[tuple] = ()
     use_bias: typing.ClassVar[bool] = True
+    head_has_transform: typing.ClassVar[bool] = True
     has_position_table: typing.ClassVar[bool] = True
 
     def __post_init__(self):

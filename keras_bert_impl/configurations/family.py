@@ -86,6 +86,7 @@ class Family(typing.NamedTuple):
             the rows and in a model for that task.
         block_numbers: function from a configuration to the numbers in the names of each block with weights of its own,
             a tuple each; default is 0, 1, 2, ... for the layers.
+        class_ends: for tasks whose classes in transformers have other names, the ends of these.
     """
 
     encoder_class: type
@@ -100,7 +101,12 @@ class Family(typing.NamedTuple):
     dropout_key: str
     names_by_task: Mapping[str, tuple] = types.MappingProxyType({})
     token_dropout_key: str | None = None
+    class_ends: Mapping[str, str] = types.MappingProxyType({})
     block_numbers: Callable = lambda config: [(index,) for index in range(config.num_layers)]
+
+    def class_name(self, task):
+        """The name of the family's class for a task in transformers."""
+        return self.config_class.class_prefix() + self.class_ends.get(task, task)
 
     @property
     def config_class(self):

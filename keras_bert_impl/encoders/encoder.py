@@ -13,14 +13,18 @@ from keras_bert_impl.model_methods.layer_records import layer_records, restore_l
 class Encoder(KerasMethodsMixin, keras.Model):
     """Base class of encoders: functional models whose constructors connect their layers and then call this one.
 
-    Layers that every family has, by name: `token_embedding`, `embeddings_norm`, `block_0`, `block_1`, ...
+    Layers that every family has, by name: `token_embedding`, `block_0`, `block_1`, ...
 
     Args:
         inputs, outputs, name, trainable: of `keras.Model`; `features` describes the outputs.
         options: the other arguments of the family's constructor, each of which becomes an attribute.
+
+    Attributes:
+        cls_is_last: whether the control token whose vector stands for a row is its last token instead of its first.
     """
 
     config_class = None
+    cls_is_last = False
 
     def __init__(self, inputs, outputs, name, trainable, **options):
         super().__init__(inputs=inputs, outputs=outputs, name=name, trainable=trainable)
@@ -71,11 +75,14 @@ class Encoder(KerasMethodsMixin, keras.Model):
             f"A {self.config.family} has no enhanced mask decoder, which is DeBERTa's: leave enhanced_decoder out."
         )
 
+    def masked_states(self, rows, mask_positions):
+        """States for masked words, (batch, tokens, hidden_size), and their places among them, (batch, predictions)."""
+        return self.output["sequence_output"], mask_positions
+
     def permuted_states(self, rows, mask_positions, **options):
         """States for permuted words, (batch, tokens, hidden_size), and the places of the queries among them, (batch,
-        predictions); `options` are the arguments of `layers.PermutedRows`. Raises: ValueError for a family that does
-        not learn them."""
-        raise ValueError(f"A {self.config.family} learns no permuted words, as MPNet does: leave permuted out.")
+        predictions). Raises: ValueError for a family that does not learn them."""
+        raise ValueError(f"A {self.config.family} learns no permuted words, as MPNet and XLNet do: leave permuted out.")
 
     def detection_vectors(self, outputs, rows):
         """The vectors from which replaced tokens are found, (batch, length, hidden_size)."""
@@ -134,10 +141,14 @@ class FamilyEncoder(Encoder):
     Attributes:
         pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
             None if the encoder has a pooler.
+        tokens_of_predictions: tokens that a row gets for each prediction, of masked words and of permuted ones.
+        permuted_arguments: the names of the further arguments of `permuted_states`.
         generator_has_decoder: whether an `ElectraPretrainer`'s generator has the enhanced mask decoder.
     """
 
     pooler_activation = None
+    tokens_of_predictions = (0, 0)
+    permuted_arguments = ()
     generator_has_decoder = False
 
     def __init__(

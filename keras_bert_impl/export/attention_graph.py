@@ -18,7 +18,7 @@ class Attending(keras.layers.Layer):
 
     def call(
         self, inputs, attention_mask=None, sequence_ids=None, attention_bias=None, window=None, positions=None,
-        global_places=None, training=False,
+        global_places=None, same_segment=None, training=False,
     ):  # fmt: skip
         return self.block(
             inputs,
@@ -28,6 +28,7 @@ class Attending(keras.layers.Layer):
             window=window,
             positions=positions,
             global_places=global_places,
+            same_segment=same_segment,
             training=training,
             return_probabilities=True,
         )

@@ -22,6 +22,7 @@ from keras_bert_impl.families import (
     modernbert,
     mpnet,
     roberta,
+    xlnet,
 )
 
 __all__ = [
@@ -48,5 +49,6 @@ FAMILIES = (
     mpnet.FAMILY,
     longformer.FAMILY,
     modernbert.FAMILY,
+    xlnet.FAMILY,
 )
 register(FAMILIES)

@@ -376,18 +376,20 @@ class AddConvolution(keras.layers.Layer):
 def at_distances(products):
     """Of each place, the products with distances counted from it, put where they belong: products (..., length,
     2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
-    have the distance i - j.
+    have the distance i - j. With `more` further distances before these, there are as many more columns: row i and
+    column j then have the distance i + more - j.
 
     By reshaping, so that each row begins one place before the row above (Dai et al. 2019, "Transformer-XL", appendix
     B): a gather would need an index for each number, which TPUs follow one after the other.
     """
     *outer, length, count = ops.shape(products)
+    keys = count - length + 1
     if not isinstance(length, int) or length == 1:
         # One column more, without which rows of one token would have no place left.
         products, count = ops.pad(products, [(0, 0)] * (len(outer) + 1) + [(0, 1)]), count + 1
     flat = ops.reshape(products, (*outer, length * count))
     flat = flat[..., length - 1 : length - 1 + length * (count - 1)]
-    return ops.reshape(flat, (*outer, length, count - 1))[..., :length]
+    return ops.reshape(flat, (*outer, length, count - 1))[..., :keys]
 
 
 def connected_parts(inputs, parts, distances, attention_class):

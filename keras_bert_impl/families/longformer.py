@@ -6,7 +6,6 @@ import typing
 import keras
 from keras import ops
 
-from keras_bert_impl import checkpoints
 from keras_bert_impl.configurations.encoder_config import BERT_KEYS
 from keras_bert_impl.configurations.family import dense_rows, with_prefix
 from keras_bert_impl.distribution import BY_COLUMNS
@@ -353,38 +352,6 @@ class LongformerEncoder(FamilyEncoder):
 
     def get_config(self):
         return {**super().get_config(), "task": self.task}
-
-    @staticmethod
-    def checkpoint_of_roberta(path, max_length=4096, attention_window=512):
-        """The checkpoint of a RoBERTa as that of a Longformer, for any `from_pretrained` (Beltagy et al. 2020, section
-        5):
-
-            checkpoint = kbi.LongformerEncoder.checkpoint_of_roberta("roberta-base")
-            kbi.MaskedLM.from_pretrained(checkpoint).save_pretrained("longformer_to_train")
-
-        Positions beyond the trained ones repeat these, and the projections of global tokens begin as those of the
-        others. The authors trained it further on masked words. Rows of at most half a window it computes as the
-        RoBERTa does.
-
-        Args:
-            path: as of `from_pretrained`.
-            max_length: as of LongformerConfig.
-            attention_window: likewise.
-
-        Raises: ValueError if it is not a RoBERTa's.
-        """
-        checkpoint = checkpoints.open_checkpoint(path)
-        old = checkpoint.config
-        if type(old) is not roberta.RobertaConfig:
-            raise ValueError(f"{checkpoint.source.path} is a {old.family}: only a RoBERTa becomes a Longformer.")
-        grown = checkpoints.grow(checkpoint, max_length=max_length)
-        config = LongformerConfig(**grown.config.to_dict(), attention_window=attention_window)
-
-        def of_roberta(name):
-            return name.replace(PREFIX, roberta.PREFIX).replace("_global.", ".")
-
-        rows = [(ours, tuple(map(of_roberta, theirs)), transform) for ours, theirs, transform in FAMILY.rows(config)]
-        return grown._replace(config=config, rows=rows)
 
 
 PREFIX = "longformer."

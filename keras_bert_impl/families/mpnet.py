@@ -150,6 +150,8 @@ class MPNetEncoder(FamilyEncoder):
     """
 
     config_class = MPNetConfig
+    tokens_of_predictions = (0, 2)
+    permuted_arguments = ("mask_id", "mask_token_rate", "random_token_rate", "seed")
 
     @staticmethod
     def connect(inputs, parts):
@@ -167,6 +169,7 @@ class MPNetEncoder(FamilyEncoder):
     def permuted_states(self, rows, mask_positions, **options):
         """Two streams of one row (Song et al. 2020, section 2.2): what is seen is decided by a mask, and so the layers
         of the encoder are called over both at once."""
+        options = {"vocabulary_size": self.config.vocabulary_size, **options}
         found = PermutedRows(**options, name="permuted_rows")(
             rows["token_ids"], mask_positions, rows["padding_mask"], sequence_ids=rows.get("sequence_ids")
         )

@@ -1,4 +1,4 @@
-"""The activation functions a BERT configuration can name."""
+"""The activation functions of encoders and their heads."""
 
 import functools
 
@@ -9,6 +9,7 @@ ACTIVATIONS = {
     "gelu": lambda x: gelu(x, approximate=False),
     "gelu_tanh": lambda x: gelu(x, approximate=True),
     "relu": keras.ops.relu,
+    "tanh": keras.ops.tanh,  # of poolers alone
 }
 
 
@@ -56,7 +57,7 @@ KERNELS = {"jax": _gelu_in_jax, "torch": _gelu_in_torch}
 
 
 def activation_function(name):
-    """The function of a name in `BertConfig.activation`. Raises ValueError for any other."""
+    """The function of a name, as in `BertConfig.activation`. Raises ValueError for any other."""
     if name not in ACTIVATIONS:
         raise ValueError(f"activation {name!r} is unknown; known are {', '.join(ACTIVATIONS)}.")
     return ACTIVATIONS[name]

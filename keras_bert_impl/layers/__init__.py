@@ -11,6 +11,7 @@ from keras_bert_impl.layers.padding_aware_positions import PaddingAwarePositions
 from keras_bert_impl.layers.permuted_rows import PermutedRows
 from keras_bert_impl.layers.position_embedding import PositionEmbedding
 from keras_bert_impl.layers.prediction_head import PredictionHead
+from keras_bert_impl.layers.query_stream import QueryStream
 from keras_bert_impl.layers.replace_tokens import ReplaceTokens
 from keras_bert_impl.layers.rotary_positions import RotaryPositions
 from keras_bert_impl.layers.sample_tokens import SampleTokens
@@ -33,6 +34,7 @@ __all__ = [
     "PermutedRows",
     "PositionEmbedding",
     "PredictionHead",
+    "QueryStream",
     "ReplaceTokens",
     "RotaryPositions",
     "SampleTokens",

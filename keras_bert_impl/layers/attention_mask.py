@@ -15,19 +15,20 @@ class AttentionMask(keras.layers.Layer):
     Args:
         direction: "both"; "left_to_right" hides the tokens after a token from it, as in GPT (Devlin et al. 2019,
             section 5.1), "right_to_left" those before it.
+        sees_itself: whether padding sees itself, as in XLNet.
 
     Input:  padding_mask, (batch, length), int, 1 for tokens and 0 for padding; optionally `sequence_ids`
             (batch, length), int, 0 for padding, 1.. for the sequences of a packed row.
-    Output: bool, (batch, 1, 1, length), or (batch, 1, length, length) with `sequence_ids` or another direction than
-            "both"; True means "may attend". The axes are (batch, heads, queries, keys).
+    Output: bool, (batch, 1, 1, length), or (batch, 1, length, length) with `sequence_ids`, `sees_itself` or another
+            direction than "both"; True means "may attend". The axes are (batch, heads, queries, keys).
     Raises: ValueError for an unknown direction.
     """
 
-    def __init__(self, direction="both", **kwargs):
+    def __init__(self, direction="both", sees_itself=False, **kwargs):
         if direction not in DIRECTIONS:
             raise ValueError(f"direction {direction!r} is unknown; known are {', '.join(DIRECTIONS)}.")
         super().__init__(**kwargs)
-        self.direction = direction
+        self.direction, self.sees_itself = direction, bool(sees_itself)
 
     def call(self, padding_mask, sequence_ids=None):
         # LiteRT has no kernel for an index with None where batch and length are unknown.
@@ -38,15 +39,19 @@ class AttentionMask(keras.layers.Layer):
             before, after = (keys, queries) if self.direction == "left_to_right" else (queries, keys)
             # (batch, 1, length, length)
             may_be_seen = ops.logical_and(may_be_seen, ops.less_equal(before, after)[None, None])
-        if sequence_ids is None:
-            return may_be_seen
-        same_sequence = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])  # (batch, length, length)
-        return ops.logical_and(may_be_seen, same_sequence[:, None, :, :])  # (batch, 1, length, length)
+        if sequence_ids is not None:
+            same_sequence = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])  # (batch, length, length)
+            may_be_seen = ops.logical_and(may_be_seen, same_sequence[:, None, :, :])  # (batch, 1, length, length)
+        if self.sees_itself:
+            places = ops.arange(ops.shape(padding_mask)[1])
+            may_be_seen = ops.logical_or(may_be_seen, ops.expand_dims(places, 1) == ops.expand_dims(places, 0))
+        return may_be_seen
 
     def compute_output_spec(self, padding_mask, sequence_ids=None):
         batch, length = padding_mask.shape
-        queries = 1 if sequence_ids is None and self.direction == "both" else length
+        is_same_for_all = sequence_ids is None and self.direction == "both" and not self.sees_itself
+        queries = 1 if is_same_for_all else length
         return keras.KerasTensor((batch, 1, queries, length), dtype="bool")
 
     def get_config(self):
-        return {**super().get_config(), "direction": self.direction}
+        return {**super().get_config(), "direction": self.direction, "sees_itself": self.sees_itself}

@@ -14,9 +14,14 @@ class LastToken(keras.layers.Layer):
     """
 
     def call(self, hidden, padding_mask):
-        places = ops.arange(ops.shape(padding_mask)[1], dtype="int32")
-        last = ops.max(ops.cast(padding_mask, "int32") * places, axis=1)  # (batch,)
-        return ops.squeeze(ops.take_along_axis(hidden, ops.expand_dims(last, (1, 2)), axis=1), axis=1)
+        return last_token(hidden, padding_mask)
 
     def compute_output_spec(self, hidden, padding_mask):
         return keras.KerasTensor((hidden.shape[0], hidden.shape[2]), dtype=self.compute_dtype)
+
+
+def last_token(hidden, padding_mask):
+    """The vectors (batch, width) of the last tokens of rows (batch, length, width), wherever padding stands."""
+    places = ops.arange(ops.shape(padding_mask)[1], dtype="int32")
+    last = ops.max(ops.cast(padding_mask, "int32") * places, axis=1)  # (batch,)
+    return ops.squeeze(ops.take_along_axis(hidden, ops.expand_dims(last, (1, 2)), axis=1), axis=1)

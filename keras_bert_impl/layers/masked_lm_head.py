@@ -22,6 +22,7 @@ class MaskedLMHead(keras.layers.Layer):
         layer_norm_epsilon: 1e-12 in Google's code.
         initializer: of the transform's kernel.
         use_bias: whether the transform has a bias, and its norm a centre.
+        has_transform: whether there is a transform at all; XLNet's head has none, and no norm.
 
     Input:  sequence_output (batch, length, width); mask_positions (batch, predictions), int.
     Output: logits (batch, predictions, vocabulary), float32.
@@ -34,6 +35,7 @@ class MaskedLMHead(keras.layers.Layer):
         layer_norm_epsilon=1e-12,
         initializer="glorot_uniform",
         use_bias=True,
+        has_transform=True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -41,15 +43,23 @@ class MaskedLMHead(keras.layers.Layer):
         self.activation = activation
         self.layer_norm_epsilon = float(layer_norm_epsilon)
         self.initializer = keras.initializers.get(initializer)
-        self.use_bias = bool(use_bias)
+        self.use_bias, self.has_transform = bool(use_bias), bool(has_transform)
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
-        # The width of the embeddings, which in some families is not that of the encoder.
-        policy, width = self.dtype_policy, self.token_embedding.output_dim
         if not self.token_embedding.built:
             self.token_embedding.build()
-        self.gather = GatherPositions(dtype=policy, name="gather")
+        self.gather = GatherPositions(dtype=self.dtype_policy, name="gather")
         self.gather.build(sequence_output_shape)
+        if self.has_transform:
+            self._build_transform(sequence_output_shape)
+        with split(self, BY_WORDS):
+            self.output_bias = self.add_weight(
+                name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
+            )
+
+    def _build_transform(self, sequence_output_shape):
+        # The width of the embeddings, which in some families is not that of the encoder.
+        policy, width = self.dtype_policy, self.token_embedding.output_dim
         self.transform = keras.layers.Dense(
             width,
             activation=activation_function(self.activation),
@@ -63,14 +73,11 @@ class MaskedLMHead(keras.layers.Layer):
             epsilon=self.layer_norm_epsilon, center=self.use_bias, dtype=policy, name="norm"
         )
         self.norm.build((*sequence_output_shape[:-1], width))
-        with split(self, BY_WORDS):
-            self.output_bias = self.add_weight(
-                name="output_bias", shape=(self.token_embedding.input_dim,), initializer="zeros", autocast=False
-            )
 
     def call(self, sequence_output, mask_positions):
-        gathered = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
-        hidden = self.norm(self.transform(gathered))  # (batch, predictions, embedding width)
+        hidden = self.gather(sequence_output, mask_positions)  # (batch, predictions, width)
+        if self.has_transform:
+            hidden = self.norm(self.transform(hidden))  # (batch, predictions, embedding width)
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
         logits = ops.cast(self._products_with_words(rows), "float32") + self.output_bias
         return ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
@@ -95,6 +102,7 @@ class MaskedLMHead(keras.layers.Layer):
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer": keras.initializers.serialize(self.initializer),
             "use_bias": self.use_bias,
+            "has_transform": self.has_transform,
         }
 
     @classmethod

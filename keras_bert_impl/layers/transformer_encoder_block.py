@@ -42,7 +42,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             means a MultiHeadSelfAttention of these arguments.
 
     Input:  (batch, length, width); by name the other inputs of the attention: `attention_mask`, `attention_bias` and
-            more, as MultiHeadSelfAttention takes them.
+            more, as MultiHeadSelfAttention takes them, and `same_segment`, `places` and `memory` for an attention that
+            reads them.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
             (batch, heads, length, length).
     """
@@ -125,14 +126,19 @@ class TransformerEncoderBlock(keras.layers.Layer):
         positions=None,
         query_states=None,
         global_places=None,
+        same_segment=None,
+        places=None,
+        memory=None,
         training=False,
         return_probabilities=False,
     ):
         warn_of_unscaled_loss(self)
         differentiable = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
         others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
-        if global_places is not None:  # only the attention of a Longformer takes them
-            others["global_places"] = global_places
+        others |= {"global_places": global_places, "same_segment": same_segment, "places": places, "memory": memory}
+        # What is not there is not an argument that every attention has to know.
+        others = {name: value for name, value in others.items() if value is not None}
+        differentiable = {name: value for name, value in differentiable.items() if value is not None}
         if training and self.rematerialize:
             return self._rematerialized(inputs, differentiable, others)
         return self._transform(inputs, {**differentiable, **others}, training, return_probabilities)
@@ -143,7 +149,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         # Seeds are drawn here: a generator used inside would draw again when the block is computed again, which gives
         # other masks and hence wrong gradients, and JAX could not return its state.
         seeds = [DrawnSeed(layer.seed_generator) for layer in dropouts]
-        names = [name for name, value in differentiable.items() if value is not None]
+        names = list(differentiable)
 
         # Mask and seeds are not arguments: TensorFlow looks for the gradient of each argument, and booleans have none.
         def transform(inputs, *values):

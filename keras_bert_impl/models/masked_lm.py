@@ -69,7 +69,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
                 "masked ones: use Pretrainer(encoder, next_sentence=False), whose logits are of the next token."
             )
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
-        states = encoder.output["sequence_output"]
+        states, predicted = encoder.masked_states(encoder.input, mask_positions)
         if enhanced_decoder:
             states = encoder.decoded_states()
         logits = MaskedLMHead(
@@ -78,9 +78,10 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             layer_norm_epsilon=config.layer_norm_epsilon,
             initializer=kernel_initializer(config, scale=config.last_kernel_scale),
             use_bias=config.use_bias,
+            has_transform=config.head_has_transform,
             dtype=encoder.dtype_policy,
             name="masked_lm_head",
-        )(states, mask_positions)
+        )(states, predicted)
         inputs = {**encoder.input, "mask_positions": mask_positions}
         super().__init__(inputs=inputs, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy

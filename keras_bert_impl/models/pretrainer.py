@@ -26,8 +26,10 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         span_boundary: True adds SpanBERT's objective: masked spans are also predicted from the two tokens beside them
             (Joshi et al. 2020, section 3.2; see `layers.SpanBoundaryHead`). For rows whose masks are spans.
         enhanced_decoder: as of MaskedLM.
-        permuted: the arguments of `layers.PermutedRows`, a dict with `mask_id`: MPNet learns masked and permuted words
-            (Song et al. 2020). No token of the rows is masked then. None means masked words alone.
+        permuted: for words in a random order, in which each is predicted from those before it. Of an MPNet, which masks
+            them, too, the arguments of `layers.PermutedRows`, a dict with `mask_id` (Song et al. 2020); of an XLNet a
+            dict with the `seed` of `layers.QueryStream`, or an empty one (Yang et al. 2019). No token of the rows is
+            masked then. None means masked words alone.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
             `cls_positions` (batch, sequences).
@@ -52,18 +54,19 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         config, policy = encoder.config, encoder.dtype_policy
         initializer = kernel_initializer(config)
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
-        states, predicted = encoder.output["sequence_output"], mask_positions
+        if permuted is not None:
+            states, predicted = encoder.permuted_states(encoder.input, mask_positions, **permuted)
+        else:
+            states, predicted = encoder.masked_states(encoder.input, mask_positions)
         if enhanced_decoder:
             states = encoder.decoded_states()
-        if permuted is not None:
-            options = {"vocabulary_size": config.vocabulary_size, **permuted}
-            states, predicted = encoder.permuted_states(encoder.input, mask_positions, **options)
         masked_lm_logits = MaskedLMHead(
             encoder.token_embedding,
             activation=config.activation,
             layer_norm_epsilon=config.layer_norm_epsilon,
             initializer=kernel_initializer(config, scale=config.last_kernel_scale),
             use_bias=config.use_bias,
+            has_transform=config.head_has_transform,
             dtype=policy,
             name="masked_lm_head",
         )(states, predicted)
@@ -145,7 +148,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
         predictions *= 1 + self.span_boundary  # each head transforms its vectors and scores the vocabulary
-        length += 2 * predictions * (self.permuted is not None)
+        length += predictions * self.encoder.tokens_of_predictions[self.permuted is not None]
         return training_flops(self.encoder, rows, length, predictions, self.enhanced_decoder)
 
     def get_config(self):

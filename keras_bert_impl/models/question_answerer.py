@@ -25,7 +25,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
     none. `answer` answers in words. Both divide a long context into windows, each of which is a row.
 
     Labels of rows of ids, and of texts that fit into one row each, may also be (batch, 2), int: the positions of the
-    answer's first and last token; 0 and 0, [CLS], for no answer.
+    answer's first and last token; twice that of [CLS] for no answer, which is 0 in all families but XLNet.
 
     Args:
         encoder: a BertEncoder, or another family's.
@@ -97,7 +97,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
         return found[0] if is_one else found
 
     def label_rule(self, sizes):
-        meaning = "the position in its row of the answer's first or last token; both are 0 if there is no answer"
+        meaning = "the position in its row of the answer's first or last token; both are [CLS]'s if there is no answer"
         return LabelRule((len(sizes.tokens), 2), sizes.tokens[:, None], meaning)
 
     def takes_class_numbers(self, loss):

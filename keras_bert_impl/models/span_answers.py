@@ -54,7 +54,8 @@ def best_answers(questions, windows, start_logits, end_logits, with_impossible, 
     for row, number in enumerate(windows.question):
         starts, ends = (finite(logits[row]) for logits in (start_logits, end_logits))
         # The window with the lowest score for no answer decides.
-        null_scores[number] = min(null_scores[number], starts[0] + ends[0])
+        none = windows.cls_place[row]
+        null_scores[number] = min(null_scores[number], starts[none] + ends[none])
         by_question[number] += _spans(questions[number].context, windows, row, starts, ends, n_best, longest)
     answers, odds = [], []
     for number, spans in enumerate(by_question):

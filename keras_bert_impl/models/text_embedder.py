@@ -7,6 +7,7 @@ from keras import ops
 from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints.sentence_transformers import modes_of
 from keras_bert_impl.embedding_losses import unit_vectors
+from keras_bert_impl.layers.last_token import last_token
 from keras_bert_impl.models.answers import Match, best, checked_top_k
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, load_model
 from keras_bert_impl.models.text_columns import TextColumnsMixin
@@ -83,6 +84,11 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     ):
         check_tokenizer_fits(tokenizer, encoder)
         pooling = checked_pooling(pooling)
+        if encoder.cls_is_last and {"cls", "last_four"} & set(modes_of(pooling)):
+            raise ValueError(
+                f"pooling {pooling!r} takes the first token, which in a row of an {encoder.config.family} is text: "
+                "give 'lasttoken' for the vector of its <cls>."
+            )
         if pooling == "last_four" and encoder.config.depth < 4:
             raise ValueError(f"pooling 'last_four' needs four layers; this encoder has {encoder.config.depth}.")
         tokens = encoder.hidden_states()[-4 if pooling == "last_four" else -1 :]
@@ -282,6 +288,5 @@ def pool(tokens, real, mode):
     if mode == "max":
         return ops.max(ops.where(real > 0, tokens, -1e9), axis=1)
     if mode == "lasttoken":
-        last = ops.expand_dims(ops.cast(count, "int32"), -1) - 1  # (batch, 1, 1): padding stands at the end
-        return ops.take_along_axis(tokens, last, axis=1)[:, 0]
+        return last_token(tokens, real[:, :, 0])
     return tokens[:, 0]  # "cls" and "last_four"

@@ -29,8 +29,8 @@ class Windows(typing.NamedTuple):
     Each field has one entry for each row. `first`, `second`: lists of ids of the question and the piece; `before`: the
     tokens of the row before the piece; `question`: number of the question; `offsets`: (tokens, 2) characters of the
     context; `is_best`: bool (tokens,), whether no other window shows the token with more context around it; `start`,
-    `end`: positions of the answer in the row, 0 ([CLS]) for none. `num_cut` questions had more than `question_length`
-    tokens and were cut. `questions`: those that the rows were made of.
+    `end`: positions of the answer in the row, that of [CLS] for none; `cls_place`: that of [CLS], 0 for BERT. `num_cut`
+    questions had more than `question_length` tokens and were cut. `questions`: those that the rows were made of.
     """
 
     first: list
@@ -41,13 +41,15 @@ class Windows(typing.NamedTuple):
     is_best: list
     start: list
     end: list
+    cls_place: list
     question_length: int = 0
     num_cut: int = 0
     questions: list = ()
 
 
 def question_rows(tokenizer, questions, sequence_length, stride=128, question_length=64):
-    """One row for each window, labelled with the answer's first and last position, 0 if it is not in the window.
+    """One row for each window, labelled with the answer's first and last position, that of [CLS] if it is not in the
+    window.
 
     Args:
         tokenizer: a Tokenizer.
@@ -90,7 +92,7 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
         question_length: longer questions are cut to this many tokens; 64 in the original code.
 
     The label is the first of a question's answers; in a window that does not hold the whole answer, and for a question
-    without an answer, both positions are 0, as in the original code.
+    without an answer, both positions are that of [CLS], as in the original code.
 
     Raises: ValueError if a row has no room for the context.
     """
@@ -106,7 +108,7 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
     num_cut = sum(len(ids) > question_length for ids in asked)
     asked = [ids[:question_length] for ids in asked]
     contexts = {}
-    windows = Windows([], [], [], [], [], [], [], [], question_length, num_cut, questions)
+    windows = Windows([], [], [], [], [], [], [], [], [], question_length, num_cut, questions)
     for number, question in enumerate(questions):
         if question.context not in contexts:  # the questions of a paragraph follow one another
             contexts = {question.context: _encode(tokenizer, [question.context])[0]}
@@ -125,9 +127,11 @@ def make_windows(tokenizer, questions, sequence_length=384, stride=128, question
             windows.offsets.append(offsets[begin:end])
             windows.is_best.append(best[begin:end] == place)
             windows.before.append(before)
+            cls_place = tokenizer.template.cls_place(before + end - begin + len(tokenizer.template.after))
+            windows.cls_place.append(cls_place)
             holds = answer is not None and begin <= answer[0] and answer[1] < end
-            windows.start.append(answer[0] - begin + before if holds else 0)
-            windows.end.append(answer[1] - begin + before if holds else 0)
+            windows.start.append(answer[0] - begin + before if holds else cls_place)
+            windows.end.append(answer[1] - begin + before if holds else cls_place)
     return windows
 
 

@@ -16,13 +16,14 @@ class ModelOptions:
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
             albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
-            ernie_base; mpnet_base, longformer_tiny, longformer_base, longformer_large, modernbert_tiny to
+            ernie_base; mpnet_base, xlnet_tiny to xlnet_large, longformer_tiny to longformer_large, modernbert_tiny to
             modernbert_large, ettin_17m to ettin_1b, mmbert_small, mmbert_base, deberta_base or deberta_v3_xsmall to
             deberta_v3_large, which learn masked words alone, or what their papers did by objective.
         objective: masked_lm; span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
             beside them, for rows without pairs and with masking_unit span; enhanced_masked_lm, in which DeBERTa's
-            versions 1 and 2 predicted masked words from absolute positions, too; permuted_lm, MPNet's masked and
-            permuted words; or replaced_tokens, which DeBERTa of version 3 learnt and an ELECTRA always learns.
+            versions 1 and 2 predicted masked words from absolute positions, too; permuted_lm, words in a random
+            order as XLNet's, and with an MPNet also masked; or replaced_tokens, which DeBERTa of version 3 learnt and
+            an ELECTRA always learns.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
             is 0.25, the paper tries 0.25 to 0.5. For DeBERTa the share of its layers; default is 0.5, as in the paper.

@@ -63,7 +63,7 @@ class TrainingBatches(keras.utils.PyDataset):
         self.seed, self.start_step = seed, start_step
         self.static_masks, self.packed, self.repeat, self.part = static_masks, packed, repeat, part
         self.sequence_length, self.predictions_per_sequence = sequence_length, predictions_per_sequence
-        self.pad_id, self.streams = tokenizer.pad_id, streams if repeat else 1
+        self.tokenizer, self.streams = tokenizer, streams if repeat else 1
         self.masking = masking_arguments(
             tokenizer, predictions_per_sequence, seed, masking_unit, masking_rate, mask_token_rate, random_token_rate
         )
@@ -110,7 +110,8 @@ class TrainingBatches(keras.utils.PyDataset):
             rows = numpy_parsing.masked_rows(columns, self.sequence_length, self.predictions_per_sequence)
         else:
             parse = numpy_parsing.packed_rows if self.packed else numpy_parsing.unmasked_rows
-            rows = parse(columns, self.sequence_length, self.pad_id, self.masking["unit"] == "phrase")
+            rows = parse(columns, self.sequence_length, self.tokenizer.pad_id, self.masking["unit"] == "phrase")
+            rows = self.tokenizer.template.with_cls_segments(rows, self.tokenizer.cls_id, np.where)
             if self.direction == "both":
                 rows = mask_tokens(rows, epoch=epochs, **self.masking)
             else:

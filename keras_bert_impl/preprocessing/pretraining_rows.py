@@ -100,7 +100,12 @@ def write_rows(
         written = write_packed_examples(path, batches(), share_out, first_index)
     elif static_masks:
         masking = masking_arguments(tokenizer, predictions_per_sequence, seed, masking_unit)
-        padded = (pad_rows(batch, sequence_length, tokenizer.pad_id) for batch in batches())
+        padded = (
+            tokenizer.template.with_cls_segments(
+                pad_rows(batch, sequence_length, tokenizer.pad_id), tokenizer.cls_id, np.where
+            )
+            for batch in batches()
+        )
         written = write_masked_examples(path, (mask_tokens(batch, epoch=0, **masking) for batch in padded))
     else:
         written = write_unmasked_examples(path, batches())

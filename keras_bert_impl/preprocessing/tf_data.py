@@ -98,11 +98,11 @@ def read_training_data(
 
     def parse(batch):
         phrases = masking_unit == "phrase"
-        if packed:
-            return parse_packed_examples(batch, sequence_length, tokenizer.pad_id, phrases)
         if static_masks:
             return parse_masked_examples(batch, sequence_length, predictions_per_sequence)
-        return parse_unmasked_examples(batch, sequence_length, tokenizer.pad_id, phrases)
+        parse_rows = parse_packed_examples if packed else parse_unmasked_examples
+        rows = parse_rows(batch, sequence_length, tokenizer.pad_id, phrases)
+        return tokenizer.template.with_cls_segments(rows, tokenizer.cls_id, tf.where)
 
     def rows_of(records, epoch):
         rows = parse(records)

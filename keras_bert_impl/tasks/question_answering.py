@@ -60,7 +60,7 @@ class QuestionAnswering:
         return span_loss
 
     def featurize(self, tokenizer, examples, class_names, sequence_length):
-        """One row for each window; labels are the answer's first and last position, 0 if it is not in the window."""
+        """One row for each window; labels are the answer's first and last position, [CLS]'s if it is not there."""
         return question_rows(tokenizer, examples.questions, sequence_length, self.stride, self.question_length)
 
     def score(self, examples, rows, outputs, class_names):

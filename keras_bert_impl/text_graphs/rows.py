@@ -59,18 +59,22 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
         template: of the rows; BERT's, unless the tokenizer has another.
 
     Returns: dict of int32 (batch, sequence_length): `token_ids`; `segment_ids`, 0 for [CLS] a [SEP] and padding,
-        1, or what the template says, for b [SEP]; `padding_mask`, 1 for tokens and 0 for padding.
+        1, or what the template says, for b [SEP]; `padding_mask`, 1 for tokens and 0 for padding. A template may give
+        [CLS] a segment of its own.
     Raises: ValueError if `sequence_length` does not hold the special tokens.
     """
     max_tokens = _room(sequence_length, template, b is not None)
     before, between, after = template.control_of(cls_id, sep_id)
     if b is None:
         a = _first_tokens(a, tf.minimum(a.row_lengths(), max_tokens))
-        return _lay_out([*before, a, *after], template.first_length(a.row_lengths(), False), sequence_length, pad_id)
+        first_length = template.first_length(a.row_lengths(), False)
+        rows = _lay_out([*before, a, *after], first_length, sequence_length, pad_id)
+        return template.with_cls_segments(rows, cls_id, tf.where)
     a, b = truncate_pairs(a, b, max_tokens, rule)
     first_length = template.first_length(a.row_lengths(), True)
     rows = _lay_out([*before, a, *between, b, *after], first_length, sequence_length, pad_id)
-    return {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
+    rows = {**rows, "segment_ids": rows["segment_ids"] * template.second_segment}
+    return template.with_cls_segments(rows, cls_id, tf.where)
 
 
 def _lay_out(pieces, first_length, sequence_length, pad_id):

@@ -8,7 +8,12 @@ from keras_bert_impl.tokenizers.mmbert_tokenizer import MmBertTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.row_template import RowTemplate
 from keras_bert_impl.tokenizers.sentence_piece_model import learn_sentence_pieces
-from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer, DebertaV2Tokenizer, XLMRobertaTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
+    AlbertTokenizer,
+    DebertaV2Tokenizer,
+    XLMRobertaTokenizer,
+    XLNetTokenizer,
+)
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
 from keras_bert_impl.tokenizers.vocabulary import learn_vocabulary, read_vocabulary, write_vocabulary
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordPieceTokenizer
@@ -25,6 +30,7 @@ __all__ = [
     "Tokenizer",
     "WordPieceTokenizer",
     "XLMRobertaTokenizer",
+    "XLNetTokenizer",
     "kind_in",
     "learn_byte_pairs",
     "learn_sentence_pieces",

@@ -25,11 +25,11 @@ class CuttingTokenizer(Tokenizer):
         parts = [self._cut(one) for one in (text, pair) if one is not None]
         if not add_special_tokens:
             return _joined([self._of_text(part, number) for number, part in enumerate(parts)])
-        before, between, after = self.template.control_of(self.cls_id, self.sep_id)
+        before, between, after, second_segment, _ = self.template
         sequence = [*self._controls(before), self._of_text(parts[0], 0)]
         if pair is not None:
             sequence += [*self._controls(between), self._of_text(parts[1], 1)]
-        return _joined([*sequence, *self._controls(after, 0 if pair is None else self.template.second_segment)])
+        return _joined([*sequence, *self._controls(after, 0 if pair is None else second_segment)])
 
     def encode_batch(self, texts: Sequence[str], add_special_tokens: bool = True) -> list[Encoding]:
         """Encodes each text as `encode` does."""
@@ -38,8 +38,7 @@ class CuttingTokenizer(Tokenizer):
     def encode_with_masks(self, text: str) -> Encoding:
         """`encode` of a text in which each of `mask_texts` is the mask token, which takes white space before it along.
         As in Hugging Face's tokenizers, what follows a mask is a text of its own."""
-        before, _, after = self.template.control_of(self.cls_id, self.sep_id)
-        found, begin = self._controls(before), 0
+        found, begin = self._controls(self.template.before), 0
         for mask in [*self._masks_in(text), None]:
             part = text[begin:] if mask is None else self._before_mask(text[begin : mask.start()])
             ids, tokens, offsets = self._cut(part)
@@ -47,7 +46,7 @@ class CuttingTokenizer(Tokenizer):
             if mask is not None:
                 found.append(Encoding([self.mask_id], [self.vocabulary[self.mask_id]], [0], [0], [mask.span()]))
                 begin = mask.end()
-        return _joined([*found, *self._controls(after)])
+        return _joined([*found, *self._controls(self.template.after)])
 
     def _cut(self, text: str) -> tuple[list[int], list[str], list[tuple[int, int]]]:
         """Ids, tokens and offsets of the pieces of a text."""
@@ -60,8 +59,12 @@ class CuttingTokenizer(Tokenizer):
     def _masks_in(self, text: str) -> Iterable[re.Match]:
         return re.finditer("|".join(map(re.escape, self.mask_texts)), text)
 
-    def _controls(self, ids, segment=0):
-        return [Encoding([index], [self.vocabulary[index]], [segment], [None], [(0, 0)]) for index in ids]
+    def _controls(self, slot, segment=0):
+        ids = {"cls": self.cls_id, "sep": self.sep_id}
+        return [
+            Encoding([ids[name]], [self.vocabulary[ids[name]]], [own], [None], [(0, 0)])
+            for name, own in zip(slot, self.template.segments_of(slot, segment), strict=True)
+        ]
 
     def _of_text(self, part, number):
         ids, tokens, offsets = part

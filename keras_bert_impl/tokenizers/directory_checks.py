@@ -27,6 +27,7 @@ CLASSES = {
     "sentence_piece": ("AlbertTokenizer", *ANY),
     "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),
     "deberta_sentence_piece": ("DebertaV2Tokenizer", *ANY),
+    "xlnet_sentence_piece": ("XLNetTokenizer", *ANY),
 }
 
 
@@ -99,7 +100,8 @@ def _check_tokens(tokenizer, path, config, added):
             )
     if tokenizer.added_tokens is not None:  # then what is special marks beginnings and ends, and no text holds it
         words = [token for token in words if not (isinstance(token, dict) and token.get("special"))]
-    words = sorted(set(map(_text, words)) - {*names.values(), *(tokenizer.added_tokens or ())})
+    known = {*names.values(), *(tokenizer.added_tokens or ()), *tokenizer.listed_tokens}
+    words = sorted(set(map(_text, words)) - known)
     if words:
         raise ValueError(
             f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
@@ -129,10 +131,12 @@ def _check_rows(tokenizer, path, post_processor):
     cls, sep, template = tokenizer.cls_id, tokenizer.sep_id, tokenizer.template
     before, between, after = template.control_of(cls, sep)
     first, second, segment = [*before, 0, *between], [0, *after], template.second_segment
+    of_first, of_second = (template.segments_of(template.after, number) for number in (0, segment))
     single, pair = rows.encode("a"), rows.encode("a", "a")
     is_same = single.ids == [*before, 0, *after] and pair.ids == first + second
     if segment:  # otherwise the model has no segments, or one that all tokens have
-        is_same &= not any(single.type_ids) and pair.type_ids == [0] * len(first) + [segment] * len(second)
+        is_same &= single.type_ids == [0] * (len(before) + 1) + of_first
+        is_same &= pair.type_ids == [0] * len(first) + [segment] + of_second
     if not is_same:
         between = tokenizer.vocabulary[cls], tokenizer.vocabulary[sep]
         raise ValueError(

@@ -92,4 +92,5 @@ def pack_rows(tokenizer, first, second, sequence_length, pad_to=None):
         token_ids[row, :end] = head + tail
         segment_ids[row, len(head) : end] = tokenizer.template.second_segment
         padding_mask[row, :end] = 1
-    return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+    rows = {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": padding_mask}
+    return tokenizer.template.with_cls_segments(rows, tokenizer.cls_id, np.where)

@@ -38,7 +38,7 @@ def read_file(path: Path, kind) -> tuple[dict, list[tuple[str, float]], bytes, b
     content, whose = read_object(path), kind.__name__.removesuffix("Tokenizer")
     model, whose = content.get("model") or {}, f"{whose}'s"
     check_step(path, "model", model, MODEL if kind.knows_bytes else {**MODEL, "byte_fallback": False}, whose)
-    words = sorted(set(added_tokens(content)) - set(kind.names))
+    words = sorted(set(added_tokens(content)) - {*kind.names, *kind.listed_tokens})
     if words:
         raise ValueError(
             f"{path}: {len(words)} of added_tokens, such as {' '.join(words[:4])}, are cut out of a text before all "
@@ -203,19 +203,23 @@ def _added_token(tokenizer, index):
 
 def _template(tokenizer):
     """How texts stand between control tokens, as the library's TemplateProcessing."""
-    template, names = tokenizer.template, [tokenizer.vocabulary[i] for i in (tokenizer.cls_id, tokenizer.sep_id)]
-    before, between, after = template.control_of(*names)
-    segment = template.second_segment
+    template = tokenizer.template
+    ids = {"cls": tokenizer.cls_id, "sep": tokenizer.sep_id}
+    tokens = {name: tokenizer.vocabulary[index] for name, index in ids.items()}
 
-    def control(token, segment=0):
-        return {"SpecialToken": {"id": token, "type_id": segment}}
+    def control(slot, segment=0):
+        return [
+            {"SpecialToken": {"id": tokens[name], "type_id": own}}
+            for name, own in zip(slot, template.segments_of(slot, segment), strict=True)
+        ]
 
-    first = [*map(control, before), {"Sequence": {"id": "A", "type_id": 0}}]
-    second = [{"Sequence": {"id": "B", "type_id": segment}}, *(control(token, segment) for token in after)]
-    ids = {token: tokenizer.token_to_id(token) for token in names}
+    first = [*control(template.before), {"Sequence": {"id": "A", "type_id": 0}}]
+    second = [{"Sequence": {"id": "B", "type_id": template.second_segment}}]
     return {
         "type": "TemplateProcessing",
-        "single": [*first, *map(control, after)],
-        "pair": [*first, *map(control, between), *second],
-        "special_tokens": {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in ids},
+        "single": [*first, *control(template.after)],
+        "pair": [*first, *control(template.between), *second, *control(template.after, template.second_segment)],
+        "special_tokens": {
+            tokens[name]: {"id": tokens[name], "ids": [ids[name]], "tokens": [tokens[name]]} for name in ids
+        },
     }

@@ -2,7 +2,8 @@
 
 import importlib.util
 import io
-from collections.abc import Callable, Iterable
+import types
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 SPACE = "▁"
@@ -10,8 +11,21 @@ SPACE = "▁"
 CONTROL_TOKENS = ("[CLS]", "[SEP]", "[MASK]")
 # Characters that are tokens of their own, as in ALBERT's vocabulary.
 ALONE = ("(", ")", '"', "-", ".", "–", "£", "€")  # noqa: RUF001
+# The tokens that are not learned, as options of the library.
+ALBERT = {
+    **{"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1},
+    "control_symbols": list(CONTROL_TOKENS),
+    "user_defined_symbols": list(ALONE),
+}
+# As zihangdai/xlnet's README has them, in this order.
+XLNET = {
+    **{"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1},
+    "control_symbols": ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>"],
+    "user_defined_symbols": ["<eop>", ".", "(", ")", '"', "-", "–", "£", "€"],  # noqa: RUF001
+}
 COVERAGE = 0.99995  # share of the text whose characters get tokens, as for ALBERT; the usual 0.9995 loses digits
 THREADS = 4  # a fixed number: the sums of the learner, and so its tokens, depend on it
+LONGEST_PIECE = 1 << 10  # bytes of a model file that hold its first piece
 LONGEST_TEXT = 1 << 20  # bytes; the library leaves out longer ones, and by default those of 4 kB
 
 
@@ -43,6 +57,20 @@ def read_model(path: str | Path) -> bytes:
     return path.read_bytes()
 
 
+def first_piece(path: Path) -> str | None:
+    """The token of id 0 in a model file; None if the file is damaged."""
+    content = path.open("rb").read(LONGEST_PIECE)
+    # A message of Protocol Buffers; field 1 is a piece, of which field 1 is the text.
+    try:
+        for _ in range(2):
+            key, place = _number(content, 0)
+            length, place = _number(content, place)
+            content = content[place : place + length] if key == 10 else b""
+        return content.decode()
+    except (IndexError, UnicodeDecodeError):
+        return None
+
+
 def character_map(content: bytes) -> bytes:
     """The table of characters that a model normalizes, as the `tokenizers` library reads it; b"" without one."""
     normalizer = library().SentencePieceNormalizer(model_proto=content)
@@ -70,14 +98,18 @@ def _number(message, place):
 
 
 def learn_sentence_pieces(
-    texts: Iterable[str], vocabulary_size: int, prepare: Callable[[str], str] = lambda text: text
+    texts: Iterable[str],
+    vocabulary_size: int,
+    prepare: Callable[[str], str] = lambda text: text,
+    not_learned: Mapping = types.MappingProxyType(ALBERT),
 ) -> bytes:
-    """Learns a unigram model (Kudo 2018) with ALBERT's control tokens; the same texts give the same model.
+    """Learns a unigram model (Kudo 2018) with a family's control tokens; the same texts give the same model.
 
     Args:
         texts: lines, paragraphs or documents of at most a megabyte; read once.
         vocabulary_size: number of tokens wanted, with <pad>, <unk>, [CLS], [SEP] and [MASK]. Little text gives fewer.
         prepare: what the tokenizer does to a text before the model reads it, such as lower-casing.
+        not_learned: ALBERT, or XLNET for the control tokens of that family.
 
     Returns: the content of a model file.
     Raises: ValueError if `texts` is empty, or the size leaves no room for the characters of the texts.
@@ -97,14 +129,7 @@ def learn_sentence_pieces(
             model_type="unigram",
             vocab_size=vocabulary_size,
             hard_vocab_limit=False,
-            pad_id=0,
-            unk_id=1,
-            bos_id=-1,
-            eos_id=-1,
-            pad_piece="<pad>",
-            unk_piece="<unk>",
-            control_symbols=list(CONTROL_TOKENS),
-            user_defined_symbols=list(ALONE),
+            **not_learned,
             character_coverage=COVERAGE,
             max_sentence_length=LONGEST_TEXT,
             num_threads=THREADS,

@@ -1,4 +1,4 @@
-"""Turns text into ids of SentencePiece models and character offsets, without TensorFlow: ALBERT's and XLM-RoBERTa's."""
+"""Turns text into ids of SentencePiece models and character offsets, without TensorFlow: those of ALBERT and others."""
 
 import base64
 import re
@@ -11,9 +11,9 @@ import numpy as np
 
 from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
-from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS
+from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
 from keras_bert_impl.tokenizers.sentence_piece_file import model_of, read_file, write_file
-from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, library, open_model, read_model
+from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, first_piece, library, open_model, read_model
 from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
 
@@ -36,6 +36,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     tokenizer_class: typing.ClassVar[str]
     # Names of the control tokens for padding, unknown, beginning, separator and mask.
     names: typing.ClassVar[tuple[str, ...]]
+    further_controls: typing.ClassVar[tuple[str, ...]] = ()  # names of control tokens that rows do not have
     # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
     variants: typing.ClassVar[tuple[dict, ...]] = ({},)
     knows_bytes: typing.ClassVar[bool] = False  # whether a model may have a token for each byte
@@ -143,7 +144,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     @property
     def is_continuation(self) -> list[bool]:
         """Whether each token of the vocabulary goes on with the word before it; punctuation does, too."""
-        return [not token.startswith((SPACE, *self.names)) for token in self.vocabulary]
+        return [not token.startswith((SPACE, *self.names, *self.further_controls)) for token in self.vocabulary]
 
     def piece_text(self, index: int) -> str:
         """The characters of a token, with the space before a word; of a control token its name."""
@@ -152,7 +153,14 @@ class SentencePieceTokenizer(CuttingTokenizer):
     @classmethod
     def is_in(cls, files: VocabularyFiles) -> bool:
         """Whether files of a checkpoint directory are those of such a tokenizer."""
-        return cls.model_file in files or files.first_piece == cls.first
+        if cls.model_file in files:
+            return cls.is_of_model(files.directory / cls.model_file)
+        return files.first_piece == cls.first
+
+    @classmethod
+    def is_of_model(cls, path: Path) -> bool:
+        """Whether a file of the name `model_file` is of this kind, rather than of another that calls it so, too."""
+        return True
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> "SentencePieceTokenizer":
@@ -184,7 +192,8 @@ class SentencePieceTokenizer(CuttingTokenizer):
                     f"has {value}, and programs differ in which they follow. Correct one of the files."
                 )
         if not (directory / cls.model_file).is_file():
-            model = model_of(cls._in_model_order(pieces, steps_path), cls.names, cls.is_cut_again, table, has_bytes)
+            controls = (*cls.names, *cls.further_controls)
+            model = model_of(cls._in_model_order(pieces, steps_path), controls, cls.is_cut_again, table, has_bytes)
             return cls(model, **settings)
         found = cls(directory / cls.model_file, **settings)
         check_same_tokens(directory, cls.model_file, found.vocabulary, [token for token, _ in pieces])
@@ -259,6 +268,10 @@ class AlbertTokenizer(SentencePieceTokenizer):
         return {**super().get_config(), **self.settings()}
 
     @classmethod
+    def is_of_model(cls, path: Path) -> bool:
+        return first_piece(path) != XLNetTokenizer.first
+
+    @classmethod
     def is_cut_again(cls, piece: str) -> bool:
         return len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit()
 
@@ -312,6 +325,40 @@ class AlbertTokenizer(SentencePieceTokenizer):
         # transformers 5 would otherwise give no segments, and so compute pairs as single texts.
         inputs = ["input_ids", "token_type_ids", "attention_mask"]
         return {"do_lower_case": self.lowercase, "keep_accents": self.keep_accents, "model_input_names": inputs}
+
+
+class XLNetTokenizer(AlbertTokenizer):
+    """XLNet's tokenizer (Yang et al. 2019): its SentencePiece model, after the steps of ALBERT's, which are XLNet's.
+
+    A row is `text <sep> <cls>`, of a pair `text <sep> pair <sep> <cls>` with segments 0 and 1, and 2 for <cls>. Rows
+    are padded on the right here and on the left in transformers, as tokenizer_config.json says; an XLNet computes the
+    same of both. A text may hold <eop>, the end of a paragraph.
+
+    Args:
+        model: path of a spiece.model, or its content.
+        lowercase: whether text is lower-cased. XLNet: False.
+        keep_accents: whether accents stay. XLNet: False; transformers 5 drops them whatever is said here.
+    """
+
+    kind = "xlnet_sentence_piece"
+    tokenizer_class = "XLNetTokenizer"
+    template = XLNET_ROWS
+    names = ("<pad>", "<unk>", "<cls>", "<sep>", "<mask>")
+    mask_texts = ("<mask>", "[MASK]")
+    first = "<unk>"
+    further_controls = ("<s>", "</s>", "<eod>")
+    listed_tokens = (*further_controls, "<eop>")
+
+    def __init__(self, model: str | Path | bytes, lowercase: bool = False, keep_accents: bool = False):
+        super().__init__(model, lowercase, keep_accents)
+
+    @classmethod
+    def is_of_model(cls, path: Path) -> bool:
+        return first_piece(path) == cls.first
+
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        own = {"bos_token": "<s>", "eos_token": "</s>", "padding_side": "left"}
+        return {**super().write_vocabulary_files(directory), **own}
 
 
 class XLMRobertaTokenizer(SentencePieceTokenizer):

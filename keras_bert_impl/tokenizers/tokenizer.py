@@ -23,6 +23,7 @@ class Tokenizer:
         vocabulary: the tokens in the order of their ids.
         lowercase: whether text is lower-cased.
         added_tokens: tokens that are whole wherever they are in a text; None if the algorithm knows none.
+        listed_tokens: further tokens that files of the family list, of which nothing follows for the ids of texts.
         pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the control tokens, by their meaning.
 
     A subclass also has these methods:
@@ -48,6 +49,7 @@ class Tokenizer:
     mask_texts: ClassVar[tuple[str, ...]]
 
     added_tokens: Sequence[str] | None = None
+    listed_tokens: ClassVar[tuple[str, ...]] = ()
     vocabulary: list[str]
     _ids: dict[str, int]
 

@@ -81,8 +81,9 @@ def portable_sentence_pieces(tokenizer, masks: bool) -> Tokenizer:
     otherwise, final sigma, and pieces that end in a digit and a comma, which it makes unlikely instead of cutting them.
     """
     # The library would find the names of control tokens in texts: a private character before them keeps them apart.
-    names = [name if name == tokenizer.names[-1] and masks else f"\ue000{name}" for name in tokenizer.names]
-    hidden = dict(zip(tokenizer.names, names, strict=True))
+    hidden = {name: f"\ue000{name}" for name in (*tokenizer.names, *tokenizer.further_controls)}
+    if masks:
+        del hidden[tokenizer.names[-1]]
     tokens = [hidden.get(token, token) for token in tokenizer.vocabulary]
     scores = [
         score - 100 * tokenizer.is_cut_again(token) for token, score in zip(tokens, tokenizer.scores(), strict=True)
@@ -95,10 +96,15 @@ def portable_sentence_pieces(tokenizer, masks: bool) -> Tokenizer:
     portable.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always")]
     )
-    before, between, after, segment = tokenizer.template
+    before, between, after, segment, _ = tokenizer.template
+
+    def control(slot, segment=0):
+        segments = tokenizer.template.segments_of(slot, segment)
+        return [f"{name}:{own}" for name, own in zip(slot, segments, strict=True)]
+
     portable.post_processor = processors.TemplateProcessing(
-        single=[*before, "$A", *after],
-        pair=[*before, "$A", *between, f"$B:{segment}", *(f"{name}:{segment}" for name in after)],
+        single=[*before, "$A", *control(after)],
+        pair=[*before, "$A", *between, f"$B:{segment}", *control(after, segment)],
         special_tokens=[("cls", tokenizer.cls_id), ("sep", tokenizer.sep_id)],
     )
     if masks:
@@ -126,4 +132,5 @@ PIPELINES = {
     "sentence_piece": portable_sentence_pieces,
     "xlm_sentence_piece": portable_sentence_pieces,
     "deberta_sentence_piece": portable_sentence_pieces,
+    "xlnet_sentence_piece": portable_sentence_pieces,
 }

@@ -111,14 +111,21 @@ def pretrainer_of(config, data, encoder):
         encoder,
         next_sentence=learns_pairs(config, encoder.config, data),
         enhanced_decoder=config.objective == "enhanced_masked_lm",
-        permuted=permuted_rows(config, data) if config.objective == "permuted_lm" else None,
+        permuted=permuted_options(config, data, encoder) if config.objective == "permuted_lm" else None,
     )
 
 
-def permuted_rows(config, data):
-    """The arguments of PermutedRows."""
-    rates = {name: rate if getattr(config, name) is None else getattr(config, name) for name, rate in RATES.items()}
-    return {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **rates}
+def permuted_options(config, data, encoder):
+    """What the family's `permuted_states` takes. Raises: ValueError for a rate of masks where nothing is masked."""
+    known, given = encoder.permuted_arguments, {name: getattr(config, name) for name in RATES}
+    unknown = [name for name, rate in given.items() if rate is not None and name not in known]
+    if known and unknown:
+        raise ValueError(
+            f"With permuted_lm, an {encoder.config.family} masks no word: leave {' and '.join(unknown)} out."
+        )
+    rates = {name: rate if given[name] is None else given[name] for name, rate in RATES.items()}
+    options = {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **rates}
+    return {name: options[name] for name in known}
 
 
 def learns_pairs(config, family, data):

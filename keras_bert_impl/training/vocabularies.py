@@ -13,6 +13,7 @@ from keras_bert_impl.tokenizers import (
     MPNetTokenizer,
     WordPieceTokenizer,
     XLMRobertaTokenizer,
+    XLNetTokenizer,
     learn_byte_pairs,
     learn_sentence_pieces,
     learn_vocabulary,
@@ -21,6 +22,7 @@ from keras_bert_impl.tokenizers import (
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT
 from keras_bert_impl.tokenizers.kinds import KINDS
 from keras_bert_impl.tokenizers.modernbert_tokenizer import RUNS_OF_SPACES
+from keras_bert_impl.tokenizers.sentence_piece_model import XLNET
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.tokenizers.vocabulary import is_cased
 
@@ -35,6 +37,7 @@ USUAL_LOWERCASE = {
     "xlm_sentence_piece": False,
     "mpnet_wordpiece": True,
     "deberta_sentence_piece": False,
+    "xlnet_sentence_piece": False,
 }
 KEEP_CASE = {
     **dict.fromkeys(("byte_pair", "modernbert_byte_pair", "deberta_byte_pair"), "byte-level BPE"),
@@ -116,7 +119,8 @@ OPENERS = {
     "sentence_piece": _sentence_pieces_of,
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
     "deberta_sentence_piece": lambda path, lowercase: DebertaV2Tokenizer(path),
-    "mpnet_wordpiece": lambda path, lowercase: MPNetTokenizer(path, lowercase),
+    "xlnet_sentence_piece": XLNetTokenizer,
+    "mpnet_wordpiece": MPNetTokenizer,
 }
 
 
@@ -133,7 +137,7 @@ def learn(kind, texts, vocabulary_size, lowercase):
     if kind not in LEARNERS:
         raise ValueError(
             f"--tokenizer {kind} needs --vocab, a directory with a published model's files: its vocabulary is not "
-            "learned here. --tokenizer wordpiece, byte_pair, sentence_piece or modernbert_byte_pair learns one."
+            f"learned here. --tokenizer {', '.join(list(LEARNERS)[:-1])} or {list(LEARNERS)[-1]} learns one."
         )
     return LEARNERS[kind](texts, vocabulary_size, lowercase)
 
@@ -159,9 +163,15 @@ def _learn_sentence_pieces(texts, vocabulary_size, lowercase):
     return AlbertTokenizer(model, **arguments)
 
 
+def _learn_xlnet_sentence_pieces(texts, vocabulary_size, lowercase):
+    model = learn_sentence_pieces(texts, vocabulary_size, lambda text: prepare(text, lowercase, False)[0], XLNET)
+    return XLNetTokenizer(model, lowercase)
+
+
 LEARNERS = {
     "wordpiece": _learn_wordpiece,
     "byte_pair": _learn_byte_pairs,
     "modernbert_byte_pair": _learn_modernbert_byte_pairs,
     "sentence_piece": _learn_sentence_pieces,
+    "xlnet_sentence_piece": _learn_xlnet_sentence_pieces,
 }

@@ -1,7 +1,7 @@
 import pytest
 from tiers import on
 
-from keras_bert_impl import BertConfig, DebertaV2Config
+from keras_bert_impl import BertConfig, DebertaV2Config, XLNetConfig
 from keras_bert_impl.callbacks import flops
 from keras_bert_impl.callbacks.flops import device_ceiling, matrix_product_ceiling, published_peak, training_flops
 from keras_bert_impl.distribution import hardware
@@ -45,6 +45,16 @@ def test_products_with_distances_and_a_convolution_count():
     # Of each layer, queries and keys with nine distances: two products of 5 x 6 x 9.
     assert counts[1] - counts[0] == 3 * 2 * 2 * (2 * 2 * 5 * 6 * 9)
     assert counts[2] - counts[1] == 3 * 2 * (2 * 5 * 18 * 6)
+
+
+def test_an_xlnet_counts_the_distances_of_its_queries_and_a_head_without_transform():
+    shape = {"hidden_size": 6, "num_layers": 2, "num_heads": 2, "intermediate_size": 7, "max_length": 9}
+    bert, xlnet = (
+        training_flops(skeleton(config), 2, 5, 3)
+        for config in (BertConfig(11, **shape), XLNetConfig(11, **shape, pad_id=5))
+    )
+    # Of each layer, queries with nine distances; the vectors of these are projected once for all rows.
+    assert xlnet - bert == 3 * 2 * (2 * (2 * 5 * 6 * 9) - 2 * 3 * 36)
 
 
 def test_an_enhanced_mask_decoder_counts_the_last_block_twice():

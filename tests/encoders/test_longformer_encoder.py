@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from families import CONFIGS, SIZES
+from families import SIZES
 from made_exports import check_rows_of_export
 from made_tokenizers import byte_pair_tokenizer
-from reference_models import open_in_transformers, outputs_of, random_model, whole_attention
+from reference_models import outputs_of, random_model, whole_attention
 from tiers import every_backend, on
 
 import keras_bert_impl as kbi
@@ -356,27 +356,6 @@ def test_the_published_sizes():
     config = kbi.LongformerConfig.from_name("longformer_large")
     assert (config.num_layers, config.hidden_size, config.num_heads) == (24, 1024, 16)
     assert config.windows == [256] * 24 and config.num_positions == 4098
-
-
-def test_a_roberta_becomes_a_longformer_that_computes_the_same_within_half_a_window(tmp_path):
-    roberta = kbi.MaskedLM(kbi.RobertaEncoder(CONFIGS["Roberta"]))
-    roberta.save_pretrained(tmp_path / "roberta")
-    checkpoint = kbi.LongformerEncoder.checkpoint_of_roberta(tmp_path / "roberta", 64, attention_window=14)
-    model = kbi.MaskedLM.from_pretrained(checkpoint)
-    rows = {**rows_of(7, (5, 6)), "mask_positions": np.array([[1, 3], [2, 0]], "int32")}
-    del rows["global_mask"]
-    np.testing.assert_allclose(model.predict_on_batch(rows), roberta.predict_on_batch(rows), atol=1e-5)
-    assert model.encoder.config.max_length == 64 and model.encoder.config.num_positions == 66
-    weights = {weight.path: keras.ops.convert_to_numpy(weight) for weight in model.weights}
-    fused = np.split(weights["block_1/attention/query_key_value/kernel"], 3, axis=-1)
-    for name, kernel in zip(("query", "key", "value"), fused, strict=True):
-        np.testing.assert_array_equal(weights[f"block_1/attention/global_{name}/kernel"], kernel)
-    positions = weights["position_embedding/embeddings"]
-    np.testing.assert_array_equal(positions[13:24], positions[2:13])
-    model.save_pretrained(tmp_path / "longformer")
-    open_in_transformers("LongformerForMaskedLM", tmp_path / "longformer")
-    with pytest.raises(ValueError, match="is a Longformer: only a RoBERTa becomes a Longformer"):
-        kbi.LongformerEncoder.checkpoint_of_roberta(tmp_path / "longformer")
 
 
 def test_arithmetic_counts_no_projections_that_are_not_used(open_config):

@@ -15,6 +15,7 @@ from made_tokenizers import (
     mmbert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
+    xlnet_tokenizer,
 )
 
 import keras_bert_impl as kbi
@@ -36,6 +37,7 @@ def tokenizer():
         byte_pair_tokenizer,
         albert_tokenizer,
         xlm_roberta_tokenizer,
+        xlnet_tokenizer,
         modernbert_tokenizer,
         mmbert_tokenizer,
         deberta_tokenizer,
@@ -104,7 +106,7 @@ def test_the_label_of_a_window_is_the_answer(any_tokenizer, answer):
     context = SENTENCES[3]
     question = Question("q", "What is it?", context, [(answer, context.index(answer))])
     windows = make_windows(any_tokenizer, [question], sequence_length=40, stride=7, question_length=10)
-    held = [row for row, end in enumerate(windows.end) if end]
+    held = [row for row, end in enumerate(windows.end) if end != windows.cls_place[row]]
     assert held
     packed = pack_rows(any_tokenizer, windows.first, windows.second, 40)
     for row in held:

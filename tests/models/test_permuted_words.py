@@ -197,5 +197,5 @@ def test_it_learns_and_is_saved_with_its_options(tmp_path):
 
 
 def test_other_families_learn_no_permuted_words():
-    with pytest.raises(ValueError, match="A BERT learns no permuted words, as MPNet does: leave permuted out"):
+    with pytest.raises(ValueError, match="A BERT learns no permuted words, as MPNet and XLNet do: leave permuted out"):
         kbi.Pretrainer(kbi.BertEncoder(CONFIGS["Bert"]), permuted=OPTIONS)

@@ -26,7 +26,7 @@ def answers_to_words(
     rows = len(logits)
     windows = Windows(
         [[5, 6]] * rows, [[7] * count] * rows, [4] * rows, [0] * rows, [offsets] * rows,
-        [np.ones(count, bool) if is_best is None else np.array(is_best)] * rows, [0] * rows, [0] * rows,
+        [np.ones(count, bool) if is_best is None else np.array(is_best)] * rows, *[[0] * rows] * 3,
     )  # fmt: skip
     starts, ends = (
         [np.array([null[kind], *[beyond] * 3, *window[kind], *[beyond] * 3], dtype) for window in logits]
@@ -122,7 +122,7 @@ def test_null_odds_of_a_context_without_tokens_are_the_score_of_cls():
 def test_an_answer_has_no_white_space_at_its_ends():
     # SentencePiece's lone sign for a space has no characters and lies behind the space.
     offsets = np.array([[0, 3], [4, 4], [4, 7]])
-    windows = Windows([[5]], [[7, 8, 9]], [3], [0], [offsets], [np.ones(3, bool)], [0], [0])
+    windows = Windows([[5]], [[7, 8, 9]], [3], [0], [offsets], [np.ones(3, bool)], [0], [0], [0])
     starts, ends = [np.array([0.0, 0, 0, 3, 0, 0, 0])], [np.array([0.0, 0, 0, 0, 3, 0, 0])]
     answers, _ = best_answers([Question("q", "?", "the cat", [])], windows, starts, ends, False)
     assert answers[0][0][:2] == ("the", 6.0) and (answers[0][0].start, answers[0][0].end) == (0, 3)

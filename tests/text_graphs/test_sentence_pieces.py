@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001
-"""In a TensorFlow graph, texts give the ids and offsets of AlbertTokenizer and XLMRobertaTokenizer."""
+"""In a TensorFlow graph, texts give the ids and offsets of the tokenizers over SentencePiece models."""
 
 import io
 
@@ -7,7 +7,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts
-from made_tokenizers import SENTENCES, albert_tokenizer, deberta_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import SENTENCES, albert_tokenizer, deberta_tokenizer, xlm_roberta_tokenizer, xlnet_tokenizer
 from tiers import on
 
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
@@ -45,6 +45,7 @@ MADE = {
     "albert with accents": albert_tokenizer(keep_accents=True),
     "albert that cuts pieces": tokenizer_that_cuts_pieces(),
     "xlm_roberta": xlm_roberta_tokenizer(),
+    "xlnet": xlnet_tokenizer(),
     "deberta": deberta_tokenizer(),
     "deberta without bytes": deberta_tokenizer(byte_fallback=False),
 }
@@ -86,7 +87,8 @@ def test_every_piece_has_the_bytes_of_the_tokenizers_characters(tokenizer, piece
 
 def test_masks_are_cut_out_as_by_the_tokenizer(tokenizer, pieces_of):
     texts = ["The capital is [MASK].", "[MASK] of <mask>[MASK] is", "", "no mask"]
-    assert pieces_of.with_masks(texts).to_list() == [tokenizer.encode_with_masks(text).ids[1:-1] for text in texts]
+    rows = [tokenizer.encode_with_masks(text).ids for text in texts]
+    assert pieces_of.with_masks(texts).to_list() == list(map(tokenizer.template.text_in, rows))
 
 
 def test_bytes_that_are_not_utf_8_are_ignored(pieces_of):

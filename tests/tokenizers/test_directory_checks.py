@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer
+from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer, xlnet_tokenizer
 from tiers import once
 from transformers import AutoTokenizer, HerbertTokenizer
 
@@ -19,6 +19,7 @@ MADE = {
     "byte_pair": byte_pair_tokenizer,
     "albert": albert_tokenizer,
     "xlm_roberta": xlm_roberta_tokenizer,
+    "xlnet": xlnet_tokenizer,
 }
 
 

@@ -11,6 +11,7 @@ from made_tokenizers import (
     deberta_v1_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
+    xlnet_tokenizer,
 )
 from tiers import once
 
@@ -33,6 +34,7 @@ TOKENIZERS = [
     deberta_v1_tokenizer(),
     albert_tokenizer(lowercase=False, keep_accents=True),
     xlm_roberta_tokenizer(),
+    xlnet_tokenizer(),
     deberta_tokenizer(),
 ]
 

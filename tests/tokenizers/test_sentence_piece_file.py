@@ -4,7 +4,13 @@ import json
 
 import pytest
 from hostile_texts import HOSTILE_TEXTS
-from made_tokenizers import SENTENCES, albert_tokenizer, tokenizer_of_transformers, xlm_roberta_tokenizer
+from made_tokenizers import (
+    SENTENCES,
+    albert_tokenizer,
+    tokenizer_of_transformers,
+    xlm_roberta_tokenizer,
+    xlnet_tokenizer,
+)
 from tiers import once
 from transformers import AutoTokenizer
 
@@ -13,7 +19,7 @@ from keras_bert_impl.tokenizers import open_tokenizer
 pytestmark = once
 
 TEXTS = [*(text for text in HOSTILE_TEXTS if len(text) < 1000), *SENTENCES, "a   b", " ``quoted''  text "]
-MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer}
+MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer, "xlnet": xlnet_tokenizer}
 
 
 @pytest.fixture(params=MADE, scope="module")
@@ -80,7 +86,7 @@ def test_alberts_settings_follow_from_the_steps(lowercase, keep_accents, tmp_pat
     ("change", "message"),
     [
         (
-            lambda content: content["added_tokens"].append({"id": 7, "content": content["model"]["vocab"][7][0]}),
+            lambda content: content["added_tokens"].append({"id": 20, "content": content["model"]["vocab"][20][0]}),
             "1 of added_tokens, such as .*, are cut out of a text before all else",
         ),
         (lambda content: content.update(pre_tokenizer={"type": "WhitespaceSplit"}), "has no pre_tokenizer"),

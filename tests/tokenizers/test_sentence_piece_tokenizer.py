@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import pickle
 import re
 
@@ -14,6 +15,7 @@ from made_tokenizers import (
     learned_sentence_pieces,
     tokenizer_of_transformers,
     xlm_roberta_tokenizer,
+    xlnet_tokenizer,
 )
 from tiers import once
 from tokenizers import Tokenizer
@@ -24,7 +26,7 @@ from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 pytestmark = once
 
-CONTROL = re.compile(r"\[(CLS|SEP|MASK|PAD|UNK)\]|<(s|/s|pad|unk|mask)>")
+CONTROL = re.compile(r"\[(CLS|SEP|MASK|PAD|UNK)\]|<(s|/s|pad|unk|mask|cls|sep|eod|eop)>")
 TEXTS = [
     *(text for text in HOSTILE_TEXTS if len(text) < 1000),
     *SENTENCES,
@@ -32,7 +34,7 @@ TEXTS = [
     " ``quoted''  text ",
     "(a-b) £5.",
 ]
-MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer}
+MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer, "xlnet": xlnet_tokenizer}
 
 
 @pytest.fixture(params=MADE, scope="module")
@@ -67,7 +69,7 @@ def test_pieces_are_those_of_the_library_and_alone_and_together_the_same(tokeniz
     library = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     for text in TEXTS:
         ids = tokenizer.encode(text, add_special_tokens=False).ids
-        prepared = prepare(text, True, False)[0] if tokenizer.lowercase else text
+        prepared = tokenizer._prepared(text)[0]
         expected = library.encode(prepared, out_type=str)
         if not any(map(tokenizer.is_cut_again, expected)):
             assert [tokenizer.token_to_id(piece) or tokenizer.unk_id for piece in expected] == ids
@@ -147,6 +149,21 @@ def test_rows_have_the_template_of_the_family():
         length = len(found.ids)
         assert rows["token_ids"][0, :length].tolist() == found.ids and rows["padding_mask"][0].sum() == length
         assert rows["segment_ids"][0, :length].tolist() == found.type_ids
+
+
+def test_xlnets_tokens_are_in_the_published_order_and_its_rows_end_in_cls(tmp_path):
+    tokenizer = xlnet_tokenizer()
+    assert tokenizer.vocabulary[:9] == "<unk> <s> </s> <cls> <sep> <pad> <mask> <eod> <eop>".split()
+    ids, found = {"cls": tokenizer.cls_id, "sep": tokenizer.sep_id}, tokenizer.encode("a", "b")
+    assert (found.ids[-2:], found.type_ids[-2:]) == ([ids["sep"], ids["cls"]], [1, 2]) and found.type_ids[0] == 0
+    assert tokenizer.encode("a").type_ids[-2:] == [0, 2]
+    text = "<s> a </s> <eod> <cls> b <eop>"
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    assert not {1, 2, 3, 7} & set(ids) and tokenizer.token_to_id("<eop>") in ids
+    tokenizer.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "tokenizer_config.json").read_text())["padding_side"] == "left"
+    (tmp_path / "spiece.model").unlink()
+    assert kbi.tokenizers.open_tokenizer(tmp_path).encode(text, add_special_tokens=False).ids == ids
 
 
 def test_xlm_robertas_ids_are_fairseqs():

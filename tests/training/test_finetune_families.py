@@ -11,6 +11,7 @@ from made_tokenizers import (
     deberta_v1_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
+    xlnet_tokenizer,
 )
 from tiers import once
 
@@ -24,6 +25,7 @@ TOKENIZERS = {
     "Longformer": byte_pair_tokenizer,
     "Albert": albert_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
+    "XLNet": xlnet_tokenizer,
     "ModernBert": modernbert_tokenizer,
     "Deberta": deberta_v1_tokenizer,
     "DebertaV2": deberta_tokenizer,

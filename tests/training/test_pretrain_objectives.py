@@ -234,3 +234,35 @@ def test_next_sentences_can_be_left_out_of_rows_that_are_pairs(prepared_data, tm
     assert figures["next_sentence_accuracy"] is None
     with pytest.raises(ValueError, match="holds no pairs"):
         train(prepared_data(pairs="full_sentences", packed=False), tmp_path / "other", next_sentence=True)
+
+
+@pytest.mark.parametrize("pairs", ["full_sentences", "next_sentence"])
+def test_an_xlnet_learns_words_in_a_random_order_and_reads_its_tokenizers_segments(pairs, prepared_data, tmp_path):
+    data = prepared_data(pairs=pairs, packed=pairs == "full_sentences", tokenizer="xlnet_sentence_piece")
+    config = pretraining.PretrainConfig(str(data), str(tmp_path), size="xlnet_tiny", objective="permuted_lm")
+    opened = pretraining.open_data(config)
+    inputs, labels = opened.batch_at(0)
+    is_cls = inputs["token_ids"] == opened.tokenizer.cls_id
+    assert is_cls.any() and (inputs["segment_ids"][is_cls] == 2).all()
+    assert inputs["segment_ids"][~is_cls].max() == (pairs == "next_sentence")
+    assert opened.tokenizer.mask_id not in inputs["token_ids"]  # nothing is masked
+    # The first token of a row is text, and predicted like any other, although 0 is also what pads positions.
+    is_first = (labels["mask_weights"] == 1) & (inputs["mask_positions"] == 0)
+    assert not is_first[:, 1:].any()
+
+    shape = {"size": "xlnet_tiny", "num_layers": 1, "hidden_size": 16, "num_heads": 4}
+    figures = train(data, tmp_path / "run", objective="permuted_lm", masking_unit="ngram", **shape)
+    assert figures["next_sentence_accuracy"] is None and figures["masked_lm_perplexity"] > 1
+    written = json.loads((tmp_path / "run" / "encoder" / "config.json").read_text())
+    assert written["architectures"] == ["XLNetLMHeadModel"] and written["pad_token_id"] == opened.tokenizer.pad_id
+    init = str(tmp_path / "run" / "encoder")
+    train(data, tmp_path / "again", objective="permuted_lm", init=init, learning_rate=0.0)
+    one, other = (load_file(tmp_path / name / "encoder" / "model.safetensors") for name in ("run", "again"))
+    assert one.keys() == other.keys() and all((one[name] == other[name]).all() for name in one)
+    assert "transformer.mask_emb" in one
+
+
+def test_an_xlnet_masks_no_word_of_a_random_order(prepared_data, tmp_path):
+    data = prepared_data(pairs="full_sentences", packed=False)
+    with pytest.raises(ValueError, match="With permuted_lm, an XLNet masks no word: leave mask_token_rate out"):
+        train(data, tmp_path, size="xlnet_tiny", objective="permuted_lm", mask_token_rate=0.5)

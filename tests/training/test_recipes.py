@@ -5,6 +5,7 @@ import types
 
 import pytest
 from conftest import WORDS
+from made_tokenizers import xlnet_tokenizer
 from tiers import once
 
 from keras_bert_impl.options.recipes import RECIPES
@@ -21,7 +22,11 @@ DATA = types.SimpleNamespace(
 )
 ORDERS = types.SimpleNamespace(**{**vars(DATA), "pairs": "sentence_order"})
 MPNETS = MPNetTokenizer(["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "cat", "<mask>"])
-DATA_OF = {"albert": ORDERS, "mpnet": types.SimpleNamespace(**{**vars(DATA), "tokenizer": MPNETS})}
+DATA_OF = {
+    "albert": ORDERS,
+    "mpnet": types.SimpleNamespace(**{**vars(DATA), "tokenizer": MPNETS}),
+    "xlnet": types.SimpleNamespace(**{**vars(DATA), "tokenizer": xlnet_tokenizer()}),
+}
 
 
 def name_of(path):

@@ -33,12 +33,13 @@ def form_for(inputs):
 
 def by_cudnn(inputs):
     """Keras' fused attention, with a mask that cuDNN takes."""
-    length, ((name, found),) = inputs.query.shape[1], masking_of(inputs).items()
+    queries, keys = inputs.query.shape[1], inputs.key.shape[1]
+    ((name, found),) = masking_of(inputs).items()
     if found is not None:
         # cuDNN refuses a mask with one row for all queries; Keras would log a traceback for each layer.
-        found = jnp.broadcast_to(found, (*found.shape[:2], length, length))
+        found = jnp.broadcast_to(found, (*found.shape[:2], queries, keys))
     # The gradient of odd lengths is refused with any mask.
-    flash = False if found is not None and length % 2 else None
+    flash = False if found is not None and (queries % 2 or keys % 2) else None
     return joined(keras.ops.dot_product_attention(*by_heads(inputs), **{name: found}, flash_attention=flash))
 
 

@@ -15,7 +15,8 @@ class AttentionInputs(typing.NamedTuple):
     """What self-attention of a layer is computed from.
 
     Attributes:
-        query, key, value: (batch, length, width), float, the heads side by side.
+        query, key, value: (batch, length, width), float, the heads side by side. With a bias, the queries may be more
+            than the keys and values.
         num_heads: the number of heads, which divides the width.
         mask: bool, broadcastable to (batch, heads, length, length), True where a query (third axis) may attend to a key
             (fourth axis); None if every query sees every key.

@@ -1,0 +1,97 @@
+"""What the two streams of an XLNet see."""
+
+import keras
+from keras import ops
+
+from keras_bert_impl.layers.dropout import SeedOfReplica
+from keras_bert_impl.layers.sample_tokens import EVALUATION_SEED
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class QueryStream(keras.layers.Layer):
+    """Lays the queries that predict words behind the tokens of a row (Yang et al. 2019, sections 2.2 and 2.3), without
+    moving a token: an order is which tokens see which.
+
+    Tokens that are not predicted are seen by everything. Predicted ones have an order, and are seen by themselves and
+    by what is after them in the order; of the queries, each stands at the place of its token and sees those before it.
+    Nothing sees a query. Padding is seen by itself alone.
+
+    The order is over the whole row, and control tokens are seen by everything. In the original code (`_local_perm` of
+    zihangdai/xlnet's data_utils.py) each half of a row has an order of its own, in which control tokens have places,
+    too, and the first half does not see the second.
+
+    Evaluation draws orders with a fixed seed, as SampleTokens does.
+
+    Args:
+        permuted: whether the order is a random one, drawn anew for each row; otherwise nothing sees any other token
+            that is predicted, as where words are masked.
+        seed: of the orders; None draws one.
+
+    Input:  mask_positions (batch, predictions), of which 0 is padding but in the first column, since an XLNet's row
+            begins with a word; padding_mask and segment_ids (batch, length); optionally sequence_ids (batch, length) of
+            packed rows; all int32.
+    Output: dict of `places`, where each query stands, int32 (batch, predictions), -1 for padding; `query_places`, where
+            the queries are behind the tokens, int32 (batch, predictions); `attention_mask`, bool (batch, 1, length +
+            predictions, length), and `same_segment`, bool (batch, length + predictions, length), of queries and keys.
+    """
+
+    def __init__(self, permuted=True, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.permuted, self.seed = bool(permuted), seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if self.permuted else None
+
+    def call(self, mask_positions, padding_mask, segment_ids, sequence_ids=None, training=False):
+        (_, length), count = ops.shape(padding_mask), ops.shape(mask_positions)[1]
+        places, numbers = ops.arange(length, dtype="int32"), ops.arange(count, dtype="int32")
+        is_predicted = ops.logical_or(ops.greater(mask_positions, 0), ops.equal(numbers, 0))
+        query_places = ops.where(is_predicted, mask_positions, -1)
+        is_here = ops.cast(ops.expand_dims(query_places, -1) == places, "int32")  # (batch, predictions, length)
+
+        def with_queries(of_tokens):
+            """(batch, length) to (batch, length + predictions)."""
+            of_tokens = ops.cast(of_tokens, "int32")
+            return ops.concatenate([of_tokens, ops.sum(is_here * ops.expand_dims(of_tokens, 1), axis=-1)], axis=1)
+
+        def equal(of_tokens):
+            of_queries = ops.expand_dims(with_queries(of_tokens), 2)
+            return ops.equal(of_queries, ops.expand_dims(ops.cast(of_tokens, "int32"), 1))
+
+        # 1, 2, ... for predicted tokens in their order, or 1 for all of them; 0 for all others.
+        ranks = ops.ones_like(mask_positions)
+        if self.permuted:
+            seed = SeedOfReplica(self.seed_generator) if training else EVALUATION_SEED
+            keys = keras.random.uniform(ops.shape(mask_positions), dtype="float32", seed=seed)
+            is_before = ops.logical_and(ops.expand_dims(keys, 1) < ops.expand_dims(keys, 2), is_predicted[:, None, :])
+            ranks = ranks + ops.sum(ops.cast(is_before, "int32"), axis=-1)
+        rank_of_token = ops.sum(is_here * ops.expand_dims(ranks, -1), axis=1)  # (batch, length)
+
+        # Of the queries and of predicted tokens, each sees the tokens of a lower rank; those without a rank see others
+        # without one.
+        seen_below = ops.expand_dims(ops.maximum(with_queries(rank_of_token), 1), -1)
+        seen = ops.logical_and(
+            ops.expand_dims(rank_of_token, 1) < seen_below, ops.expand_dims(ops.cast(padding_mask, "bool"), 1)
+        )
+        if sequence_ids is not None:
+            seen = ops.logical_and(seen, equal(sequence_ids))
+        of_all = ops.concatenate([places, numbers * 0 - 1], axis=0)
+        seen = ops.logical_or(seen, ops.expand_dims(of_all, 1) == places)  # a token sees itself
+        return {
+            "places": query_places,
+            "query_places": ops.zeros_like(mask_positions) + numbers + length,
+            "attention_mask": ops.expand_dims(seen, 1),
+            "same_segment": equal(segment_ids),
+        }
+
+    def compute_output_spec(self, mask_positions, padding_mask, segment_ids, sequence_ids=None, training=False):
+        (batch, length), count = padding_mask.shape, mask_positions.shape[1]
+        total = None if length is None or count is None else length + count
+        # Each of its own: Keras tells tensors apart by identity.
+        return {
+            "places": keras.KerasTensor((batch, count), dtype="int32"),
+            "query_places": keras.KerasTensor((batch, count), dtype="int32"),
+            "attention_mask": keras.KerasTensor((batch, 1, total, length), dtype="bool"),
+            "same_segment": keras.KerasTensor((batch, total, length), dtype="bool"),
+        }
+
+    def get_config(self):
+        return {**super().get_config(), "permuted": self.permuted, "seed": self.seed}

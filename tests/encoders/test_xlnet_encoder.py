@@ -1,0 +1,179 @@
+"""What only XLNet does: distances as sinusoids, segments that are compared, rows that end in <cls>."""
+
+import dataclasses
+import json
+
+import keras
+import numpy as np
+import pytest
+from families import CONFIGS
+from reference_models import outputs_of, random_model
+from tiers import every_backend
+
+import keras_bert_impl as kbi
+from keras_bert_impl.families import count_parameters
+from keras_bert_impl.families.xlnet import DistanceSinusoids
+
+CONFIG = CONFIGS["XLNet"]
+
+
+def rows_of(length, lengths, side="right", seed=0):
+    """Rows with three segments, of which the last token has the third, padded on one side."""
+    random, place = np.random.default_rng(seed), np.arange(length)
+    rows = []
+    for count in lengths:
+        token_ids, segment_ids = np.full(length, CONFIG.pad_id), np.full(length, 3)
+        real = place < count if side == "right" else place >= length - count
+        token_ids[real] = random.integers(6, 53, count)
+        segment_ids[real] = [*[0] * (count // 2), *[1] * (count - count // 2 - 1), 2]
+        rows.append((token_ids, segment_ids, real))
+    columns = zip(*rows, strict=True)
+    names = ("token_ids", "segment_ids", "padding_mask")
+    return {name: np.stack(column).astype("int32") for name, column in zip(names, columns, strict=True)}
+
+
+@every_backend
+@pytest.mark.parametrize("length", [1, 2, 7, 8, 60])
+def test_rows_of_any_length_are_computed_as_by_transformers_wherever_the_padding_is(length, tmp_path):
+    model, lengths = random_model("XLNetModel", CONFIG, tmp_path), [length, max(1, length - 3)]
+    encoder, found = kbi.XLNetEncoder.from_pretrained(tmp_path), {}
+    for side in ("left", "right"):
+        rows = rows_of(length, lengths, side)
+        states = encoder.predict_on_batch(rows)["sequence_output"]
+        np.testing.assert_allclose(states, outputs_of(model, rows)["last_hidden_state"], atol=1e-5)
+        found[side] = states[rows["padding_mask"] == 1]
+    np.testing.assert_allclose(found["left"], found["right"], atol=1e-5)
+
+
+@every_backend
+def test_a_row_is_classified_by_its_last_token_wherever_the_padding_is(tmp_path):
+    theirs = random_model("XLNetForSequenceClassification", CONFIG, tmp_path, num_labels=3)
+    model = kbi.TextClassifier.from_pretrained(tmp_path)
+    expected = outputs_of(theirs, rows_of(9, [9, 5, 1], "left"))["logits"]
+    for side in ("left", "right"):
+        np.testing.assert_allclose(model.predict_on_batch(rows_of(9, [9, 5, 1], side)), expected, atol=1e-5)
+
+
+def test_of_segments_only_their_equality_counts():
+    encoder, rows = kbi.XLNetEncoder(CONFIG), rows_of(9, [9, 6])
+    states = encoder.predict_on_batch(rows)["sequence_output"]
+    renamed = {**rows, "segment_ids": np.array([7, 0, 4, 9], "int32")[rows["segment_ids"]]}
+    np.testing.assert_array_equal(encoder.predict_on_batch(renamed)["sequence_output"], states)
+    joined = {**rows, "segment_ids": np.minimum(rows["segment_ids"], 1)}
+    assert np.abs(encoder.predict_on_batch(joined)["sequence_output"] - states).max() > 1e-6
+
+
+def test_sinusoids_of_distances_by_hand():
+    layer = DistanceSinusoids(max_distance=2)
+    found = keras.ops.convert_to_numpy(layer(np.zeros((1, 4, 4), "float32")))[0]
+    distances = np.array([2, 2, 1, 0, -1, -2, -2])  # 3 to -3, clipped
+    expected = np.stack(
+        [np.sin(distances), np.sin(distances / 100), np.cos(distances), np.cos(distances / 100)], axis=1
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "width", "layers"), [("xlnet_base", 768, 12), ("xlnet_large", 1024, 24)])
+def test_the_published_sizes(name, width, layers):
+    # Five square kernels, three biases, two segments, two norms, and a feed-forward layer of four times the width.
+    block = 5 * width**2 + 3 * width + 2 * width + 4 * width + 8 * width**2 + 5 * width
+    assert count_parameters(kbi.XLNetConfig.from_name(name)) == 32_000 * width + width + layers * block
+
+
+def test_a_head_that_predicts_no_words_keeps_the_start_of_queries(tmp_path):
+    """transformers has it in each model; what nothing reads is not trained, and weight decay leaves it alone."""
+    random_model("XLNetForSequenceClassification", CONFIG, tmp_path / "theirs", num_labels=3)
+    model = kbi.TextClassifier.from_pretrained(tmp_path / "theirs")
+    start = model.encoder.get_layer("query_start").weights[0]
+    assert "query_start/embeddings" not in {weight.path for weight in model.trainable_weights}
+    model.save_pretrained(tmp_path / "ours")
+    again = kbi.MaskedLM(kbi.XLNetEncoder.from_pretrained(tmp_path / "ours"))
+    np.testing.assert_array_equal(again.get_layer("query_start").weights[0], start)
+    assert "query_start/embeddings" in {weight.path for weight in again.trainable_weights}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"attn_type": "uni"}, "attn_type 'uni' is not supported; expected 'bi'"),
+        ({"bi_data": True}, "bi_data True is not supported; expected False"),
+        ({"same_length": True}, "same_length True is not supported"),
+        ({"untie_r": False}, "untie_r False is not supported; expected True"),
+        ({"summary_type": "first"}, "summary_type 'first' is not supported; expected 'last'"),
+        ({"d_head": 3}, "d_head 3 is not supported; expected d_model / n_head, 4"),
+        ({"ff_activation": "silu"}, "ff_activation 'silu' is unknown"),
+    ],
+)
+def test_what_transformers_would_compute_otherwise_is_refused(changes, message, tmp_path):
+    kbi.XLNetEncoder(CONFIG).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ValueError, match=message):
+        kbi.XLNetEncoder.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": 15}, "hidden_size must be even, not 15"),
+        ({"max_distance": 0}, "max_distance must be None or an integer of at least 1, not 0"),
+        ({"memory_length": -1}, "memory_length must be None or an integer of at least 1, not -1"),
+    ],
+)
+def test_a_shape_that_no_xlnet_has_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(CONFIG, **changes)
+
+
+def test_two_dropout_rates_are_not_saved_as_one(tmp_path):
+    config = dataclasses.replace(CONFIG, attention_dropout_rate=0.3)
+    with pytest.raises(ValueError, match=r"hidden_dropout_rate is 0\.1 and would be read as 0\.3"):
+        kbi.XLNetEncoder(config).save_pretrained(tmp_path)
+
+
+def test_a_vector_of_the_first_token_is_refused_and_that_of_cls_is_the_last():
+    encoder, rows = kbi.XLNetEncoder(CONFIG), rows_of(9, [9, 5])
+    for pooling in ("cls", "last_four", ("mean", "cls")):
+        with pytest.raises(ValueError, match=r"takes the first token, which in a row of an XLNet is text: give 'last"):
+            kbi.TextEmbedder(encoder, pooling=pooling)
+    states = encoder.predict_on_batch(rows)["sequence_output"]
+    model = kbi.TextEmbedder(encoder, pooling="lasttoken")
+    np.testing.assert_allclose(model.predict_on_batch(rows), states[[0, 1], [8, 4]], atol=1e-6)
+    left = rows_of(9, [9, 5], "left")
+    np.testing.assert_allclose(model.predict_on_batch(left)[1], model.predict_on_batch(rows)[1], atol=1e-5)
+
+
+@every_backend
+@pytest.mark.parametrize(("memory_length", "reused_length"), [(None, None), (5, None), (5, 3)])
+def test_segments_with_a_memory_are_computed_as_by_transformers(memory_length, reused_length, tmp_path):
+    torch = pytest.importorskip("torch")
+    config = dataclasses.replace(CONFIG, memory_length=memory_length, reused_length=reused_length)
+    theirs, rows = random_model("XLNetModel", config, tmp_path), rows_of(11, [11, 10])
+    encoder = kbi.XLNetEncoder.from_pretrained(tmp_path)
+    assert encoder.config == config
+    memory, mems, states = np.zeros((2, 2, 0, 12), "float32"), None, []
+    model = encoder.with_memory()
+    for start in (0, 4, 8):
+        part = {name: array[:, start : start + 4] for name, array in rows.items()}
+        found = model.predict_on_batch({**part, "memory": memory})
+        with torch.no_grad():
+            ids, segments, mask = (torch.tensor(array, dtype=torch.long) for array in part.values())
+            outputs = theirs(ids, attention_mask=mask, token_type_ids=segments, mems=mems, use_mems=True)
+        np.testing.assert_allclose(found["sequence_output"], outputs.last_hidden_state.numpy(), atol=1e-5)
+        mems, memory = outputs.mems, found["memory"]
+        expected = np.stack([states.numpy().swapaxes(0, 1) for states in mems], axis=1)
+        np.testing.assert_allclose(memory, expected, atol=1e-5)
+        states.append(found["sequence_output"])
+    together = encoder.predict_segments(rows, segment_length=4, batch_size=1)
+    np.testing.assert_allclose(together, np.concatenate(states, axis=1), atol=1e-5)
+
+
+def test_one_segment_is_the_row_and_padding_before_tokens_is_refused():
+    encoder, rows = kbi.XLNetEncoder(CONFIG), rows_of(9, [9, 5])
+    states = encoder.predict_on_batch(rows)["sequence_output"]
+    np.testing.assert_allclose(encoder.predict_segments(rows), states, atol=1e-6)
+    assert np.abs(encoder.predict_segments(rows, segment_length=5) - states).max() > 1e-4
+    with pytest.raises(ValueError, match=r"Row 1 has padding before its tokens, .* pad rows on the right"):
+        encoder.predict_segments(rows_of(9, [9, 5], "left"))
+    with pytest.raises(ValueError, match="segment_length is 0, expected at least 1"):
+        encoder.predict_segments(rows, segment_length=0)

@@ -66,7 +66,7 @@ def main():
     parser.add_argument("--documents", type=int, default=60)
     parser.add_argument("--passages", type=int, default=60, help="of each length")
     arguments = parser.parse_args()
-    from keras_bert_impl.checkpoints import lengthen, open_checkpoint
+    from keras_bert_impl.checkpoints import grow, lengthen, open_checkpoint
 
     short, in_windows = (embedder_of(arguments.model, 512, long_texts=how) for how in ("cut", "windows"))
     tokenizer = short.tokenizer
@@ -98,7 +98,7 @@ def main():
     note("the model, cut to 512 tokens", short)
     note("the model, in windows of 512", in_windows)
     for name, path in long.items():
-        note(name, embedder_of(path, 4096))
+        note(name, embedder_of(grow(open_checkpoint(path), max_length=4096), 4096))
     output = pathlib.Path(arguments.output)
     output.mkdir(parents=True, exist_ok=True)
     (output / "lengthened.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

@@ -272,7 +272,7 @@ class LongformerEncoder(FamilyEncoder):
     def inputs_of_rows(cls, packed, rule, layers_of):
         if layers_of is not None:
             return layers_of.input
-        return super().inputs_of_rows(packed, *([GLOBAL_MASK] if rule == "given" else []))
+        return super().inputs_of_rows(packed, [GLOBAL_MASK] if rule == "given" else [])
 
     @staticmethod
     def connect(inputs, parts, rule, layers_of):

@@ -194,8 +194,9 @@ class FamilyEncoder(Encoder):
         object.__setattr__(self, "_last_context", connected.last_context)
 
     @classmethod
-    def inputs_of_rows(cls, packed, *more):
-        """The tensors by which rows enter, by their names: int32 (batch, length) each. A family may name more."""
+    def inputs_of_rows(cls, packed, more=(), **of_family):
+        """The tensors by which rows enter, by their names: int32 (batch, length) each. A family may name more, by what
+        `connect` takes."""
         names = (*features.ENCODER_INPUTS, *(features.PACKED_INPUTS if packed else ()), *more)
         return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+from keras_bert_impl import features
 from keras_bert_impl.export.served_models import MODELS
 from keras_bert_impl.models.pretrained import check_tokenizer_fits
 
@@ -14,10 +15,16 @@ def check_model(model):
             f"An export can be made of a {', '.join(names[:-1])} or {names[-1]}, not of a {type(model).__name__}. "
             "A Pretrainer becomes a MaskedLM with save_pretrained and MaskedLM.from_pretrained."
         )
-    if getattr(model, "encoder", model).packed:
+    encoder = getattr(model, "encoder", model)
+    if encoder.packed:
         raise ValueError(
             "The encoder takes packed rows, with several sequences in each; an export serves one text in each row. "
             "Save the model with save_pretrained, and load it without packed=True."
+        )
+    if more := [name for name in encoder.input if name not in features.ENCODER_INPUTS]:
+        raise ValueError(
+            f"The encoder takes {', '.join(more)}, which the rows of an export do not have: open the model with "
+            "global tokens by a rule."
         )
 
 

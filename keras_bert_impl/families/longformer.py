@@ -221,7 +221,7 @@ class LongformerEncoder(FamilyEncoder):
     Differences from RoBERTa: a token sees those in a window around it, and global tokens, which see the whole row by
     projections of their own. Which tokens are global depends on the head: a TextClassifier takes the first token, a
     QuestionAnswerer the question, MultipleChoice the choice, as transformers does, the others none. Such a head
-    connects the layers of the encoder that it is given a second time, as its own `encoder`.
+    has an encoder of its own, made of the layers of the one that it is given.
 
     Arguments and errors are those of BertEncoder, and:
 
@@ -271,7 +271,7 @@ class LongformerEncoder(FamilyEncoder):
     def inputs_of_rows(cls, packed, rule, layers_of):
         if layers_of is not None:
             return layers_of.input
-        return super().inputs_of_rows(packed, *([GLOBAL_MASK] if rule == "given" else []))
+        return super().inputs_of_rows(packed, [GLOBAL_MASK] if rule == "given" else [])
 
     @staticmethod
     def connect(inputs, parts, rule, layers_of):
@@ -327,7 +327,7 @@ class LongformerEncoder(FamilyEncoder):
             rematerialize=self.rematerialize,
             dtype=self.dtype_policy,
             name=self.name,
-            trainable=None if self.trainable else False,  # True would unfreeze layers that are frozen
+            trainable=self.trainable,
         )
 
     def check_texts(self, first, second, template):
@@ -346,8 +346,8 @@ class LongformerEncoder(FamilyEncoder):
                 which = "first" if is_first else "second"
                 raise ValueError(
                     f"The {which} text of row {number} has {len(ids)} tokens, which with {control} of control are "
-                    f"global, but the encoder has room for max_global_tokens {most}: shorten the text, or open the "
-                    f"encoder with max_global_tokens={len(ids) + control}."
+                    f"global, but the encoder has room for max_global_tokens {most}: shorten the text, or build the "
+                    f"encoder with max_global_tokens={len(ids) + control}, which is a field of config.json, too."
                 )
 
     def get_config(self):

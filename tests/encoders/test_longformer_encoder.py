@@ -18,6 +18,7 @@ import keras_bert_impl as kbi
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export.attention_graph import with_attention
+from keras_bert_impl.export.checks import check_model
 from keras_bert_impl.families import count_parameters
 from keras_bert_impl.model_methods.trainable import freeze_layers
 
@@ -230,6 +231,7 @@ def model_of(kind, tokenizer, most, **arguments):
 
 
 def test_texts_with_more_global_tokens_than_there_is_room_for_are_refused_with_a_remedy(tokenizer):
+    torch = pytest.importorskip("torch")
     short, long = "the dog", "the dog ran home"
     count = len(tokenizer.encode(long, add_special_tokens=False).ids)
     answerer = model_of(kbi.QuestionAnswerer, tokenizer, count)
@@ -254,6 +256,8 @@ def test_texts_with_more_global_tokens_than_there_is_room_for_are_refused_with_a
     )
     with pytest.raises(ValueError, match="first text of row 0"):  # of a single text, all before its end
         classifier.predict([long], verbose=0)
+    with pytest.raises(ValueError, match="first text of row 0"):
+        classifier.predict(torch.utils.data.DataLoader([long]), verbose=0)
     fits = model_of(kbi.QuestionAnswerer, tokenizer, count + 1)
     assert np.isfinite(fits.predict(rows, verbose=0)).all()
 
@@ -289,6 +293,20 @@ def test_a_stacked_encoder_does_not_lose_global_tokens(open_config):
     with pytest.raises(ValueError, match="build its encoders with global_tokens='first'"):
         kbi.TextClassifier(stacked(), 2)
     assert kbi.TextClassifier(stacked(global_tokens="first"), 2)
+
+
+def test_a_keras_file_of_a_head_s_encoder_keeps_its_global_tokens(open_config, tmp_path):
+    rows, encoder = pairs(37, open_config), kbi.QuestionAnswerer(kbi.LongformerEncoder(open_config)).encoder
+    encoder.save(tmp_path / "encoder.keras")
+    found = keras.saving.load_model(tmp_path / "encoder.keras").predict_on_batch(rows)["sequence_output"]
+    np.testing.assert_allclose(found, encoder.predict_on_batch(rows)["sequence_output"], atol=1e-6)
+
+
+def test_an_encoder_that_is_frozen_stays_frozen_under_a_head(open_config):
+    encoder = kbi.LongformerEncoder(open_config)
+    encoder.trainable = False
+    trained = {weight.path.split("/")[0] for weight in kbi.TextClassifier(encoder, 2).trainable_weights}
+    assert trained == {"classifier"}
 
 
 def test_an_unknown_task_is_refused(open_config):
@@ -392,6 +410,11 @@ def test_an_export_that_would_leave_global_tokens_out_is_refused(tokenizer, tmp_
 
     with pytest.raises(ValueError, match=r"10 tokens, .* room for max_global_tokens 10"):
         export_saved_model(model_of(kbi.QuestionAnswerer, tokenizer, 10), tmp_path / "exported")
+
+
+def test_global_tokens_that_are_given_are_not_exported():
+    with pytest.raises(ValueError, match="takes global_mask, which the rows of an export do not have"):
+        check_model(kbi.TextClassifier(kbi.LongformerEncoder(CONFIG), 2))
 
 
 @pytest.mark.full

@@ -102,6 +102,7 @@ def test_a_cpu_keeps_the_plain_form_and_a_tpu_without_dropout_never_gets_keras_o
         (inputs(dtype="float16"), ON_TPU, "not float16"),
         (inputs(masking="sequences", sequence_ids=None), ON_TPU, "no sequence_ids"),
         (inputs(bias=jnp.zeros((1, 2, 8, 8))), ON_TPU, "it adds no bias"),
+        (inputs(window=3, global_places=jnp.zeros((2, 1), "int32")), ON_TPU, "it knows no global tokens"),
     ],
 )
 def test_what_the_kernel_cannot_compute_is_computed_plainly_with_a_warning(case, place, reason):

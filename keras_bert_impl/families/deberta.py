@@ -385,8 +385,8 @@ class AddConvolution(keras.layers.Layer):
 def at_distances(products):
     """Of each place, the products with distances counted from it, put where they belong: products (..., length,
     2 * length - 1) of the distances length - 1, ..., 1 - length to (..., length, length), of which row i and column j
-    have the distance i - j. With `more` further distances before these, there are as many more columns: row i and column
-    j then have the distance i + more - j.
+    have the distance i - j. With `more` further distances before these, there are as many more columns; row i and
+    column j then have the distance i + more - j.
 
     By reshaping, so that each row begins one place before the row above (Dai et al. 2019, "Transformer-XL", appendix
     B): a gather would need an index for each number, which TPUs follow one after the other.

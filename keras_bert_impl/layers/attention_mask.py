@@ -43,7 +43,7 @@ class AttentionMask(keras.layers.Layer):
             same_sequence = ops.equal(sequence_ids[:, :, None], sequence_ids[:, None, :])  # (batch, length, length)
             may_be_seen = ops.logical_and(may_be_seen, same_sequence[:, None, :, :])  # (batch, 1, length, length)
         if self.sees_itself:
-            places = ops.arange(ops.shape(padding_mask)[1])
+            places = ops.arange(ops.shape(padding_mask)[1], dtype="int32")
             may_be_seen = ops.logical_or(may_be_seen, ops.expand_dims(places, 1) == ops.expand_dims(places, 0))
         return may_be_seen
 

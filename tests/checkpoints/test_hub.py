@@ -88,6 +88,7 @@ def test_the_published_table_has_the_published_parameters(capsys):
     assert lines["bert-base-cased"] == ["12", "768", "108,310,272", "cased"]
     assert lines["spanbert-base-cased"] == lines["bert-base-cased"]
     assert lines["chinese-bert-wwm"] == lines["bert-base-chinese"] == ["12", "768", "102,267,648", "uncased"]
+    assert lines["xlnet-base-cased"] == ["12", "768", "116,718,336", "cased"]
     assert lines["distilbert-base-uncased"] == ["6", "768", "66,362,880", "uncased"]
     assert lines["electra-small-discriminator"] == ["12", "256", "13,483,008", "uncased"]
     assert lines["bert_uncased_L-2_H-128_A-2"] == ["2", "128", "4,385,920", "uncased"]

@@ -17,6 +17,7 @@ from made_tokenizers import (
     mmbert_tokenizer,
     modernbert_tokenizer,
     xlm_roberta_tokenizer,
+    xlnet_tokenizer,
 )
 from tiers import full_but, on
 
@@ -32,6 +33,7 @@ MADE = {
     "Roberta": byte_pair_tokenizer,
     "Longformer": byte_pair_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
+    "XLNet": xlnet_tokenizer,
     "ModernBert": modernbert_tokenizer,
     "ModernBert of mmBERT": mmbert_tokenizer,
     "Deberta": deberta_v1_tokenizer,
@@ -114,7 +116,7 @@ def test_words_are_labelled_as_by_the_model(family, tmp_path):
         assert [label.decode() for label in found["labels"][row] if label] == labels
 
 
-@of_families("Albert", "ModernBert")
+@of_families("Albert", "ModernBert", "XLNet")
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_answers_are_those_of_the_model_with_their_bytes(family, tmp_path):
     model = model_of(family, kbi.QuestionAnswerer)

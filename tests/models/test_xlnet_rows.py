@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
+from made_exports import check_rows_of_export
 from made_tokenizers import SENTENCES, xlnet_tokenizer
 from reference_models import open_in_transformers
 from tiers import every_backend, on, once
@@ -111,3 +112,10 @@ def test_a_saved_model_answers_and_classifies_as_the_model(tokenizer, tmp_path):
         np.testing.assert_allclose(found["null_odds"][row], expected.null_score - expected.score, atol=1e-4)
         model.null_threshold = -5.0
         assert found["answer"][row].decode() == model.answer(QUESTION, context)[0].text
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
+def test_an_export_of_rows_gives_the_vectors(format_name, tokenizer, tmp_path):
+    model = model_of(kbi.TextEmbedder, tokenizer, pooling="lasttoken", sequence_length=9)
+    check_rows_of_export(format_name, model, ["The cat sat on the mat.", "a", ""], tmp_path)

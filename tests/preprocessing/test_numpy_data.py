@@ -1,5 +1,6 @@
 """Rows read without TensorFlow are those of tf.data, byte for byte, for the same seed, epoch and step."""
 
+import copy
 import itertools
 import threading
 
@@ -14,6 +15,7 @@ from keras_bert_impl.preprocessing.phrases import PhraseFinder
 from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.tf_data import read_training_data
+from keras_bert_impl.tokenizers.row_template import XLNET_ROWS
 
 pytestmark = on("tensorflow")
 
@@ -172,3 +174,24 @@ def test_batches_that_are_given_up_are_not_waited_for():
     may_go_on.set()
     closing.join()
     assert was_closed
+
+
+@pytest.mark.parametrize("options", [{}, {"packed": True}, {"static_masks": True}])
+def test_cls_has_its_own_segment_in_rows_that_end_in_it(options, tmp_path):
+    tokenizer, path = copy.copy(TOKENIZER), tmp_path / "rows"
+    tokenizer.template = XLNET_ROWS
+    write_rows(path, tokens(17), tokenizer, number=0, **SHAPE, **options)
+    nothing_hidden = {} if "static_masks" in options else {"mask_token_rate": 0.0, "random_token_rate": 0.0}
+    reading = {**SHAPE, **options, **nothing_hidden, "batch_size": 4, "repeat": False}
+    both = zip(
+        TrainingBatches([path], tokenizer, **reading),
+        read_training_data([path], tokenizer, **reading).as_numpy_iterator(),
+        strict=True,
+    )
+    for (rows, _), (of_tensorflow, _) in both:
+        for name, array in rows.items():
+            np.testing.assert_array_equal(array, of_tensorflow[name])
+        last = rows["padding_mask"] > np.pad(rows["padding_mask"], [(0, 0), (0, 1)])[:, 1:]
+        assert (rows["segment_ids"][last] == 2).all() and (rows["token_ids"][last] == tokenizer.cls_id).all()
+        assert "packed" in options or (rows["segment_ids"] == 2).sum() == len(last)
+        assert set(rows["segment_ids"].ravel()) == {0, 1, 2}

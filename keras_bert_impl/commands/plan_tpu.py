@@ -190,7 +190,7 @@ class Rows:
     directory, packed, static_masks = "the plan", False, False
 
     def __init__(self, recipe, vocabulary_size):
-        self.tokenizer = types.SimpleNamespace(vocabulary_size=vocabulary_size, pad_id=0, mask_id=4)
+        self.tokenizer = types.SimpleNamespace(vocabulary_size=vocabulary_size, pad_id=0, sep_id=2, mask_id=4)
         tasks = pretraining_model.model_config(recipe, self).pair_tasks
         self.has_pairs = bool(tasks) and recipe.objective != "span_boundary"
         self.pairs = tasks[0] if self.has_pairs else "full_sentences"

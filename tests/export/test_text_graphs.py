@@ -1,4 +1,4 @@
-"""SavedModels of ALBERT, RoBERTa, XLM-RoBERTa, XLNet, ModernBERT and DeBERTa take strings and answer as the models do."""
+"""SavedModels of the families whose tokenizer is not WordPiece take strings and answer as the models do."""
 
 import json
 import subprocess

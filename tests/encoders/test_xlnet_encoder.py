@@ -177,3 +177,15 @@ def test_one_segment_is_the_row_and_padding_before_tokens_is_refused():
         encoder.predict_segments(rows_of(9, [9, 5], "left"))
     with pytest.raises(ValueError, match="segment_length is 0, expected at least 1"):
         encoder.predict_segments(rows, segment_length=0)
+
+
+def test_longer_rows_are_a_setting_that_a_checkpoint_keeps(tmp_path):
+    kbi.TextClassifier(kbi.XLNetEncoder(CONFIG), 3).save_pretrained(tmp_path / "short")
+    with pytest.raises(ValueError, match="sequence_length 40 is above the encoder's max_length 11"):
+        kbi.TextClassifier.from_pretrained(tmp_path / "short", sequence_length=40)
+    checkpoint = kbi.checkpoints.grow(kbi.checkpoints.open_checkpoint(tmp_path / "short"), max_length=40)
+    encoder = kbi.XLNetEncoder(checkpoint.config)
+    encoder.save_pretrained(tmp_path / "long")
+    assert kbi.XLNetEncoder.from_pretrained(tmp_path / "long").config.max_length == 40
+    transformers = pytest.importorskip("transformers")
+    assert transformers.AutoConfig.from_pretrained(tmp_path / "long").d_model == CONFIG.hidden_size

@@ -16,6 +16,7 @@ from keras_bert_impl.text_graphs.byte_pairs import BytePairs
 from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
 from keras_bert_impl.text_graphs.long_texts import (
     best_windows,
+    checked_output,
     computed_in_parts,
     head_and_tail,
     means_of_texts,
@@ -117,13 +118,13 @@ def texts_or_pairs(model, named, pieces_of, sequence_length):
             rows = pack_to_longest(windows, None, pieces_of.tokenizer, sequence_length)
             return named(means_of_texts(computed_in_parts(model, rows), counts))
         pieces = head_and_tail(pieces, room) if long_texts == "head_and_tail" else pieces
-        return named(model(pack_to_longest(pieces, None, pieces_of.tokenizer, sequence_length), training=False))
+        return named(checked_output(model, pack_to_longest(pieces, None, pieces_of.tokenizer, sequence_length)))
 
     def of_pairs(text, text_pair):
         message = "text and text_pair must have equally many strings."
         with tf.control_dependencies([tf.debugging.assert_equal(tf.size(text), tf.size(text_pair), message)]):
             first, second = pieces_of(text), pieces_of(text_pair)
-        return named(model(pack_to_longest(first, second, pieces_of.tokenizer, sequence_length), training=False))
+        return named(checked_output(model, pack_to_longest(first, second, pieces_of.tokenizer, sequence_length)))
 
     return {"serving_default": (of_texts, [TEXT]), "pairs": (of_pairs, [TEXT, TEXT_PAIR])}
 
@@ -152,7 +153,7 @@ def multiple_choice_signatures(model, pieces_of, sequence_length):
             first, second = pieces_of(tf.repeat(text, choices)), pieces_of(tf.reshape(endings, [-1]))
         rows = pack_to_longest(first, second, pieces_of.tokenizer, sequence_length)
         shape = [tf.size(text), choices, tf.shape(rows["token_ids"])[1]]
-        return choice_of(model({name: tf.reshape(array, shape) for name, array in rows.items()}, training=False))
+        return choice_of(checked_output(model, {name: tf.reshape(array, shape) for name, array in rows.items()}))
 
     return {"serving_default": (choose, [TEXT, tf.TensorSpec((None, None), tf.string, name="endings")])}
 
@@ -200,7 +201,7 @@ def masked_lm_signatures(model, pieces_of, sequence_length):
         rows = pack_to_longest(pieces_of.with_masks(text), None, tokenizer, sequence_length)
         positions = mask_positions(rows["token_ids"], tokenizer.mask_id)
         is_mask = tf.sequence_mask(positions.row_lengths())[..., tf.newaxis]  # (batch, masks, 1)
-        logits = model({**rows, "mask_positions": positions.to_tensor()}, training=False)  # (batch, masks, vocabulary)
+        logits = checked_output(model, {**rows, "mask_positions": positions.to_tensor()})  # (batch, masks, vocabulary)
         # The embedding may have more rows than the vocabulary has words, as a multiple of 8: these cannot be guesses.
         logits = logits[..., : tokenizer.vocabulary_size]
         probabilities, token_ids = tf.math.top_k(tf.nn.softmax(logits), min(GUESSES, tokenizer.vocabulary_size))

@@ -80,9 +80,19 @@ def computed_in_parts(model, rows):
 
     def one_more(index, found):
         part = {name: row[index * ROWS : (index + 1) * ROWS] for name, row in rows.items()}
-        return index + 1, found.write(index, model(part, training=False))
+        return index + 1, found.write(index, checked_output(model, part))
 
     return tf.while_loop(lambda index, _: index < number, one_more, (0, found), parallel_iterations=1)[1].concat()
+
+
+def checked_output(model, rows):
+    """The output of a keras.Model with a single one. Rows with more global tokens than a Longformer has room for, of
+    which its outputs are NaN, are an error of the request."""
+    output, config = model(rows, training=False), model.encoder.config
+    if not hasattr(config, "max_global_tokens"):
+        return output
+    message = f"A text has more global tokens than the {config.max_global_tokens} that the model has room for."
+    return tf.debugging.assert_all_finite(output, message)
 
 
 def means_of_texts(outputs, counts):

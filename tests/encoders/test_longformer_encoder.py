@@ -405,6 +405,20 @@ def test_a_saved_model_gives_the_outputs_of_its_texts(rule, tokenizer, tmp_path)
 
 
 @on("tensorflow")
+def test_a_request_with_more_global_tokens_than_there_is_room_for_is_an_error(tokenizer, tmp_path):
+    import tensorflow as tf
+
+    from keras_bert_impl.export import export_saved_model
+
+    export_saved_model(model_of(kbi.MultipleChoice, tokenizer, 6), tmp_path / "exported")
+    choose = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
+    text, endings = tf.constant(["the dog ran"]), [["home", "red rain"], ["home", "red rain the dog ran home"]]
+    assert np.isfinite(choose(text=text, endings=tf.constant(endings[:1]))["logits"]).all()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more global tokens than the 6 that the model has room"):
+        choose(text=text, endings=tf.constant(endings[1:]))
+
+
+@on("tensorflow")
 def test_an_export_that_would_leave_global_tokens_out_is_refused(tokenizer, tmp_path):
     from keras_bert_impl.export import export_saved_model
 

@@ -96,19 +96,18 @@ def cosine_loss(student_vectors, teacher_vectors, weights):
     return weighted_mean(1 - ops.sum(student * teacher, axis=-1) / (lengths[0] * lengths[1]), weights)
 
 
-def state_loss(student_states, teacher_states, weights):
-    """Mean over tokens and columns of the squared difference of two arrays of hidden states, as in TinyBERT (Jiao et
-    al. 2020, equation 8).
+def state_differences(student_states, teacher_states):
+    """Mean over columns of the squared difference of two arrays of hidden states, as in TinyBERT (Jiao et al. 2020,
+    equation 8).
 
     Args:
         student_states: (batch, length, width).
         teacher_states: of the same shape.
-        weights: (batch, length), float, 1 for a token that counts.
 
-    Returns: scalar, float32.
+    Returns: (batch, length), float32.
     """
     student, teacher = (ops.cast(states, "float32") for states in (student_states, teacher_states))
-    return weighted_mean(ops.mean(ops.square(student - teacher), axis=-1), weights)
+    return ops.mean(ops.square(student - teacher), axis=-1)
 
 
 def relation_loss(student_relations, teacher_relations, mask, weights):

@@ -52,8 +52,11 @@ def lengthen(checkpoint, max_length=4096, attention_window=512, sep_id=None):
         )
     if max_length < old.max_length:
         raise ValueError(f"max_length {max_length} is below the {old.max_length} positions of {path}.")
-    if sep_id is None and checkpoint.tokenizer is None:
-        raise ValueError(f"{path} has no vocabulary that tells the id of [SEP]: pass sep_id.")
+    if sep_id is None:
+        tokenizer = checkpoint.tokenizer  # which is read from files each time
+        if tokenizer is None:
+            raise ValueError(f"{path} has no vocabulary that tells the id of [SEP]: pass sep_id.")
+        sep_id = tokenizer.sep_id
     kind = families_by_model_type()["longformer"].config_class
     known = {field.name for field in dataclasses.fields(kind)}
     config = kind(
@@ -62,7 +65,7 @@ def lengthen(checkpoint, max_length=4096, attention_window=512, sep_id=None):
         **({} if "layer_norm_epsilon" in old.to_dict() else {"layer_norm_epsilon": old.layer_norm_epsilon}),
         max_length=max_length,
         attention_window=attention_window,
-        sep_id=checkpoint.tokenizer.sep_id if sep_id is None else sep_id,
+        sep_id=sep_id,
     )
     weights, rows = _weights(checkpoint, config), table(config)
     kept = {row[0] for row in rows if row[0] in weights.shapes}

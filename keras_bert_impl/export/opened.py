@@ -10,6 +10,7 @@ from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export import runtimes
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.models.answers import sigmoid, softmax
+from keras_bert_impl.natural_data.windows import means_of_texts
 
 ROWS = 64  # windows of long texts that are computed at once
 FIELDS = {"token_ids": "ids", "segment_ids": "type_ids", "padding_mask": "attention_mask"}
@@ -80,11 +81,7 @@ class TextReader:
 
     def _of_texts(self, outputs, counts):
         """The outputs of texts from those of their windows: means, and what follows from them."""
-        begins = np.cumsum(counts) - counts
-        found = {
-            name: np.add.reduceat(array, begins) / counts.reshape(-1, *[1] * (array.ndim - 1)).astype(array.dtype)
-            for name, array in outputs.items()
-        }
+        found = {name: means_of_texts(array, counts).astype(array.dtype) for name, array in outputs.items()}
         if "probabilities" in found:  # those of the mean logits
             shares = sigmoid if self._config.get("problem_type") == MULTI_LABEL else softmax
             found["probabilities"] = shares(found["logits"]).astype("float32")

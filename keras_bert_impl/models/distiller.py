@@ -260,14 +260,12 @@ class StateDistiller(Distiller):
         counted = tokens * ops.cast(self._are_compared(places, ops.sum(tokens, axis=1, keepdims=True)), "float32")
         names = [name for name in y_pred if name.startswith("states_")]
 
-        def loss(weights):
-            pairs = ((y_pred[name], y_pred[f"teacher_{name}"]) for name in names)
-            return sum(losses.state_loss(*pair, weights) for pair in pairs) / len(names)
-
+        pairs = ((y_pred[name], y_pred[f"teacher_{name}"]) for name in names)
+        differences = sum(losses.state_differences(*pair) for pair in pairs) / len(names)  # (batch, length)
         is_within = ops.cast(ops.less(places, self.chunk), "float32")
         for name, weights in (("loss_within", counted * is_within), ("loss_beyond", counted * (1 - is_within))):
-            self.record(name, loss(weights), weights)
-        return self.sum_of({"state_loss": (loss(counted), counted)})
+            self.record(name, losses.weighted_mean(differences, weights), weights)
+        return self.sum_of({"state_loss": (losses.weighted_mean(differences, counted), counted)})
 
     def _are_compared(self, places, lengths):
         """Whether tokens are far enough from the ends of their chunk, but for the ends of the row, (batch, length)."""

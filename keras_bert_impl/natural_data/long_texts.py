@@ -11,7 +11,7 @@ from keras_bert_impl.natural_data.labels import RowSizes, require_labels
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.splits_and_weights import weights_of_rows
 from keras_bert_impl.natural_data.texts import is_texts, to_strings
-from keras_bert_impl.natural_data.windows import windows_of
+from keras_bert_impl.natural_data.windows import means_of_texts, windows_of
 
 LONG_TEXTS = ("cut", "head_and_tail", "windows")
 
@@ -72,8 +72,7 @@ class LongTextRows(RowMaker):
     def of_texts(self, rows, outputs):
         if rows.source is None:
             return outputs
-        begins = np.cumsum(rows.source) - rows.source
-        return np.add.reduceat(outputs, begins, axis=0) / rows.source[:, None]
+        return means_of_texts(outputs, rows.source)
 
     def texts_of_source(self, batches):
         texts, parts = [], []

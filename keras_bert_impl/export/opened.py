@@ -46,13 +46,14 @@ class TextReader:
     """Makes rows of texts, as the config.json and the tokenizer.json of an export that takes rows say.
 
     Args:
-        directory: of the export.
+        directory: of the export, for which `description_of` has found one.
     """
 
     def __init__(self, directory):
         from tokenizers import Tokenizer
 
-        self._config, export = read_json(pathlib.Path(directory, "config.json")), description_of(directory)
+        self._config = read_json(pathlib.Path(directory, "config.json"))
+        export = self._config["export"]
         self._normalizes = export.get("normalize", False)
         path, self._in_windows = str(pathlib.Path(directory, "tokenizer.json")), None
         self._cutting = Tokenizer.from_file(path)

@@ -152,7 +152,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
         if filled is None or path not in filled:
             assign_whole(ours[path], transform.load([source.read(name) for name in names]))
     used = [name for _, names, _ in found for name in names]
-    stored, own = {path for path, _, _ in found}, {weight.path for weight in lasting_weights(model)}
+    stored, own = {path for path, _, _ in found}, {weight.path for weight in model.weights}
     new = [path for path in ours if path not in stored]
     if filled is not None:
         for path in new:

@@ -60,17 +60,12 @@ class QueryStream(keras.layers.Layer):
             of_keys = ops.concatenate([*of_memory, ops.cast(of_tokens, "int32")], axis=1)
             return ops.equal(ops.expand_dims(with_queries(of_tokens), 2), ops.expand_dims(of_keys, 1))
 
-        # 0 or 1, (batch, length): a number of the order that a token has a place in.
-        half = ops.zeros_like(padding_mask) + ops.cast(places >= (length // 2 if self.halves else length), "int32")
         # 1, 2, ... for predicted tokens in their order, or 1 for all of them; 0 for all others.
         ranks = ops.ones_like(mask_positions)
         if self.permuted:
             seed = SeedOfReplica(self.seed_generator) if training else EVALUATION_SEED
             keys = keras.random.uniform(ops.shape(mask_positions), dtype="float32", seed=seed)
             is_before = ops.logical_and(ops.expand_dims(keys, 1) < ops.expand_dims(keys, 2), is_predicted[:, None, :])
-            of_predictions = ops.sum(is_here * ops.expand_dims(half, 1), axis=-1)
-            has_same = ops.equal(ops.expand_dims(of_predictions, 1), ops.expand_dims(of_predictions, 2))
-            is_before = ops.logical_and(is_before, has_same)
             ranks = ranks + ops.sum(ops.cast(is_before, "int32"), axis=-1)
         rank_of_token = ops.sum(is_here * ops.expand_dims(ranks, -1), axis=1)  # (batch, length)
 
@@ -78,7 +73,8 @@ class QueryStream(keras.layers.Layer):
         # without one.
         seen_below = ops.expand_dims(ops.maximum(with_queries(rank_of_token), 1), -1)
         seen = ops.expand_dims(rank_of_token, 1) < seen_below
-        if self.halves:
+        if self.halves:  # a random order of the row is one of each half
+            half = ops.zeros_like(padding_mask) + ops.cast(places >= length // 2, "int32")
             half_of_query, half_of_key = ops.expand_dims(with_queries(half), 2), ops.expand_dims(half, 1)
             seen = ops.where(half_of_query == half_of_key, seen, half_of_key < half_of_query)
         seen = ops.logical_and(seen, ops.expand_dims(ops.cast(padding_mask, "bool"), 1))

@@ -42,7 +42,10 @@ def test_an_interrupted_run_with_a_memory_ends_as_an_uninterrupted_one(prepared_
 
 @once
 def test_batches_of_a_run_are_halves_of_both_directions_and_continue_each_other(prepared_data, tmp_path):
-    opened = pretraining.open_data(config_of(prepared_data(**ROWS, bi_data=True), tmp_path))
+    config = config_of(prepared_data(**ROWS, bi_data=True), tmp_path)
+    opened = pretraining.open_data(config)
+    model = pretraining.build_pretrainer(config, opened, False, 1e-3)
+    assert model.permuted == {"seed": 0, "halves": True, "bi_data": True, "memory_rows": 64}
     batches = [opened.batch_at(step)[0] for step in (0, 1)]
     assert not batches[0]["continues"].any() and batches[1]["continues"].any()
     end = opened.tokenizer.token_to_id("<eod>")

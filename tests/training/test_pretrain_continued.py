@@ -8,7 +8,7 @@ from interrupted_runs import assert_equal_states, interrupted, last_state
 from safetensors.numpy import load_file
 from tiers import once
 
-from keras_bert_impl.training import data_preparation, pretraining
+from keras_bert_impl.training import data_preparation, pretraining, pretraining_data
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 ROWS = {"pairs": "continued_text", "tokenizer": "xlnet_sentence_piece"}
@@ -94,6 +94,14 @@ def test_rows_that_continue_others_train_without_a_memory_too(prepared_data, tmp
 def test_what_does_not_go_with_rows_that_continue_others_is_refused(rows, options, message, prepared_data, tmp_path):
     with pytest.raises(ValueError, match=message):
         pretraining.run(config_of(prepared_data(**rows), tmp_path / "run", **options))
+
+
+@once
+def test_several_devices_that_would_mix_the_rows_are_refused(prepared_data, tmp_path, monkeypatch):
+    data = prepared_data(**ROWS)
+    monkeypatch.setattr(pretraining_data.distribution, "is_shared", lambda: True)
+    with pytest.raises(ValueError, match="only JAX has it on the same device of several"):
+        pretraining.open_data(config_of(data, tmp_path))
 
 
 @once

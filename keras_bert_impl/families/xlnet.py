@@ -21,10 +21,11 @@ from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 from keras_bert_impl.families import xlnet_memory
 from keras_bert_impl.families.deberta import at_distances
+from keras_bert_impl.families.xlnet_streams import second_stream
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.gather import exact_product
-from keras_bert_impl.layers import AttentionMask, LastToken, MultiHeadSelfAttention, QueryStream
+from keras_bert_impl.layers import AttentionMask, LastToken, MultiHeadSelfAttention
 from keras_bert_impl.layers.self_attention import split_dense
 
 
@@ -146,16 +147,18 @@ class DistanceSinusoids(keras.layers.Layer):
         max_distance: the distance from which on, to either side, all count as the same; None for no such distance.
 
     Input:  (batch, length, width), whose length and width are read; optionally `memory` (batch, layers, remembered,
-            width), of keys before the row, whose number is read.
+            width), of keys before the row, whose number is read; `bi_data`, whether every second row has text that
+            is read backwards.
     Output: (1, remembered + 2 * length - 1, width): of the distances remembered + length - 1, ..., 0, ..., 1 - length,
-            the query's place less the key's. The first half of the columns are sines.
+            the query's place less the key's. The first half of the columns are sines. With `bi_data` (2, ..., width),
+            behind these those of the opposite distances, which are those within the text.
     """
 
     def __init__(self, max_distance=None, **kwargs):
         super().__init__(**kwargs)
         self.max_distance = max_distance
 
-    def call(self, inputs, memory=None):
+    def call(self, inputs, memory=None, bi_data=False):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
         remembered = 0 if memory is None else ops.shape(memory)[2]
         places = ops.arange(remembered + 2 * length - 1, dtype="int32")
@@ -165,13 +168,14 @@ class DistanceSinusoids(keras.layers.Layer):
         frequencies = 1 / np.power(np.float32(10000), np.arange(0, width, 2, dtype="float32") / width)
         # In float32: bfloat16 has no numbers between 256 and 258.
         angles = ops.expand_dims(distances, 1) * ops.convert_to_tensor(frequencies, "float32")
-        sinusoids = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
-        return ops.cast(ops.expand_dims(sinusoids, 0), self.compute_dtype)
+        both = [angles, -angles] if bi_data else [angles]
+        sinusoids = ops.stack([ops.concatenate([ops.sin(one), ops.cos(one)], axis=-1) for one in both])
+        return ops.cast(sinusoids, self.compute_dtype)
 
-    def compute_output_spec(self, inputs, memory=None):
+    def compute_output_spec(self, inputs, memory=None, bi_data=False):
         length, remembered = inputs.shape[1], 0 if memory is None else memory.shape[2]
         count = None if length is None or remembered is None else remembered + 2 * length - 1
-        return keras.KerasTensor((1, count, inputs.shape[-1]), dtype=self.compute_dtype)
+        return keras.KerasTensor((1 + bi_data, count, inputs.shape[-1]), dtype=self.compute_dtype)
 
     def get_config(self):
         return {**super().get_config(), "max_distance": self.max_distance}
@@ -224,10 +228,10 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
 
     Input:  (batch, length, width), or (batch, length + predictions, width) with the queries of the second stream at the
             end, which nothing sees. `attention_mask`, bool, broadcastable to (batch, heads, queries, keys), where the
-            keys are the tokens alone; `positions` (1, 2 * length - 1, width), as DistanceSinusoids gives them;
+            keys are the tokens alone; `positions` (1 or 2, distances, width), as DistanceSinusoids gives them;
             `same_segment` (batch, queries, keys), bool; with a second stream `places` (batch, predictions), int, where
-            each of its queries stands, -1 for padding; or `memory` (batch, remembered, width), states whose keys stand
-            before those of the tokens in mask, distances and segments.
+            each of its queries stands, -1 for padding; with a memory `memory` (batch, remembered, width), states whose
+            keys stand before those of the tokens in mask, distances and segments.
     Output: as of MultiHeadSelfAttention, for all queries.
     """
 
@@ -283,16 +287,25 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
     def _of_positions(self, query, distant, places):
         """The products of queries with the distances of keys, (batch, heads, queries, keys)."""
         if places is None:
-            return at_distances(self._products(query, distant[0]))
+            return at_distances(self._with_distances(query, distant))
         length = ops.shape(query)[1] - ops.shape(places)[1]
         content, further = query[:, :length], query[:, length:]
         # Queries of the second stream are put to their places, and found there again: by products, whose gradients are
         # products. Those of padding, at -1, are nowhere.
         one_hot = ops.cast(ops.expand_dims(places, -1) == ops.arange(length, dtype=places.dtype), query.dtype)
         placed = exact_product(ops.swapaxes(one_hot, 1, 2), further)  # (batch, length, width)
-        found = at_distances(self._products(placed, distant[0]))  # (batch, heads, length, keys)
+        found = at_distances(self._with_distances(placed, distant))  # (batch, heads, length, keys)
         found = exact_product(ops.expand_dims(one_hot, 1), found)
-        return ops.concatenate([at_distances(self._products(content, distant[0])), found], axis=2)
+        return ops.concatenate([at_distances(self._with_distances(content, distant)), found], axis=2)
+
+    def _with_distances(self, query, distant):
+        """`_products` with the distances (1, count, width) of all rows, or (2, count, width) of each of two rows."""
+        if distant.shape[0] == 1:
+            return self._products(query, distant[0])
+        length, heads = ops.shape(query)[1], (self.num_heads, query.shape[-1] // self.num_heads)
+        query = ops.reshape(query, (-1, 2, length, *heads))
+        products = ops.einsum("brihd,rmhd->brhim", query, ops.reshape(distant, (2, -1, *heads)))
+        return ops.reshape(products, (-1, self.num_heads, length, ops.shape(distant)[1]))
 
     def _products(self, query, vectors):
         """The products of queries (batch, queries, width) with vectors (count, width), by heads: (batch, heads,
@@ -331,7 +344,7 @@ class XLNetEncoder(FamilyEncoder):
     pooler_activation = "tanh"
     cls_is_last = True
     tokens_of_predictions = (1, 1)
-    permuted_arguments = ("seed",)
+    permuted_arguments = ("seed", "halves", "bi_data", "memory_rows")
     _memory_model = None
 
     @staticmethod
@@ -391,27 +404,10 @@ class XLNetEncoder(FamilyEncoder):
         return xlnet_memory.predict_segments(self._memory_model, self.config, rows, segment_length, batch_size)
 
     def masked_states(self, rows, mask_positions):
-        return self._second_stream(rows, mask_positions, QueryStream(permuted=False, name="query_stream"))
+        return second_stream(self, rows, mask_positions, permuted=False)
 
-    def permuted_states(self, rows, mask_positions, seed=None):
-        return self._second_stream(rows, mask_positions, QueryStream(permuted=True, seed=seed, name="query_stream"))
-
-    def _second_stream(self, rows, mask_positions, stream):
-        """The states of tokens and behind them of queries (batch, length + predictions, hidden_size), and the places of
-        the queries among them (batch, predictions)."""
-        found = stream(mask_positions, rows["padding_mask"], rows["segment_ids"], sequence_ids=rows.get("sequence_ids"))
-        embeddings, start = self.token_embedding(rows["token_ids"]), self.get_layer("query_start")
-        start.trainable = True
-        hidden = self.get_layer("embeddings_dropout")(start(embeddings, found["places"]))
-        context = {
-            "attention_mask": found["attention_mask"],
-            "positions": self.get_layer("distances_dropout")(self.get_layer("distances")(embeddings)),
-            "same_segment": found["same_segment"],
-            "places": found["places"],
-        }
-        for number in self.config.schedule:
-            hidden = self.get_layer(f"block_{number}")(hidden, **context)
-        return self.get_layer("output_dropout")(hidden), found["query_places"]
+    def permuted_states(self, rows, mask_positions, **options):
+        return second_stream(self, rows, mask_positions, permuted=True, **options)
 
 
 def block_rows(config):

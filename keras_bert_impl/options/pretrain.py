@@ -24,6 +24,8 @@ class ModelOptions:
             versions 1 and 2 predicted masked words from absolute positions, too; permuted_lm, words in a random
             order as XLNet's, and with an MPNet also masked; or replaced_tokens, which DeBERTa of version 3 learnt and
             an ELECTRA always learns.
+        memory_length: with permuted_lm and an XLNet, the number of tokens before a row that it sees, by their states
+            in the step before; 384 in its paper. For rows made with --pairs continued_text. Default is no memory.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
             is 0.25, the paper tries 0.25 to 0.5. For DeBERTa the share of its layers; default is 0.5, as in the paper.
@@ -41,6 +43,7 @@ class ModelOptions:
     objective: typing.Literal["masked_lm", "span_boundary", "enhanced_masked_lm", "permuted_lm", "replaced_tokens"] = (
         "masked_lm"
     )
+    memory_length: int | None = None
     num_layers: int | None = None
     hidden_size: int | None = None
     num_heads: int | None = None
@@ -56,9 +59,9 @@ class ObjectiveOptions:
     """What is predicted, and which tokens are masked.
 
     Args:
-        masking_unit: what is masked: token as in the paper, whole_word, span as in SpanBERT, ngram as in ALBERT, or
-            phrase as in ERNIE, for data prepared with --phrases, --phrase_field or --segmented; only for data that is
-            masked while it is read.
+        masking_unit: what is masked: token as in the paper, whole_word, span as in SpanBERT, ngram as in ALBERT,
+            context_span as in XLNet, or phrase as in ERNIE, for data prepared with --phrases, --phrase_field or
+            --segmented; only for data that is masked while it is read.
         masking_rate: share of a row's tokens that are chosen to be predicted; 0.15 in the paper, 0.25 for the largest
             ELECTRA. A small model learns sooner with more.
         mask_token_rate: share of the chosen tokens that become [MASK]; default is 0.8 as in the paper, which tries
@@ -74,7 +77,7 @@ class ObjectiveOptions:
 
     TITLE: typing.ClassVar = "the objective"
 
-    masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "phrase"] = "token"
+    masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "context_span", "phrase"] = "token"
     masking_rate: float = MASKING_RATE
     mask_token_rate: float | None = None
     random_token_rate: float | None = None

@@ -18,6 +18,9 @@ from keras_bert_impl.preprocessing.randomness import Stream, random_bits, random
 SPAN_LENGTHS = np.cumsum(0.2 * 0.8 ** np.arange(10) / (1 - 0.8**10)).astype("float32")
 # ALBERT's n-grams of words: n of 1 to 3, in proportion to 1 / n, 1.6 on average.
 NGRAM_LENGTHS = np.cumsum((1 / np.arange(1, 4)) / np.sum(1 / np.arange(1, 4))).astype("float32")
+# XLNet's spans: 1 to 5 tokens, in proportion to 1 / n, in a context of six times as many.
+CONTEXT_SPAN_LENGTHS = np.cumsum((1 / np.arange(1, 6)) / np.sum(1 / np.arange(1, 6))).astype("float32")
+CONTEXT_OF_TOKEN = 6
 NO_PHRASES = (
     "The rows have no phrases to mask: prepare the data with --phrases, --phrase_field or --segmented, or use another "
     "unit."
@@ -38,6 +41,7 @@ def mask_tokens(
     random_token_rate=0.1,
     unit="token",
     is_continuation=None,
+    halves=False,
     arrays=numpy_arrays,
 ):
     """Chooses tokens to predict and hides most of them.
@@ -60,10 +64,13 @@ def mask_tokens(
             Google's `do_whole_word_mask`; "span": several whole words, their number drawn from a geometric
             distribution, as in SpanBERT (Joshi et al. 2020, section 3.1), where all tokens of a span also get the same
             kind of replacement; "ngram": one to three whole words, n of them in proportion to 1 / n, as in ALBERT (Lan
-            et al. 2020, section 4.1), where each token is replaced independently; "phrase": all tokens of a phrase, as
-            in ERNIE (Sun et al. 2019, section 3.2), or of a word outside phrases.
+            et al. 2020, section 4.1), where each token is replaced independently; "context_span": one to five tokens
+            from the beginning of a word on, n of them in proportion to 1 / n, somewhere in each stretch of 6n tokens,
+            as in XLNet (Yang et al. 2019, section 3.1); "phrase": all tokens of a phrase, as in ERNIE (Sun et al. 2019,
+            section 3.2), or of a word outside phrases.
         is_continuation: bool (vocabulary,), whether an id goes on with a word, like a "##piece"; needed for words,
             spans, n-grams and phrases.
+        halves: whether each half of a row gets half of its predictions; of the unit "context_span".
         arrays: the module of the array operations, of which the rows are arrays.
 
     With the unit "phrase", `rows` also has `phrase_continuations`, int32 (batch, length): 1 for a token that goes on
@@ -91,7 +98,8 @@ def mask_tokens(
         if unit == "phrase":
             goes_on = goes_on | (rows[MARKS] == 1)
         words = _words(is_candidate, goes_on, arrays)
-        is_chosen, treated_as = CHOOSE[unit](words, is_candidate, room, draws)  # both (batch, length)
+        options = {"halves": halves} if unit == "context_span" else {}
+        is_chosen, treated_as = CHOOSE[unit](words, is_candidate, room, draws, **options)  # both (batch, length)
         position, is_real = _positions_of(is_chosen, predictions_per_sequence, arrays)
         treated_as = arrays.take(treated_as, position)
     original = arrays.take(token_ids, position)  # (batch, predictions)
@@ -323,7 +331,67 @@ def _choose_ngrams(words, is_candidate, room, draws):
     return is_chosen, _own_places(words, arrays)
 
 
+def _choose_context_spans(words, is_candidate, room, draws, halves=False):
+    """Chooses spans from the beginning of each row, or half of a row, to its end, one in each context, and single
+    tokens for what is then still wanted.
+
+    A context is six times as long as its span, which stands at a random place in it, or behind it, where the next word
+    begins. Control tokens within a span are not predicted, and others are in their place; zihangdai/xlnet's
+    `_sample_mask` counts them as predicted, and its rows then have fewer predictions.
+
+    Returns: bool (batch, length), which tokens are chosen; int32 (batch, length), the position of each token, because
+        each is replaced independently.
+    """
+    arrays = draws.arrays
+    length = arrays.shape(is_candidate)[1]
+    place = arrays.arange(length)
+    middle = length // 2 if halves else length
+    word_before = arrays.take(words, arrays.spread(arrays.where(place > 0, place - 1, 0), arrays.shape(words)))
+    is_start = is_candidate & ((words != word_before) | (place == 0))
+
+    def chosen_in(begin, end, room):
+        """Of the tokens from `begin` to before `end`."""
+
+        def add(turn, at, is_chosen):
+            """`at`: where the next context begins, int32 (batch, 1)."""
+            left = room - arrays.row_sum(is_chosen)
+            draw = draws.uniforms(Stream.SPAN_LENGTH, begin + turn)
+            size = 1 + arrays.places_in(CONTEXT_SPAN_LENGTHS, draw)
+            size = arrays.where(size < len(CONTEXT_SPAN_LENGTHS), size, len(CONTEXT_SPAN_LENGTHS))
+            size = arrays.where(size < left, size, left)
+            context = size * CONTEXT_OF_TOKEN
+            # A bound of at least 1, also in rows that want nothing any more.
+            bound = arrays.where(context > 1, context, 1)
+            before = arrays.cast(draws.integers(Stream.SPAN_PLACE, begin + turn, bound), arrays.int32)
+            is_free = is_start & (place >= at + before) & (place < end)
+            first = arrays.row_min(arrays.where(is_free, place, end))
+            fits = (first + size < end) & (left > 0)
+            within = (place >= first) & (place < first + size) & fits & is_candidate
+            # Where a span does not fit, the row is finished.
+            at = arrays.where(fits, first + size + context - before, end)
+            return turn + 1, at, is_chosen | within
+
+        def goes_on(turn, at, is_chosen):
+            return arrays.any_of((at < end) & (arrays.row_sum(is_chosen) < room))
+
+        start = begin + 0 * room
+        _, _, is_chosen = arrays.loop(goes_on, add, arrays.constant(0, arrays.int32), start, is_candidate & (place < 0))
+        is_free = is_candidate & ~is_chosen & (place >= begin) & (place < end)
+        left = room - arrays.row_sum(is_chosen)
+        draw = draws.uniforms(Stream.MASK_POSITION, place)
+        order = arrays.order_of(arrays.where(is_free, draw, arrays.constant(2, arrays.float32)))
+        rank = arrays.order_of(order)
+        return is_chosen | (is_free & (rank < left))
+
+    of_second = room // 2 if halves else 0 * room
+    is_chosen = chosen_in(0, middle, room - of_second)
+    if halves:
+        is_chosen = is_chosen | chosen_in(middle, length, of_second)
+    return is_chosen, _own_places(words, arrays)
+
+
 CHOOSE = {"whole_word": _choose_words, "phrase": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}
+CHOOSE |= {"context_span": _choose_context_spans}
 
 
 def _anchors_and_lengths(words, shares, draws):

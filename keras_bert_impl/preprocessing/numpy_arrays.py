@@ -88,6 +88,11 @@ def row_max(array):
     return np.max(array, axis=1, keepdims=True)
 
 
+def row_min(array):
+    """(batch, 1)."""
+    return np.min(array, axis=1, keepdims=True)
+
+
 def row_any(array):
     """(batch, 1)."""
     return np.any(array, axis=1, keepdims=True)

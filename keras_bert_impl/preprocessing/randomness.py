@@ -37,6 +37,7 @@ class Stream(enum.IntEnum):
     FILE_ORDER = 14
     ROW_ORDER = 15
     ORDER_IN_FILE = 16
+    SPAN_PLACE = 17
 
 
 def random_keys(stream, seed, *counters, arrays=numpy_arrays):

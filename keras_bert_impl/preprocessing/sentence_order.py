@@ -45,6 +45,22 @@ def order_documents(documents, target_length, short_sequence_probability, seed, 
     return SegmentPairs(*(array[keep] for array in pairs))
 
 
+def joined_documents(tokens, sentence_offsets, document_ends, end_id):
+    """Puts a token behind each document, which counts as a sentence of its own.
+
+    Args:
+        tokens: int32 (tokens,).
+        sentence_offsets: the first token of each sentence, and the number of tokens.
+        document_ends: the token behind the last one of each document.
+        end_id: id of the token.
+
+    Returns: the same three, with the new tokens.
+    """
+    moved = sentence_offsets + np.searchsorted(document_ends, sentence_offsets, side="left")
+    new_ends = document_ends + 1 + np.arange(len(document_ends))
+    return np.insert(tokens, document_ends, end_id), np.union1d(moved, new_ends), new_ends
+
+
 def running_sentences(documents, max_tokens, sep_id=None):
     """Rows of as many consecutive whole sentences as fit; a sentence longer than a row is cut.
 
@@ -60,11 +76,7 @@ def running_sentences(documents, max_tokens, sep_id=None):
     tokens = documents.flat_values
     document_ends = sentence_offsets[first_sentences[1:]]
     if sep_id is not None:
-        # For the cutting below, each of these [SEP] is a sentence of its own.
-        tokens = np.insert(tokens, document_ends, sep_id)
-        moved = sentence_offsets + np.searchsorted(document_ends, sentence_offsets, side="left")
-        document_ends = document_ends + 1 + np.arange(len(document_ends))
-        sentence_offsets = np.union1d(moved, document_ends)
+        tokens, sentence_offsets, document_ends = joined_documents(tokens, sentence_offsets, document_ends, sep_id)
         document_ends = document_ends[-1:]
     stops, ranges = sentence_offsets.tolist(), []
     place, document = 0, 0

@@ -61,6 +61,10 @@ def row_max(array):
     return tf.reduce_max(array, axis=1, keepdims=True)
 
 
+def row_min(array):
+    return tf.reduce_min(array, axis=1, keepdims=True)
+
+
 def row_any(array):
     return tf.reduce_any(array, axis=1, keepdims=True)
 

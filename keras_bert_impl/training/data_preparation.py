@@ -45,6 +45,7 @@ from keras_bert_impl.preprocessing.language_sampling import copies_of, language_
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
+from keras_bert_impl.preprocessing.pretraining_rows import CONTINUED, check_halves
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -62,6 +63,7 @@ from keras_bert_impl.preprocessing.shards import (
     write_record,
     write_shard,
 )
+from keras_bert_impl.tokenizers.row_template import XLNET_ROWS
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
@@ -91,6 +93,9 @@ def run(config):
     if config.verify:
         return verify(pathlib.Path(config.output))
     check_options(config)
+    if config.pairs == CONTINUED:
+        for length in row_lengths(config):
+            check_halves(length, XLNET_ROWS)
     phrases = read_phrases(config.phrases) if config.phrases else None
     config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
     what = dataclasses.replace(config, **WITHOUT_INFLUENCE_ON_ROWS)
@@ -202,8 +207,7 @@ def write_manifest(directory, shards):
 
 def settings_of(config):
     """The settings that the jobs need."""
-    lengths = (config.sequence_length, config.long_sequence_length)
-    lengths = tuple(dict.fromkeys(length for length in lengths if length))
+    lengths = row_lengths(config)
     return Settings(
         directory=os.path.abspath(config.output),  # other processes may have another working directory
         block_bytes=BLOCK_BYTES,
@@ -215,11 +219,16 @@ def settings_of(config):
             name: getattr(config, name)
             for name in (
                 "pairs", "duplicates", "static_masks", "masking_unit", "packed", "short_sequence_probability",
-                "labelled_sentences", "seed",
+                "labelled_sentences", "seed", "bi_data",
             )
         },
         phrases=phrase_option(config),
     )  # fmt: skip
+
+
+def row_lengths(config):
+    """The lengths of rows to write, each once."""
+    return tuple(dict.fromkeys(filter(None, (config.sequence_length, config.long_sequence_length))))
 
 
 def open_pieces(config):

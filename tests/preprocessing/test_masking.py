@@ -5,7 +5,7 @@ from tiers import on
 
 from keras_bert_impl.preprocessing import numpy_arrays, tensorflow_arrays
 from keras_bert_impl.preprocessing.masking import mask_tokens
-from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniforms
+from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
 pytestmark = on("tensorflow")
 
@@ -187,7 +187,10 @@ def test_more_predictions_than_tokens_are_refused(length, advised):
 
 # In the made-up vocabulary, every third id continues a word.
 IS_CONTINUATION = [index > MASK and index % 3 == 0 for index in range(VOCABULARY_SIZE)]
-UNITS = {unit: {"unit": unit, "is_continuation": IS_CONTINUATION} for unit in ("whole_word", "span", "ngram", "phrase")}
+UNITS = {
+    unit: {"unit": unit, "is_continuation": IS_CONTINUATION}
+    for unit in ("whole_word", "span", "ngram", "context_span", "phrase")
+}
 
 
 def words_of(row, marks=()):
@@ -279,7 +282,7 @@ def test_ngrams_never_split_a_word_and_tokens_of_one_are_treated_apart():
     assert 0.45 < changes / pairs < 0.55
 
 
-@pytest.mark.parametrize("unit", ["whole_word", "span", "ngram"])
+@pytest.mark.parametrize("unit", ["whole_word", "span", "ngram", "context_span"])
 def test_words_and_spans_are_the_same_in_any_batch_and_in_a_data_set(unit):
     rows = rows_of([30, 64, 50, 12], 64)
     together = mask(rows, **UNITS[unit])
@@ -354,7 +357,26 @@ def ngrams_by_loop(words, room, row):
     return chosen
 
 
+def context_spans_by_loop(words, room, row, begin=0, end=26):
+    """The positions that XLNet's spans choose between two places: one in each context of six times its length."""
+    starts, text = [word[0] for word in words], {position for word in words for position in word}
+    shares, draws = np.cumsum(1 / np.arange(1, 6)), draws_of(Stream.MASK_POSITION, row, end)
+    lengths = 1 + np.searchsorted(shares / shares[-1], draws_of(Stream.SPAN_LENGTH, row, 2 * end))
+    chosen, at, turn = set(), begin, begin
+    while at < end and len(chosen) < room:
+        size = min(int(lengths[turn]), room - len(chosen))
+        before = int(uniform_integers(random_keys(Stream.SPAN_PLACE, 1, 0, row), turn, 6 * size))
+        first = next((start for start in starts if at + before <= start < end), end)
+        if first + size >= end:
+            break
+        chosen |= set(range(first, first + size)) & text
+        at, turn = first + 7 * size - before, turn + 1
+    left = sorted((place for place in text - chosen if begin <= place < end), key=lambda place: draws[place])
+    return chosen | set(left[: room - len(chosen)])
+
+
 LOOPS = [("whole_word", words_by_loop), ("span", spans_by_loop), ("ngram", ngrams_by_loop), ("phrase", words_by_loop)]
+LOOPS += [("context_span", context_spans_by_loop)]
 
 
 @pytest.mark.parametrize(("unit", "by_loop"), LOOPS)
@@ -369,7 +391,37 @@ def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, 
         assert chosen == by_loop(words_of(ids, marks), room, row), row
 
 
-@pytest.mark.parametrize("unit", ["token", "whole_word", "span", "ngram", "phrase"])
+def test_each_half_of_a_row_gets_half_of_the_predictions():
+    rows = rows_of_text([[4 + number % 90 for number in range(row, row + 24)] + [SEP, CLS] for row in range(30)])
+    options = {"predictions_per_sequence": 7, "masking_rate": 7 / 26, "halves": True, **UNITS["context_span"]}
+    masked = mask(rows, **options)
+    for row, (ids, chosen) in enumerate(zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True)):
+        words = words_of(ids)
+        # Words that begin in the other half are no starts there.
+        expected = context_spans_by_loop(words, 4, row, 0, 13) | context_spans_by_loop(words, 3, row, 13, 26)
+        assert chosen == expected and len(chosen) == 7
+    found = mask({name: array.numpy() for name, array in rows.items()}, arrays=numpy_arrays, **options)
+    for name, array in masked.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_spans_in_contexts_are_as_long_and_as_frequent_as_the_paper_s():
+    """Rows of words of one token: a token of six is predicted, in spans of 1 to 5 with shares of 60, 30, 20, 15, 12."""
+    rows = rows_of_text([[4] * 600 for _ in range(200)])
+    masked = mask(rows, predictions_per_sequence=120, masking_rate=120 / 600, **UNITS["context_span"])
+    runs, last = np.zeros(9), []
+    for chosen in chosen_positions(masked):
+        chosen = {position for position in chosen if position < 300}  # before what only fills up
+        last.append(len(chosen))
+        starts = [position for position in chosen if position - 1 not in chosen and position < 290]
+        for start in starts:
+            runs[min(8, next(length for length in range(1, 20) if start + length not in chosen))] += 1
+    # Two spans touch in some contexts, and tokens that fill up touch spans.
+    assert runs[1] > runs[2] > runs[3] > runs[4] and runs[6:].sum() < 0.2 * runs.sum()
+    assert 300 / 7 < np.mean(last) < 300 / 4
+
+
+@pytest.mark.parametrize("unit", ["token", "whole_word", "span", "ngram", "context_span", "phrase"])
 @pytest.mark.parametrize("masking_rate", [0.15, 0.5, 1.0])
 def test_masks_in_numpy_are_the_same_bytes(unit, masking_rate):
     """Also with an epoch of its own for each row, as streams have it."""

@@ -25,6 +25,7 @@ FORMATS = {
     "whole_word": {"masking_unit": "whole_word"},
     "span": {"masking_unit": "span"},
     "ngram": {"masking_unit": "ngram"},
+    "context_span": {"masking_unit": "context_span"},
     "phrase": {"masking_unit": "phrase"},
     "phrase_packed": {"masking_unit": "phrase", "packed": True},
     "static": {"static_masks": True},

@@ -5,6 +5,7 @@ import io
 
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
+    BigBirdTokenizer,
     BytePairTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
@@ -16,7 +17,7 @@ from keras_bert_impl.tokenizers import (
     learn_sentence_pieces,
 )
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
-from keras_bert_impl.tokenizers.sentence_piece_model import XLNET
+from keras_bert_impl.tokenizers.sentence_piece_model import BIGBIRD, XLNET
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
 CONTROL = ("PAD", "CLS", "SEP", "UNK")
@@ -97,6 +98,12 @@ def xlnet_tokenizer(**options):
     """An XLNetTokenizer of 170 tokens at most."""
     model = learn_sentence_pieces(SENTENCES * 3, 170, lambda text: prepare(text, False, False)[0], XLNET)
     return XLNetTokenizer(model, **options)
+
+
+@functools.cache
+def bigbird_tokenizer():
+    """A BigBirdTokenizer of 150 tokens at most."""
+    return BigBirdTokenizer(learn_sentence_pieces(SENTENCES * 3, 150, not_learned=BIGBIRD))
 
 
 @functools.cache

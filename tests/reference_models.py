@@ -38,11 +38,13 @@ def class_of(name):
 
 
 def open_in_transformers(class_name, directory):
-    """The checkpoint as transformers opens it, after asserting that it finds each tensor and no others."""
+    """The checkpoint as transformers opens it, after asserting that it finds each tensor and no others; but the pooler
+    that a BigBird has beside the dense layer of its classifier, and does not use."""
     model, found = class_of(class_name).from_pretrained(
         directory, attn_implementation="eager", output_loading_info=True
     )
-    assert not found["missing_keys"] and not found["unexpected_keys"] and not found["mismatched_keys"]
+    unused = {"bert.pooler.weight", "bert.pooler.bias"} if class_name == "BigBirdForSequenceClassification" else set()
+    assert set(found["missing_keys"]) <= unused and not found["unexpected_keys"] and not found["mismatched_keys"]
     return model.eval()
 
 
@@ -68,7 +70,25 @@ def outputs_of(model, batch, **arguments):
     }
     if model.config.model_type == "longformer" and "attentions" in found and "global_attentions" not in found:
         found["attentions"] = list(map(whole_attention, found["attentions"]))
+    if model.config.model_type == "big_bird":
+        length = batch["token_ids"].shape[1]
+        for name, cut in (("hidden_states", np.s_[:, :length]), ("attentions", np.s_[:, :, :length, :length])):
+            if name in found:  # filled up to whole blocks
+                found[name] = [array[cut] for array in found[name]]
+        if "attentions" in found and not model.training:
+            found["attentions"] = [summed_shares(array, model.config) for array in found["attentions"]]
     return found
+
+
+def summed_shares(probabilities, config):
+    """A BigBird's probabilities outside training, (batch, heads, length, length): all random blocks are the first one,
+    and transformers gives the share of one of them."""
+    size, random, length = config.block_size, config.num_random_blocks, probabilities.shape[-1]
+    if config.attention_type == "original_full" or length <= (5 + 2 * random) * size:
+        return probabilities
+    whole = probabilities.copy()
+    whole[:, :, size : (length - 1) // size * size, :size] *= 1 + random
+    return whole
 
 
 def whole_attention(windowed):

@@ -133,4 +133,5 @@ PIPELINES = {
     "xlm_sentence_piece": portable_sentence_pieces,
     "deberta_sentence_piece": portable_sentence_pieces,
     "xlnet_sentence_piece": portable_sentence_pieces,
+    "bigbird_sentence_piece": portable_sentence_pieces,
 }

@@ -222,6 +222,7 @@ def test_a_masked_lm_whose_words_are_not_tied_is_refused_and_its_encoder_opens(c
 OLDER_KEYS = {"global_attn_every_n_layers": 3, "global_rope_theta": 160_000.0, "local_rope_theta": 10_000.0}
 OLDER_KEYS["max_relative_positions"] = 11  # that is, max_position_embeddings
 OLDER_KEYS["max_sequence_length"] = 512  # ours
+OLDER_KEYS["random_blocks"] = "first_block"  # ours
 # Keys whose values in transformers, where they are left out, are not supported here.
 NEEDED_KEYS = {
     "deberta": {*kbi.DebertaConfig.architecture, "pos_att_type"},

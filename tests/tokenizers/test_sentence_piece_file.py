@@ -7,6 +7,7 @@ from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import (
     SENTENCES,
     albert_tokenizer,
+    bigbird_tokenizer,
     tokenizer_of_transformers,
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
@@ -19,7 +20,12 @@ from keras_bert_impl.tokenizers import open_tokenizer
 pytestmark = once
 
 TEXTS = [*(text for text in HOSTILE_TEXTS if len(text) < 1000), *SENTENCES, "a   b", " ``quoted''  text "]
-MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer, "xlnet": xlnet_tokenizer}
+MADE = {
+    "albert": albert_tokenizer,
+    "xlm_roberta": xlm_roberta_tokenizer,
+    "xlnet": xlnet_tokenizer,
+    "bigbird": bigbird_tokenizer,
+}
 
 
 @pytest.fixture(params=MADE, scope="module")

@@ -12,6 +12,7 @@ from hostile_texts import HOSTILE_TEXTS
 from made_tokenizers import (
     SENTENCES,
     albert_tokenizer,
+    bigbird_tokenizer,
     learned_sentence_pieces,
     tokenizer_of_transformers,
     xlm_roberta_tokenizer,
@@ -34,7 +35,12 @@ TEXTS = [
     " ``quoted''  text ",
     "(a-b) £5.",
 ]
-MADE = {"albert": albert_tokenizer, "xlm_roberta": xlm_roberta_tokenizer, "xlnet": xlnet_tokenizer}
+MADE = {
+    "albert": albert_tokenizer,
+    "xlm_roberta": xlm_roberta_tokenizer,
+    "xlnet": xlnet_tokenizer,
+    "bigbird": bigbird_tokenizer,
+}
 
 
 @pytest.fixture(params=MADE, scope="module")

@@ -55,6 +55,9 @@ def outputs_of(model, batch, **arguments):
     if getattr(model.config, "type_vocab_size", 0) < 2 and model.config.model_type != "xlnet":
         del names["segment_ids"]  # for a family without segments, or with a single one
     inputs = {theirs: batch[ours] for ours, theirs in names.items()} | arguments
+    if model.config.model_type == "big_bird" and not is_sparse(model.config, inputs["input_ids"].shape[-1]):
+        # It would replace its layers by these while it computes, and lose their attention.
+        getattr(model, model.base_model_prefix, model).set_attention_type("original_full")
     with torch.no_grad():
         outputs = model(
             **{
@@ -83,12 +86,17 @@ def outputs_of(model, batch, **arguments):
 def summed_shares(probabilities, config):
     """A BigBird's probabilities outside training, (batch, heads, length, length): all random blocks are the first one,
     and transformers gives the share of one of them."""
-    size, random, length = config.block_size, config.num_random_blocks, probabilities.shape[-1]
-    if config.attention_type == "original_full" or length <= (5 + 2 * random) * size:
+    size, length = config.block_size, probabilities.shape[-1]
+    if not is_sparse(config, length):
         return probabilities
     whole = probabilities.copy()
-    whole[:, :, size : (length - 1) // size * size, :size] *= 1 + random
+    whole[:, :, size : (length - 1) // size * size, :size] *= 1 + config.num_random_blocks
     return whole
+
+
+def is_sparse(config, length):
+    """Whether the blocks of a row of a BigBird see only some others."""
+    return config.attention_type == "block_sparse" and length > (5 + 2 * config.num_random_blocks) * config.block_size
 
 
 def whole_attention(windowed):

@@ -86,7 +86,7 @@ def test_every_state_is_that_of_transformers(config, length, hidden, tmp_path):
 @pytest.mark.parametrize("length", full_but([1024, 3072, 4096, 1100], 1024))
 def test_long_rows_see_the_random_blocks_with_which_published_models_learnt(length, tmp_path):
     sizes = {**SIZES, "hidden_size": 8, "num_heads": 2, "max_length": 4096}
-    config = dataclasses.replace(CONFIG, **sizes, intermediate_size=8, block_size=64, num_random_blocks=3)
+    config = dataclasses.replace(CONFIG, **sizes, block_size=64, num_random_blocks=3)
     rows = rows_of(length, range(length - 100, length))
     expected = outputs_of(reference("BigBirdModel", config, tmp_path), rows)["last_hidden_state"]
     found = kbi.BigBirdEncoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
@@ -406,9 +406,9 @@ def test_a_graph_of_any_length_computes_what_graphs_of_one_length_do(config):
         rows = {name: tf.constant(array) for name, array in rows_of(length, hidden).items()}
         found, expected = any_length[0](rows), outputs(rows, False)
         for one, other in zip(found, map(tf.convert_to_tensor, expected), strict=True):
-            np.testing.assert_allclose(tf.convert_to_tensor(one), other, atol=1e-5)
+            np.testing.assert_allclose(tf.convert_to_tensor(one), other, rtol=1e-5, atol=1e-5)
         changed = np.abs(any_length[1](rows)[0] - expected[0]).max() > 1e-3
-        assert changed == (1 < length <= 28)
+        assert length == 1 or changed == (length <= 28)
 
 
 @pytest.mark.full
@@ -435,7 +435,7 @@ def check_sizes(shapes):
 def long_encoder(request):
     """Blocks of 32 queries with at most six blocks of keys, in two heads: a tenth of a row's whole square."""
     sizes = {**SIZES, "hidden_size": 6, "num_heads": 2, "num_layers": 1, "max_length": LONG}
-    config = dataclasses.replace(CONFIG, **sizes, intermediate_size=9, block_size=32, random_blocks=request.param)
+    config = dataclasses.replace(CONFIG, **sizes, block_size=32, random_blocks=request.param)
     return kbi.BigBirdEncoder(config)
 
 

@@ -54,10 +54,11 @@ class SparseBlocks(typing.NamedTuple):
         if is_known:
             return ops.convert_to_tensor(drawn(blocks in old))
         found, old = drawn(False), [number for number in old if self.longest_full // self.size < number <= most]
+        count = _tensor(blocks)
         if old:
-            is_old = functools.reduce(ops.logical_or, [ops.equal(_tensor(blocks), number) for number in old])
+            is_old = functools.reduce(ops.logical_or, [ops.equal(count, number) for number in old])
             found = ops.where(is_old, drawn(True), found)
-        return ops.convert_to_tensor(found)[:, : blocks - 2]
+        return ops.minimum(found, count - 1)[:, : blocks - 2]  # a row that is seen as a whole has fewer
 
 
 def by_sparse_blocks(inputs, layout, attend=by_ops):

@@ -18,6 +18,9 @@ METASPACE = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "alway
 # What the library does in the place of the model's own handling of several spaces; each has been written at some time.
 SEVERAL_SPACES = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": space} for space in (" ", SPACE)]
 LAST_SPACES = {"type": "Strip", "strip_left": False, "strip_right": True}
+# How a text is divided into words: at all white space, which models make spaces of, or at spaces alone.
+AT_WHITE_SPACE = {"type": "WhitespaceSplit"}
+AT_SPACES = {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False}
 NOTHING = {**LAST_SPACES, "strip_right": False}  # as transformers 5 writes for a BigBird
 # Hugging Face's converters take this from the score of a piece that the tokenizer cuts once more. Pieces that models
 # learn have scores above -50.
@@ -75,13 +78,13 @@ def _settings_and_table(path, content, kind, whose):
     settings = next((settings for settings in kind.variants if kind.steps(**settings) == own), None)
     in_order = own + [step for step in steps if _is_table(step)] + ends
     # Several spaces are one: either they are replaced by one, or the text is split at them.
-    joins_spaces = any(step in SEVERAL_SPACES for step in ends) or before[:1] == [{"type": "WhitespaceSplit"}]
+    joins_spaces = any(step in SEVERAL_SPACES for step in ends) or before[:1] == [kind.split]
     if settings is None or in_order != steps or not joins_spaces:
         raise ValueError(
             f"{path}: the steps of normalizer and pre_tokenizer are not those of {whose} algorithm, which is used "
             "here and would give other ids."
         )
-    spaces = before[1:] if before[:1] == [{"type": "WhitespaceSplit"}] else before
+    spaces = before[1:] if before[:1] == [kind.split] else before
     check_step(path, "pre_tokenizer", spaces[0] if len(spaces) == 1 else None, METASPACE, whose)
     return settings, table
 
@@ -196,7 +199,7 @@ def write_file(tokenizer, path: Path) -> None:
         "padding": None,
         "added_tokens": [_added_token(tokenizer, index) for index in sorted(tokenizer.special_ids)],
         "normalizer": {"type": "Sequence", "normalizers": steps},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, METASPACE]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [tokenizer.split, METASPACE]},
         "post_processor": _template(tokenizer),
         "decoder": METASPACE,
         "model": {

@@ -12,7 +12,14 @@ import numpy as np
 from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
-from keras_bert_impl.tokenizers.sentence_piece_file import as_controls, model_of, read_file, write_file
+from keras_bert_impl.tokenizers.sentence_piece_file import (
+    AT_SPACES,
+    AT_WHITE_SPACE,
+    as_controls,
+    model_of,
+    read_file,
+    write_file,
+)
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, first_pieces, library, open_model, read_model
 from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
@@ -38,6 +45,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
     names: typing.ClassVar[tuple[str, ...]]
     further_controls: typing.ClassVar[tuple[str, ...]] = ()  # names of control tokens that rows do not have
     reserved: typing.ClassVar[tuple[str, ...] | None] = None  # as of `sentence_piece_file.model_of`
+    split: typing.ClassVar[dict] = AT_WHITE_SPACE  # the step of a tokenizer.json that divides texts into words
     # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
     variants: typing.ClassVar[tuple[dict, ...]] = ({},)
     knows_bytes: typing.ClassVar[bool] = False  # whether a model may have a token for each byte
@@ -500,6 +508,7 @@ class BigBirdTokenizer(SentencePieceTokenizer):
     mask_texts = ("[MASK]",)
     first = "<pad>"
     further_controls = ("<s>", "</s>")
+    split = AT_SPACES  # the model has no table of characters: other white space is unknown to it
     # Of the published vocabulary, whose ids 3 to 99 they have, but for those of [CLS], [SEP] and [MASK].
     reserved = (
         *(f"<sep_{number}>" for number in range(5)),

@@ -235,7 +235,8 @@ def test_what_a_config_leaves_out_has_the_value_of_transformers(config, tmp_path
     transformers, whole = pytest.importorskip("transformers"), config.to_huggingface()
     theirs = getattr(transformers, type(config).__name__)()
     needed = [theirs for _, theirs in type(config).huggingface_keys[:5]]
-    whole["vocab_size"] = max(config.vocabulary_size, 1 + max(theirs.pad_token_id, theirs.sep_token_id or 0))
+    highest = max(theirs.pad_token_id, getattr(theirs, "sep_token_id", None) or 0)
+    whole["vocab_size"] = max(config.vocabulary_size, 1 + highest)
     for key in whole.keys() - {"model_type", *needed}:
         (tmp_path / "config.json").write_text(json.dumps({name: whole[name] for name in whole if name != key}))
         if key in NEEDED_KEYS.get(config.model_type, ()):

@@ -12,13 +12,14 @@ from made_tokenizers import (
     albert_tokenizer,
     bigbird_tokenizer,
     deberta_tokenizer,
+    published_bigbird,
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
 )
 from tiers import on
 
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.tokenizers import AlbertTokenizer
+from keras_bert_impl.tokenizers import AlbertTokenizer, BigBirdTokenizer
 
 pytestmark = on("tensorflow")
 
@@ -54,6 +55,7 @@ MADE = {
     "xlm_roberta": xlm_roberta_tokenizer(),
     "xlnet": xlnet_tokenizer(),
     "bigbird": bigbird_tokenizer(),
+    "bigbird as published": BigBirdTokenizer(published_bigbird()),
     "deberta": deberta_tokenizer(),
     "deberta without bytes": deberta_tokenizer(byte_fallback=False),
 }

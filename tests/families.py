@@ -18,8 +18,9 @@ SIZES = {
 # of the small batch sees one that is not padding: of those that see none, each form of attention makes something else.
 MODERN = {**SIZES, "hidden_size": 12, "pad_id": 1, "global_every": 2, "local_attention": 4}
 XLNET = {**SIZES, "hidden_size": 12, "pad_id": 5}  # sinusoids come in pairs
-# Rows of over 21 tokens have blocks that see some others. The separator is that of `made_tokenizers`.
-BIGBIRD = {"sep_id": 5, "block_size": 3, "num_random_blocks": 1}
+# Only rows of over 49 tokens have blocks that see some others: in those, a text has other vectors in a row that is
+# padded to another number of blocks. The separator is that of `made_tokenizers`.
+BIGBIRD = {"sep_id": 5, "block_size": 7, "num_random_blocks": 1}
 # Configurations by name: a family, or a form of it that has other weights or another order of layers.
 CONFIGS = {
     "Bert": kbi.BertConfig(**SIZES),

@@ -11,7 +11,7 @@
 | JAX, TPU | the kernel of `tpu.py` | the kernel of `tpu.py` |
 | JAX, TPU, rows that are longer than its kernel takes | Splash (`tpu_long.py`) | the plain form |
 | a window in long rows, elsewhere | blocks of `windows.py` | blocks of `windows.py` |
-| blocks that see some others (BigBird) | `sparse_blocks.py`, on torch by its forms above | as without |
+| blocks that see some others (BigBird) | `sparse_blocks.py`, on torch by its forms above | the same: it drops none |
 
 On TensorFlow, Keras' attention is not fused either: it computes the same by `einsum`, takes 1.01 to 1.16 times as long
 on a CPU, and in bfloat16, on a processor without instructions for it, its errors are four times as large.
@@ -37,7 +37,7 @@ from keras_bert_impl.kernels.attention.plain import (
     turned,
     with_probabilities,
 )
-from keras_bert_impl.kernels.attention.sparse_blocks import SparseBlocks, by_sparse_blocks, with_counts
+from keras_bert_impl.kernels.attention.sparse_blocks import SparseBlocks, by_counts, by_sparse_blocks, with_counts
 from keras_bert_impl.kernels.attention.windows import numbers_of
 
 __all__ = [
@@ -70,8 +70,13 @@ def attend(inputs):
 def attend_sparsely(inputs, layout):
     """The mixed values (batch, length, width) of an AttentionInputs whose blocks see one another as the SparseBlocks
     says."""
-    # XLA makes of the plain form what torch needs a fused one for.
-    return by_sparse_blocks(inputs, layout, attend if keras.backend.backend() == "torch" else by_ops)
+    if keras.backend.backend() != "torch":
+        return by_sparse_blocks(inputs, layout)  # XLA makes of the plain form what torch needs a fused one for
+    return (
+        by_sparse_blocks(inputs, layout, attend)
+        if isinstance(inputs.query.shape[1], int)
+        else by_counts(inputs, layout)
+    )
 
 
 def form_for(inputs):

@@ -17,7 +17,6 @@ from keras_bert_impl.kernels.attention.windows import numbers_of
 from keras_bert_impl.kernels.dropout import drop
 
 FULL_BLOCKS = 4  # of a row that is divided into so many, each block sees the whole
-MANY = 1 << 20  # more than any row has blocks
 
 
 class SparseBlocks(typing.NamedTuple):
@@ -45,7 +44,8 @@ class SparseBlocks(typing.NamedTuple):
         return not isinstance(length, int) or length > self.longest_full
 
     def random(self, num_heads, blocks):
-        """The blocks that are seen at random, an int32 tensor (heads, blocks - 2, num_random)."""
+        """The blocks that are seen at random, an int32 tensor (heads, blocks - 2, num_random), or in a graph of any
+        length of as many blocks as there can be."""
         is_known, most = isinstance(blocks, int), -(-self.max_length // self.size)
         old = [length // self.size for length in OLD_LENGTHS if length % self.size == 0]
         drawn = functools.partial(
@@ -54,11 +54,10 @@ class SparseBlocks(typing.NamedTuple):
         if is_known:
             return ops.convert_to_tensor(drawn(blocks in old))
         found, old = drawn(False), [number for number in old if self.longest_full // self.size < number <= most]
-        count = _tensor(blocks)
         if old:
-            is_old = functools.reduce(ops.logical_or, [ops.equal(count, number) for number in old])
+            is_old = functools.reduce(ops.logical_or, [ops.equal(blocks, number) for number in old])
             found = ops.where(is_old, drawn(True), found)
-        return ops.minimum(found, count - 1)[:, : blocks - 2]  # a row that is seen as a whole has fewer
+        return ops.minimum(found, blocks - 1)  # a row that is seen as a whole has fewer
 
 
 def by_sparse_blocks(inputs, layout, attend=by_ops):
@@ -88,7 +87,7 @@ def by_sparse_blocks(inputs, layout, attend=by_ops):
         """(batch * heads, blocks, size, ...) to (batch * heads, blocks - 2, num_random * size, ...)."""
         rest = blocked.shape[3:]
         firsts = ops.expand_dims(ops.arange(heads, dtype="int32") * blocks, (1, 2))  # the heads are side by side
-        places = ops.reshape(layout.random(heads, blocks) + firsts, (-1,))
+        places = ops.reshape(layout.random(heads, blocks)[:, : blocks - 2] + firsts, (-1,))
         found = ops.take(ops.reshape(blocked, (-1, heads * blocks, size, *rest)), places, axis=1)
         return ops.reshape(found, (-1, blocks - 2, layout.num_random * size, *rest))
 
@@ -137,24 +136,24 @@ def by_sparse_blocks(inputs, layout, attend=by_ops):
     first, last = (ops.expand_dims(part, 1) for part in (of_ends[:, :size], of_ends[:, size:]))
     mixed = ops.concatenate([first, middle, last], axis=1)  # (batch * heads, blocks, size, head_width)
     mixed = ops.reshape(mixed, (-1, heads, blocks * size, inputs.head_width))[:, :, :length]
+    return _without_padding(joined(ops.transpose(mixed, (0, 2, 1, 3))), of_row, is_long)
+
+
+def _without_padding(mixed, of_row, is_long):
+    """The mixed values, 0 for padding in a row of blocks."""
     is_computed = ops.logical_or(ops.greater(of_row, 0), ops.logical_not(is_long))
-    return ops.where(ops.expand_dims(is_computed, -1), joined(ops.transpose(mixed, (0, 2, 1, 3))), 0)
+    return ops.where(ops.expand_dims(is_computed, -1), mixed, 0)
 
 
 def _division(length, layout):
     """The size of a block, the number of blocks, and whether they see only some, bool."""
     if isinstance(length, int):
         return layout.size, -(-length // layout.size), True
-    # Quotients of positive numbers alone: torch exports them, and ONNX rounds those of negative ones otherwise.
-    long = ((length - 1) // layout.longest_full + MANY - 1) // MANY  # 1 or 0
-    size = long * layout.size + (1 - long) * ((length + FULL_BLOCKS - 1) // FULL_BLOCKS)
-    blocks = long * ((length + size - 1) // size) + (1 - long) * FULL_BLOCKS
-    return size, blocks, ops.greater(_tensor(length), layout.longest_full)
-
-
-def _tensor(number):
-    """A number that is part of a shape as one to compute with: torch would otherwise export that of its example."""
-    return number if isinstance(number, int) else ops.arange(number, dtype="int32")[-1] + 1
+    if not ops.is_tensor(length):  # a symbol, of which torch would export the value in its example
+        length = ops.arange(length, dtype="int32")[-1] + 1
+    is_long = ops.greater(length, layout.longest_full)
+    size = ops.where(is_long, layout.size, (length + FULL_BLOCKS - 1) // FULL_BLOCKS)
+    return size, ops.where(is_long, (length + size - 1) // size, FULL_BLOCKS), is_long
 
 
 def _of_first_block(layout, size, is_long, dtype):
@@ -171,12 +170,19 @@ def _dropped_in_short_rows(is_long, probabilities, rate, seed):
     return ops.where(is_long, probabilities, drop(probabilities, rate, seed))
 
 
+def by_counts(inputs, layout):
+    """The same by the plain form, with arrays of length x length: for graphs that torch exports, in which the number of
+    blocks cannot depend on a condition."""
+    is_long = _division(ops.shape(inputs.query)[1], layout)[2]
+    return _without_padding(by_ops(with_counts(inputs, layout)), numbers_of(inputs), is_long)
+
+
 def with_counts(inputs, layout):
     """The AttentionInputs with which the plain form computes the same, but for padded queries: the logarithm of how
     often a query sees a key is added to its score. Its arrays are of length x length."""
     length = ops.shape(inputs.query)[1]
     size, blocks, is_long = _division(length, layout)
-    places, last = ops.arange(length, dtype="int32") // size, _tensor(blocks) - 1
+    places, last = ops.arange(length, dtype="int32") // size, blocks - 1
     query, key = ops.expand_dims(places, 1), ops.expand_dims(places, 0)
     is_end = [ops.equal(key, 0), ops.equal(key, last)]
     is_near = ops.logical_and(ops.less_equal(ops.abs(query - key), 1), ops.logical_not(ops.logical_or(*is_end)))
@@ -186,11 +192,12 @@ def with_counts(inputs, layout):
     else:
         table = layout.random(inputs.num_heads, blocks)
         middle = ops.minimum(ops.maximum(places - 1, 0), last - 2)
-        of_query = ops.take(table, middle, axis=1)  # (heads, length, num_random)
-        random = sum(
-            ops.cast(ops.equal(ops.expand_dims(of_query[..., number], -1), key), "int32")
-            for number in range(layout.num_random)
-        )
+        # A list of vectors of floats, which torch exports for ONNX.
+        table = ops.reshape(ops.transpose(table, (1, 0, 2)), (-1, inputs.num_heads * layout.num_random))
+        found = ops.take(ops.cast(table, "float32"), middle, axis=0)  # (length, heads * num_random)
+        found = ops.reshape(ops.cast(found, "int32"), (-1, inputs.num_heads, layout.num_random))
+        of_query = ops.expand_dims(ops.transpose(found, (2, 1, 0)), -1)  # (num_random, heads, length, 1)
+        random = ops.sum(ops.cast(ops.equal(of_query, key), "int32"), axis=0) if layout.num_random else 0
     sees_all = ops.logical_or(ops.equal(query, 0), ops.equal(query, last))
     counts = counts + random * ops.cast(is_long, "int32")
     counts = ops.expand_dims(ops.where(sees_all, 1, counts), 0)  # (1, 1 or heads, length, length)

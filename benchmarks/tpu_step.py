@@ -35,9 +35,10 @@ def our_model(arguments):
     import keras
 
     from keras_bert_impl import Pretrainer
+    from keras_bert_impl.families import build_encoder
     from keras_bert_impl.optimization import BertAdamW
 
-    encoder = encoder_of(arguments)(config_of(arguments), dtype=keras.dtype_policies.get("mixed_bfloat16"))
+    encoder = build_encoder(config_of(arguments), dtype=keras.dtype_policies.get("mixed_bfloat16"))
     model = Pretrainer(encoder, next_sentence=False)
     model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
     return model
@@ -77,8 +78,9 @@ SIDES = {"ours": our_model, "keras_hub": keras_hub_model, "gather": deberta_mode
 
 
 def config_of(arguments):
-    kind = encoder_of(arguments).config_class
-    config = kind.from_name(arguments.size, vocabulary_size=arguments.vocabulary_size, pad_id=0)
+    from keras_bert_impl.configurations.known_families import config_from_name
+
+    config = config_from_name(arguments.size, vocabulary_size=arguments.vocabulary_size, pad_id=0)
     dropout = (0.0 if "modernbert" in arguments.size else 0.1) if arguments.dropout is None else arguments.dropout
     return dataclasses.replace(
         config,
@@ -87,15 +89,6 @@ def config_of(arguments):
         hidden_dropout_rate=dropout,
         attention_dropout_rate=dropout,
     )
-
-
-def encoder_of(arguments):
-    """The class of the size's encoder."""
-    import keras_bert_impl
-
-    kinds = {"deberta": "DebertaV2Encoder", "modernbert": "ModernBertEncoder"}
-    name = next((name for beginning, name in kinds.items() if arguments.size.startswith(beginning)), "BertEncoder")
-    return getattr(keras_bert_impl, name)
 
 
 def is_deberta(arguments):
@@ -172,9 +165,7 @@ def figures_of(compiled, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--side", choices=SIDES, default="ours")
-    parser.add_argument(
-        "--size", default="bert_base", help="a size of BERT, DeBERTa or ModernBERT, as from_name takes it"
-    )
+    parser.add_argument("--size", default="bert_base", help="a size of any family, as keras-bert pretrain takes it")
     parser.add_argument("--layers", type=int, help="number of layers; default is the size's")
     parser.add_argument("--length", type=int, default=128, help="tokens in a row")
     parser.add_argument("--rows", type=int, default=64, help="rows a chip")

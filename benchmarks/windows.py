@@ -6,8 +6,8 @@
 Forward and backward pass of 4 heads of width 64 over one packed row of three sequences, with a window of 64 tokens to
 either side, as in ModernBERT-base; float32 on a CPU, bfloat16 on an accelerator. "window" is what the layer chooses for
 it, "whole row" what it chooses without a window, "plain" the form that keeps all probabilities. Each figure is taken in
-a process of its own, so that its memory is its own: on a CPU what the process grows by, on an accelerator the most that
-was allocated. Writes windows.json, windows.md and windows.png.
+a process of its own, so that its memory is its own: on a CPU what the process grows by in the first pass after one over
+64 tokens, on an accelerator the most that was allocated. Writes windows.json, windows.md and windows.png.
 """
 
 import argparse
@@ -21,7 +21,9 @@ from in_turn import Setting, measure_apart, median_seconds
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 HEADS, HEAD_WIDTH, WINDOW = 4, 64, 64
 FORMS = ("window", "whole row", "plain")
+SHORTEST = 64  # tokens, whose pass has fetched before what a pass of any length needs
 MIB = 2**20
+LOOKS = (("tab:blue", "o"), ("tab:orange", "s"), ("tab:gray", "^"), ("tab:green", "D"))
 
 
 def inputs_of(length, form, dtype):
@@ -75,13 +77,17 @@ def measure(form, length, repeats=3):
     from keras_bert_impl.distribution import hardware
 
     is_cpu = not hardware.has_accelerator()
-    run = training_pass(*inputs_of(length, form, "float32" if is_cpu else "bfloat16"))
+    dtype = "float32" if is_cpu else "bfloat16"
+    training_pass(*inputs_of(SHORTEST, form, dtype))()
+    run = training_pass(*inputs_of(length, form, dtype))
+    grown = most_resident(run) if is_cpu else None
     seconds = median_seconds(run, warm=1, repeats=repeats)
-    return {"seconds": seconds, "mib": (most_resident(run) if is_cpu else hardware.peak_memory()) / MIB}
+    return {"seconds": seconds, "mib": (grown if is_cpu else hardware.peak_memory()) / MIB}
 
 
 def most_resident(run):
-    """The bytes by which the memory of this process grows at most while it runs (Linux)."""
+    """The bytes by which the memory of this process grows at most in its first run (Linux): some backends keep what a
+    run has needed."""
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # forgets the highest value so far
     before = resident("VmRSS")
     run()
@@ -106,7 +112,7 @@ def table(found):
     return lines
 
 
-def plot(found, path):
+def plot(found, title, path):
     """Two rows of pictures, memory above and time below, one column for each backend."""
     import matplotlib
 
@@ -114,14 +120,12 @@ def plot(found, path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, len(found), figsize=(4 * len(found) + 1, 6.5), squeeze=False, layout="constrained")
-    looks = {"window": ("tab:blue", "o"), "whole row": ("tab:orange", "s"), "plain": ("tab:gray", "^")}
     for column, (backend, forms) in zip(axes.T, found.items(), strict=True):
         for axis, name, factor, label in zip(
             column, ("mib", "seconds"), (1, 1000), ("memory, MiB", "forward and backward, ms"), strict=True
         ):
-            for form, by_length in forms.items():
+            for (form, by_length), (color, marker) in zip(forms.items(), LOOKS, strict=False):
                 good = {length: each[name] * factor for length, each in by_length.items() if "error" not in each}
-                color, marker = looks[form]
                 axis.plot(list(good), list(good.values()), color=color, marker=marker, label=form)
             axis.set(xscale="log", yscale="log", ylabel=label, xlabel="tokens")
             axis.set_xticks(LENGTHS, [f"{length:,}" for length in LENGTHS], minor=False)
@@ -130,9 +134,38 @@ def plot(found, path):
             axis.spines[["top", "right"]].set_visible(False)
         column[0].set_title(backend)
     axes[0, 0].legend(frameon=False)
-    figure.suptitle("A window of 129 tokens: memory and time grow with the length, not with its square")
+    figure.suptitle(title)
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def by_length(script, forms, backends):
+    """{backend: {form: {length: figures}}}, each measured by `script` in a process of its own; "tpu" is JAX in
+    bfloat16, for a script that asks its compiler."""
+    # Freed memory goes back at once, so that what is measured is what is in use.
+    os.environ["MALLOC_MMAP_THRESHOLD_"] = "100000"
+    found, start = {}, time.monotonic()
+    for backend in backends:
+        types = {"backend": "jax", "precision": "mixed_bfloat16"} if backend == "tpu" else {"backend": backend}
+        for form in forms:
+            for length in LENGTHS:
+                try:
+                    figures = measure_apart(script, Setting(form, variant=str(length), **types))
+                except RuntimeError as error:  # for want of memory, for example
+                    figures = {"error": str(error)}
+                found.setdefault(backend, {}).setdefault(form, {})[length] = figures
+                print(f"{time.monotonic() - start:5.0f} s  {backend}, {form}, {length} tokens: {figures}", flush=True)
+    return found
+
+
+def write(found, output, name, title):
+    """Writes NAME.json, NAME.md and NAME.png of what `by_length` returned, and prints the table."""
+    output = pathlib.Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+    (output / f"{name}.md").write_text("\n".join(table(found)) + "\n")
+    plot(found, title, output / f"{name}.png")
+    print("\n".join(table(found)))
 
 
 def main():
@@ -145,24 +178,8 @@ def main():
         form, _, _, _, length = Setting(*json.loads(options.setting))
         print(json.dumps(measure(form, int(length))))
         return
-    # Freed memory goes back at once, so that what is measured is what is in use.
-    os.environ["MALLOC_MMAP_THRESHOLD_"] = "100000"
-    found, start = {}, time.monotonic()
-    for backend in options.backends:
-        for form in FORMS:
-            for length in LENGTHS:
-                try:
-                    figures = measure_apart(__file__, Setting(form, backend, variant=str(length)))
-                except RuntimeError as error:  # for want of memory, for example
-                    figures = {"error": str(error)}
-                found.setdefault(backend, {}).setdefault(form, {})[length] = figures
-                print(f"{time.monotonic() - start:5.0f} s  {backend}, {form}, {length} tokens: {figures}", flush=True)
-    output = pathlib.Path(options.output)
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "windows.json").write_text(json.dumps(found, indent=2) + "\n")
-    (output / "windows.md").write_text("\n".join(table(found)) + "\n")
-    plot(found, output / "windows.png")
-    print("\n".join(table(found)))
+    title = "A window of 129 tokens: memory and time grow with the length, not with its square"
+    write(by_length(__file__, FORMS, options.backends), options.output, "windows", title)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """BERT in Keras 3: pre-training, fine-tuning and export on TensorFlow, JAX and PyTorch."""
 
+import importlib
+
 from keras_bert_impl import startup  # before Keras is imported
 
 __version__ = startup.VERSION
@@ -134,8 +136,17 @@ __all__ = [
     "losses",
     "models",
     "optimization",
+    "plots",
     "tokenizers",
 ]
+
+
+def __getattr__(name):
+    """`plots` is imported when it is asked for: matplotlib and scikit-learn take a second that most programs need not
+    wait."""
+    if name == "plots":
+        return importlib.import_module("keras_bert_impl.plots")
+    raise AttributeError(f"module 'keras_bert_impl' has no attribute {name!r}")
 
 
 def __dir__():

@@ -24,6 +24,8 @@ class Rows:
         per_token: whether labels are (examples, sequence_length), which are cut to the length of the batch; weights
             have the same shape, or (examples,).
         choices: None, or the number of consecutive rows that form an example, (batch, choices, length), with one label.
+        windows: None, or how many consecutive rows are windows of each text, int (texts,): labels and weights belong to
+            rows, the outputs of `predict_rows` to texts.
         source: anything that the caller needs again to interpret the outputs.
         num_cut: number of rows that were too long and lost tokens.
     """
@@ -34,6 +36,7 @@ class Rows:
     weights: typing.Any = None
     per_token: bool = False
     choices: int | None = None
+    windows: np.ndarray | None = None
     source: typing.Any = None
     num_cut: int = 0
 
@@ -52,6 +55,10 @@ class Rows:
 
     def __len__(self):
         return len(self.first) // (self.choices or 1)
+
+    def of_texts(self, array):
+        """An array (rows, ...) whose entries are equal for the windows of a text, as (texts, ...)."""
+        return array if self.windows is None else array[np.cumsum(self.windows) - self.windows]
 
     def lengths(self, template):
         """Tokens of each example including control tokens, (examples,); with choices, those of the longest choice.
@@ -243,7 +250,8 @@ def predict_rows(model, batches):
     """The model's outputs for every example of a LengthBatches, in the order of the examples, on every process.
 
     Returns: a list of arrays, one per example; if the output has a length axis, an array is as long as its batch. For a
-        model with several outputs, such lists in the same nesting.
+        model with several outputs, such lists in the same nesting. For rows that are windows of texts, the means of
+        each text, (texts, ...).
     """
     outputs = [None] * len(batches.lengths)
     for index, places in enumerate(batches.plan):
@@ -251,11 +259,24 @@ def predict_rows(model, batches):
         found = outputs_of_batch(model, batch[0] if isinstance(batch, tuple) else batch)
         for row, place in enumerate(places):
             outputs[place] = keras.tree.map_structure(lambda array, row=row: array[row], found)
+    if batches.rows.windows is not None:
+        return means_of_texts(np.stack(outputs), batches.rows.windows)
     if outputs and isinstance(outputs[0], dict):
         return {name: [row[name] for row in outputs] for name in outputs[0]}
     if outputs and isinstance(outputs[0], list | tuple):
         return [[row[part] for row in outputs] for part in range(len(outputs[0]))]
     return outputs
+
+
+def means_of_texts(outputs, counts):
+    """The mean outputs (texts, ...) of the windows of each text.
+
+    Args:
+        outputs: (windows, ...), those of a text one after the other.
+        counts: how many windows each text has, int (texts,).
+    """
+    sums = np.add.reduceat(outputs, np.cumsum(counts) - counts, axis=0)
+    return sums / counts.reshape(-1, *[1] * (outputs.ndim - 1))
 
 
 def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, return_dict, **others):

@@ -37,6 +37,7 @@ ORDER = (
     "encoders",
     "families",
     "models",
+    "plots",
     "tasks",
     "export",
     "serving",

@@ -12,6 +12,7 @@ from keras_bert_impl.cli import main
 PAGE = "docs/long_texts.md"
 QUICK = {
     "prepare-data": ["--sequence_length=40"],
+    "finetune": ["--epochs=1", "--batch_size=4", "--sequence_length=40", "--jit_compile=off"],
     "distill": ["--steps=2", "--batch_size=2", "--validation_batches=1", "--jit_compile=off"],
 }
 
@@ -23,6 +24,10 @@ def folder(tmp_path, monkeypatch):
     kbi.MaskedLM(kbi.BertEncoder(revealing_config(tokenizer)), tokenizer).save_pretrained(tmp_path / "teacher")
     sentences = [f"{sentence.capitalize()}." for sentence in SENTENCES]
     write_lines(tmp_path / "corpus" / "text.txt", ["\n".join(sentences[n % 3 :]) + "\n" for n in range(200)])
+    for split in ("train", "validation"):
+        write_lines(
+            tmp_path / "reviews" / f"{split}.csv", ["text,label", *(f"{'the cat sat ' * 40},{n}" for n in (0, 1) * 4)]
+        )
     monkeypatch.chdir(tmp_path)
 
 
@@ -36,5 +41,6 @@ def test_what_the_page_shows_runs(folder, capsys):
     for block in indented_blocks(PAGE):
         for name, *options in commands(block, "keras-bert"):
             main([name, *options, *QUICK[name]])
+    assert kbi.TextClassifier.from_pretrained("runs/reviews/model").long_texts == "windows"
     encoder = kbi.encoder_from_pretrained("runs/long/encoder")
     assert encoder.config.family == "Longformer" and encoder.config.attention_window == 128

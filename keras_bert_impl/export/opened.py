@@ -6,11 +6,11 @@ import pathlib
 
 import numpy as np
 
+from keras_bert_impl.batching import means_of_texts
 from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export import runtimes
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.models.answers import sigmoid, softmax
-from keras_bert_impl.natural_data.windows import means_of_texts
 
 ROWS = 64  # windows of long texts that are computed at once
 FIELDS = {"token_ids": "ids", "segment_ids": "type_ids", "padding_mask": "attention_mask"}
@@ -55,13 +55,17 @@ class TextReader:
         self._config = read_json(pathlib.Path(directory, "config.json"))
         export = self._config["export"]
         self._normalizes = export.get("normalize", False)
-        path, self._in_windows = str(pathlib.Path(directory, "tokenizer.json")), None
-        self._cutting = Tokenizer.from_file(path)
-        if export.get("long_texts") == "windows":
-            self._in_windows = Tokenizer.from_file(path)
-            length = export["sequence_length"]
-            room = length - self._in_windows.num_special_tokens_to_add(False)
-            self._in_windows.enable_truncation(length, stride=room - max(1, room // 2))  # as `windows.windows_of`
+        self._long_texts = export.get("long_texts", "cut")
+        self._cutting, self._whole = (
+            Tokenizer.from_file(str(pathlib.Path(directory, "tokenizer.json"))) for _ in range(2)
+        )
+        length = export["sequence_length"]
+        self._room = length - self._whole.num_special_tokens_to_add(False)
+        if self._long_texts == "windows":
+            self._whole.enable_truncation(length, stride=self._room - max(1, self._room // 2))  # as `windows_of`
+        else:
+            self._whole.no_truncation()
+            self._whole.no_padding()
 
     def answer(self, run, texts):
         """The outputs of texts, or of pairs of texts, each of them an array (texts, ...), by name.
@@ -69,16 +73,36 @@ class TextReader:
         Args:
             run: function from rows to named outputs.
             texts: list of strings, or of pairs as tuples; long ones are cut, or if the export says so, single ones
-                computed in windows.
+                computed in windows or without their middle.
         """
-        if self._in_windows is None or not texts or not isinstance(texts[0], str):
+        if self._long_texts == "cut" or not texts or not isinstance(texts[0], str):
             return run(rows_of(self._cutting.encode_batch(texts)))
-        windows = [[one, *one.overflowing] for one in self._in_windows.encode_batch(texts)]
+        if self._long_texts == "head_and_tail":
+            return run(rows_of(self._two_ends(texts)))
+        windows = [[one, *one.overflowing] for one in self._whole.encode_batch(texts)]
         counts = np.array([len(of_text) for of_text in windows])
         windows = [window for of_text in windows for window in of_text]
         # A book takes no more memory than the rows that are computed at once.
         parts = [run(rows_of(windows[start : start + ROWS])) for start in range(0, len(windows), ROWS)]
         return self._of_texts({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, counts)
+
+    def _two_ends(self, texts):
+        """Encodings of texts, of long ones without their middle, as `long_texts.head_and_tail` leaves it out."""
+        from tokenizers import Encoding
+
+        found = []
+        for whole in self._whole.encode_batch(texts, add_special_tokens=False):
+            if len(whole) > self._room:
+                tail = Encoding.merge([whole], growing_offsets=False)
+                whole.truncate(self._room // 4)
+                tail.truncate(self._room - self._room // 4, direction="left")
+                whole = Encoding.merge([whole, tail], growing_offsets=False)
+            found.append(self._whole.post_process(whole))
+        longest, padding = max(map(len, found)), self._cutting.padding
+        for encoding in found:
+            names = ("direction", "pad_id", "pad_type_id", "pad_token")
+            encoding.pad(padding["length"] or longest, **{name: padding[name] for name in names})
+        return found
 
     def _of_texts(self, outputs, counts):
         """The outputs of texts from those of their windows: means, and what follows from them."""

@@ -112,11 +112,6 @@ def convert_to_openvino(onnx_file, directory):
 def _checked(model, directory, main_file, tokenizer, sequence_length, overwrite):
     """The tokenizer and the length of the rows, after the checks that need no runtime."""
     check_model(model)
-    if getattr(model, "long_texts", "cut") == "head_and_tail":
-        raise ValueError(
-            "The model reads long texts as 'head_and_tail', but the tokenizer.json of an export that takes rows cannot "
-            "leave out the middle of a text: export a SavedModel, or set model.long_texts to 'cut' or 'windows'."
-        )
     row_samples.check_not_quantized(model)
     settings = checked_text_settings(model, tokenizer, sequence_length)
     check_destination(directory, main_file, overwrite)

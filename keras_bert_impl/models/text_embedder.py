@@ -21,7 +21,7 @@ class VectorRows(ColumnRows):
 
     def of_texts(self, rows, outputs):
         vectors = super().of_texts(rows, outputs)
-        if rows.source is None or not self.head.normalize:
+        if rows.windows is None or not self.head.normalize:
             return vectors
         return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 

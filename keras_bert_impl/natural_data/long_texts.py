@@ -11,7 +11,7 @@ from keras_bert_impl.natural_data.labels import RowSizes, require_labels
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.splits_and_weights import weights_of_rows
 from keras_bert_impl.natural_data.texts import is_texts, to_strings
-from keras_bert_impl.natural_data.windows import means_of_texts, windows_of
+from keras_bert_impl.natural_data.windows import windows_of
 
 LONG_TEXTS = ("cut", "head_and_tail", "windows")
 
@@ -29,50 +29,33 @@ class LongTextRows(RowMaker):
 
     def judged(self, batches):
         """Texts, by the mean outputs of their windows."""
-        rows, counts = batches.rows, batches.rows.source
-        if self.head.long_texts != "windows" or counts is None:
+        rows = batches.rows
+        if rows.windows is None:
             return None
-        outputs = self.of_texts(rows, np.stack(predict_rows(self.head, batches)))
-        begins = np.cumsum(counts) - counts
-        weights = None if rows.weights is None else rows.weights[begins] * counts  # they were divided among the windows
-        return outputs, rows.labels[begins], weights, {}
+        # `share_labels` has divided the weights among the windows.
+        weights = None if rows.weights is None else rows.of_texts(rows.weights) * rows.windows
+        return predict_rows(self.head, batches), rows.of_texts(rows.labels), weights, {}
 
     def unlabelled(self, texts):
         if self.head.long_texts == "cut" or not is_texts(texts):
             return super().unlabelled(texts)
-        room = self.room
-        ids = self.tokenizer.ids_batch(to_strings(texts))
-        if self.head.long_texts == "head_and_tail":
-            return Rows([head_and_tail(one, room) for one in ids], num_cut=sum(len(one) > room for one in ids))
-        begins, windows = windows_of(ids, room)
-        return Rows(windows, source=np.array(list(map(len, begins))))
+        return rows_of_long_texts(self.tokenizer.ids_batch(to_strings(texts)), self.room, self.head.long_texts)
 
     def labelled(self, texts, labels, weights):
         if self.head.long_texts != "windows" or not is_texts(texts):
             return super().labelled(texts, labels, weights)
         rows = self.rows_of(texts)
-        counts = rows.source
-        sizes = RowSizes(np.ones(len(counts), "int32"), 1)
-        require_labels(labels, len(counts), self.head.label_rule(sizes))
-        labels, weights = self.checked(sizes, labels, weights)
-        owner = np.repeat(np.arange(len(counts)), counts)
-        rows.labels = labels[owner]
-        if weights is not None or counts.max() > 1:
-            rows.weights = (np.ones(len(counts), "float32") if weights is None else weights)[owner] / counts[owner]
+        sizes = RowSizes(np.ones(len(rows.windows), "int32"), 1)
+        require_labels(labels, len(rows.windows), self.head.label_rule(sizes))
+        share_labels(rows, *self.checked(sizes, labels, weights))
         return rows
 
     def with_class_weights(self, class_weight, rows):
-        if self.head.long_texts != "windows" or rows.source is None:
+        if rows.windows is None:
             return super().with_class_weights(class_weight, rows)
         # A text counts once, however many windows it has.
-        begins = np.cumsum(rows.source) - rows.source
-        of_texts = weights_of_rows(class_weight, rows.labels[begins], None)
-        return np.repeat(of_texts, rows.source) * (1 if rows.weights is None else rows.weights)
-
-    def of_texts(self, rows, outputs):
-        if rows.source is None:
-            return outputs
-        return means_of_texts(outputs, rows.source)
+        of_texts = weights_of_rows(class_weight, rows.of_texts(rows.labels), None)
+        return np.repeat(of_texts, rows.windows) * (1 if rows.weights is None else rows.weights)
 
     def texts_of_source(self, batches):
         texts, parts = [], []
@@ -148,6 +131,35 @@ def joined_batches(parts):
 def _rows(windows):
     first, labels, weights = zip(*windows, strict=True)
     return Rows(list(first), labels=np.array(labels), weights=np.array(weights, "float32"))
+
+
+def rows_of_long_texts(ids, room, long_texts):
+    """The Rows of texts of which a row holds `room` tokens.
+
+    Args:
+        ids: a list of ids for each text.
+        room: the tokens of a text that a row holds.
+        long_texts: "head_and_tail" or "windows"; see LongTextRows.
+    """
+    if long_texts == "head_and_tail":
+        return Rows([head_and_tail(one, room) for one in ids], num_cut=sum(len(one) > room for one in ids))
+    begins, windows = windows_of(ids, room)
+    return Rows(windows, windows=np.array(list(map(len, begins))))
+
+
+def share_labels(rows, labels, weights=None):
+    """Gives each window the label of its text, and divides the weight of the text among them.
+
+    Args:
+        rows: Rows with `windows`.
+        labels: (texts, ...).
+        weights: (texts,), or None for ones.
+    """
+    counts = rows.windows
+    owner = np.repeat(np.arange(len(counts)), counts)
+    rows.labels = labels[owner]
+    if weights is not None or counts.max() > 1:
+        rows.weights = (np.ones(len(counts), "float32") if weights is None else weights)[owner] / counts[owner]
 
 
 def checked_long_texts(long_texts):

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed, padded_length
+from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, drawn_seed, means_of_texts, padded_length
 from keras_bert_impl.losses import NO_LABEL
 from keras_bert_impl.natural_data.labels import (
     Positions,
@@ -184,7 +184,7 @@ class RowMaker:
 
     def of_texts(self, rows, outputs):
         """The outputs of texts, from those of their rows."""
-        return outputs
+        return outputs if rows.windows is None else means_of_texts(outputs, rows.windows)
 
     def converted(self, batch, random, pad_to):
         """An element of a dataset, texts, (texts, labels) or (texts, labels, weights), as Keras takes it.

@@ -89,7 +89,7 @@ def evaluation(maker, x, y, weights, batch_size, steps):
     if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     x = inputs(maker, x, steps, with_labels=True)
-    if isinstance(x, SortedBatches) and x.rows.source is not None:
+    if isinstance(x, SortedBatches) and (x.rows.windows is not None or x.rows.source is not None):
         return x, y, weights  # made by `to_judge`, for the validation of `fit`: its rows are not what has labels
     return x, *maker.checked_beside(x, y, weights)
 

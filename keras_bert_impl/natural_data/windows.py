@@ -26,17 +26,6 @@ def windows_of(texts, room):
     return begins, windows
 
 
-def means_of_texts(outputs, counts):
-    """The mean outputs (texts, ...) of the windows of each text.
-
-    Args:
-        outputs: (windows, ...), those of a text one after the other.
-        counts: how many windows each text has, int (texts,).
-    """
-    sums = np.add.reduceat(outputs, np.cumsum(counts) - counts, axis=0)
-    return sums / counts.reshape(-1, *[1] * (outputs.ndim - 1))
-
-
 def best_windows(count, begins, room):
     """For each token the number of the window that shows it with the most context, on the side that has less of it.
 

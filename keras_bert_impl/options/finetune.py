@@ -16,7 +16,8 @@ class FinetuneConfig:
         output: run directory.
         task: name of a task; text_classification or text_regression for tables of your own; glue for all its tasks; or
             the path of a Python file that defines TASK.
-        task_options: fields of the task to set, such as task_options.document_context=true or task_options.stride=64.
+        task_options: fields of the task to set, such as task_options.document_context=true, task_options.stride=64 or,
+            for single texts longer than a row, task_options.long_texts=windows.
         text_column: for tables of your own, the column of the text.
         pair_column: for tables of your own, the column of a second text, if there is one.
         label_column: for tables of your own, the column of the label; for a dataset of tokens on the hub, the column of
@@ -35,7 +36,8 @@ class FinetuneConfig:
         learning_rate: peak; default is 5e-5, or the paper's value for the task. The paper tries 5e-5 to 2e-5.
         warmup_share: share of the steps in which the learning rate rises to its peak; then it decays linearly to 0.
         dropout_rate: dropout on hidden states and attention while fine-tuning.
-        sequence_length: longer texts are cut to this many tokens; default is 128, or 384 for question answering.
+        sequence_length: longer texts are cut to this many tokens, unless task_options.long_texts says otherwise;
+            default is 128, or 384 for question answering.
         seeds: number of trials, with seed, seed + 1, ...; the best on dev is kept, mean and deviation are reported.
         search: try all combinations of the following three options and keep the best on dev, as the paper does.
         search_learning_rates: learning rates that search tries.

@@ -2,12 +2,8 @@
 
 import statistics
 
-import matplotlib
-
+from keras_bert_impl import plots
 from keras_bert_impl.json_files import write_json
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 COLUMNS = ("steps", "perplexity")
 
@@ -73,18 +69,15 @@ def shown(values, unit=0.01):
 def draw(study, tasks, rows, path):
     """Draws a panel for each task: the rows' means with their deviations, or curves over the steps of series."""
     is_curve = any(row.series for row in study.rows)
-    figure, axes = plt.subplots(
-        1, len(tasks), figsize=(1.8 + 3.2 * len(tasks), 1.4 + (2.6 if is_curve else 0.36 * len(rows))),
-        layout="constrained", sharey=not is_curve, squeeze=False,
-    )  # fmt: skip
+    figure, axes = plots.panels(
+        *(len(tasks), 1, 3.2 + 1.8 / len(tasks), 1.4 + (2.6 if is_curve else 0.36 * len(rows))), sharey=not is_curve
+    )
     for axis, task in zip(axes[0], tasks, strict=True):
         metric = next((row["tasks"][task.name]["metric"] for row in rows if task.name in row["tasks"]), "")
         axis.set_title(f"{task.name}: {metric.replace('_', ' ')}, %")
-        axis.grid(alpha=0.3)
         (draw_curves if is_curve else draw_points)(axis, study, task, rows)
     figure.suptitle(study.title)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    figure.savefig(path)
 
 
 def draw_points(axis, study, task, rows):

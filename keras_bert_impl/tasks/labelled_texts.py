@@ -6,6 +6,8 @@ import typing
 
 import numpy as np
 
+from keras_bert_impl.batching import Rows
+from keras_bert_impl.natural_data.long_texts import rows_of_long_texts, share_labels
 from keras_bert_impl.tasks.tables import read_table
 
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -17,6 +19,29 @@ class LabelledTexts(typing.NamedTuple):
     texts: list[str]
     pairs: list[str] | None
     labels: list | None
+
+    def rows(self, tokenizer, sequence_length, labels=None, long_texts="cut"):
+        """The Rows of the examples.
+
+        Args:
+            tokenizer: a Tokenizer.
+            sequence_length: the longest row.
+            labels: (examples, ...), or None.
+            long_texts: "cut", "head_and_tail" or "windows", as of `natural_data.long_texts.LongTextRows`.
+
+        Raises: ValueError for pairs that are not cut.
+        """
+        if long_texts == "cut":
+            return Rows.from_texts(tokenizer, self.texts, self.pairs, sequence_length, labels)
+        if self.pairs is not None:
+            raise ValueError(f"long_texts {long_texts!r} is for single texts, but these are pairs, which are cut.")
+        room = sequence_length - tokenizer.template.num_control(is_pair=False)
+        rows = rows_of_long_texts(tokenizer.ids_batch(self.texts), room, long_texts)
+        if rows.windows is None:
+            rows.labels = labels
+        elif labels is not None:
+            share_labels(rows, labels)
+        return rows
 
     @property
     def inputs(self):

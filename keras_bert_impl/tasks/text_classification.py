@@ -8,10 +8,10 @@ import typing
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
-from keras_bert_impl.batching import Rows
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
 from keras_bert_impl.models.answers import softmax
+from keras_bert_impl.natural_data.long_texts import checked_long_texts
 from keras_bert_impl.tasks.labelled_texts import LabelledTexts, in_order, read_labelled, read_split, write_submission
 from keras_bert_impl.tasks.scores import classification_scores, refuse_nan
 from keras_bert_impl.tasks.tables import BadRows
@@ -27,6 +27,8 @@ class TextClassification:
         class_names: label in the files -> name of the class; None means the labels of the training file.
         submissions: test split -> file name of GLUE's submission.
         read_labelled: function that reads one split; a distribution with another layout has its own.
+        long_texts: what is done with single texts that are longer than a row: "cut", "head_and_tail" or "windows", see
+            `natural_data.long_texts.LongTextRows`; figures and predictions are of texts.
     """
 
     name: str
@@ -40,6 +42,10 @@ class TextClassification:
     read_labelled: typing.Callable = read_split
     defaults: dict = dataclasses.field(default_factory=dict)
     bad_rows: str = "stop"
+    long_texts: str = "cut"
+
+    def __post_init__(self):
+        checked_long_texts(self.long_texts)
 
     def read(self, directory, split, bad_rows):
         """The LabelledTexts of a split. Raises ValueError as `read_table` does, or for a label that is not a class."""
@@ -62,7 +68,11 @@ class TextClassification:
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: a classifier over the encoder."""
         return TextClassifier(
-            encoder, len(class_names), tokenizer=tokenizer, sequence_length=sequence_length, class_names=class_names
+            *(encoder, len(class_names)),
+            tokenizer=tokenizer,
+            sequence_length=sequence_length,
+            class_names=class_names,
+            long_texts=self.long_texts,
         )
 
     def loss(self):
@@ -72,12 +82,12 @@ class TextClassification:
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """The Rows of the examples, with class ids if the examples have labels."""
         labels = None if examples.labels is None else examples.class_ids(class_names)
-        return Rows.from_texts(tokenizer, examples.texts, examples.pairs, sequence_length, labels)
+        return examples.rows(tokenizer, sequence_length, labels, self.long_texts)
 
     def score(self, examples, rows, outputs, class_names):
         """The figures of comparing logits, one row for each example, with the labels."""
         refuse_nan(outputs, "The logits of example")
-        return classification_scores(rows.labels, np.argmax(outputs, axis=1), class_names)
+        return classification_scores(rows.of_texts(rows.labels), np.argmax(outputs, axis=1), class_names)
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl, with the probability of each class."""

@@ -7,8 +7,8 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.batching import Rows
 from keras_bert_impl.models import TextRegressor
+from keras_bert_impl.natural_data.long_texts import checked_long_texts
 from keras_bert_impl.tasks.labelled_texts import read_split, write_submission
 from keras_bert_impl.tasks.scores import refuse_nan, regression_scores
 
@@ -23,6 +23,8 @@ class TextRegression:
         main_metric: a key of `scores.regression_scores`; the paper reports Spearman's.
         submissions: test split -> file name of GLUE's submission.
         read_labelled: function that reads one split.
+        long_texts: what is done with single texts that are longer than a row: "cut", "head_and_tail" or "windows", see
+            `natural_data.long_texts.LongTextRows`; figures and predictions are of texts.
     """
 
     name: str
@@ -37,6 +39,10 @@ class TextRegression:
     read_labelled: typing.Callable = read_split
     defaults: dict = dataclasses.field(default_factory=dict)
     bad_rows: str = "stop"
+    long_texts: str = "cut"
+
+    def __post_init__(self):
+        checked_long_texts(self.long_texts)
 
     def read(self, directory, split, bad_rows):
         """The LabelledTexts of a split. Raises ValueError as `read_table` does, or for a label that is not a number."""
@@ -57,7 +63,7 @@ class TextRegression:
 
     def build(self, encoder, tokenizer, class_names, sequence_length):
         """The model: one linear unit over the encoder."""
-        return TextRegressor(encoder, tokenizer=tokenizer, sequence_length=sequence_length)
+        return TextRegressor(encoder, tokenizer=tokenizer, sequence_length=sequence_length, long_texts=self.long_texts)
 
     def loss(self):
         """Mean squared error, as in the original code for STS-B."""
@@ -66,7 +72,7 @@ class TextRegression:
     def featurize(self, tokenizer, examples, class_names, sequence_length):
         """The Rows of the examples, with labels (examples, 1) if the examples have labels."""
         labels = None if examples.labels is None else np.array(examples.labels, "float32")[:, None]
-        return Rows.from_texts(tokenizer, examples.texts, examples.pairs, sequence_length, labels)
+        return examples.rows(tokenizer, sequence_length, labels, self.long_texts)
 
     def score(self, examples, rows, outputs, class_names):
         """Pearson, Spearman and mean squared error."""

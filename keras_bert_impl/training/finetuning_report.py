@@ -1,9 +1,6 @@
 """Writes the results of fine-tuning: figures, predictions, a picture, the checkpoint, submissions."""
 
-import matplotlib
-import numpy as np
-import sklearn.metrics
-
+from keras_bert_impl import plots
 from keras_bert_impl.batching import predict_rows
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import is_chief
@@ -11,9 +8,6 @@ from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.tasks import glue
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 
 def write_report(config, task, examples, rows, batches, model, class_names, history, directory):
@@ -109,32 +103,18 @@ def write_glue_table(directory, figures):
 def draw(figures, directory):
     """Draws the figures: a confusion matrix, or F1 by label; nothing for a task that has neither."""
     if "confusion" in figures:
-        draw_confusion(figures, directory / "confusion.png")
+        plots.confusion_of_counts(figures["confusion"], figures["class_names"]).savefig(directory / "confusion.png")
     elif figures.get("by_type"):
-        draw_f1_by_label(figures["by_type"], directory / "f1_by_label.png")
+        draw_f1_by_label(figures["by_type"]).savefig(directory / "f1_by_label.png")
 
 
-def draw_confusion(figures, path):
-    """Draws the confusion matrix."""
-    names = figures["class_names"]
-    size = 2.2 + 0.8 * len(names)
-    figure, axis = plt.subplots(figsize=(size + 1, size), layout="constrained")
-    sklearn.metrics.ConfusionMatrixDisplay(np.array(figures["confusion"]), display_labels=names).plot(
-        ax=axis, cmap="Blues", xticks_rotation=45, colorbar=False
-    )
-    axis.set_title(f"{figures['examples']:,} examples, {figures['accuracy']:.1%} right")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-
-
-def draw_f1_by_label(by_type, path):
-    """Draws a bar for each label, with the number of its entities or words."""
+def draw_f1_by_label(by_type):
+    """A bar for each label, with the number of its entities or words."""
     names = sorted(by_type, key=lambda name: by_type[name]["f1"])
-    figure, axis = plt.subplots(figsize=(6, 1 + 0.45 * len(names)), layout="constrained")
+    figure, ((axis,),) = plots.panels(width=6, height=1 + 0.45 * len(names))
     counts = [by_type[name].get("entities", by_type[name].get("words")) for name in names]
     labels = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=True)]
     bars = axis.barh(labels, [by_type[name]["f1"] for name in names])
     axis.bar_label(bars, fmt="%.2f", padding=3)
     axis.set(xlim=(0, 1.1), xlabel="F1")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    return figure

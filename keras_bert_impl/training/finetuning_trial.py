@@ -151,17 +151,26 @@ def featurize(config, task, examples, class_names, model):
         if part.num_cut:
             say_once(
                 f"  {split}: {part.num_cut:,} of {len(part.first):,} rows had more than {model.sequence_length} tokens "
-                "and were cut; a larger --sequence_length keeps more of them",
+                f"and were cut{remedy_of_cut(task, part, model)}",
                 config.data,
             )
     if config.class_weights is not None:
         if class_names is None:
             raise ValueError(f"The task {task.name} has no classes: leave class_weights out.")
         train = rows["train"]
-        seen = train.labels if train.weights is None else train.labels[train.weights > 0]
+        labels = train.of_texts(train.labels)
+        seen = labels if train.weights is None else labels[train.of_texts(train.weights) > 0]
         by_class = weights_of_classes(config.class_weights, class_names, seen)
         train.weights = by_class[train.labels] * (1.0 if train.weights is None else train.weights)
     return rows
+
+
+def remedy_of_cut(task, rows, model):
+    """What else can be done with rows that are too long; nothing where there is nothing."""
+    if model.sequence_length < model.encoder.config.max_length:
+        return "; a larger --sequence_length keeps more of them"
+    is_cut = rows.second is None and getattr(task, "long_texts", None) == "cut"
+    return "; --task_options.long_texts=windows reads them whole" if is_cut else ""
 
 
 def batches_of(config, rows, model):

@@ -37,7 +37,7 @@ def score_new_splits(config, task, data, directory):
     for split, part in examples.items():
         rows[split] = task.featurize(model.tokenizer, part, class_names, model.sequence_length)
         outputs[split] = predict_rows(model, batches_of(config, rows[split], model))
-        say(f"  {split}: {len(part):,} rows of a file that is new since the run")
+        say(f"  {split}: {len(outputs[split]):,} examples of a file that is new since the run")
     if distribution.is_chief():
         write_outputs(task, examples, rows, outputs, None, class_names, directory)
     for split, part in examples.items():

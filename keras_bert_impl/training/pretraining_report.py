@@ -5,18 +5,14 @@ import math
 import statistics
 
 import keras
-import matplotlib
 import numpy as np
 import tensorboardX
 
-from keras_bert_impl import distribution
+from keras_bert_impl import distribution, plots
 from keras_bert_impl.callbacks.training_figures import PERCENTILES
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 # Tokens of the training split that the baselines count. With more tokens their accuracy hardly grows; with this number
 # the memory for the counted pairs stays near 300 MB.
@@ -48,7 +44,7 @@ def write(model, data, rounds, directory):
     print_speed(report["speed"])
     if "masked_lm_accuracy" in report:
         print_shortfall(report)
-    draw_curves(history, report, directory / "curves.png")
+    curves_of(history, report).savefig(directory / "curves.png")
     write_json(directory / "evaluation.json", report)
     return report
 
@@ -312,8 +308,8 @@ def training_curve(history, name):
     return steps, values
 
 
-def draw_curves(history, report, path):
-    """Draws losses and accuracies over the steps, for training and validation, with the baselines as lines."""
+def curves_of(history, report):
+    """Losses and accuracies over the steps as a picture, for training and validation, with the baselines as lines."""
     steps = [row["step"] for row in history]
     of_words = {
         "given its left neighbour": report.get("bigram_masked_lm_accuracy"),
@@ -334,15 +330,13 @@ def draw_curves(history, report, path):
         ("loss_beyond", "... behind the teacher's length", {}),
     )
     panels = [panel for panel in panels if history and panel[0] in history[0]]
-    figure, axes = plt.subplots(1, len(panels), figsize=(4.4 * len(panels), 3.8), layout="constrained")
-    for axis, (name, title, baselines) in zip(np.atleast_1d(axes), panels, strict=True):
-        axis.plot(*training_curve(history, name), label="training", color="tab:blue")
-        axis.plot(steps, [row[f"val_{name}"] for row in history], label="validation", color="tab:orange")
+    figure, axes = plots.panels(len(panels))
+    for axis, (name, title, baselines) in zip(axes[0], panels, strict=True):
+        axis.plot(*training_curve(history, name), "--", label="training")
+        axis.plot(steps, [row[f"val_{name}"] for row in history], label="validation")
         for (label, value), style in zip(baselines.items(), ("--", ":"), strict=False):
             if value is not None:
                 axis.axhline(value, color="gray", linestyle=style, label=f"baseline: {label}")
         axis.set(title=title, xlabel="step", ylim=(0, None) if baselines else None)
-        axis.grid(alpha=0.3)
         axis.legend()
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    return figure

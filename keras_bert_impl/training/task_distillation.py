@@ -37,7 +37,7 @@ def with_teacher(config, task, examples, rows, class_names, ask):
         examples: the training examples.
         rows: their Rows, with labels.
         class_names: the classes in the student's order; None for a regression.
-        ask: function from Rows and a model to its outputs for each of them.
+        ask: function from Rows and a model to its outputs for each example.
 
     Raises: ValueError if the teacher has other classes.
     """
@@ -54,8 +54,10 @@ def with_teacher(config, task, examples, rows, class_names, ask):
     outputs = np.array(ask(theirs, teacher), "float32")
     if class_names is not None:
         outputs = outputs[:, [names.index(name) for name in class_names]]
-        agree = np.mean(outputs.argmax(axis=1) == rows.labels)
+        agree = np.mean(outputs.argmax(axis=1) == rows.of_texts(rows.labels))
         say(f"  the teacher agrees with {agree:.1%} of the training labels")
+    if rows.windows is not None:
+        outputs = np.repeat(outputs, rows.windows, axis=0)
     labels = np.reshape(np.asarray(rows.labels, "float32"), (len(rows), 1))
     return dataclasses.replace(rows, labels=np.concatenate([labels, outputs], axis=1))
 

@@ -116,11 +116,13 @@ def test_windows_in_a_graph_are_those_in_memory(room):
 
 
 @on("torch")
-@every_model
-def test_rows_of_a_runtime_are_windows_of_long_texts(name, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "long_texts"), [*((name, "windows") for name in MODELS), ("several labels", "head_and_tail")]
+)
+def test_rows_of_a_runtime_hold_what_the_model_reads_of_long_texts(name, long_texts, tmp_path):
     pytest.importorskip("onnxruntime")
     kind, arguments = MODELS[name]
-    model = make(kind, **arguments, long_texts="windows")
+    model = make(kind, **arguments, long_texts=long_texts)
     export_onnx(model, tmp_path / "served")
     check(open_export(tmp_path / "served")(TEXTS), model)
     served = RowServable("one", 1, tmp_path / "served", SessionOptions())
@@ -130,13 +132,6 @@ def test_rows_of_a_runtime_are_windows_of_long_texts(name, tmp_path):
         pair = np.array([b"it slept"] * len(TEXTS), object)
         found = served.run("pairs", {"text": texts, "text_pair": pair})["logits"]
         np.testing.assert_allclose(found, model.predict((TEXTS, ["it slept"] * len(TEXTS)), verbose=0), atol=1e-5)
-
-
-@on("torch")
-def test_rows_of_a_runtime_cannot_leave_out_the_middle(tmp_path):
-    model = make("TextClassifier", long_texts="head_and_tail")
-    with pytest.raises(ValueError, match="cannot leave out the middle of a text: export a SavedModel"):
-        export_onnx(model, tmp_path / "served")
 
 
 @every_model

@@ -27,7 +27,9 @@ from tiers import once
 import keras_bert_impl as kbi
 from keras_bert_impl.tasks import squad_metrics
 from keras_bert_impl.tasks.conll import read_conll
+from keras_bert_impl.tasks.labelled_texts import LabelledTexts
 from keras_bert_impl.tasks.named_entities import LabelledSentences
+from keras_bert_impl.tasks.own_data import own_task
 from keras_bert_impl.tasks.squad_files import read_squad
 from keras_bert_impl.training import finetuning, finetuning_trial
 from keras_bert_impl.training.claims import locked
@@ -189,6 +191,99 @@ def test_a_text_of_which_nothing_is_left_may_be_among_the_others(checkpoint, tmp
         write_lines(tmp_path / "data" / f"{split}.jsonl", map(json.dumps, rows))
     figures = finetuning.run(config_of(checkpoint, tmp_path, "text_classification", epochs=1))
     assert figures["training_rows"] == figures["examples"] == 6
+
+
+LONG_ROWS = [
+    {"text": f" {' . '.join(SENTENCES)} " * (number % 4) + SENTENCES[number % 5], "label": str(number % 5 % 2)}
+    for number in range(9)
+]
+
+
+def write_long_texts(folder):
+    for split in ("train", "validation"):
+        write_lines(folder / f"{split}.jsonl", map(json.dumps, LONG_ROWS))
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"), [("text_classification", kbi.TextClassifier), ("text_regression", kbi.TextRegressor)]
+)
+def test_long_texts_are_read_in_windows_and_scored_as_texts(checkpoint, tmp_path, task, kind):
+    write_long_texts(tmp_path / "data")
+    options = {"sequence_length": 12, "task_options": {"long_texts": "windows"}, "learning_rate": 1e-2}
+    config = config_of(checkpoint, tmp_path, task, **options)
+    figures = finetuning.run(config)
+    assert figures["training_rows"] > figures["examples"] == len(LONG_ROWS)
+    model = kind.from_pretrained(tmp_path / "run" / "model")
+    assert model.long_texts == "windows" and model.sequence_length == 12
+    texts = [row["text"] for row in LONG_ROWS]
+    lines = json_lines(tmp_path / "run" / "predictions.jsonl")
+    assert [line["text"] for line in lines] == texts
+    expected = model.predict(texts, verbose=0)
+    if kind is kbi.TextClassifier:
+        written = [list(line["probabilities"].values()) for line in lines]
+        np.testing.assert_allclose(written, scipy.special.softmax(expected, axis=-1), atol=1e-5)
+        right = [line["predicted"] == line["label"] for line in lines]
+        assert figures["accuracy"] == pytest.approx(np.mean(right))
+    else:
+        np.testing.assert_allclose([line["predicted"] for line in lines], expected[:, 0], atol=1e-4)
+    # A model that reads the beginnings alone says something else.
+    model.long_texts = "cut"
+    with pytest.warns(UserWarning, match="texts have more than 12 tokens"):
+        assert np.abs(model.predict(texts, verbose=0) - expected).max() > 4e-4
+    # A file that is added afterwards, and a student of this model.
+    write_lines(tmp_path / "data" / "test.jsonl", map(json.dumps, LONG_ROWS[:4]))
+    added = finetuning.run(config)["splits"]["test"]
+    assert added["examples"] == 4
+    student = config_of(
+        checkpoint, tmp_path, task, output="student", teacher=str(tmp_path / "run" / "model"), epochs=1, **options
+    )
+    assert finetuning.run(student)["examples"] == 4
+
+
+def test_balanced_classes_are_counted_by_texts_and_not_by_windows(checkpoint, tmp_path):
+    task = dataclasses.replace(own_task("text_classification", tmp_path), long_texts="windows")
+    examples = LabelledTexts([SENTENCES[0], " ".join(SENTENCES * 2), SENTENCES[1]], None, ["0", "1", "0"])
+    config = config_of(checkpoint, tmp_path, "text_classification", class_weights="balanced", sequence_length=12)
+    model = kbi.TextClassifier.from_pretrained(checkpoint, num_classes=2, sequence_length=12)
+    rows = finetuning_trial.featurize(config, task, {"train": examples}, ["0", "1"], model)["train"]
+    assert rows.windows.tolist()[0] == 1 and rows.windows[1] > 3
+    # Of three texts two have class 0: each class weighs one and a half.
+    np.testing.assert_allclose([rows.weights[rows.labels == number].sum() for number in (0, 1)], 1.5, rtol=1e-6)
+
+
+def test_the_two_ends_of_long_texts_are_read(checkpoint, tmp_path, capsys):
+    write_long_texts(tmp_path / "data")
+    options = {"sequence_length": 12, "task_options": {"long_texts": "head_and_tail"}, "epochs": 1}
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "text_classification", **options))
+    assert figures["training_rows"] == figures["examples"] == len(LONG_ROWS)
+    model = kbi.TextClassifier.from_pretrained(tmp_path / "run" / "model")
+    with pytest.warns(UserWarning, match="texts have more than 12 tokens"):
+        logits = model.predict([row["text"] for row in LONG_ROWS], verbose=0)
+    written = [list(line["probabilities"].values()) for line in json_lines(tmp_path / "run" / "predictions.jsonl")]
+    assert model.long_texts == "head_and_tail"
+    np.testing.assert_allclose(written, scipy.special.softmax(logits, axis=-1), atol=1e-5)
+
+
+def test_how_long_texts_are_read_is_checked(checkpoint, tmp_path):
+    write_long_texts(tmp_path / "data")
+    write_mrpc(tmp_path / "pairs")
+    options = {"task_options": {"long_texts": "window"}}
+    with pytest.raises(ValueError, match="long_texts 'window' is unknown; known are cut, head_and_tail, windows"):
+        finetuning.run(config_of(checkpoint, tmp_path, "text_classification", **options))
+    options = {"task_options": {"long_texts": "windows"}}
+    with pytest.raises(ValueError, match="is for single texts, but these are pairs"):
+        finetuning.run(config_of(checkpoint, tmp_path, "mrpc", data="pairs", **options))
+
+
+def test_what_is_cut_is_reported_with_what_helps(checkpoint, tmp_path, capsys):
+    write_long_texts(tmp_path / "data")
+    finetuning.run(config_of(checkpoint, tmp_path, "text_classification", sequence_length=12, epochs=1))
+    assert "had more than 12 tokens and were cut; a larger --sequence_length keeps more" in capsys.readouterr().out
+    finetuning.run(
+        config_of(checkpoint, tmp_path, "text_classification", sequence_length=64, epochs=1, output="longest")
+    )
+    printed = capsys.readouterr().out
+    assert "had more than 64 tokens and were cut; --task_options.long_texts=windows reads them whole" in printed
 
 
 def test_frozen_layers_do_not_change(checkpoint, tmp_path):

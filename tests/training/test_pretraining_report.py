@@ -84,13 +84,10 @@ def test_short_rounds_at_the_end_are_one_point_of_the_curve_of_training():
     assert pretraining_report.training_curve(history[:1], "loss") == ([4], [5.0])
 
 
-def test_curves_have_both_baselines_and_an_axis_that_fits(tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(pretraining_report.plt, "close", drawn.append)
+def test_curves_have_both_baselines_and_an_axis_that_fits():
     history = [{"step": n, **dict.fromkeys(("masked_lm_accuracy", "val_masked_lm_accuracy"), 0.1)} for n in (1, 2)]
     report = {"bigram_masked_lm_accuracy": 0.16, "unigram_masked_lm_accuracy": 0.07}
-    pretraining_report.draw_curves(history, report, tmp_path / "curves.png")
-    (axis,) = drawn[0].axes
+    (axis,) = pretraining_report.curves_of(history, report).axes
     lines = {line.get_label(): line.get_ydata()[0] for line in axis.lines}
     assert lines["baseline: given its left neighbour"] == 0.16 and lines["baseline: most frequent word"] == 0.07
     assert axis.get_ylim()[0] == 0 and 0.16 < axis.get_ylim()[1] < 0.25

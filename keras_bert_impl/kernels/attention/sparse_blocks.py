@@ -39,6 +39,11 @@ class SparseBlocks(typing.NamedTuple):
         """Tokens of the longest row whose tokens see all others."""
         return longest_full(self.size, self.num_random)
 
+    @property
+    def draws(self):
+        """Whether blocks are drawn that are seen at random."""
+        return self.seed is not None and self.num_random > 0
+
     def may_be_sparse(self, length):
         """Whether a row of this length, a number or of a graph of any length, may have blocks that see only some."""
         return not isinstance(length, int) or length > self.longest_full
@@ -104,9 +109,8 @@ def by_sparse_blocks(inputs, layout, attend=by_ops):
     query, key, value = map(by_rows, by_heads(inputs))  # (batch * heads, length, head_width)
     mask = by_rows(ops.tile(ops.expand_dims(of_row, -1), (1, 1, heads)))  # (batch * heads, length)
     in_query, in_key, in_value, in_mask = map(in_blocks, (query, key, value, mask))
-    has_random = layout.num_random > 0 and layout.seed is not None
-    random_keys, random_values = ([at_random(array)] if has_random else [] for array in (in_key, in_value))
-    random_mask = [ops.where(is_long, at_random(in_mask), 0)] if has_random else []
+    random_keys, random_values = ([at_random(array)] if layout.draws else [] for array in (in_key, in_value))
+    random_mask = [ops.where(is_long, at_random(in_mask), 0)] if layout.draws else []
     # The first and the last block are seen by all; as neighbours, they would be seen twice.
     places = ops.arange(blocks, dtype="int32")
     is_inner = ops.logical_and(places > 0, places < blocks - 1)
@@ -118,7 +122,7 @@ def by_sparse_blocks(inputs, layout, attend=by_ops):
         as_row(seen_by_middle(in_value, in_value, random_values)),
         num_heads=1,
         mask=ops.expand_dims(as_row(seen), (1, 2)),  # (batch * heads * blocks, 1, 1, keys)
-        bias=None if has_random else _of_first_block(layout, size, is_long, inputs.query.dtype),
+        bias=None if layout.draws else _of_first_block(layout, size, is_long, inputs.query.dtype),
         dropout_rate=inputs.dropout_rate,
         seed=inputs.seed,
     )
@@ -187,7 +191,7 @@ def with_counts(inputs, layout):
     is_end = [ops.equal(key, 0), ops.equal(key, last)]
     is_near = ops.logical_and(ops.less_equal(ops.abs(query - key), 1), ops.logical_not(ops.logical_or(*is_end)))
     counts = sum(ops.cast(one, "int32") for one in (*is_end, is_near))  # (length, length)
-    if layout.seed is None:
+    if not layout.draws:
         random = ops.expand_dims(layout.num_random * ops.cast(is_end[0], "int32"), 0)
     else:
         table = layout.random(inputs.num_heads, blocks)
@@ -197,7 +201,7 @@ def with_counts(inputs, layout):
         found = ops.take(ops.cast(table, "float32"), middle, axis=0)  # (length, heads * num_random)
         found = ops.reshape(ops.cast(found, "int32"), (-1, inputs.num_heads, layout.num_random))
         of_query = ops.expand_dims(ops.transpose(found, (2, 1, 0)), -1)  # (num_random, heads, length, 1)
-        random = ops.sum(ops.cast(ops.equal(of_query, key), "int32"), axis=0) if layout.num_random else 0
+        random = ops.sum(ops.cast(ops.equal(of_query, key), "int32"), axis=0)
     sees_all = ops.logical_or(ops.equal(query, 0), ops.equal(query, last))
     counts = counts + random * ops.cast(is_long, "int32")
     counts = ops.expand_dims(ops.where(sees_all, 1, counts), 0)  # (1, 1 or heads, length, length)

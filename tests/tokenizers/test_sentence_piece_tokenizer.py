@@ -24,6 +24,7 @@ from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tokenizers import BigBirdTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_file import NORMAL, USER_DEFINED, _piece
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
@@ -197,7 +198,9 @@ def test_bigbirds_control_tokens_are_text_in_texts_and_its_reserved_names_are_no
         if name == "tokenizer.json":
             assert kbi.tokenizers.open_tokenizer(tmp_path) == tokenizer
             (tmp_path / f"{name}.away").rename(other)
-    assert kbi.tokenizers.open_tokenizer(tmp_path).encode("the\tcats") == tokenizer.encode("the\tcats")
+    alone = kbi.tokenizers.open_tokenizer(tmp_path)  # of tokenizer.json
+    assert alone.encode("the\tcats") == tokenizer.encode("the\tcats")
+    assert _piece("▁the", 0.0, NORMAL) in alone.model and _piece("<sep_0>", 0.0, USER_DEFINED) in alone.model
 
 
 def test_bigbirds_and_alberts_files_of_one_name_are_told_apart(tmp_path):

@@ -37,6 +37,8 @@ def config_of(form):
         shape["embedding_size"] = WIDTHS[config.embedding_size]
     if isinstance(getattr(config, "attention_window", None), tuple):  # of each layer
         shape["attention_window"] = 2 * config.attention_window
+    if hasattr(config, "block_size"):  # so that the rows have blocks that see some others
+        shape["block_size"] = 4
     return dataclasses.replace(config, **shape)
 
 

@@ -25,6 +25,7 @@ if startup.imports_keras:
     from keras_bert_impl.checkpoints import encoder_from_pretrained
     from keras_bert_impl.families.albert import AlbertConfig, AlbertEncoder
     from keras_bert_impl.families.bert import BertConfig, BertEncoder
+    from keras_bert_impl.families.bigbird import BigBirdConfig, BigBirdEncoder
     from keras_bert_impl.families.deberta import DebertaV2Config, DebertaV2Encoder
     from keras_bert_impl.families.deberta_v1 import DebertaConfig, DebertaEncoder
     from keras_bert_impl.families.distilbert import DistilBertConfig, DistilBertEncoder
@@ -55,6 +56,7 @@ if startup.imports_keras:
     )
     from keras_bert_impl.tokenizers import (
         AlbertTokenizer,
+        BigBirdTokenizer,
         BytePairTokenizer,
         DebertaTokenizer,
         DebertaV2Tokenizer,
@@ -72,6 +74,9 @@ __all__ = [
     "AlbertTokenizer",
     "BertConfig",
     "BertEncoder",
+    "BigBirdConfig",
+    "BigBirdEncoder",
+    "BigBirdTokenizer",
     "BytePairTokenizer",
     "DebertaConfig",
     "DebertaEncoder",

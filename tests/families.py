@@ -18,6 +18,9 @@ SIZES = {
 # of the small batch sees one that is not padding: of those that see none, each form of attention makes something else.
 MODERN = {**SIZES, "hidden_size": 12, "pad_id": 1, "global_every": 2, "local_attention": 4}
 XLNET = {**SIZES, "hidden_size": 12, "pad_id": 5}  # sinusoids come in pairs
+# Only rows of over 49 tokens have blocks that see some others: in those, a text has other vectors in a row that is
+# padded to another number of blocks. The separator is that of `made_tokenizers`.
+BIGBIRD = {"sep_id": 5, "block_size": 7, "num_random_blocks": 1}
 # Configurations by name: a family, or a form of it that has other weights or another order of layers.
 CONFIGS = {
     "Bert": kbi.BertConfig(**SIZES),
@@ -27,6 +30,10 @@ CONFIGS = {
     "Roberta": kbi.RobertaConfig(**SIZES),
     "Roberta, two segments, padding 0": kbi.RobertaConfig(**SIZES, num_segments=2, pad_id=0),
     "Longformer": kbi.LongformerConfig(**SIZES, attention_window=4),
+    "BigBird": kbi.BigBirdConfig(**SIZES, **BIGBIRD, random_blocks="first_block"),
+    "BigBird, whole rows, no bias of queries": kbi.BigBirdConfig(
+        **SIZES, **BIGBIRD, attention_type="original_full", query_bias=False, rescale_embeddings=True
+    ),
     "Longformer, windows of two widths": kbi.LongformerConfig(**SIZES, attention_window=(4, 8)),
     "MPNet": kbi.MPNetConfig(**SIZES),
     "ModernBert": kbi.ModernBertConfig(**MODERN),
@@ -53,14 +60,14 @@ every_family = pytest.mark.parametrize("config", [CONFIGS[name] for name in FAMI
 
 def rows_for(config, batch):
     """The rows of the fixture `small_batch` without their masks, with the padding token of a configuration where they
-    are padded: RoBERTa's positions depend on it in transformers. Of a Longformer, as pairs of texts. Of a family whose
+    are padded: RoBERTa's positions depend on it in transformers. Of a Longformer or BigBird as pairs. Of a family whose
     rows end in <cls> they are padded on the left, since transformers takes the last place for <cls>."""
     rows = without(batch, "mask_positions")
     if encoder_of(config).cls_is_last:
         padding = len(rows["padding_mask"][0]) - rows["padding_mask"].sum(1)
         rows = {name: np.stack(list(map(np.roll, array, padding))) for name, array in rows.items()}
     ids = np.where(rows["padding_mask"] == 1, rows["token_ids"], config.pad_id).astype("int32")
-    if hasattr(config, "sep_id"):  # a Longformer's heads ask where texts end: after two tokens, and at the end
+    if hasattr(config, "sep_id"):  # a Longformer's and a BigBird's heads ask where texts end: after two tokens, last
         lengths = rows["padding_mask"].sum(axis=1)
         ids[:, 2:4] = ids[np.arange(len(ids)), lengths - 1] = config.sep_id
     return {**rows, "token_ids": ids}

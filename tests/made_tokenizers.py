@@ -5,6 +5,7 @@ import io
 
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
+    BigBirdTokenizer,
     BytePairTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
@@ -16,7 +17,9 @@ from keras_bert_impl.tokenizers import (
     learn_sentence_pieces,
 )
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import DEBERTA, MODERNBERT
-from keras_bert_impl.tokenizers.sentence_piece_model import XLNET
+from keras_bert_impl.tokenizers.sentence_piece_file import CONTROL as CONTROL_PIECE
+from keras_bert_impl.tokenizers.sentence_piece_file import NORMAL, UNKNOWN, USER_DEFINED, _encoded_model
+from keras_bert_impl.tokenizers.sentence_piece_model import BIGBIRD, XLNET
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 
 CONTROL = ("PAD", "CLS", "SEP", "UNK")
@@ -97,6 +100,24 @@ def xlnet_tokenizer(**options):
     """An XLNetTokenizer of 170 tokens at most."""
     model = learn_sentence_pieces(SENTENCES * 3, 170, lambda text: prepare(text, False, False)[0], XLNET)
     return XLNetTokenizer(model, **options)
+
+
+@functools.cache
+def bigbird_tokenizer():
+    """A BigBirdTokenizer of 150 tokens at most."""
+    return BigBirdTokenizer(learn_sentence_pieces(SENTENCES * 3, 150, not_learned=BIGBIRD))
+
+
+@functools.cache
+def published_bigbird():
+    """The content of a model in the form of BigBird's published one: all scores 0, [CLS] and others found in texts."""
+    names = "<pad> </s> <s> <sep_0> [CLS] [SEP] [MASK] <unused_67> <unk>".split()
+    kinds = {"<pad>": CONTROL_PIECE, "</s>": CONTROL_PIECE, "<unk>": UNKNOWN}
+    letters = sorted(set("".join(SENTENCES)) - {" "} | set("[]<>_/0"))
+    words = ["▁", "▁the", "the", "▁cat", "▁cats", "cat", "s", "ts", "▁sat", "▁on", "▁m", "ats", "at"]
+    pieces = [*names, *dict.fromkeys([*letters, *words])]
+    typed = [(piece, 0.0, kinds.get(piece, USER_DEFINED if piece in names else NORMAL)) for piece in pieces]
+    return _encoded_model(typed, ("<unk>", "", "</s>", "<pad>"), has_bytes=False)
 
 
 @functools.cache

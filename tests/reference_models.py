@@ -38,11 +38,13 @@ def class_of(name):
 
 
 def open_in_transformers(class_name, directory):
-    """The checkpoint as transformers opens it, after asserting that it finds each tensor and no others."""
+    """The checkpoint as transformers opens it, after asserting that it finds each tensor and no others; but the pooler
+    that a BigBird has beside the dense layer of its classifier, and does not use."""
     model, found = class_of(class_name).from_pretrained(
         directory, attn_implementation="eager", output_loading_info=True
     )
-    assert not found["missing_keys"] and not found["unexpected_keys"] and not found["mismatched_keys"]
+    unused = {"bert.pooler.weight", "bert.pooler.bias"} if class_name == "BigBirdForSequenceClassification" else set()
+    assert set(found["missing_keys"]) <= unused and not found["unexpected_keys"] and not found["mismatched_keys"]
     return model.eval()
 
 
@@ -53,6 +55,9 @@ def outputs_of(model, batch, **arguments):
     if getattr(model.config, "type_vocab_size", 0) < 2 and model.config.model_type != "xlnet":
         del names["segment_ids"]  # for a family without segments, or with a single one
     inputs = {theirs: batch[ours] for ours, theirs in names.items()} | arguments
+    if model.config.model_type == "big_bird" and not is_sparse(model.config, inputs["input_ids"].shape[-1]):
+        # It would replace its layers by these while it computes, and lose their attention.
+        getattr(model, model.base_model_prefix, model).set_attention_type("original_full")
     with torch.no_grad():
         outputs = model(
             **{
@@ -68,7 +73,30 @@ def outputs_of(model, batch, **arguments):
     }
     if model.config.model_type == "longformer" and "attentions" in found and "global_attentions" not in found:
         found["attentions"] = list(map(whole_attention, found["attentions"]))
+    if model.config.model_type == "big_bird":
+        length = batch["token_ids"].shape[1]
+        for name, cut in (("hidden_states", np.s_[:, :length]), ("attentions", np.s_[:, :, :length, :length])):
+            if name in found:  # filled up to whole blocks
+                found[name] = [array[cut] for array in found[name]]
+        if "attentions" in found and not model.training:
+            found["attentions"] = [summed_shares(array, model.config) for array in found["attentions"]]
     return found
+
+
+def summed_shares(probabilities, config):
+    """A BigBird's probabilities outside training, (batch, heads, length, length): all random blocks are the first one,
+    and transformers gives the share of one of them."""
+    size, length = config.block_size, probabilities.shape[-1]
+    if not is_sparse(config, length):
+        return probabilities
+    whole = probabilities.copy()
+    whole[:, :, size : (length - 1) // size * size, :size] *= 1 + config.num_random_blocks
+    return whole
+
+
+def is_sparse(config, length):
+    """Whether the blocks of a row of a BigBird see only some others."""
+    return config.attention_type == "block_sparse" and length > (5 + 2 * config.num_random_blocks) * config.block_size
 
 
 def whole_attention(windowed):

@@ -87,6 +87,7 @@ def test_a_step_takes_as_long_as_its_slowest_part_or_as_all_that_may_not_overlap
     [
         ("roberta_small", "roberta_encoder", {"masked_lm_logits"}),
         ("longformer_base", "longformer_encoder", {"masked_lm_logits"}),
+        ("bigbird_base", "big_bird_encoder", {"masked_lm_logits", "next_sentence_logits"}),
         ("albert_base", "albert_encoder", {"masked_lm_logits", "next_sentence_logits"}),
         ("ernie_base", "ernie_encoder", {"masked_lm_logits", "next_sentence_logits"}),
         ("electra_small", "electra_encoder", {"masked_lm_logits", "sampled_ids", "detection_logits"}),

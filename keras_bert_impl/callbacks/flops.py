@@ -37,8 +37,7 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False, r
         of_row = name.endswith("kernel") and not name.startswith("attention/distance_")
         kernels[block] += math.prod(weight.shape) * of_row
     # Not what turns narrow embeddings into that width, 0.1 % of the arithmetic.
-    # With a window, a token sees that many to each side.
-    seen = [length if window is None else min(length, 2 * window + 1) for window in config.windows]
+    seen = config.keys_seen(length)
     distances = config.distance_products * (2 * length - 1 + remembered)
     of_blocks = [
         2 * length * kernels[f"block_{number}"]

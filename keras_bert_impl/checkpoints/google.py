@@ -166,7 +166,7 @@ def save(model, directory, tokenizer=None):
     completeness.check_weights(model, rows, FORM)
     if getattr(model, "class_names", None) is not None:
         config["id2label"] = {str(index): str(name) for index, name in enumerate(model.class_names)}
-    arrays = tensor_tables.tensors(model, rows)
+    arrays = tensor_tables.tensors(model.weights, rows)
     names = sorted(arrays)
     with replaced_together(directory, lambda new: ()) as target:
         tf.raw_ops.SaveV2(

@@ -124,6 +124,15 @@ PUBLISHED = (
             ("longformer-large-4096-finetuned-triviaqa", LARGE),
         )
     ),
+    # Zaheer et al. 2020; the last answers questions.
+    *(
+        Published(name, f"google/{name}", *shape, 50358, True, "big_bird")
+        for name, shape in (
+            ("bigbird-roberta-base", BASE),
+            ("bigbird-roberta-large", LARGE),
+            ("bigbird-base-trivia-itc", BASE),
+        )
+    ),
     # Yang et al. 2019.
     Published("xlnet-base-cased", "xlnet/xlnet-base-cased", *BASE, 32000, True, "xlnet"),
     Published("xlnet-large-cased", "xlnet/xlnet-large-cased", *LARGE, 32000, True, "xlnet"),

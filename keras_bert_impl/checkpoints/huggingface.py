@@ -75,10 +75,12 @@ def save(model, directory, tokenizer=None):
     completeness.check_weights(model, rows, FORM)
     # Tensors of a model without a head have no prefix; BERT's always has a pooler, even if a TextEmbedder does not use
     # it.
-    prefix, holder = ("", encoder) if task == "Model" else (family.prefix, model)
+    prefix, weights = ("", encoder.weights) if task == "Model" else (family.prefix, model.weights)
+    if task in family.tasks_with_pooler:
+        weights = [*weights, *(weight for weight in encoder.weights if weight.path.startswith("pooler/"))]
     tensors = {
         (prefix + name.removeprefix(family.prefix) if name.startswith(family.prefix) else name): array
-        for name, array in tensor_tables.tensors(holder, rows).items()
+        for name, array in tensor_tables.tensors(weights, rows).items()
     }
     renamed = family.names_by_task.get(task, ())
     tensors = {_with_beginning(name, renamed): array for name, array in tensors.items()}

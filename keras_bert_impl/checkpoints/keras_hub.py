@@ -164,7 +164,7 @@ def _write(encoder, tokenizer, directory):
     config = encoder.config
     (directory / VOCABULARY).parent.mkdir(parents=True)
     with h5py.File(directory / WEIGHTS, "w") as file:
-        for name, array in tensor_tables.tensors(encoder, table(config)).items():
+        for name, array in tensor_tables.tensors(encoder.weights, table(config)).items():
             file.create_dataset(name, data=array)
     fields = {theirs: getattr(config, ours) for ours, theirs in CONFIG_KEYS}
     _write_object(directory / "config.json", "bert_backbone", "BertBackbone", fields)

@@ -256,9 +256,9 @@ def check_tokenizer_rows(tokenizer, config, source):
         )
 
 
-def tensors(model, rows):
-    """The weights of `model` as the format's tensors: a dict of arrays by name."""
-    ours = {weight.path: weight for weight in model.weights}
+def tensors(weights, rows):
+    """Weights as the format's tensors: a dict of arrays by name."""
+    ours = {weight.path: weight for weight in weights}
     found = {}
     for path, names, transform in rows:
         if path in ours:

@@ -106,8 +106,10 @@ class EncoderConfig:
             )
         if self.activation not in ACTIVATION_NAMES:
             raise ValueError(f"activation {self.activation!r} is unknown; known are {', '.join(ACTIVATION_NAMES)}.")
-        if not isinstance(self.pad_id, int) or not 0 <= self.pad_id < self.vocabulary_size:
-            raise ValueError(f"pad_id {self.pad_id!r} is outside the vocabulary of {self.vocabulary_size}.")
+        for name in (name for name in ("pad_id", "sep_id") if hasattr(self, name)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 0 <= value < self.vocabulary_size:
+                raise ValueError(f"{name} {value!r} is outside the vocabulary of {self.vocabulary_size}.")
         if self.heads_have_gelu and self.activation != "gelu":
             raise ValueError(
                 f"activation {self.activation!r} is not supported: transformers computes the heads of {self.family} "
@@ -133,6 +135,11 @@ class EncoderConfig:
     def windows(self):
         """Of each layer that a token passes through the largest distance to one that it sees; None for any."""
         return [None] * self.depth
+
+    def keys_seen(self, length):
+        """Of each layer that a token passes through, how many keys a query of a row of this length is multiplied with,
+        on average."""
+        return [length if window is None else min(length, 2 * window + 1) for window in self.windows]
 
     # Products of each layer's queries or keys with a vector for each of the 2 * length - 1 distances.
     distance_products: typing.ClassVar[int] = 0

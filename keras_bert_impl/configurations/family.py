@@ -86,6 +86,7 @@ class Family(typing.NamedTuple):
             the rows and in a model for that task.
         block_numbers: function from a configuration to the numbers in the names of each block with weights of its own,
             a tuple each; default is 0, 1, 2, ... for the layers.
+        tasks_with_pooler: tasks whose classes in transformers hold the encoder's pooler without using it.
         class_ends: for tasks whose classes in transformers have other names, the ends of these.
     """
 
@@ -102,6 +103,7 @@ class Family(typing.NamedTuple):
     names_by_task: Mapping[str, tuple] = types.MappingProxyType({})
     token_dropout_key: str | None = None
     class_ends: Mapping[str, str] = types.MappingProxyType({})
+    tasks_with_pooler: tuple = ()
     block_numbers: Callable = lambda config: [(index,) for index in range(config.num_layers)]
 
     def class_name(self, task):

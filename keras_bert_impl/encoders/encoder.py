@@ -92,6 +92,15 @@ class Encoder(KerasMethodsMixin, keras.Model):
         """The vectors that a classifier of tokens takes, (batch, length, hidden_size)."""
         return outputs["sequence_output"]
 
+    def answer_vectors(self, outputs):
+        """The vectors from which starts and ends of answers are scored, (batch, length, hidden_size)."""
+        return self.token_vectors(outputs)
+
+    def answer_penalty(self, rows):
+        """What is taken from the scores of starts and ends, (batch, length, 1), where tokens of a row cannot be an
+        answer; None if nothing is."""
+        return None
+
     def get_config(self):
         return {
             "config": self.config.to_dict(),
@@ -139,6 +148,7 @@ class FamilyEncoder(Encoder):
     Args: those of `BertEncoder`, and in `of_family` what `connect` takes beside them.
 
     Attributes:
+        connected: the `Connected` that `connect` gave.
         pooler_activation: of the dense layer that each classifier of texts has of its own, as a name in `kernels.gelu`;
             None if the encoder has a pooler.
         tokens_of_predictions: tokens that a row gets for each prediction, of masked words and of permuted ones.
@@ -190,8 +200,7 @@ class FamilyEncoder(Encoder):
         )
         # Not tracked by Keras, which would take tensors for a part of the model. A layer that is called several times
         # has no single output.
-        object.__setattr__(self, "_hidden_states", tuple(connected.hidden_states))
-        object.__setattr__(self, "_last_context", connected.last_context)
+        object.__setattr__(self, "connected", connected)
 
     @classmethod
     def inputs_of_rows(cls, packed, more=(), **of_family):
@@ -227,8 +236,8 @@ class FamilyEncoder(Encoder):
 
     def hidden_states(self):
         """The embeddings and the hidden states after each layer, tensors of the graph, (batch, length, hidden_size)."""
-        return list(self._hidden_states)
+        return list(self.connected.hidden_states)
 
     def last_context(self):
         """What the last block is called with beside the hidden states, tensors of the graph by their names."""
-        return dict(self._last_context)
+        return dict(self.connected.last_context)

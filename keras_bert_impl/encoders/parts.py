@@ -96,9 +96,11 @@ class Parts(typing.NamedTuple):
             units, activation=activation, kernel_initializer=self.initializer.clone(), dtype=self.policy, name=name
         )
 
-    def summed_embeddings(self, inputs, width):
-        """BERT's sum of the embeddings of tokens, segments and positions, (batch, length, width)."""
+    def summed_embeddings(self, inputs, width, scale=1.0):
+        """BERT's sum of the embeddings of tokens, which are multiplied by `scale`, segments and positions, (batch,
+        length, width)."""
         hidden = self.token_embedding(width)(inputs["token_ids"])
+        hidden = hidden if scale == 1 else hidden * scale
         position_rows = self.position_embedding()(hidden, position_ids=inputs.get("position_ids"))
         return self.sum_of(hidden, self.segment_embedding(width)(inputs["segment_ids"]), position_rows)
 

@@ -71,8 +71,8 @@ class StackedEncoder(Encoder):
     def for_task(self, task):
         if any(encoder.for_task(task) is not encoder for encoder in self.encoders):
             raise ValueError(
-                f"The global tokens of a {self.config.family} would follow from the head, which a StackedEncoder does "
-                "not pass on: build its encoders with global_tokens='first', or another rule."
+                f"What a {self.config.family} computes follows from the head, which a StackedEncoder does not pass on: "
+                f"build its encoders with task={task!r}."
             )
         return self
 

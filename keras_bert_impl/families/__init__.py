@@ -13,6 +13,7 @@ from keras_bert_impl.configurations.known_families import (
 from keras_bert_impl.families import (
     albert,
     bert,
+    bigbird,
     deberta,
     deberta_v1,
     distilbert,
@@ -48,6 +49,7 @@ FAMILIES = (
     ernie.FAMILY,
     mpnet.FAMILY,
     longformer.FAMILY,
+    bigbird.FAMILY,
     modernbert.FAMILY,
     xlnet.FAMILY,
 )

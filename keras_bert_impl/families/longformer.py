@@ -84,8 +84,6 @@ class LongformerConfig(roberta.RobertaConfig):
                 raise ValueError(f"attention_window must be an even integer of at least 2, not {window!r}.")
         # transformers writes a list even where all are equal.
         object.__setattr__(self, "attention_window", windows[0] if len(set(windows)) == 1 else windows)
-        if not isinstance(self.sep_id, int) or not 0 <= self.sep_id < self.vocabulary_size:
-            raise ValueError(f"sep_id {self.sep_id!r} is outside the vocabulary of {self.vocabulary_size}.")
         if self.global_tokens not in (None, *GLOBAL_TOKENS):
             known = ", ".join(GLOBAL_TOKENS)
             raise ValueError(f"global_tokens is {self.global_tokens!r}, expected None or one of {known}.")

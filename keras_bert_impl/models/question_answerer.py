@@ -50,7 +50,9 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
     ):
         check_tokenizer_fits(tokenizer, encoder)
         encoder = encoder.for_task("question")
-        logits = head_dense(encoder, 2, "span_head")(encoder.token_vectors(encoder.output))
+        logits = head_dense(encoder, 2, "span_head")(encoder.answer_vectors(encoder.output))
+        if (penalty := encoder.answer_penalty(encoder.input)) is not None:
+            logits = logits - penalty
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer, so that the pooler, which no output here uses, is not among this model's weights.

@@ -16,9 +16,10 @@ class ModelOptions:
             electra_large, which learn which tokens were replaced; roberta_small, roberta_base or roberta_large, which
             learn masked words alone, also from rows that are pairs; albert_base, albert_large, albert_xlarge or
             albert_xxlarge, which also learn sentence order, from rows made with --pairs sentence_order; ernie_small or
-            ernie_base; mpnet_base, xlnet_tiny to xlnet_large, longformer_tiny to longformer_large, modernbert_tiny to
-            modernbert_large, ettin_17m to ettin_1b, mmbert_small, mmbert_base, deberta_base or deberta_v3_xsmall to
-            deberta_v3_large, which learn masked words alone, or what their papers did by objective.
+            ernie_base; bigbird_tiny, bigbird_base or bigbird_large; mpnet_base, xlnet_tiny to xlnet_large,
+            longformer_tiny to longformer_large, modernbert_tiny to modernbert_large, ettin_17m to ettin_1b,
+            mmbert_small, mmbert_base, deberta_base or deberta_v3_xsmall to deberta_v3_large, which learn masked words
+            alone, or what their papers did by objective.
         objective: masked_lm; span_boundary, which adds SpanBERT's prediction of masked spans from the two tokens
             beside them, for rows without pairs and with masking_unit span; enhanced_masked_lm, in which DeBERTa's
             versions 1 and 2 predicted masked words from absolute positions, too; permuted_lm, words in a random

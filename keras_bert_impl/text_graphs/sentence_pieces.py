@@ -12,6 +12,7 @@ from keras_bert_impl.text_graphs.character_table import CharacterTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.text_graphs.utf8 import character_starts, readable
 from keras_bert_impl.text_graphs.wordpiece import lower_final_sigma
+from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
     SentencePieceTokenizer,
@@ -47,6 +48,10 @@ class SentencePieces(tf.Module):
         self._is_continued = tf.constant(is_continued) if continued else None
         if offsets or continued:
             self._align = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
+        # It takes these for spaces, which they are not in a model that makes no spaces of them.
+        self._is_bare = tokenizer.split == AT_SPACES
+        if self._is_bare and any(set(token) & set("\t\n\r") for token in tokenizer.vocabulary):
+            self._is_bare, self._cut = False, tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
         self._is_albert = isinstance(tokenizer, AlbertTokenizer)
         if self._is_albert:
             self._replace_characters = CharacterTable(_replacements(tokenizer.lowercase, tokenizer.keep_accents))
@@ -110,7 +115,9 @@ class SentencePieces(tf.Module):
 
     def _tokenize(self, texts):
         """The pieces of the model in each text, (batch, pieces) RaggedTensor of int32."""
-        found = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)
+        # A private character is as unknown to the model.
+        cut = tf.strings.regex_replace(texts, "[\t\n\r]", "\ue000") if self._is_bare else texts
+        found = self._cut.tokenize(cut).with_row_splits_dtype(tf.int64)
         if self._is_continued is None:
             return found
         with_bytes = self._align.tokenize(texts).with_row_splits_dtype(tf.int64)

@@ -10,6 +10,7 @@ from keras_bert_impl.tokenizers.row_template import RowTemplate
 from keras_bert_impl.tokenizers.sentence_piece_model import learn_sentence_pieces
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
+    BigBirdTokenizer,
     DebertaV2Tokenizer,
     XLMRobertaTokenizer,
     XLNetTokenizer,
@@ -20,6 +21,7 @@ from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordP
 
 __all__ = [
     "AlbertTokenizer",
+    "BigBirdTokenizer",
     "BytePairTokenizer",
     "DebertaTokenizer",
     "DebertaV2Tokenizer",

@@ -28,6 +28,7 @@ CLASSES = {
     "xlm_sentence_piece": ("XLMRobertaTokenizer", *ANY),
     "deberta_sentence_piece": ("DebertaV2Tokenizer", *ANY),
     "xlnet_sentence_piece": ("XLNetTokenizer", *ANY),
+    "bigbird_sentence_piece": ("BigBirdTokenizer", *ANY),
 }
 
 

@@ -8,6 +8,7 @@ from keras_bert_impl.tokenizers.mmbert_tokenizer import MmBertTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
+    BigBirdTokenizer,
     DebertaV2Tokenizer,
     XLMRobertaTokenizer,
     XLNetTokenizer,
@@ -19,7 +20,7 @@ from keras_bert_impl.tokenizers.wordpiece_tokenizer import MPNetTokenizer, WordP
 ALL = (
     *(WordPieceTokenizer, MPNetTokenizer, BytePairTokenizer, ModernBertTokenizer, MmBertTokenizer),
     *(DebertaTokenizer, AlbertTokenizer, XLMRobertaTokenizer, DebertaV2Tokenizer),
-    XLNetTokenizer,
+    *(XLNetTokenizer, BigBirdTokenizer),
 )
 KINDS: dict[str, type[Tokenizer]] = {kind.kind: kind for kind in ALL}
 # Every file of any tokenizer's vocabulary that can lie in a directory.
@@ -58,7 +59,8 @@ def kind_in(directory: str | Path) -> type[Tokenizer] | None:
         raise ValueError(
             f"{directory / 'tokenizer.json'} has an algorithm that is not known here; known are WordPiece, "
             "byte-level BPE, mmBERT's BPE, and the SentencePiece models of ALBERT, whose first token is <pad>, of "
-            "XLM-RoBERTa, whose first is <s>, of DeBERTa, whose first is [PAD], and of XLNet, whose first is <unk>."
+            "BigBird, whose second, too, is </s>, of XLM-RoBERTa, whose first is <s>, of DeBERTa, whose first is "
+            "[PAD], and of XLNet, whose first is <unk>."
         )
     return found[0] if found else None
 

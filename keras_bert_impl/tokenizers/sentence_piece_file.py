@@ -18,6 +18,10 @@ METASPACE = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "alway
 # What the library does in the place of the model's own handling of several spaces; each has been written at some time.
 SEVERAL_SPACES = [{"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": space} for space in (" ", SPACE)]
 LAST_SPACES = {"type": "Strip", "strip_left": False, "strip_right": True}
+# How a text is divided into words: at all white space, which models make spaces of, or at spaces alone.
+AT_WHITE_SPACE = {"type": "WhitespaceSplit"}
+AT_SPACES = {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": False}
+NOTHING = {**LAST_SPACES, "strip_right": False}  # as transformers 5 writes for a BigBird
 # Hugging Face's converters take this from the score of a piece that the tokenizer cuts once more. Pieces that models
 # learn have scores above -50.
 PENALTY = 100
@@ -67,20 +71,20 @@ def _scores(path, vocabulary):
 
 def _settings_and_table(path, content, kind, whose):
     """The settings that the steps before the model mean, and the table of characters."""
-    steps, before = _steps(content, "normalizer"), _steps(content, "pre_tokenizer")
+    steps, before = ([step for step in _steps(content, n) if step != NOTHING] for n in ("normalizer", "pre_tokenizer"))
     table = b"".join(base64.b64decode(step["precompiled_charsmap"]) for step in steps if _is_table(step))
     ends = [step for step in steps if step in SEVERAL_SPACES or step == LAST_SPACES]
     own = [step for step in steps if step not in ends and not _is_table(step)]
     settings = next((settings for settings in kind.variants if kind.steps(**settings) == own), None)
     in_order = own + [step for step in steps if _is_table(step)] + ends
     # Several spaces are one: either they are replaced by one, or the text is split at them.
-    joins_spaces = any(step in SEVERAL_SPACES for step in ends) or before[:1] == [{"type": "WhitespaceSplit"}]
+    joins_spaces = any(step in SEVERAL_SPACES for step in ends) or before[:1] == [kind.split]
     if settings is None or in_order != steps or not joins_spaces:
         raise ValueError(
             f"{path}: the steps of normalizer and pre_tokenizer are not those of {whose} algorithm, which is used "
             "here and would give other ids."
         )
-    spaces = before[1:] if before[:1] == [{"type": "WhitespaceSplit"}] else before
+    spaces = before[1:] if before[:1] == [kind.split] else before
     check_step(path, "pre_tokenizer", spaces[0] if len(spaces) == 1 else None, METASPACE, whose)
     return settings, table
 
@@ -98,7 +102,12 @@ def _is_table(step):
 
 
 def model_of(
-    pieces: list[tuple[str, float]], names: tuple[str, ...], is_cut_again, table: bytes, has_bytes: bool = False
+    pieces: list[tuple[str, float]],
+    names: tuple[str, ...],
+    is_cut_again,
+    table: bytes,
+    has_bytes: bool = False,
+    reserved: tuple[str, ...] | None = None,
 ) -> bytes:
     """The content of a model file.
 
@@ -108,17 +117,27 @@ def model_of(
         is_cut_again: function of a piece, whether the tokenizer cuts it once more.
         table: of characters, as `character_map` returns it.
         has_bytes: whether a character without a piece becomes its bytes, instead of the unknown token.
+        reserved: pieces that were given to the learner, and are whole in every text; None means those of the score 0,
+            such as ALBERT's "(", which no piece has that was learnt.
     """
     typed = []
     for piece, score in pieces:
         score += PENALTY * (is_cut_again(piece) and score <= -PENALTY)
-        # Only pieces that were given to the learner, such as ALBERT's "(", have the score 0.
-        kind = UNKNOWN if piece == names[1] else CONTROL if piece in names else NORMAL if score else USER_DEFINED
+        is_given = not score if reserved is None else piece in reserved
+        kind = UNKNOWN if piece == names[1] else CONTROL if piece in names else USER_DEFINED if is_given else NORMAL
         if has_bytes and IS_BYTE.fullmatch(piece):
             kind = BYTE
         typed.append((piece, score, kind))
     special = (names[1], "<s>", "</s>", names[0])
     return _encoded_model(typed, special, has_bytes) + (_field(3, _field(2, table)) if table else b"")
+
+
+def as_controls(content: bytes, names: tuple[str, ...]) -> bytes:
+    """The content of a model file in which those of these pieces that a text could hold are control tokens."""
+    for name in names:
+        found, control = (_piece(name, 0.0, kind) for kind in (USER_DEFINED, CONTROL))
+        content = content.replace(found, control, 1)
+    return content
 
 
 def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ...]) -> bytes:
@@ -136,13 +155,16 @@ def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ..
 
 def _encoded_model(pieces, special, has_bytes, more_options=b""):
     """The pieces and the learner's options of a model file."""
-    encoded = [
-        _field(1, _field(1, piece.encode()) + _field(2, score) + _field(3, kind)) for piece, score, kind in pieces
-    ]
+    encoded = [_piece(*piece) for piece in pieces]
     order = {piece: index for index, (piece, _, _) in enumerate(pieces)}
     # Fields 40 to 43: the ids of unknown, beginning, end and padding; -1 if there is none.
     options = b"".join(_field(40 + place, order.get(name, -1)) for place, name in enumerate(special))
     return b"".join(encoded) + _field(2, options + _field(35, 1) * has_bytes + more_options)
+
+
+def _piece(piece, score, kind):
+    """A piece of a model file."""
+    return _field(1, _field(1, piece.encode()) + _field(2, score) + _field(3, kind))
 
 
 def _field(number, value):
@@ -177,7 +199,7 @@ def write_file(tokenizer, path: Path) -> None:
         "padding": None,
         "added_tokens": [_added_token(tokenizer, index) for index in sorted(tokenizer.special_ids)],
         "normalizer": {"type": "Sequence", "normalizers": steps},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, METASPACE]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [tokenizer.split, METASPACE]},
         "post_processor": _template(tokenizer),
         "decoder": METASPACE,
         "model": {

@@ -23,6 +23,11 @@ XLNET = {
     "control_symbols": ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>"],
     "user_defined_symbols": ["<eop>", ".", "(", ")", '"', "-", "–", "£", "€"],  # noqa: RUF001
 }
+# The published vocabulary has [CLS], [SEP], [MASK] and <unk> behind reserved names, at 65, 66, 67 and 100.
+BIGBIRD = {
+    **{"pad_id": 0, "eos_id": 1, "bos_id": 2, "unk_id": 3, "normalization_rule_name": "identity"},
+    "control_symbols": list(CONTROL_TOKENS),
+}
 COVERAGE = 0.99995  # share of the text whose characters get tokens, as for ALBERT; the usual 0.9995 loses digits
 THREADS = 4  # a fixed number: the sums of the learner, and so its tokens, depend on it
 LONGEST_PIECE = 1 << 10  # bytes of a model file that hold its first piece
@@ -57,18 +62,24 @@ def read_model(path: str | Path) -> bytes:
     return path.read_bytes()
 
 
-def first_piece(path: Path) -> str | None:
-    """The token of id 0 in a model file; None if the file is damaged."""
-    content = path.open("rb").read(LONGEST_PIECE)
+def first_pieces(path: Path) -> list[str]:
+    """The tokens of the ids 0 and 1 in a model file; [] if the file is damaged."""
+    content, found = path.open("rb").read(LONGEST_PIECE), []
     # A message of Protocol Buffers; field 1 is a piece, of which field 1 is the text.
     try:
         for _ in range(2):
-            key, place = _number(content, 0)
-            length, place = _number(content, place)
-            content = content[place : place + length] if key == 10 else b""
-        return content.decode()
+            piece, content = _first_field(content)
+            found.append(_first_field(piece)[0].decode())
     except (IndexError, UnicodeDecodeError):
-        return None
+        return []
+    return found
+
+
+def _first_field(message):
+    """The bytes of field 1, with which a message begins, and what is behind it."""
+    key, place = _number(message, 0)
+    length, place = _number(message, place)
+    return (message[place : place + length], message[place + length :]) if key == 10 else (b"", b"")
 
 
 def character_map(content: bytes) -> bytes:
@@ -109,7 +120,7 @@ def learn_sentence_pieces(
         texts: lines, paragraphs or documents of at most a megabyte; read once.
         vocabulary_size: number of tokens wanted, with <pad>, <unk>, [CLS], [SEP] and [MASK]. Little text gives fewer.
         prepare: what the tokenizer does to a text before the model reads it, such as lower-casing.
-        not_learned: ALBERT, or XLNET for the control tokens of that family.
+        not_learned: ALBERT, or XLNET or BIGBIRD for the control tokens of that family.
 
     Returns: the content of a model file.
     Raises: ValueError if `texts` is empty, or the size leaves no room for the characters of the texts.

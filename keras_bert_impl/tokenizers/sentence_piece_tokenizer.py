@@ -12,8 +12,15 @@ import numpy as np
 from keras_bert_impl.tokenizers.cutting_tokenizer import CuttingTokenizer, Encoding, text_of_pieces
 from keras_bert_impl.tokenizers.directory_checks import check_directory, check_same_tokens
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS, ROBERTA_ROWS, XLNET_ROWS
-from keras_bert_impl.tokenizers.sentence_piece_file import model_of, read_file, write_file
-from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, first_piece, library, open_model, read_model
+from keras_bert_impl.tokenizers.sentence_piece_file import (
+    AT_SPACES,
+    AT_WHITE_SPACE,
+    as_controls,
+    model_of,
+    read_file,
+    write_file,
+)
+from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, first_pieces, library, open_model, read_model
 from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
 
@@ -37,6 +44,8 @@ class SentencePieceTokenizer(CuttingTokenizer):
     # Names of the control tokens for padding, unknown, beginning, separator and mask.
     names: typing.ClassVar[tuple[str, ...]]
     further_controls: typing.ClassVar[tuple[str, ...]] = ()  # names of control tokens that rows do not have
+    reserved: typing.ClassVar[tuple[str, ...] | None] = None  # as of `sentence_piece_file.model_of`
+    split: typing.ClassVar[dict] = AT_WHITE_SPACE  # the step of a tokenizer.json that divides texts into words
     # The arguments of `steps`, which are the constructor's further ones: all that a tokenizer.json can mean.
     variants: typing.ClassVar[tuple[dict, ...]] = ({},)
     knows_bytes: typing.ClassVar[bool] = False  # whether a model may have a token for each byte
@@ -47,7 +56,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
 
     def __init__(self, model: str | Path | bytes):
         source = str(model) if isinstance(model, str | Path) else "model"
-        self.model = read_model(model) if isinstance(model, str | Path) else model
+        self.model = self._own_model(read_model(model) if isinstance(model, str | Path) else model)
         self._pieces = open_model(self.model, source)
         self._normalizer = library().SentencePieceNormalizer(model_proto=self.model)
         self.vocabulary = self._vocabulary()
@@ -56,6 +65,11 @@ class SentencePieceTokenizer(CuttingTokenizer):
         if missing:
             raise ValueError(f"{source} has no {missing[0]}; {type(self).__name__} needs {' '.join(self.names)}.")
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = map(self._ids.get, self.names)
+
+    @classmethod
+    def _own_model(cls, content: bytes) -> bytes:
+        """The content of the model that is used instead of that of a file."""
+        return content
 
     def _vocabulary(self) -> list[str]:
         """The tokens in the order of our ids."""
@@ -154,12 +168,13 @@ class SentencePieceTokenizer(CuttingTokenizer):
     def is_in(cls, files: VocabularyFiles) -> bool:
         """Whether files of a checkpoint directory are those of such a tokenizer."""
         if cls.model_file in files:
-            return cls.is_of_model(files.directory / cls.model_file)
-        return files.first_piece == cls.first
+            return cls.is_of_model(first_pieces(files.directory / cls.model_file))
+        return files.first_pieces[:1] == [cls.first]
 
     @classmethod
-    def is_of_model(cls, path: Path) -> bool:
-        """Whether a file of the name `model_file` is of this kind, rather than of another that calls it so, too."""
+    def is_of_model(cls, pieces: list[str]) -> bool:
+        """Whether a file of the name `model_file` that begins with these pieces is of this kind, rather than of another
+        that calls it so, too."""
         return True
 
     @classmethod
@@ -193,7 +208,8 @@ class SentencePieceTokenizer(CuttingTokenizer):
                 )
         if not (directory / cls.model_file).is_file():
             controls = (*cls.names, *cls.further_controls)
-            model = model_of(cls._in_model_order(pieces, steps_path), controls, cls.is_cut_again, table, has_bytes)
+            pieces = cls._in_model_order(pieces, steps_path)
+            model = model_of(pieces, controls, cls.is_cut_again, table, has_bytes, cls.reserved)
             return cls(model, **settings)
         found = cls(directory / cls.model_file, **settings)
         check_same_tokens(directory, cls.model_file, found.vocabulary, [token for token, _ in pieces])
@@ -268,8 +284,12 @@ class AlbertTokenizer(SentencePieceTokenizer):
         return {**super().get_config(), **self.settings()}
 
     @classmethod
-    def is_of_model(cls, path: Path) -> bool:
-        return first_piece(path) != XLNetTokenizer.first
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        return super().is_in(files) and not BigBirdTokenizer.is_in(files)
+
+    @classmethod
+    def is_of_model(cls, pieces: list[str]) -> bool:
+        return pieces[:1] != [XLNetTokenizer.first]
 
     @classmethod
     def is_cut_again(cls, piece: str) -> bool:
@@ -353,8 +373,8 @@ class XLNetTokenizer(AlbertTokenizer):
         super().__init__(model, lowercase, keep_accents)
 
     @classmethod
-    def is_of_model(cls, path: Path) -> bool:
-        return first_piece(path) == cls.first
+    def is_of_model(cls, pieces: list[str]) -> bool:
+        return pieces[:1] == [cls.first]
 
     def write_vocabulary_files(self, directory: Path) -> dict:
         own = {"bos_token": "<s>", "eos_token": "</s>", "padding_side": "left"}
@@ -463,6 +483,58 @@ class DebertaV2Tokenizer(SentencePieceTokenizer):
     @property
     def is_continuation(self) -> list[bool]:
         return [one or index in self.further_bytes for index, one in enumerate(super().is_continuation)]
+
+
+class BigBirdTokenizer(SentencePieceTokenizer):
+    """BigBird's tokenizer (Zaheer et al. 2020): its SentencePiece model, whose pieces are GPT-2's.
+
+    Nothing is lower-cased or normalized, but several spaces are one. A row is `[CLS] text [SEP]`, of a pair
+    `[CLS] text [SEP] pair [SEP]` with segments 0 and 1; transformers gives segments only if it is asked for them. The
+    published model would find [CLS], [SEP], [MASK] and <s> in texts, too: here they are text there, as in all
+    tokenizers of this library, and the model that is saved says so. Other reserved names, such as <unused_50>, are
+    found in texts. All pieces of the published model are equally probable: of the divisions of a text, sentencepiece's
+    is taken.
+
+    Args:
+        model: path of a spiece.model, or its content.
+    """
+
+    kind = "bigbird_sentence_piece"
+    model_file = "spiece.model"
+    files = (model_file, "tokenizer.json", "tokenizer_config.json")
+    tokenizer_class = "BigBirdTokenizer"
+    template = BERT_ROWS
+    names = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+    mask_texts = ("[MASK]",)
+    first = "<pad>"
+    further_controls = ("<s>", "</s>")
+    split = AT_SPACES  # the model has no table of characters: other white space is unknown to it
+    # Of the published vocabulary, whose ids 3 to 99 they have, but for those of [CLS], [SEP] and [MASK].
+    reserved = (
+        *(f"<sep_{number}>" for number in range(5)),
+        *(f"<length_{number}>" for number in (*range(21), "s", "m", "l")),
+        *(f"<unused_{number}>" for number in (*range(34, 37), *range(39, 50), *range(67, 99))),
+        *(f"<paraphrasing_{number}>" for number in range(9)),
+        *("<no_saic_raw_sp>", "<no_query_sp>", "<no_passage_raw_sp>"),
+        *("<::::>", "<space>", "<empty>", "<row>", "<cn>", "<t>", "<ans>"),
+    )
+    listed_tokens = (*further_controls, *reserved)
+
+    @classmethod
+    def is_in(cls, files: VocabularyFiles) -> bool:
+        is_there = cls.model_file in files
+        pieces = first_pieces(files.directory / cls.model_file) if is_there else files.first_pieces
+        return pieces == [cls.first, "</s>"]  # of ALBERT's, <unk> is the second
+
+    @classmethod
+    def _own_model(cls, content: bytes) -> bytes:
+        return as_controls(content, (*cls.names, *cls.further_controls))
+
+    def write_vocabulary_files(self, directory: Path) -> dict:
+        own = {"bos_token": "<s>", "eos_token": "</s>"}
+        # transformers would otherwise give no segments, and so compute pairs as single texts.
+        own["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+        return {**super().write_vocabulary_files(directory), **own}
 
 
 def prepare(text: str, lowercase: bool, keep_accents: bool) -> tuple[str, list[int]]:

@@ -44,10 +44,10 @@ class VocabularyFiles:
         return {*(words if isinstance(words, dict) else ()), *added_tokens(self._steps)}
 
     @property
-    def first_piece(self) -> str | None:
-        """The first piece of tokenizer.json if its algorithm is Unigram, as that of SentencePiece."""
+    def first_pieces(self) -> list[str]:
+        """The first two pieces of tokenizer.json if its algorithm is Unigram, as that of SentencePiece."""
         pieces = self._steps["model"].get("vocab") if self.algorithm == "Unigram" else None
-        return pieces[0][0] if isinstance(pieces, list) and pieces and pieces[0] else None
+        return [piece[0] for piece in pieces[:2] if piece] if isinstance(pieces, list) else []
 
     @functools.cached_property
     def lines(self) -> set[str]:

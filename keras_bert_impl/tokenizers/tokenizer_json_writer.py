@@ -15,6 +15,7 @@ from keras_bert_impl.tokenizers.byte_pair_tokenizer import BytePairTokenizer
 from keras_bert_impl.tokenizers.deberta_tokenizer import DebertaTokenizer
 from keras_bert_impl.tokenizers.mmbert_tokenizer import MmBertTokenizer
 from keras_bert_impl.tokenizers.modernbert_tokenizer import ModernBertTokenizer
+from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES
 from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, character_map
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import AlbertTokenizer
 from keras_bert_impl.tokenizers.wordpiece_tokenizer import post_processor
@@ -93,8 +94,12 @@ def portable_sentence_pieces(tokenizer, masks: bool) -> Tokenizer:
     table = character_map(tokenizer.model)
     steps = [*_preparation(tokenizer), *([normalizers.Precompiled(table)] if table else [])]
     portable.normalizer = normalizers.Sequence(steps)
+    at_spaces = pre_tokenizers.Split(" ", "removed")
     portable.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always")]
+        [
+            at_spaces if tokenizer.split == AT_SPACES else pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always"),
+        ]
     )
     before, between, after, segment, _ = tokenizer.template
 
@@ -133,4 +138,5 @@ PIPELINES = {
     "xlm_sentence_piece": portable_sentence_pieces,
     "deberta_sentence_piece": portable_sentence_pieces,
     "xlnet_sentence_piece": portable_sentence_pieces,
+    "bigbird_sentence_piece": portable_sentence_pieces,
 }

@@ -100,7 +100,7 @@ def build_task_model(config, task, class_names, checkpoint):
         of_encoder = {weight.path.split("/")[0] for weight in encoder.weights}
         heads = {weight.path.split("/")[0] for weight in model.weights} - of_encoder
         if checkpoint.task == "ForMaskedLM" and checkpoint.has("pooler/"):
-            heads.remove("pooler")  # which a ModernBERT has learnt with the masked words
+            heads.discard("pooler")  # which a ModernBERT has learnt with the masked words
         heads = tuple(f"{head}/" for head in sorted(heads))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the head, which is expected to be new

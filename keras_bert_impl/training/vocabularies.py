@@ -5,6 +5,7 @@ import pathlib
 from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
+    BigBirdTokenizer,
     BytePairTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
@@ -22,7 +23,7 @@ from keras_bert_impl.tokenizers import (
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import MODERNBERT
 from keras_bert_impl.tokenizers.kinds import KINDS
 from keras_bert_impl.tokenizers.modernbert_tokenizer import RUNS_OF_SPACES
-from keras_bert_impl.tokenizers.sentence_piece_model import XLNET
+from keras_bert_impl.tokenizers.sentence_piece_model import BIGBIRD, XLNET
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import prepare
 from keras_bert_impl.tokenizers.vocabulary import is_cased
 
@@ -38,12 +39,14 @@ USUAL_LOWERCASE = {
     "mpnet_wordpiece": True,
     "deberta_sentence_piece": False,
     "xlnet_sentence_piece": False,
+    "bigbird_sentence_piece": False,
 }
 KEEP_CASE = {
     **dict.fromkeys(("byte_pair", "modernbert_byte_pair", "deberta_byte_pair"), "byte-level BPE"),
     "mmbert_byte_pair": "mmBERT's tokenizer",
     "xlm_sentence_piece": "XLM-RoBERTa's tokenizer",
     "deberta_sentence_piece": "DeBERTa's tokenizer",
+    "bigbird_sentence_piece": "BigBird's tokenizer",
 }
 
 
@@ -120,6 +123,7 @@ OPENERS = {
     "xlm_sentence_piece": lambda path, lowercase: XLMRobertaTokenizer(path),
     "deberta_sentence_piece": lambda path, lowercase: DebertaV2Tokenizer(path),
     "xlnet_sentence_piece": XLNetTokenizer,
+    "bigbird_sentence_piece": lambda path, lowercase: BigBirdTokenizer(path),
     "mpnet_wordpiece": MPNetTokenizer,
 }
 
@@ -168,10 +172,15 @@ def _learn_xlnet_sentence_pieces(texts, vocabulary_size, lowercase):
     return XLNetTokenizer(model, lowercase)
 
 
+def _learn_bigbird_sentence_pieces(texts, vocabulary_size, lowercase):
+    return BigBirdTokenizer(learn_sentence_pieces(texts, vocabulary_size, not_learned=BIGBIRD))
+
+
 LEARNERS = {
     "wordpiece": _learn_wordpiece,
     "byte_pair": _learn_byte_pairs,
     "modernbert_byte_pair": _learn_modernbert_byte_pairs,
     "sentence_piece": _learn_sentence_pieces,
     "xlnet_sentence_piece": _learn_xlnet_sentence_pieces,
+    "bigbird_sentence_piece": _learn_bigbird_sentence_pieces,
 }

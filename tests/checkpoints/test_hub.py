@@ -82,13 +82,16 @@ def test_a_name_that_is_nothing_is_refused_with_what_would_be():
 def test_the_published_table_has_the_published_parameters(capsys):
     BertEncoder.list_pretrained()
     lines = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
-    assert len(lines) == 1 + 9 + 24 + 2 + 4 + 3 + 6 + 5 + 8 + 1 + 3 + 2 + 10 + 8 + 2 + 1
+    assert len(lines) == 1 + 9 + 24 + 2 + 4 + 3 + 6 + 5 + 8 + 1 + 3 + 3 + 2 + 10 + 8 + 2 + 1
     assert lines["bert-base-uncased"] == ["12", "768", "109,482,240", "uncased"]
     assert lines["bert-large-uncased"] == ["24", "1024", "335,141,888", "uncased"]
     assert lines["bert-base-cased"] == ["12", "768", "108,310,272", "cased"]
     assert lines["spanbert-base-cased"] == lines["bert-base-cased"]
     assert lines["chinese-bert-wwm"] == lines["bert-base-chinese"] == ["12", "768", "102,267,648", "uncased"]
     assert lines["xlnet-base-cased"] == ["12", "768", "116,718,336", "cased"]
+    # As bert-base-uncased, but for 50,358 words instead of 30,522, and 4,096 positions instead of 512.
+    bigbird = 109_482_240 + (50_358 - 30_522 + 4_096 - 512) * 768
+    assert lines["bigbird-roberta-base"] == ["12", "768", f"{bigbird:,}", "cased"]
     assert lines["distilbert-base-uncased"] == ["6", "768", "66,362,880", "uncased"]
     assert lines["electra-small-discriminator"] == ["12", "256", "13,483,008", "uncased"]
     assert lines["bert_uncased_L-2_H-128_A-2"] == ["2", "128", "4,385,920", "uncased"]

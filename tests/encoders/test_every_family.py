@@ -222,6 +222,7 @@ def test_a_masked_lm_whose_words_are_not_tied_is_refused_and_its_encoder_opens(c
 OLDER_KEYS = {"global_attn_every_n_layers": 3, "global_rope_theta": 160_000.0, "local_rope_theta": 10_000.0}
 OLDER_KEYS["max_relative_positions"] = 11  # that is, max_position_embeddings
 OLDER_KEYS["max_sequence_length"] = 512  # ours
+OLDER_KEYS["random_blocks"] = "first_block"  # ours
 # Keys whose values in transformers, where they are left out, are not supported here.
 NEEDED_KEYS = {
     "deberta": {*kbi.DebertaConfig.architecture, "pos_att_type"},
@@ -234,7 +235,8 @@ def test_what_a_config_leaves_out_has_the_value_of_transformers(config, tmp_path
     transformers, whole = pytest.importorskip("transformers"), config.to_huggingface()
     theirs = getattr(transformers, type(config).__name__)()
     needed = [theirs for _, theirs in type(config).huggingface_keys[:5]]
-    whole["vocab_size"] = max(config.vocabulary_size, 1 + theirs.pad_token_id)
+    highest = max(theirs.pad_token_id, getattr(theirs, "sep_token_id", None) or 0)
+    whole["vocab_size"] = max(config.vocabulary_size, 1 + highest)
     for key in whole.keys() - {"model_type", *needed}:
         (tmp_path / "config.json").write_text(json.dumps({name: whole[name] for name in whole if name != key}))
         if key in NEEDED_KEYS.get(config.model_type, ()):

@@ -290,9 +290,9 @@ def test_a_stacked_encoder_does_not_lose_global_tokens(open_config):
     def stacked(**options):
         return StackedEncoder([kbi.LongformerEncoder(open_config, **options)], bilstm_units=3)
 
-    with pytest.raises(ValueError, match="build its encoders with global_tokens='first'"):
+    with pytest.raises(ValueError, match="build its encoders with task='text'"):
         kbi.TextClassifier(stacked(), 2)
-    assert kbi.TextClassifier(stacked(global_tokens="first"), 2)
+    assert kbi.TextClassifier(stacked(task="text"), 2)
 
 
 def test_a_keras_file_of_a_head_s_encoder_keeps_its_global_tokens(open_config, tmp_path):

@@ -11,6 +11,7 @@ from families import CONFIGS, encoder_of
 from made_tokenizers import (
     SENTENCES,
     albert_tokenizer,
+    bigbird_tokenizer,
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
@@ -32,6 +33,7 @@ MADE = {
     "Albert": albert_tokenizer,
     "Roberta": byte_pair_tokenizer,
     "Longformer": byte_pair_tokenizer,
+    "BigBird": bigbird_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "XLNet": xlnet_tokenizer,
     "ModernBert": modernbert_tokenizer,

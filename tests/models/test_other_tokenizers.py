@@ -9,6 +9,7 @@ from conftest import QUICK_STEPS, revealing_config
 from made_tokenizers import (
     SENTENCES,
     albert_tokenizer,
+    bigbird_tokenizer,
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
@@ -38,6 +39,7 @@ def tokenizer():
         albert_tokenizer,
         xlm_roberta_tokenizer,
         xlnet_tokenizer,
+        bigbird_tokenizer,
         modernbert_tokenizer,
         mmbert_tokenizer,
         deberta_tokenizer,

@@ -7,11 +7,19 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts
-from made_tokenizers import SENTENCES, albert_tokenizer, deberta_tokenizer, xlm_roberta_tokenizer, xlnet_tokenizer
+from made_tokenizers import (
+    SENTENCES,
+    albert_tokenizer,
+    bigbird_tokenizer,
+    deberta_tokenizer,
+    published_bigbird,
+    xlm_roberta_tokenizer,
+    xlnet_tokenizer,
+)
 from tiers import on
 
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.tokenizers import AlbertTokenizer
+from keras_bert_impl.tokenizers import AlbertTokenizer, BigBirdTokenizer
 
 pytestmark = on("tensorflow")
 
@@ -46,6 +54,8 @@ MADE = {
     "albert that cuts pieces": tokenizer_that_cuts_pieces(),
     "xlm_roberta": xlm_roberta_tokenizer(),
     "xlnet": xlnet_tokenizer(),
+    "bigbird": bigbird_tokenizer(),
+    "bigbird as published": BigBirdTokenizer(published_bigbird()),
     "deberta": deberta_tokenizer(),
     "deberta without bytes": deberta_tokenizer(byte_fallback=False),
 }

@@ -3,7 +3,14 @@
 import json
 
 import pytest
-from made_tokenizers import SENTENCES, albert_tokenizer, byte_pair_tokenizer, xlm_roberta_tokenizer, xlnet_tokenizer
+from made_tokenizers import (
+    SENTENCES,
+    albert_tokenizer,
+    bigbird_tokenizer,
+    byte_pair_tokenizer,
+    xlm_roberta_tokenizer,
+    xlnet_tokenizer,
+)
 from tiers import once
 from transformers import AutoTokenizer, HerbertTokenizer
 
@@ -20,6 +27,7 @@ MADE = {
     "albert": albert_tokenizer,
     "xlm_roberta": xlm_roberta_tokenizer,
     "xlnet": xlnet_tokenizer,
+    "bigbird": bigbird_tokenizer,
 }
 
 

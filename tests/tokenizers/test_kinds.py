@@ -6,6 +6,7 @@ import pytest
 from conftest import WORDS
 from made_tokenizers import (
     albert_tokenizer,
+    bigbird_tokenizer,
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
@@ -35,6 +36,7 @@ TOKENIZERS = [
     albert_tokenizer(lowercase=False, keep_accents=True),
     xlm_roberta_tokenizer(),
     xlnet_tokenizer(),
+    bigbird_tokenizer(),
     deberta_tokenizer(),
 ]
 

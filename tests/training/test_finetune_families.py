@@ -6,6 +6,7 @@ from made_runs import config_of
 from made_tasks import write_codah, write_mrpc, write_ner, write_squad
 from made_tokenizers import (
     albert_tokenizer,
+    bigbird_tokenizer,
     byte_pair_tokenizer,
     deberta_tokenizer,
     deberta_v1_tokenizer,
@@ -23,6 +24,7 @@ pytestmark = once
 TOKENIZERS = {
     "Roberta": byte_pair_tokenizer,
     "Longformer": byte_pair_tokenizer,
+    "BigBird": bigbird_tokenizer,
     "Albert": albert_tokenizer,
     "XLMRoberta": xlm_roberta_tokenizer,
     "XLNet": xlnet_tokenizer,

@@ -11,6 +11,7 @@
 | JAX, TPU | the kernel of `tpu.py` | the kernel of `tpu.py` |
 | JAX, TPU, rows that are longer than its kernel takes | Splash (`tpu_long.py`) | the plain form |
 | a window in long rows, elsewhere | blocks of `windows.py` | blocks of `windows.py` |
+| blocks that see some others (BigBird) | `sparse_blocks.py`, on torch by its forms above | the same: it drops none |
 
 On TensorFlow, Keras' attention is not fused either: it computes the same by `einsum`, takes 1.01 to 1.16 times as long
 on a CPU, and in bfloat16, on a processor without instructions for it, its errors are four times as large.
@@ -36,13 +37,16 @@ from keras_bert_impl.kernels.attention.plain import (
     turned,
     with_probabilities,
 )
+from keras_bert_impl.kernels.attention.sparse_blocks import SparseBlocks, by_counts, by_sparse_blocks, with_counts
 from keras_bert_impl.kernels.attention.windows import numbers_of
 
 __all__ = [
     "AttentionInputs",
     "Placement",
+    "SparseBlocks",
     "at_places",
     "attend",
+    "attend_sparsely",
     "by_ops",
     "form_for",
     "numbers_of",
@@ -51,6 +55,7 @@ __all__ = [
     "placed",
     "placement",
     "turned",
+    "with_counts",
     "with_global_queries",
     "with_global_rows",
     "with_probabilities",
@@ -60,6 +65,18 @@ __all__ = [
 def attend(inputs):
     """The mixed values (batch, length, width) of an AttentionInputs."""
     return form_for(inputs)(inputs)
+
+
+def attend_sparsely(inputs, layout):
+    """The mixed values (batch, length, width) of an AttentionInputs whose blocks see one another as the SparseBlocks
+    says."""
+    if keras.backend.backend() != "torch":
+        return by_sparse_blocks(inputs, layout)  # XLA makes of the plain form what torch needs a fused one for
+    return (
+        by_sparse_blocks(inputs, layout, attend)
+        if isinstance(inputs.query.shape[1], int)
+        else by_counts(inputs, layout)
+    )
 
 
 def form_for(inputs):

@@ -1,0 +1,501 @@
+"""What only BigBird does: blocks of a row that see some others, by the length of each row, in memory linear in it."""
+
+import dataclasses
+import json
+import re
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS
+from families import SIZES
+from made_exports import check_rows_of_export
+from made_tokenizers import bigbird_tokenizer
+from reference_models import open_in_transformers, outputs_of, random_model
+from tiers import every_backend, full_but, on
+
+import keras_bert_impl as kbi
+from keras_bert_impl.callbacks.flops import training_flops
+from keras_bert_impl.encoders.stacked import StackedEncoder
+from keras_bert_impl.export.attention_graph import with_attention
+from keras_bert_impl.families import count_parameters
+
+pytestmark = on("torch")
+
+# Rows of more than 28 tokens have blocks that see some others.
+CONFIG = kbi.BigBirdConfig(
+    **{**SIZES, "max_length": 64},
+    sep_id=3,
+    block_size=4,
+    num_random_blocks=1,
+    hidden_dropout_rate=0.0,
+    attention_dropout_rate=0.0,
+)
+FIRST_BLOCK = dataclasses.replace(CONFIG, random_blocks="first_block")
+
+
+def rows_of(length, hidden=(), config=CONFIG):
+    """Two rows of ids, of which the second lacks the tokens at `hidden`."""
+    random = np.random.default_rng(length)
+    mask = np.ones((2, length), "int32")
+    mask[1, list(hidden)] = 0
+    ids = np.where(mask == 1, random.integers(5, 53, mask.shape), config.pad_id).astype("int32")
+    segments = np.where(np.arange(length) < length // 2, 0, mask).astype("int32")
+    return {"token_ids": ids, "segment_ids": segments, "padding_mask": mask}
+
+
+def reference(name, config, directory, **fields):
+    """A model of transformers: its layers draw random blocks while it is trained; without dropout nothing else
+    differs."""
+    model = random_model(name, config, directory, **fields)
+    return model.train() if config.random_blocks == "seeded" else model
+
+
+# (length, places of padding in the second row): one block, its edges, those of the longest row that is seen as a whole,
+# whole blocks and parts of one; padding on either side, within, of the global blocks, of a whole row.
+ROWS = [
+    (1, ()),
+    (3, (2,)),
+    (4, ()),
+    (5, (0,)),
+    (28, range(20, 28)),
+    (29, ()),
+    (29, range(25, 29)),
+    (32, range(5)),
+    (36, range(36)),
+    (41, [*range(3), 11, 12, 13, 14, 15, 40]),
+    (47, [20, 21, 22]),
+    (64, range(32, 64)),
+]
+both_kinds = pytest.mark.parametrize("config", [CONFIG, FIRST_BLOCK], ids=["seeded", "first_block"])
+
+
+@every_backend
+@both_kinds
+@pytest.mark.parametrize(("length", "hidden"), ROWS)
+def test_every_state_is_that_of_transformers(config, length, hidden, tmp_path):
+    """Of padding, too: in a row of blocks it sees nothing in both."""
+    rows = rows_of(length, hidden)
+    theirs = reference("BigBirdModel", config, tmp_path, output_hidden_states=True)
+    ours = kbi.BigBirdEncoder.from_pretrained(tmp_path, return_hidden_states=True).predict_on_batch(rows)
+    expected = outputs_of(theirs, rows)
+    np.testing.assert_allclose(ours["hidden_states"], np.stack(expected["hidden_states"], axis=1), atol=1e-5)
+    np.testing.assert_allclose(ours["pooled_output"], expected["pooler_output"], atol=1e-5)
+
+
+@pytest.mark.parametrize("length", full_but([1024, 3072, 4096, 1100], 1024))
+def test_long_rows_see_the_random_blocks_with_which_published_models_learnt(length, tmp_path):
+    sizes = {**SIZES, "hidden_size": 8, "num_heads": 2, "max_length": 4096}
+    config = dataclasses.replace(CONFIG, **sizes, block_size=64, num_random_blocks=3)
+    rows = rows_of(length, range(length - 100, length))
+    expected = outputs_of(reference("BigBirdModel", config, tmp_path), rows)["last_hidden_state"]
+    found = kbi.BigBirdEncoder.from_pretrained(tmp_path).predict_on_batch(rows)["sequence_output"]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    other = kbi.BigBirdEncoder.from_pretrained(tmp_path, random_blocks="first_block").predict_on_batch(rows)
+    assert np.abs(other["sequence_output"] - expected).max() > 1e-2
+
+
+@every_backend
+def test_attention_is_that_of_transformers_with_the_shares_of_a_block_together(tmp_path):
+    rows = rows_of(41, range(38, 41))
+    theirs = random_model("BigBirdModel", FIRST_BLOCK, tmp_path, output_attentions=True)
+    encoder = kbi.BigBirdEncoder.from_pretrained(tmp_path, return_attention=True)
+    ours = encoder.predict_on_batch(rows)["attention_probabilities"]
+    np.testing.assert_allclose(ours.sum(-1), 1, atol=1e-5)
+    queries = np.nonzero(rows["padding_mask"][1])[0]  # what padding sees is not used
+    expected = np.stack(outputs_of(theirs, rows)["attentions"], axis=1)
+    np.testing.assert_allclose(ours[..., queries, :], expected[..., queries, :], atol=1e-5)
+
+
+def test_each_row_decides_whether_it_is_seen_as_a_whole(tmp_path):
+    """transformers changes the model for good when it meets a short row."""
+    short, long = rows_of(28), rows_of(41)
+    theirs = random_model("BigBirdModel", FIRST_BLOCK, tmp_path)
+    expected = outputs_of(theirs, long)["last_hidden_state"]
+    encoder = kbi.BigBirdEncoder.from_pretrained(tmp_path)
+    encoder.predict_on_batch(short)
+    np.testing.assert_allclose(encoder.predict_on_batch(long)["sequence_output"], expected, atol=1e-5)
+    full = kbi.BigBirdEncoder.from_pretrained(tmp_path, attention_type="original_full")
+    for rows, is_same in ((short, True), (long, False)):
+        found, whole = (one.predict_on_batch(rows)["sequence_output"] for one in (encoder, full))
+        assert np.allclose(found, whole, atol=1e-5) == is_same
+
+
+@every_backend
+@both_kinds
+@pytest.mark.parametrize("length", [28, 41])
+def test_what_padding_holds_changes_no_other_state(config, length):
+    encoder = kbi.BigBirdEncoder(config)
+    rows = rows_of(length, [*range(5), 9, *range(length - 6, length)])
+    before = encoder.predict_on_batch(rows)["sequence_output"]
+    is_token = rows["padding_mask"] == 1
+    others = {**rows, "token_ids": np.where(is_token, rows["token_ids"], 7), "segment_ids": 1 - rows["segment_ids"]}
+    others["segment_ids"] = np.where(is_token, rows["segment_ids"], others["segment_ids"])
+    after = encoder.predict_on_batch(others)["sequence_output"]
+    np.testing.assert_allclose(after[is_token], before[is_token], atol=1e-6)
+
+
+def test_what_is_filled_up_to_a_block_is_as_padding():
+    """41 tokens, and the same with padding up to 44 and to a further block, which moves the last one."""
+    encoder = kbi.BigBirdEncoder(dataclasses.replace(CONFIG, num_random_blocks=0))
+    rows = rows_of(41)
+    longer = {name: np.pad(array, [(0, 0), (0, 3)]) for name, array in rows.items()}
+    found, expected = (encoder.predict_on_batch(one)["sequence_output"][:, :41] for one in (longer, rows))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+HEADS = {
+    "TextClassifier": "ForSequenceClassification",
+    "TokenClassifier": "ForTokenClassification",
+    "QuestionAnswerer": "ForQuestionAnswering",
+    "MultipleChoice": "ForMultipleChoice",
+    "MaskedLM": "ForMaskedLM",
+}
+
+
+def pairs(length, config=CONFIG):
+    """Three rows, two texts each of other lengths, of which one has padding; one has no separator."""
+    rows = rows_of(length, range(length - 4, length), config)
+    rows = {name: np.concatenate([array, array[:1]]) for name, array in rows.items()}
+    rows["token_ids"][0, [3, length - 1]] = rows["token_ids"][1, [20, length - 5]] = config.sep_id
+    return rows
+
+
+@every_backend
+@pytest.mark.parametrize("head", HEADS)
+def test_each_head_is_that_of_transformers_in_both_directions(head, tmp_path):
+    rows, name = pairs(37), f"BigBird{HEADS[head]}"
+    if head == "MultipleChoice":
+        rows = {key: array[None] for key, array in rows.items()}
+    asked = {**rows, "mask_positions": np.tile(np.arange(37, dtype="int32"), (3, 1))} if head == "MaskedLM" else rows
+    theirs = random_model(name, FIRST_BLOCK, tmp_path / "theirs")
+    model = getattr(kbi, head).from_pretrained(tmp_path / "theirs")
+    found = model.predict_on_batch(asked)
+    model.save_pretrained(tmp_path / "ours")
+    for one in (theirs, open_in_transformers(name, tmp_path / "ours")):
+        outputs = outputs_of(one, rows)
+        spans = [outputs[name] for name in ("start_logits", "end_logits") if name in outputs]
+        np.testing.assert_allclose(found, np.stack(spans, -1) if spans else outputs["logits"], atol=1e-5)
+
+
+def test_pre_training_is_that_of_transformers_with_next_sentences(tmp_path):
+    rows, places = pairs(37), np.tile(np.arange(37, dtype="int32"), (3, 1))
+    theirs = random_model("BigBirdForPreTraining", FIRST_BLOCK, tmp_path / "theirs")
+    model = kbi.Pretrainer.from_pretrained(tmp_path / "theirs")
+    found = model.predict_on_batch({**rows, "mask_positions": places})
+    model.save_pretrained(tmp_path / "ours")
+    for one in (theirs, open_in_transformers("BigBirdForPreTraining", tmp_path / "ours")):
+        outputs = outputs_of(one, rows)
+        np.testing.assert_allclose(found["masked_lm_logits"], outputs["prediction_logits"], atol=1e-5)
+        np.testing.assert_allclose(found["next_sentence_logits"], outputs["seq_relationship_logits"], atol=1e-5)
+
+
+@pytest.mark.parametrize("head", ["MaskedLM", "TokenClassifier"])
+def test_the_pooler_that_transformers_keeps_in_a_head_is_kept(head, tmp_path):
+    encoder = kbi.BigBirdEncoder(CONFIG)
+    classes = {"num_classes": 3} if head == "TokenClassifier" else {}
+    getattr(kbi, head)(encoder, **classes).save_pretrained(tmp_path)
+    again = kbi.BigBirdEncoder.from_pretrained(tmp_path)
+    for one, other in zip(again.get_layer("pooler").weights, encoder.get_layer("pooler").weights, strict=True):
+        np.testing.assert_array_equal(*(keras.ops.convert_to_numpy(weight) for weight in (one, other)))
+
+
+def test_a_question_holds_no_answer():
+    rows = pairs(37)
+    logits = kbi.QuestionAnswerer(kbi.BigBirdEncoder(CONFIG)).predict_on_batch(rows)
+    hidden = logits[..., 0] < -1e5
+    expected = np.zeros((3, 37), bool)
+    expected[0, 1:4] = expected[1, 1:21] = True  # up to the first separator, but for [CLS]
+    np.testing.assert_array_equal(hidden, expected)
+
+
+def test_heads_over_one_encoder_share_its_layers_and_have_dense_layers_of_their_own():
+    encoder, rows = kbi.BigBirdEncoder(CONFIG), pairs(37)
+    classifier, chooser = kbi.TextClassifier(encoder, 2), kbi.MultipleChoice(encoder)
+    assert "pooled_output" not in classifier.encoder.output and chooser.encoder is encoder
+    shared = {id(weight) for weight in classifier.weights} & {id(weight) for weight in encoder.weights}
+    assert len(shared) == len(encoder.weights) - 2
+    before = encoder.predict_on_batch(rows)
+    classifier.compile(optimizer=keras.optimizers.SGD(1.0), loss=classifier.loss, **QUICK_STEPS)
+    classifier.train_on_batch(rows, np.array([0, 1, 1]))
+    after = encoder.predict_on_batch(rows)
+    assert np.abs(after["sequence_output"] - before["sequence_output"]).max() > 1e-4
+    again = classifier.encoder.for_task("choice")
+    assert "pooled_output" in again.output and again.get_layer("block_0") is encoder.get_layer("block_0")
+    with pytest.raises(ValueError, match="task is 'texts', expected None or 'text'"):
+        kbi.BigBirdEncoder(CONFIG, task="texts")
+
+
+def test_a_stacked_encoder_is_told_the_task():
+    def stacked(**options):
+        return StackedEncoder([kbi.BigBirdEncoder(CONFIG, **options)], bilstm_units=3)
+
+    with pytest.raises(ValueError, match=r"What a BigBird computes follows from the head, .* with task='text'"):
+        kbi.TextClassifier(stacked(), 2)
+    assert kbi.TextClassifier(stacked(task="text"), 2)
+
+
+def test_attention_of_a_head_s_encoder_is_that_of_one_built_to_return_it():
+    rows, encoder = pairs(37), kbi.TextClassifier(kbi.BigBirdEncoder(CONFIG), 2).encoder
+    returning = kbi.BigBirdEncoder(CONFIG, task="text", return_attention=True)
+    returning.set_weights(encoder.get_weights())
+    expected = returning.predict_on_batch(rows)["attention_probabilities"]
+    np.testing.assert_allclose(with_attention(encoder).predict_on_batch(rows), expected, atol=1e-6)
+    of_task = kbi.BigBirdEncoder(CONFIG, return_attention=True).for_task("text")
+    assert "attention_probabilities" in of_task.output
+
+
+@pytest.mark.parametrize("kind", ["TextClassifier", "QuestionAnswerer"])
+def test_a_keras_file_keeps_head_and_blocks(kind, tmp_path):
+    rows, classes = pairs(37), {"num_classes": 2} if kind == "TextClassifier" else {}
+    model = getattr(kbi, kind)(kbi.BigBirdEncoder(FIRST_BLOCK), **classes)
+    model.save(tmp_path / "model.keras")
+    reloaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert reloaded.encoder.config == FIRST_BLOCK
+    np.testing.assert_allclose(reloaded.predict_on_batch(rows), model.predict_on_batch(rows), atol=1e-6)
+
+
+@every_backend
+@both_kinds
+def test_gradients_are_finite_in_rows_that_are_padding_alone(config):
+    config = dataclasses.replace(config, hidden_dropout_rate=0.1, attention_dropout_rate=0.1)
+    model = kbi.TextClassifier(kbi.BigBirdEncoder(config), 2)
+    model.compile(optimizer=keras.optimizers.SGD(1.0), loss=model.loss, **QUICK_STEPS)
+    assert np.isfinite(model.train_on_batch(rows_of(37, range(37)), np.array([0, 1]))).all()
+    assert all(np.isfinite(weight).all() for weight in model.get_weights())
+
+
+@every_backend
+@both_kinds
+def test_bfloat16_differs_by_its_own_error(config):
+    """As much as in rows that are seen as a whole."""
+    encoder, rough = kbi.BigBirdEncoder(config), kbi.BigBirdEncoder(config, dtype="bfloat16")
+    rough.set_weights(encoder.get_weights())
+    errors = []
+    for rows in (rows_of(28, range(25, 28)), rows_of(53, range(44, 53))):
+        is_token = rows["padding_mask"] == 1
+        exact, found = (
+            np.asarray(keras.ops.convert_to_numpy(one.predict_on_batch(rows)["sequence_output"]), "float32")
+            for one in (encoder, rough)
+        )
+        errors.append(np.sqrt(np.mean((exact - found)[is_token] ** 2)))
+    assert 0 < errors[1] < 1.5 * errors[0] < 0.05
+
+
+def test_packed_rows_of_blocks_are_refused_and_short_ones_are_not():
+    with pytest.raises(
+        ValueError, match=r"Packed rows of up to max_length 64 .* max_length of at most 28.*original_full"
+    ):
+        kbi.BigBirdEncoder(CONFIG, packed=True)
+    for options in ({"max_length": 28}, {"attention_type": "original_full"}):
+        kbi.BigBirdEncoder(dataclasses.replace(CONFIG, **options), packed=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"attention_type": "sparse"}, "attention_type is 'sparse', expected 'block_sparse' or 'original_full'"),
+        ({"random_blocks": "none"}, "random_blocks is 'none', expected 'seeded' or 'first_block'"),
+        ({"block_size": 0}, "block_size must be an integer of at least 1, not 0"),
+        ({"num_random_blocks": True}, "num_random_blocks must be an integer of at least 0, not True"),
+        ({"query_bias": 1}, "query_bias must be True or False, not 1"),
+        ({"sep_id": 53}, "sep_id 53 is outside the vocabulary of 53"),
+    ],
+)
+def test_a_configuration_that_no_bigbird_has_is_refused(fields, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(CONFIG, **fields)
+    keys = {ours: theirs for ours, theirs in kbi.BigBirdConfig.optional_keys}
+    content = {**CONFIG.to_huggingface(), **{keys[name]: value for name, value in fields.items()}}
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"config.json: .*{re.escape(message)}"):
+        kbi.BigBirdConfig.from_huggingface(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize("key", ["is_decoder", "add_cross_attention"])
+def test_a_decoder_is_refused(key, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIG.to_huggingface(), key: True}))
+    with pytest.raises(ValueError, match=key):
+        kbi.BigBirdConfig.from_huggingface(tmp_path / "config.json")
+
+
+def test_a_file_of_transformers_means_the_blocks_of_its_outputs_and_ours_says_which(tmp_path):
+    theirs = {key: value for key, value in CONFIG.to_huggingface().items() if key != "random_blocks"}
+    (tmp_path / "config.json").write_text(json.dumps(theirs))
+    assert kbi.BigBirdConfig.from_huggingface(tmp_path / "config.json") == FIRST_BLOCK
+    assert kbi.BigBirdConfig().random_blocks == "seeded"
+    for config in (CONFIG, FIRST_BLOCK):
+        kbi.BigBirdEncoder(config).save_pretrained(tmp_path / config.random_blocks)
+        assert kbi.BigBirdEncoder.from_pretrained(tmp_path / config.random_blocks).config == config
+    other = kbi.BigBirdEncoder.from_pretrained(tmp_path / "seeded", random_blocks="first_block")
+    assert other.config == FIRST_BLOCK
+
+
+def test_the_published_sizes():
+    # 50,358 words, 4,096 positions, two segments and a norm; 12 blocks of BERT-base, and the pooler.
+    expected = (50_358 + 4_096 + 2 + 2) * 768 + 12 * 7_087_872 + 590_592
+    assert count_parameters(kbi.BigBirdConfig.from_name("bigbird_base")) == expected
+    config = kbi.BigBirdConfig.from_name("bigbird_large")
+    assert (config.num_layers, config.hidden_size, config.num_heads) == (24, 1024, 16)
+
+
+def test_arithmetic_counts_the_keys_that_are_seen():
+    # Of 11 blocks the two at the ends see the whole row, the others six blocks of four tokens.
+    keys = (2 * 44 + 9 * 6 * 4) / 11
+    whole, sparse = (
+        training_flops(kbi.BigBirdEncoder(dataclasses.replace(CONFIG, attention_type=kind)), 1, 44, 2)
+        for kind in ("original_full", "block_sparse")
+    )
+    assert whole - sparse == pytest.approx(3 * 2 * 4 * (44 - keys) * 44 * 15)
+
+
+TEXTS = ["the dog ran home and " * 5, "red rain", "", "The cat sat on the mat in the rain. " * 2]
+
+
+@pytest.fixture
+def tokenizer():
+    return bigbird_tokenizer()
+
+
+def model_of(kind, tokenizer, config=CONFIG, **arguments):
+    """A model with weights so large that every token influences the outputs."""
+    fields = {"vocabulary_size": tokenizer.vocabulary_size, "sep_id": tokenizer.sep_id, "pad_id": tokenizer.pad_id}
+    encoder = kbi.BigBirdEncoder(dataclasses.replace(config, **fields))
+    model, random = kind(encoder, tokenizer=tokenizer, sequence_length=60, **arguments), np.random.default_rng(5)
+    for weight in model.weights:
+        weight.assign(random.normal(size=weight.shape, scale=0.4))
+    return model
+
+
+@on("tensorflow")
+@both_kinds
+def test_a_saved_model_gives_the_outputs_of_short_and_long_texts(config, tokenizer, tmp_path):
+    import tensorflow as tf
+
+    from keras_bert_impl.export import export_saved_model
+
+    model = model_of(kbi.TextClassifier, tokenizer, config, num_classes=3)
+    export_saved_model(model, tmp_path / "exported")
+    serve = tf.saved_model.load(str(tmp_path / "exported")).signatures["serving_default"]
+    lengths = set()
+    for text in TEXTS:  # alone, since rows are as long as the longest of a batch
+        lengths.add(len(tokenizer.encode(text).ids) > 28)
+        found = serve(text=tf.constant([text]))["logits"]
+        np.testing.assert_allclose(found, model.predict([text], verbose=0), atol=1e-5)
+    assert lengths == {True, False}
+    np.testing.assert_allclose(serve(text=tf.constant(TEXTS))["logits"], model.predict(TEXTS, verbose=0), atol=1e-5)
+
+
+@on("tensorflow")
+@both_kinds
+def test_a_graph_of_any_length_computes_what_graphs_of_one_length_do(config):
+    """Values and gradients; in training, probabilities of a short row are dropped, and of a long one not."""
+    import tensorflow as tf
+
+    encoder = kbi.BigBirdEncoder(dataclasses.replace(config, attention_dropout_rate=0.5))
+    spec = {name: tf.TensorSpec((None, None), tf.int32) for name in rows_of(1)}
+
+    def outputs(rows, training):
+        with tf.GradientTape() as tape:
+            states = encoder(rows, training=training)["sequence_output"]
+            loss = tf.reduce_sum(states[:1] ** 3)
+        return states, tape.gradient(loss, encoder.get_layer("token_embedding").trainable_weights[0].value)
+
+    any_length = [tf.function(lambda rows, on=on: outputs(rows, on), input_signature=[spec]) for on in (False, True)]
+    for length, hidden in ((1, ()), (3, (0,)), (9, ()), (28, (27,)), (29, (3,)), (40, (39,)), (41, range(5))):
+        rows = {name: tf.constant(array) for name, array in rows_of(length, hidden).items()}
+        found, expected = any_length[0](rows), outputs(rows, False)
+        for one, other in zip(found, map(tf.convert_to_tensor, expected), strict=True):
+            np.testing.assert_allclose(tf.convert_to_tensor(one), other, rtol=1e-5, atol=1e-5)
+        changed = np.abs(any_length[1](rows)[0] - expected[0]).max() > 1e-3
+        assert length == 1 or changed == (length <= 28)
+
+
+@pytest.mark.full
+@on("torch", "tensorflow")
+@both_kinds
+@pytest.mark.parametrize("format_name", ["onnx", "openvino", "litert"])
+def test_an_export_of_rows_gives_the_vectors(format_name, config, tokenizer, tmp_path):
+    check_rows_of_export(format_name, model_of(kbi.TextEmbedder, tokenizer, config), TEXTS, tmp_path)
+
+
+LONG = 4096
+
+
+def check_sizes(shapes):
+    """No array is of length x length, or has as many numbers."""
+    shapes = [tuple(shape) for shape in shapes]
+    assert any(LONG in shape for shape in shapes)
+    largest = max(shapes, key=np.prod)
+    assert np.prod(largest) < LONG * LONG / 8, largest
+    assert all(shape.count(LONG) < 2 for shape in shapes)
+
+
+@pytest.fixture(params=["seeded", "first_block"])
+def long_encoder(request):
+    """Blocks of 32 queries with at most six blocks of keys, in two heads: a tenth of a row's whole square."""
+    sizes = {**SIZES, "hidden_size": 6, "num_heads": 2, "num_layers": 1, "max_length": LONG}
+    config = dataclasses.replace(CONFIG, **sizes, block_size=32, random_blocks=request.param)
+    return kbi.BigBirdEncoder(config)
+
+
+def long_rows():
+    return {name: array[:1] for name, array in rows_of(LONG).items()}
+
+
+@on("jax")
+def test_a_step_in_jax_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
+    import jax.extend
+
+    weights = [
+        [weight.value for weight in group]
+        for group in (long_encoder.trainable_variables, long_encoder.non_trainable_variables)
+    ]
+
+    def loss(trainable, others, rows):
+        outputs, _ = long_encoder.stateless_call(trainable, others, rows, training=True)
+        return outputs["sequence_output"].sum()
+
+    def shapes(jaxpr):
+        for equation in jaxpr.eqns:
+            yield from (variable.aval.shape for variable in equation.outvars)
+            for inner in jax.extend.core.jaxprs_in_params(equation.params):
+                yield from shapes(inner)
+
+    check_sizes(shapes(jax.make_jaxpr(jax.grad(loss))(*weights, long_rows()).jaxpr))
+
+
+@on("tensorflow")
+def test_a_step_in_tensorflow_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
+    import tensorflow as tf
+
+    @tf.function
+    def gradients(rows):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(long_encoder(rows, training=True)["sequence_output"])
+        return tape.gradient(loss, [weight.value for weight in long_encoder.trainable_variables])
+
+    rows = {name: tf.constant(array) for name, array in long_rows().items()}
+    graph = gradients.get_concrete_function(rows).graph
+    outputs = [output for operation in graph.get_operations() for output in operation.outputs]
+    assert not [output for output in outputs if output.shape.rank is None and output.dtype.is_floating]
+    check_sizes([axis or 1 for axis in output.shape] for output in outputs if output.shape.rank is not None)
+
+
+@on("torch")
+def test_a_step_in_torch_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    shapes = []
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            found = function(*arguments, **(options or {}))
+            tensors = found if isinstance(found, tuple | list) else [found]
+            shapes.extend(tensor.shape for tensor in tensors if isinstance(tensor, torch.Tensor))
+            return found
+
+    with Seen():
+        long_encoder(long_rows(), training=True)["sequence_output"].sum().backward()
+    check_sizes(shapes)

@@ -120,10 +120,14 @@ class SentencePieces(tf.Module):
         found = self._cut.tokenize(cut).with_row_splits_dtype(tf.int64)
         if self._is_continued is None:
             return found
-        with_bytes = self._align.tokenize(texts).with_row_splits_dtype(tf.int64)
-        is_unknown = tf.reduce_any(found == self.tokenizer.unk_id, axis=1)
-        count = tf.range(found.nrows())
-        return tf.gather(tf.concat([found, with_bytes], axis=0), tf.where(is_unknown, count + found.nrows(), count))
+        # By sums: tf.reduce_any would make an array of all texts times the longest.
+        before = tf.cumsum(tf.cast(found.flat_values == self.tokenizer.unk_id, tf.int64))
+        before = tf.gather(tf.concat([[0], before], axis=0), found.row_splits)
+        is_unknown = before[1:] > before[:-1]
+        with_bytes = self._align.tokenize(tf.boolean_mask(texts, is_unknown)).with_row_splits_dtype(tf.int64)
+        place = found.nrows() + tf.cumsum(tf.cast(is_unknown, tf.int64)) - 1
+        whole = tf.where(is_unknown, place, tf.range(found.nrows()))
+        return tf.gather(tf.concat([found, with_bytes], axis=0), whole)
 
     def _places(self, whole, codes, ends):
         """The characters of a prepared text at which pieces begin and end, by their ends in characters of the pieces.

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from keras_bert_impl.text_graphs.rows import pack
-from keras_bert_impl.text_graphs.utf8 import readable
+from keras_bert_impl.text_graphs.utf8 import readable, row_numbers
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import google_characters
 
@@ -86,7 +86,7 @@ def windows_of(count, room, stride):
     context = tf.cast(tf.minimum(left, right), tf.float32) + 0.01 * tf.cast(ends - begins, tf.float32)[:, tf.newaxis]
     best = tf.argmax(tf.where((left >= 0) & (right >= 0), context, -1.0), axis=0, output_type=tf.int32)
     windows = tf.ragged.range(begins, ends)
-    rows = tf.cast(windows.value_rowids(), tf.int32)
+    rows = tf.cast(row_numbers(windows), tf.int32)
     return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
 
 
@@ -155,7 +155,7 @@ class PiecesWithOffsets(tf.Module):
         pieces = self.wordpiece(words)  # (words, pieces)
         lengths = pieces.with_flat_values(tf.gather(self._lengths, pieces.flat_values))
         is_exact = tf.reduce_sum(lengths, axis=1) == tf.strings.length(words, unit="UTF8_CHAR")  # (words,)
-        word = tf.cast(pieces.value_rowids(), tf.int32)
+        word = tf.cast(row_numbers(pieces), tf.int32)
         after = sums_within_rows(lengths)  # characters of the word up to the end of the piece
         bytes_of = character_bytes(words)  # (words, characters + 1)
         first, last = (
@@ -182,4 +182,4 @@ def sums_within_rows(rows):
     """The cumulative sums within each ragged row, flat."""
     sums = tf.cumsum(rows.flat_values)
     before = tf.gather(tf.concat([[0], sums], axis=0), rows.row_starts())
-    return sums - tf.gather(before, rows.value_rowids())
+    return sums - tf.gather(before, row_numbers(rows))

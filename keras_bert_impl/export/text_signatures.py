@@ -24,6 +24,7 @@ from keras_bert_impl.text_graphs.long_texts import (
 )
 from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
+from keras_bert_impl.text_graphs.utf8 import row_numbers
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
 
@@ -177,7 +178,7 @@ def token_classifier_signatures(model, pieces_of, sequence_length):
         logits = computed_in_parts(model, rows)  # (windows, length, classes)
         lengths = words.with_flat_values(pieces.row_lengths())  # (batch, words)
         first = tf.cast(sums_within_rows(lengths) - lengths.flat_values, tf.int32)  # (all words,)
-        text = lengths.value_rowids()
+        text = row_numbers(lengths)
         window, place = best_windows(first, tf.gather(tf.cast(of_texts.row_lengths(), tf.int32), text), room)
         window += tf.gather(tf.cumsum(counts, exclusive=True), text)
         of_words = tf.gather_nd(logits, tf.stack([window, place + len(template.before)], axis=1))

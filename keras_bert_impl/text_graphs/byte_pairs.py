@@ -14,7 +14,7 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 
 from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.utf8 import character_sizes, character_starts, readable
+from keras_bert_impl.text_graphs.utf8 import character_sizes, character_starts, readable, row_numbers
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
 
@@ -81,7 +81,7 @@ class BytePairs(tf.Module):
         if not self._added:
             characters, _ = self._with_prefix(tf.strings.unicode_decode(texts, "UTF-8"))
             ids, first, _ = self._pieces(characters)
-            rows = tf.gather(characters.value_rowids(), first)
+            rows = tf.gather(row_numbers(characters), first)
             return tf.RaggedTensor.from_value_rowids(ids, rows, characters.nrows(), validate=False)
         parts = self._parts(texts)
         pieces, _ = self._pieces_of_parts(parts)
@@ -89,7 +89,7 @@ class BytePairs(tf.Module):
 
     def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The pieces of each word of each text, (batch, words) strings, as in running text: (all words, pieces)."""
-        is_first = tf.gather(words.row_starts(), words.value_rowids()) == tf.range(tf.size(words.flat_values, tf.int64))
+        is_first = tf.gather(words.row_starts(), row_numbers(words)) == tf.range(tf.size(words.flat_values, tf.int64))
         return self(tf.where(is_first, words.flat_values, tf.strings.join([" ", words.flat_values])))
 
     def with_masks(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -97,7 +97,7 @@ class BytePairs(tf.Module):
         before it."""
         parts = parts_between_masks(texts, self.tokenizer.mask_texts)
         place = tf.range(tf.size(parts.flat_values, tf.int64))
-        is_last = tf.gather(parts.row_limits(), parts.value_rowids()) == place + 1
+        is_last = tf.gather(parts.row_limits(), row_numbers(parts)) == place + 1
         stripped = tf.strings.regex_replace(readable(parts.flat_values), self._before_mask, "")
         pieces = self(tf.where(is_last, parts.flat_values, stripped))  # (all parts, pieces)
         return joined_by_masks(parts, pieces, self.tokenizer.mask_id)
@@ -127,7 +127,7 @@ class BytePairs(tf.Module):
             texts, changes = tf_text.normalize_utf8_with_offsets_map(texts, self._form)
         parts = self._parts(texts)
         pieces, lengths = self._pieces_of_parts(parts)
-        part = pieces.value_rowids()
+        part = row_numbers(pieces)
         ids, first, last = tf.unstack(pieces.flat_values, axis=1)
         before = tf.gather(tf.cumsum(lengths, exclusive=True), part)  # characters of the text before the part
         begin, end = before + tf.maximum(first, 0), before + last + 1
@@ -158,11 +158,11 @@ class BytePairs(tf.Module):
         """The pieces of each part: RaggedTensor (all parts, pieces, 3) of the id and the first and last character in
         the part, which is -1 for the space before it; and for each part the number of its characters."""
         place = tf.range(tf.size(parts.flat_values, tf.int64))
-        is_added = (place - tf.gather(parts.row_starts(), parts.value_rowids())) % 2 == 1
+        is_added = (place - tf.gather(parts.row_starts(), row_numbers(parts))) % 2 == 1
         characters = tf.strings.unicode_decode(tf.where(is_added, "", parts.flat_values), "UTF-8")
         prefixed, prefix = self._with_prefix(characters)
         ids, first, last = self._pieces(prefixed)
-        part = tf.gather(prefixed.value_rowids(), first)
+        part = tf.gather(row_numbers(prefixed), first)
         before = tf.gather(tf.cast(prefixed.row_starts(), tf.int32) + prefix, part)
         cut = tf.RaggedTensor.from_value_rowids(
             tf.stack([ids, first - before, last - before], axis=1), part, prefixed.nrows(), validate=False
@@ -189,7 +189,7 @@ class BytePairs(tf.Module):
 
     def _pieces(self, characters):
         """The pieces of all texts: ids, and the numbers of the first and last character of each, int32 (pieces,)."""
-        codes, rows = characters.flat_values, characters.value_rowids()
+        codes, rows = characters.flat_values, row_numbers(characters)
         sizes = character_sizes(codes)
         character = tf.repeat(tf.range(tf.size(codes)), sizes)  # of each byte
         place = tf.range(tf.size(character)) - tf.gather(character_starts(codes), character)

@@ -8,7 +8,7 @@ from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.text_graphs.byte_pairs import BLANK, BytePairs
-from keras_bert_impl.text_graphs.utf8 import character_starts
+from keras_bert_impl.text_graphs.utf8 import character_starts, row_numbers
 from keras_bert_impl.tokenizers import MmBertTokenizer
 from keras_bert_impl.tokenizers.mmbert_tokenizer import BYTES, SPACE
 from keras_bert_impl.tokenizers.sentence_piece_file import BYTE, CONTROL, NORMAL, UNKNOWN, byte_pair_model
@@ -34,7 +34,7 @@ class CharacterPairs(BytePairs):
         ids, begins, ends = self._kernel.tokenize_with_offsets(texts)
         starts = character_starts(characters.flat_values)
         # Bytes of all texts one after another, then the characters that they belong to.
-        before = tf.gather(starts, tf.gather(tf.cast(characters.row_starts(), tf.int32), ids.value_rowids()))
+        before = tf.gather(starts, tf.gather(tf.cast(characters.row_starts(), tf.int32), row_numbers(ids)))
         first, after = (_character_at(starts, before + tf.cast(one.flat_values, tf.int32)) for one in (begins, ends))
         return ids.flat_values, *self._of_whole_characters(ids.flat_values, first, after - 1)
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.utf8 import row_numbers
 
 ITSELF = -1  # in a replacement, the character that is replaced
 CODE_POINTS = 0x110000
@@ -55,6 +56,6 @@ class CharacterTable(tf.Module):
         codes = characters.flat_values
         rows = tf.RaggedTensor.from_row_lengths(self._values, self._lengths, validate=False)
         replaced = tf.gather(rows, self._choice(codes))  # (all characters, code points)
-        itself = tf.gather(codes, replaced.value_rowids())
+        itself = tf.gather(codes, row_numbers(replaced))
         replaced = replaced.with_flat_values(tf.where(replaced.flat_values == ITSELF, itself, replaced.flat_values))
         return characters.with_flat_values(replaced)

@@ -1,6 +1,7 @@
 """Texts that are longer than a row, in TensorFlow graphs: what `natural_data.long_texts` and `.windows` do in NumPy."""
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.utf8 import row_numbers
 
 SHARED = 3  # windows that overlap by half have a token in common with at most two others
 ROWS = 64  # that are computed at once, so that a book takes no more memory than these
@@ -36,7 +37,7 @@ def windows_of(pieces, room):
     length, step = pieces.row_lengths(), max(1, room // 2)
     counts = 1 + tf.maximum(-((room - length) // step), 0)  # rounded up
     number = tf.ragged.range(counts)  # (batch, windows)
-    of_text = number.value_rowids()
+    of_text = row_numbers(number)
     begins = number.flat_values * step
     ends = tf.minimum(begins + room, tf.gather(length, of_text))
     start = tf.gather(pieces.row_starts(), of_text)

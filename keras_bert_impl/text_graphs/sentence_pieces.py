@@ -10,7 +10,7 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 
 from keras_bert_impl.text_graphs.character_table import CharacterTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.utf8 import character_starts, readable
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable, row_numbers
 from keras_bert_impl.text_graphs.wordpiece import lower_final_sigma
 from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
@@ -91,7 +91,7 @@ class SentencePieces(tf.Module):
         characters = tf.strings.unicode_decode(text[tf.newaxis], "UTF-8")
         if self._is_albert:
             prepared = self._prepared(text[tf.newaxis], characters)[0]  # (characters, code points)
-            source, codes = prepared.value_rowids(), prepared.flat_values
+            source, codes = row_numbers(prepared), prepared.flat_values
         else:
             codes = characters.flat_values
             source = tf.range(tf.size(codes, tf.int64))
@@ -99,7 +99,7 @@ class SentencePieces(tf.Module):
         found = self._tokenize(whole)[0]
         parts = self._of_model(self._our_ids, found)
         # Ends of the parts in characters of the pieces, then begins and ends in characters of the prepared text.
-        ends = tf.gather(tf.cumsum(tf.gather(self._characters, found)), parts.value_rowids())
+        ends = tf.gather(tf.cumsum(tf.gather(self._characters, found)), row_numbers(parts))
         ends -= self._of_model(self._behind, found).flat_values
         first, last = self._places(whole, codes, ends)
         # In characters of the text.
@@ -163,7 +163,7 @@ class SentencePieces(tf.Module):
         is_quote = (changed.flat_values == _QUOTE) & (characters.flat_values != _QUOTE)
         is_second = is_quote & (tf.cumsum(tf.cast(is_quote, tf.int32)) % 2 == 0)
         replaced = self._replace_characters(changed)
-        is_kept = tf.gather(~is_second, replaced.values.value_rowids())  # for each code point
+        is_kept = tf.gather(~is_second, row_numbers(replaced.values))  # for each code point
         return tf.ragged.boolean_mask(replaced, replaced.with_flat_values(is_kept))
 
 

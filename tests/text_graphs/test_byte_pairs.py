@@ -14,6 +14,7 @@ from made_tokenizers import (
     mmbert_tokenizer,
     modernbert_tokenizer,
 )
+from memory_of_graphs import check_memory
 from tiers import on
 
 from keras_bert_impl.export.text_signatures import graph_of
@@ -90,6 +91,10 @@ def test_texts_get_the_ids_of_the_tokenizer_eagerly_and_in_a_graph(tokenizer, gr
     in_graph = tf.function(lambda strings: graph(strings), input_signature=[tf.TensorSpec((None,), tf.string)])
     assert in_graph(tf.constant(texts)).to_list() == expected
     assert in_graph(tf.constant([], tf.string)).to_list() == []
+
+
+def test_a_long_text_makes_no_array_of_all_texts_times_its_length(graph):
+    check_memory(graph)
 
 
 def test_a_vocabulary_without_all_bytes_gives_unknown_tokens():

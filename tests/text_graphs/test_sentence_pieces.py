@@ -2,7 +2,6 @@
 """In a TensorFlow graph, texts give the ids and offsets of the tokenizers over SentencePiece models."""
 
 import io
-import pathlib
 
 import pytest
 import sentencepiece
@@ -17,6 +16,7 @@ from made_tokenizers import (
     xlm_roberta_tokenizer,
     xlnet_tokenizer,
 )
+from memory_of_graphs import check_memory
 from tiers import on
 
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
@@ -80,20 +80,8 @@ def test_hostile_texts_and_every_97th_character_give_the_tokenizers_ids(tokenize
         assert found == expected, ascii(text[:60])
 
 
-@pytest.mark.skipif(not pathlib.Path("/proc/self/clear_refs").exists(), reason="memory is read as Linux tells it")
-def test_a_long_text_makes_no_array_of_all_texts_times_its_length(tokenizer, pieces_of):
-    """4,000 short texts beside one of 120,000 characters: such an array of bytes alone has 480 MB."""
-    texts = tf.constant(["ab " * 40_000, *["\u4e00"] * 4000])
-    pieces_of(texts[:2])
-
-    def resident(name):
-        lines = pathlib.Path("/proc/self/status").read_text().splitlines()
-        return int(next(line.split()[1] for line in lines if line.startswith(name))) * 1024
-
-    pathlib.Path("/proc/self/clear_refs").write_text("5")  # forgets the highest value so far
-    before = resident("VmRSS")
-    pieces_of(texts)
-    assert resident("VmHWM") - before < 200e6
+def test_a_long_text_makes_no_array_of_all_texts_times_its_length(pieces_of):
+    check_memory(pieces_of)
 
 
 def test_every_piece_has_the_bytes_of_the_tokenizers_characters(tokenizer, pieces_of):

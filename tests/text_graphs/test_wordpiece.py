@@ -10,6 +10,7 @@ import tensorflow as tf
 from conftest import REAL_DATA
 from google_tokenization import google_ids
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
+from memory_of_graphs import check_memory
 from tiers import on
 
 from keras_bert_impl.corpora.python_docs import PythonDocsCorpus, docstrings, module_files
@@ -89,6 +90,10 @@ def test_bytes_that_are_not_utf8_are_ignored():
     decoded = [google_tokenization.convert_to_unicode(text) for text in texts]
     tokenizer = WordPieceTokenizer(revealing_vocabulary(decoded, True))
     assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
+
+
+def test_a_long_text_makes_no_array_of_all_texts_times_its_length(wordpiece):
+    check_memory(wordpiece)
 
 
 def test_rows_keep_their_order_whichever_way_they_take(wordpiece):

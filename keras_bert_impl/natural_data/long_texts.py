@@ -22,9 +22,10 @@ class LongTextRows(RowMaker):
     "cut" keeps the beginning. "head_and_tail" keeps a quarter of a row from the beginning and the rest from the end of
     the text, the best of Sun et al. 2019, "How to Fine-Tune BERT for Text Classification?", section 5.3.1. "windows"
     computes the whole text in windows that overlap by half: the outputs of a text are the mean of its windows', and in
-    training each window is a row with the text's label, whose weight is divided among them. `evaluate` and validation
-    are of texts, by their mean outputs, as `predict` gives them. A dataset is trained on as a stream of windows, and
-    read into memory to be evaluated or predicted. Pairs are always cut.
+    training each window is a row with the text's label. The weight of the text is divided among them, and the loss is
+    the mean over texts. `evaluate` and validation are of texts, by their mean outputs, as `predict` gives them. A
+    dataset is trained on as a stream of windows, whose loss is so for each of its batches, and read into memory to be
+    evaluated or predicted. Pairs are always cut.
     """
 
     def judged(self, batches):
@@ -32,8 +33,9 @@ class LongTextRows(RowMaker):
         rows = batches.rows
         if rows.windows is None:
             return None
-        # `share_labels` has divided the weights among the windows.
-        weights = None if rows.weights is None else rows.of_texts(rows.weights) * rows.windows
+        # `share_labels` has divided the weights among the windows, whose number it has made their mean.
+        whole = rows.windows / rows.windows.mean()
+        weights = None if rows.weights is None else rows.of_texts(rows.weights) * whole
         return predict_rows(self.head, batches), rows.of_texts(rows.labels), weights, {}
 
     def unlabelled(self, texts):
@@ -148,7 +150,8 @@ def rows_of_long_texts(ids, room, long_texts):
 
 
 def share_labels(rows, labels, weights=None):
-    """Gives each window the label of its text, and divides the weight of the text among them.
+    """Gives each window the label of its text, and divides the weight of the text among them. The loss, which Keras
+    divides by the number of windows, shall be that of texts: hence times as many windows as a text has on average.
 
     Args:
         rows: Rows with `windows`.
@@ -159,7 +162,8 @@ def share_labels(rows, labels, weights=None):
     owner = np.repeat(np.arange(len(counts)), counts)
     rows.labels = labels[owner]
     if weights is not None or counts.max() > 1:
-        rows.weights = (np.ones(len(counts), "float32") if weights is None else weights)[owner] / counts[owner]
+        of_texts = np.ones(len(counts), "float32") if weights is None else weights
+        rows.weights = of_texts[owner] * (counts.mean() / counts[owner]).astype("float32")
 
 
 def checked_long_texts(long_texts):

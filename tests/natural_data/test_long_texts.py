@@ -65,7 +65,7 @@ def test_windows_are_trained_as_rows_that_share_the_weight_of_their_text(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows")
     rows = model.row_maker.labelled([SHORT, LONG], [2, 1], [0.5, 3.0])
     assert rows.labels.tolist() == [2, 1, 1, 1]
-    np.testing.assert_allclose(rows.weights, [0.5, 1, 1, 1])
+    np.testing.assert_allclose(rows.weights, [1, 2, 2, 2])  # of two texts and four rows
     assert model.row_maker.labelled([SHORT, SHORT], [2, 1], None).weights is None
     model.optimizer.learning_rate = 1e-2
     losses = model.fit([SHORT, LONG] * 4, [2, 1] * 4, epochs=20, verbose=0).history["loss"]
@@ -109,6 +109,22 @@ def test_evaluation_and_validation_are_of_texts_and_not_of_windows(build, kind, 
     np.testing.assert_allclose([found.pop("val_loss"), *found.values()], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5, 3.0]])
+@pytest.mark.parametrize(
+    ("kind", "arguments", "labels"),
+    [(kbi.TextClassifier, (3,), [0, 1, 2, 1]), (kbi.TextRegressor, (), [0.5, -1.0, 2.0, 0.0])],
+)
+def test_the_loss_of_training_is_of_texts_too(build, kind, arguments, labels, weights):
+    """Of texts whose windows are all the same, so that the mean of their losses is the loss of their mean."""
+    model = build(kind, *arguments, long_texts="windows", dropout_rate=0.0)
+    texts, labels = ["the cat sat on " * count for count in (2, 9, 3)] + [SHORT], np.array(labels)
+    weights = None if weights is None else np.array(weights)
+    expected = model.evaluate(texts, labels, sample_weight=weights, verbose=0, return_dict=True)["loss"]
+    model.optimizer.learning_rate = 0.0
+    history = model.fit(texts, labels, sample_weight=weights, batch_size=4, verbose=0).history
+    np.testing.assert_allclose(history["loss"], expected, rtol=1e-5)
+
+
 def test_classes_have_weights_also_where_texts_have_windows(build):
     model = build(kbi.TextClassifier, 3, long_texts="windows", dropout_rate=0.0)
     model.optimizer.learning_rate = 0.0
@@ -119,7 +135,8 @@ def test_classes_have_weights_also_where_texts_have_windows(build):
     assert len(rows) > len(TEXTS) and found == pytest.approx(expected, rel=1e-5)
     rows = model.row_maker.labelled(TEXTS, labels, None)
     weights = model.row_maker.with_class_weights("balanced", rows)  # of five texts two, two and one have a class
-    np.testing.assert_allclose([weights[rows.labels == label].sum() for label in range(3)], 5 / 3, rtol=1e-5)
+    sums = np.array([weights[rows.labels == label].sum() for label in range(3)])
+    np.testing.assert_allclose(sums * len(TEXTS) / len(rows), 5 / 3, rtol=1e-5)
 
 
 def test_several_labels_of_a_text_are_those_of_each_of_its_windows(build):
@@ -189,16 +206,19 @@ def test_texts_of_a_dataset_are_evaluated_and_predicted_as_those_in_memory(build
 
 @pytest.mark.parametrize("make", [loader, dataset])
 def test_a_dataset_is_trained_on_as_a_stream_of_windows(build, make):
-    """A step has as many windows as the batches have texts, and the loss is that of the rows in memory."""
+    """A step has as many windows as the batches have texts, and the loss of each batch is that of its texts in memory;
+    each counts as its windows."""
     model = build(kbi.TextClassifier, 3, long_texts="windows", dropout_rate=0.0)
     model.optimizer.learning_rate = 0.0
-    rows = model.row_maker.labelled(TEXTS, LABELS, None)
-    assert len(rows) == 13
+    parts = [(TEXTS[begin : begin + 2], LABELS[begin : begin + 2]) for begin in (0, 2, 4)]
+    windows = [len(model.row_maker.labelled(*part, None)) for part in parts]
+    assert windows == [4, 8, 1]
     sizes = []
     count = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: sizes.append(batch))
     for by_class in (None, {0: 0.5, 1: 2.0, 2: 0.0}):
         memory = {"batch_size": 99, "class_weight": by_class, "verbose": 0}
-        [expected] = model.fit(TEXTS, LABELS, **memory).history["loss"]
+        losses = [model.fit(*part, **memory).history["loss"][0] for part in parts]
+        expected = np.average(losses, weights=windows)
         sizes.clear()
         batches = make(TEXTS, LABELS)
         [found] = model.fit(batches, class_weight=by_class, callbacks=[count], verbose=0).history["loss"]

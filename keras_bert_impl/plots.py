@@ -21,6 +21,7 @@ from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from keras_bert_impl.kernels.gradients import gradient
 from keras_bert_impl.misspelt import did_you_mean
+from keras_bert_impl.models import TextClassifier, TextRegressor
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = "osD^vPX*"
@@ -103,14 +104,21 @@ def confusion(labels, predicted, names=None):
     Args:
         labels: a class for each example, a name or a number.
         predicted: the same.
-        names: the classes in order; None for those that occur, sorted.
+        names: the classes in order, as labels and predictions name them; None for those that occur, sorted.
 
-    Raises: ValueError if there are not as many predictions as labels.
+    Raises: ValueError if there are not as many predictions as labels, or one of them is none of the names.
     """
     labels, predicted = list(labels), list(predicted)
     if len(labels) != len(predicted):
         raise ValueError(f"{len(labels):,} labels, but {len(predicted):,} predictions: each example has one of both.")
-    names = sorted(set(labels) | set(predicted)) if names is None else list(names)
+    found = list(dict.fromkeys([*labels, *predicted]))
+    if names is None and len({isinstance(one, str) for one in found}) > 1:
+        raise ValueError(
+            f"Labels and predictions are names here and numbers there, such as {labels[0]!r} and {predicted[0]!r}."
+        )
+    names = sorted(found) if names is None else list(names)
+    if unknown := [one for one in found if one not in names]:
+        raise ValueError(f"{unknown[0]!r} is none of the classes {', '.join(map(str, names))}.")
     return confusion_of_counts(confusion_matrix(labels, predicted, labels=names), names)
 
 
@@ -133,12 +141,23 @@ def reliability(labels, probabilities, bins=10):
         probabilities: (examples, classes), or (examples,) for the second of two classes.
         bins: number of bins, each with as many examples.
 
+    Raises: ValueError for logits, or labels that are no numbers of classes.
+
     The title has the expected calibration error (Guo et al. 2017, "On Calibration of Modern Neural Networks"), the mean
     distance of the shares from the probabilities.
     """
     labels, probabilities = np.asarray(labels), np.asarray(probabilities, "float64")
     if probabilities.ndim == 1:
         probabilities = np.stack([1 - probabilities, probabilities], axis=1)
+    if not np.allclose(probabilities.sum(axis=1), 1, atol=1e-3) or probabilities.min(initial=0) < 0:
+        raise ValueError(
+            "The probabilities of an example do not sum to 1: `predict` gives logits, of which softmax is taken."
+        )
+    if labels.shape != probabilities.shape[:1] or not np.isin(labels, np.arange(probabilities.shape[1])).all():
+        raise ValueError(
+            f"Labels are numbers of classes, 0 to {probabilities.shape[1] - 1}, one for each of {len(probabilities):,} "
+            f"examples, but here they are {labels[:3].tolist()}, ... of shape {labels.shape}."
+        )
     is_right, sure = probabilities.argmax(axis=1) == labels, probabilities.max(axis=1)
     shares, means = calibration_curve(is_right, sure, n_bins=bins, strategy="quantile")
     edges = np.quantile(sure, np.linspace(0, 1, bins + 1))
@@ -165,6 +184,8 @@ def lengths(model, texts):
     The title tells how many texts are longer than a row, and what is padding if each batch of 32 is as long as its
     longest text: in the order of the texts, and sorted by length as `fit` has them.
     """
+    if isinstance(texts, str) or not len(texts):
+        raise ValueError("Got one string or no texts: pass a list of texts.")
     control = model.tokenizer.template.num_control(is_pair=False)
     counts = np.array([len(ids) for ids in model.tokenizer.ids_batch(list(texts))]) + control
     limit = model.sequence_length
@@ -275,6 +296,8 @@ def contributions(model, text, target=None):
         model: a TextClassifier or TextRegressor with a tokenizer.
         text: a text.
         target: name or number of a class; None for the likeliest one.
+
+    Raises: ValueError for another kind of model, or a class that is not there.
     """
     values, tokens, name = contributions_of(model, text, target)
     size = np.abs(values).max() or 1.0
@@ -290,6 +313,8 @@ def contributions(model, text, target=None):
 
 def contributions_of(model, text, target=None):
     """(values (length,), tokens, the output's name): see `contributions`."""
+    if not isinstance(model, TextClassifier | TextRegressor):
+        raise ValueError(f"A {type(model).__name__} has no score of a class: give a TextClassifier or TextRegressor.")
     rows = {name: keras.ops.convert_to_tensor(array) for name, array in model.rows([text]).items()}
     embedding = model.encoder.token_embedding
     embedded = embedding(rows["token_ids"])

@@ -70,6 +70,10 @@ def test_confusions_are_counted_by_label_and_prediction():
     assert axis.get_title() == "4 examples, 50.0% right"
     with pytest.raises(ValueError, match="4 labels, but 3 predictions"):
         kbi.plots.confusion("abca", "abc")
+    with pytest.raises(ValueError, match="'b' is none of the classes a"):
+        kbi.plots.confusion(["a", "b"], ["a", "a"], names=["a"])
+    with pytest.raises(ValueError, match="names here and numbers there"):
+        kbi.plots.confusion(["a", "b"], [0, 1])
 
 
 @once
@@ -82,6 +86,10 @@ def test_the_error_of_calibration_is_the_mean_distance_of_shares_from_probabilit
     assert axis.get_title().startswith("Probabilities are off by 10.0%")
     both = kbi.plots.reliability(labels, np.stack([1 - sure, sure], axis=1), bins=2).axes[0]
     assert lines_of(both)["20 examples"] == lines_of(axis)["20 examples"]
+    with pytest.raises(ValueError, match="`predict` gives logits"):
+        kbi.plots.reliability(labels, np.array([[2.0, -1.0]] * 20))
+    with pytest.raises(ValueError, match="Labels are numbers of classes, 0 to 1"):
+        kbi.plots.reliability(np.array(["bad", "good"])[labels], sure)
     # Three of four are right where 0.6 was said.
     (axis,) = kbi.plots.reliability(np.array([1, 1, 1, 0]), np.array([0.6] * 4), bins=1).axes
     assert axis.get_title() == "Probabilities are off by 15.0%, not sure enough"
@@ -92,6 +100,8 @@ def test_lengths_count_control_tokens(classifier):
     texts = ["the cat", "the cat sat on a mat in rain . a red dog ran . it is"]  # 4 and 18 tokens
     (axis,) = kbi.plots.lengths(classifier, texts).axes
     assert axis.lines[0].get_xdata()[0] == 16
+    with pytest.raises(ValueError, match="pass a list of texts"):
+        kbi.plots.lengths(classifier, "the cat")
     # A batch of both is as long as the cut one: 20 of 32 places are tokens.
     assert axis.get_title().startswith("50.0% of 2 texts have more than 16 tokens; padding 38%")
 
@@ -148,3 +158,5 @@ def test_contributions_are_the_slopes_along_each_token(classifier):
     assert axis.get_title() == f"Most for {name}: {tokens[int(np.argmax(values))]}"
     with pytest.raises(ValueError, match="'god' is none of the classes bad, good"):
         kbi.plots.contributions(classifier, TEXT, "god")
+    with pytest.raises(ValueError, match="A TextEmbedder has no score of a class"):
+        kbi.plots.contributions(kbi.TextEmbedder(classifier.encoder, classifier.tokenizer), TEXT)

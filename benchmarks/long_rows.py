@@ -12,10 +12,9 @@ long_rows.json, long_rows.md and long_rows.png.
 
 import argparse
 import dataclasses
-import json
 
-from in_turn import Setting, median_seconds
-from windows import MIB, SHORTEST, by_length, most_resident, write
+from in_turn import median_seconds
+from windows import MIB, SHORTEST, main, most_resident
 
 VOCABULARY, LAYERS, WIDTH, HEADS, INNER = 8000, 4, 256, 4, 1024
 LAYERS_COMPILED = 2  # for a TPU, which takes minutes
@@ -87,21 +86,10 @@ def compiled_for_tpu(family, length):
     return {"seconds": seconds, "mib": figures["temporary_gib"] * 1024}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
-    parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
-    parser.add_argument("--setting", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.setting:
-        family, _, precision, _, length = Setting(*json.loads(options.setting))
-        figures = measure if precision == "float32" else compiled_for_tpu
-        print(json.dumps(figures(family, int(length))))
-        return
-    found = by_length(__file__, SIZES, options.backends)
-    title = "A masked-LM step over one row: attention within windows grows with the length, not with its square"
-    write(found, options.output, "long_rows", title)
+def measured(family, length, precision):
+    return (measure if precision == "float32" else compiled_for_tpu)(family, length)
 
 
 if __name__ == "__main__":
-    main()
+    finding = "A masked-LM step over one row: attention within windows grows with the length, not with its square"
+    main(__doc__, __file__, SIZES, measured, finding)

@@ -168,19 +168,21 @@ def write(found, output, name, title):
     print("\n".join(table(found)))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(description, script, forms, measured, title):
+    """The command line of a benchmark by length; `measured` takes a form, a number of tokens and a Keras dtype policy,
+    and returns figures."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
     parser.add_argument("--backends", nargs="+", default=["tensorflow", "jax", "torch"])
     parser.add_argument("--setting", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.setting:
-        form, _, _, _, length = Setting(*json.loads(options.setting))
-        print(json.dumps(measure(form, int(length))))
+        form, _, precision, _, length = Setting(*json.loads(options.setting))
+        print(json.dumps(measured(form, int(length), precision)))
         return
-    title = "A window of 129 tokens: memory and time grow with the length, not with its square"
-    write(by_length(__file__, FORMS, options.backends), options.output, "windows", title)
+    write(by_length(script, forms, options.backends), options.output, pathlib.Path(script).stem, title)
 
 
 if __name__ == "__main__":
-    main()
+    finding = "A window of 129 tokens: memory and time grow with the length, not with its square"
+    main(__doc__, __file__, FORMS, lambda form, length, _: measure(form, length), finding)

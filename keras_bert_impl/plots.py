@@ -272,9 +272,8 @@ def attention(model, text, layer=None, head=None):
 
 def attention_of(model, text):
     """(probabilities (layers, heads, length, length), the tokens of the row): see `attention`."""
-    rows = model.rows([text])
-    count = int(np.asarray(rows["padding_mask"]).sum())
-    encoder = model.encoder
+    rows, encoder = model.rows([text]), model.encoder
+    tokens = _tokens_of(model, rows)
     if not encoder.return_attention:
         kind, options = type(encoder), encoder.get_config()
         options = {**options, "return_attention": True, "name": "encoder_with_attention"}
@@ -282,10 +281,7 @@ def attention_of(model, text):
         seeing.set_weights(encoder.get_weights())
         encoder = seeing
     found = encoder({name: rows[name] for name in encoder.input})["attention_probabilities"]
-    ids = np.asarray(rows["token_ids"])[0, :count]
-    return keras.ops.convert_to_numpy(found)[0, :, :, :count, :count], [
-        model.tokenizer.id_to_token(int(i)) for i in ids
-    ]
+    return keras.ops.convert_to_numpy(found)[0, :, :, : len(tokens), : len(tokens)], tokens
 
 
 def contributions(model, text, target=None):
@@ -315,7 +311,9 @@ def contributions_of(model, text, target=None):
     """(values (length,), tokens, the output's name): see `contributions`."""
     if not isinstance(model, TextClassifier | TextRegressor):
         raise ValueError(f"A {type(model).__name__} has no score of a class: give a TextClassifier or TextRegressor.")
-    rows = {name: keras.ops.convert_to_tensor(array) for name, array in model.rows([text]).items()}
+    arrays = model.rows([text])
+    tokens = _tokens_of(model, arrays)
+    rows = {name: keras.ops.convert_to_tensor(array) for name, array in arrays.items()}
     embedding = model.encoder.token_embedding
     embedded = embedding(rows["token_ids"])
     rest = {name: tensor for name, tensor in model.input.items() if name != "token_ids"}
@@ -326,10 +324,7 @@ def contributions_of(model, text, target=None):
     place = int(np.argmax(logits)) if target is None else _class_number(target, names)
     values = keras.ops.convert_to_numpy(embedded)
     slopes = gradient(lambda x: after({"embedded": x, **given})[0, place], values)
-    count = int(keras.ops.convert_to_numpy(rows["padding_mask"]).sum())
-    ids = keras.ops.convert_to_numpy(rows["token_ids"])[0, :count]
-    tokens = [model.tokenizer.id_to_token(int(number)) for number in ids]
-    return (slopes * values).sum(axis=-1)[0, :count], tokens, names[place]
+    return (slopes * values).sum(axis=-1)[0, : len(tokens)], tokens, names[place]
 
 
 def by_length(found, unit="MiB", title=None):
@@ -374,6 +369,12 @@ def _finding_of_curve(rows, name):
     label = (min if is_loss else max)(best, key=best.get)
     words = name.replace("_", " ")
     return f"{words}: {best[label]:.3g}" + (f", {label}" if label else "")
+
+
+def _tokens_of(model, rows):
+    """The tokens of a single row."""
+    count = int(rows["padding_mask"].sum())
+    return [model.tokenizer.id_to_token(int(number)) for number in rows["token_ids"][0, :count]]
 
 
 def _padding(counts):

@@ -56,10 +56,11 @@ class TextReader:
         export = self._config["export"]
         self._normalizes = export.get("normalize", False)
         self._long_texts = export.get("long_texts", "cut")
-        self._cutting, self._whole = (
-            Tokenizer.from_file(str(pathlib.Path(directory, "tokenizer.json"))) for _ in range(2)
-        )
-        length = export["sequence_length"]
+        path = str(pathlib.Path(directory, "tokenizer.json"))
+        self._cutting = Tokenizer.from_file(path)
+        if self._long_texts == "cut":
+            return
+        self._whole, length = Tokenizer.from_file(path), export["sequence_length"]
         self._room = length - self._whole.num_special_tokens_to_add(False)
         if self._long_texts == "windows":
             self._whole.enable_truncation(length, stride=self._room - max(1, self._room // 2))  # as `windows_of`

@@ -12,6 +12,7 @@ from families import SIZES
 from made_exports import check_rows_of_export
 from made_tokenizers import bigbird_tokenizer
 from reference_models import open_in_transformers, outputs_of, random_model
+from shapes_of_a_step import check_step
 from tiers import every_backend, full_but, on
 
 import keras_bert_impl as kbi
@@ -422,15 +423,6 @@ def test_an_export_of_rows_gives_the_vectors(format_name, config, tokenizer, tmp
 LONG = 4096
 
 
-def check_sizes(shapes):
-    """No array is of length x length, or has as many numbers."""
-    shapes = [tuple(shape) for shape in shapes]
-    assert any(LONG in shape for shape in shapes)
-    largest = max(shapes, key=np.prod)
-    assert np.prod(largest) < LONG * LONG / 8, largest
-    assert all(shape.count(LONG) < 2 for shape in shapes)
-
-
 @pytest.fixture(params=["seeded", "first_block"])
 def long_encoder(request):
     """Blocks of 32 queries with at most six blocks of keys, in two heads: a tenth of a row's whole square."""
@@ -443,59 +435,6 @@ def long_rows():
     return {name: array[:1] for name, array in rows_of(LONG).items()}
 
 
-@on("jax")
-def test_a_step_in_jax_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
-    import jax.extend
-
-    weights = [
-        [weight.value for weight in group]
-        for group in (long_encoder.trainable_variables, long_encoder.non_trainable_variables)
-    ]
-
-    def loss(trainable, others, rows):
-        outputs, _ = long_encoder.stateless_call(trainable, others, rows, training=True)
-        return outputs["sequence_output"].sum()
-
-    def shapes(jaxpr):
-        for equation in jaxpr.eqns:
-            yield from (variable.aval.shape for variable in equation.outvars)
-            for inner in jax.extend.core.jaxprs_in_params(equation.params):
-                yield from shapes(inner)
-
-    check_sizes(shapes(jax.make_jaxpr(jax.grad(loss))(*weights, long_rows()).jaxpr))
-
-
-@on("tensorflow")
-def test_a_step_in_tensorflow_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
-    import tensorflow as tf
-
-    @tf.function
-    def gradients(rows):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(long_encoder(rows, training=True)["sequence_output"])
-        return tape.gradient(loss, [weight.value for weight in long_encoder.trainable_variables])
-
-    rows = {name: tf.constant(array) for name, array in long_rows().items()}
-    graph = gradients.get_concrete_function(rows).graph
-    outputs = [output for operation in graph.get_operations() for output in operation.outputs]
-    assert not [output for output in outputs if output.shape.rank is None and output.dtype.is_floating]
-    check_sizes([axis or 1 for axis in output.shape] for output in outputs if output.shape.rank is not None)
-
-
-@on("torch")
-def test_a_step_in_torch_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    shapes = []
-
-    class Seen(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, arguments=(), options=None):
-            found = function(*arguments, **(options or {}))
-            tensors = found if isinstance(found, tuple | list) else [found]
-            shapes.extend(tensor.shape for tensor in tensors if isinstance(tensor, torch.Tensor))
-            return found
-
-    with Seen():
-        long_encoder(long_rows(), training=True)["sequence_output"].sum().backward()
-    check_sizes(shapes)
+@every_backend
+def test_a_step_has_no_array_that_grows_with_the_square_of_the_length(long_encoder):
+    check_step(long_encoder, long_rows(), LONG)

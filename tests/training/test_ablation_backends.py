@@ -56,6 +56,7 @@ def test_every_family_of_the_study_is_built_with_its_objective_on_data_of_its_ow
         "ModernBERT": ("ModernBertEncoder", "full_sentences", False),
         "DeBERTa, masked words": ("DebertaV2Encoder", "full_sentences", False),
         "DeBERTa, replaced tokens": ("DebertaV2Encoder", "full_sentences", False),
+        "XLNet": ("XLNetEncoder", "full_sentences", False),
     }
     phrases = (tmp_path / "random_phrases.txt").read_text(encoding="utf-8").splitlines()
     assert len(phrases) > 20 and {len(phrase.split()) for phrase in phrases} == {2, 3, 4}

@@ -22,9 +22,11 @@ from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 from keras_bert_impl.kernels.gradients import gradient
 from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.models import TextClassifier, TextRegressor
+from keras_bert_impl.natural_data.texts import to_strings
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = "osD^vPX*"
+TOKENS_OF_LINE = 40  # in a picture of a text
 STYLE = {
     "figure.constrained_layout.use": True,
     "figure.dpi": 110,
@@ -187,7 +189,7 @@ def lengths(model, texts):
     if isinstance(texts, str) or not len(texts):
         raise ValueError("Got one string or no texts: pass a list of texts.")
     control = model.tokenizer.template.num_control(is_pair=False)
-    counts = np.array([len(ids) for ids in model.tokenizer.ids_batch(list(texts))]) + control
+    counts = np.array([len(ids) for ids in model.tokenizer.ids_batch(to_strings(texts))]) + control
     limit = model.sequence_length
     cut = np.minimum(counts, limit)
     figure, ((axis,),) = panels(width=6)
@@ -209,8 +211,12 @@ def vectors(found, labels=None):
     Args:
         found: (texts, width), such as `TextEmbedder.embed` returns.
         labels: a class for each, which gets a colour and a marker; or None.
+
+    Raises: ValueError for fewer than two vectors, or an array of another number of axes.
     """
     found = np.asarray(found, "float64")
+    if found.ndim != 2 or min(found.shape) < 2:
+        raise ValueError(f"The vectors have shape {found.shape}, expected (texts, width), of two texts or more.")
     labels = [""] * len(found) if labels is None else list(labels)
     if len(labels) != len(found):
         raise ValueError(f"{len(found):,} vectors, but {len(labels):,} labels: each vector has one.")
@@ -296,14 +302,20 @@ def contributions(model, text, target=None):
     Raises: ValueError for another kind of model, or a class that is not there.
     """
     values, tokens, name = contributions_of(model, text, target)
-    size = np.abs(values).max() or 1.0
-    figure, ((axis,),) = panels(width=max(4.0, 0.6 * len(tokens)), height=2.6)
-    axis.bar(range(len(tokens)), values / size, color=[COLORS[0] if value >= 0 else COLORS[1] for value in values])
-    axis.axhline(0, color="gray", linewidth=0.8)
-    axis.set_xticks(range(len(tokens)), tokens, rotation=60, ha="right")
-    axis.set(ylabel="gradient x input", ylim=(-1.1, 1.1))
-    most = tokens[int(np.argmax(values))]
-    axis.set_title(f"Most for {name}: {most}")
+    shares = values / (np.abs(values).max() or 1.0)
+    lines = -(-len(tokens) // TOKENS_OF_LINE)
+    width = max(4.0, 0.45 * min(len(tokens), TOKENS_OF_LINE))
+    figure, axes = panels(rows=lines, width=width, height=2.4)
+    for line, axis in enumerate(axes[:, 0]):
+        part = slice(line * TOKENS_OF_LINE, (line + 1) * TOKENS_OF_LINE)
+        count = len(tokens[part])
+        axis.bar(range(count), shares[part], color=[COLORS[0] if share >= 0 else COLORS[1] for share in shares[part]])
+        axis.axhline(0, color="gray", linewidth=0.8)
+        axis.set_xticks(range(count), tokens[part], rotation=60, ha="right")
+        axis.set(ylabel="gradient x input", ylim=(-1.1, 1.1))
+        if lines > 1:
+            axis.set_xlim(-0.8, TOKENS_OF_LINE - 0.2)
+    axes[0, 0].set_title(f"Most for {name}: {tokens[int(np.argmax(values))]}")
     return figure
 
 
@@ -328,7 +340,10 @@ def contributions_of(model, text, target=None):
 
 
 def by_length(found, unit="MiB", title=None):
-    """A quantity by the tokens of a row, on logarithmic axes: {what: {tokens: value}}."""
+    """A quantity by the tokens of a row, on logarithmic axes: {what: {tokens: value}}. Raises ValueError if there is no
+    value."""
+    if not found or not all(found.values()):
+        raise ValueError(f"Got {found!r}, expected {{what: {{tokens: value}}}} with a value for each.")
     figure, ((axis,),) = panels(width=5.5)
     for place, (name, values) in enumerate(found.items()):
         axis.plot(list(values), list(values.values()), marker=MARKERS[place % len(MARKERS)], label=name)

@@ -107,6 +107,16 @@ def test_lengths_count_control_tokens(classifier):
 
 
 @once
+def test_what_cannot_be_drawn_is_refused(classifier):
+    with pytest.raises(ValueError, match="text 1 is None, not a string"):
+        kbi.plots.lengths(classifier, [TEXT, None])
+    with pytest.raises(ValueError, match=r"The vectors have shape \(7,\), expected \(texts, width\)"):
+        kbi.plots.vectors(np.ones(7))
+    with pytest.raises(ValueError, match=r"Got {'BERT': {}}, expected {what: {tokens: value}}"):
+        kbi.plots.by_length({"BERT": {}})
+
+
+@once
 def test_vectors_are_placed_by_their_directions_of_most_variance():
     random = np.random.default_rng(0)
     found = random.normal(size=(50, 4)) * [9.0, 0.1, 3.0, 0.0]
@@ -136,7 +146,7 @@ def test_attention_is_that_of_the_model_and_its_tokens_are_named(classifier):
 
 
 @every_backend
-def test_contributions_are_the_slopes_along_each_token(classifier):
+def test_contributions_are_the_slopes_along_each_token(classifier, monkeypatch):
     """Gradient x input is how an output changes as the token's vector is stretched."""
     values, tokens, name = kbi.plots.contributions_of(classifier, TEXT)
     assert tokens == ["[CLS]", *TEXT.split(), "[SEP]"] and name == classifier.classify(TEXT)[0].label
@@ -156,6 +166,11 @@ def test_contributions_are_the_slopes_along_each_token(classifier):
     assert kbi.plots.contributions_of(classifier, TEXT, other)[2] == other
     (axis,) = kbi.plots.contributions(classifier, TEXT).axes
     assert axis.get_title() == f"Most for {name}: {tokens[int(np.argmax(values))]}"
+    monkeypatch.setattr(kbi.plots, "TOKENS_OF_LINE", 5)
+    in_lines = kbi.plots.contributions(classifier, TEXT).axes
+    assert [label.get_text() for axis in in_lines for label in axis.get_xticklabels()] == tokens and len(in_lines) == 2
+    heights = [bar.get_height() for axis in in_lines for bar in axis.patches]
+    np.testing.assert_allclose(heights, values / np.abs(values).max(), atol=1e-5)
     with pytest.raises(ValueError, match="'god' is none of the classes bad, good"):
         kbi.plots.contributions(classifier, TEXT, "god")
     with pytest.raises(ValueError, match="A TextEmbedder has no score of a class"):

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from keras_bert_impl.checkpoints.tensor_tables import Checkpoint
+from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, check_open
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 # Weights with a row for each word.
@@ -28,8 +28,10 @@ def grow(checkpoint, max_length=None, new_words=(), num_layers=None):
 
     Returns: a Checkpoint; the file itself is not changed.
     Raises: ValueError for words that are already in the vocabulary or that the tokenizer can never produce, for words
-        where the checkpoint has no vocabulary, or for more layers than it has.
+        where the checkpoint has no vocabulary, or for more layers than it has; TypeError for a path in place of an open
+        checkpoint.
     """
+    check_open(checkpoint)
     old = checkpoint.config
     if num_layers is not None and not 1 <= num_layers <= old.num_layers:
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert_impl.checkpoints.growing import repeated_rows
 from keras_bert_impl.checkpoints.huggingface import table
-from keras_bert_impl.checkpoints.tensor_tables import Source
+from keras_bert_impl.checkpoints.tensor_tables import Source, check_open
 from keras_bert_impl.configurations.known_families import families_by_model_type
 
 # The families whose blocks are Longformer's, but for its windows, with the heads that it computes otherwise: that of
@@ -43,13 +43,17 @@ def lengthen(checkpoint, max_length=4096, attention_window=512, sep_id=None):
 
     Returns: a Checkpoint; the file itself is not changed.
     Raises: ValueError for another family, for fewer positions than before, and without sep_id for a checkpoint that has
-        no vocabulary.
+        no vocabulary; TypeError for a path in place of an open checkpoint.
     """
+    check_open(checkpoint)
     old, path = checkpoint.config, checkpoint.source.path
     if old.model_type not in LENGTHENED:
         raise ValueError(
             f"{path} is a {old.family}, whose blocks are not Longformer's: expected one of {', '.join(LENGTHENED)}."
         )
+    for name, value in {"max_length": max_length, "attention_window": attention_window}.items():
+        if not isinstance(value, int):
+            raise ValueError(f"{name} is {value!r}, expected a number of tokens.")
     if max_length < old.max_length:
         raise ValueError(f"max_length {max_length} is below the {old.max_length} positions of {path}.")
     if sep_id is None:

@@ -12,7 +12,7 @@ from keras_bert_impl.models.text_regressor import TextRegressor
 from keras_bert_impl.natural_data.long_texts import LongTextRows
 from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.natural_data.splits_and_weights import split_rows
-from keras_bert_impl.natural_data.texts import columns_of, has_columns
+from keras_bert_impl.natural_data.texts import columns_of, has_columns, to_strings
 from keras_bert_impl.optimization import BertAdamW
 
 ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
@@ -134,6 +134,8 @@ class Reranker(TextRegressor):
         """
         if isinstance(texts, str):
             raise ValueError("Got one text where texts were expected: pass a list of texts, [text].")
+        if query is None or texts is None:
+            raise ValueError(f"query={query!r}, texts={texts!r}: pass a query and a list of texts.")
         queries, lists = ([query], [list(texts)]) if isinstance(query, str) else (list(query), list(texts))
         if len(queries) != len(lists) or any(isinstance(one, str) for one in lists):
             raise ValueError(
@@ -144,7 +146,7 @@ class Reranker(TextRegressor):
             raise ValueError("There is no text to score.")
         pairs = (
             [one for one, count in zip(queries, counts, strict=True) for _ in range(count)],
-            [text for one in lists for text in one],
+            to_strings([text for one in lists for text in one]),
         )
         scores = ACTIVATIONS[self.score_activation](self.predict(pairs, batch_size=batch_size, verbose=0)[:, 0])
         of_queries = np.split(scores, np.cumsum(counts)[:-1])
@@ -163,7 +165,7 @@ class Reranker(TextRegressor):
             first; for several queries a list of such lists.
         Raises: ValueError if top_k is below 1, or as `scores` does.
         """
-        texts = texts if isinstance(texts, str) else list(texts)
+        texts = texts if texts is None or isinstance(texts, str) else list(texts)
         found = self.scores(query, texts, batch_size)
         if isinstance(query, str):
             return _ranked(found, list(texts), top_k)

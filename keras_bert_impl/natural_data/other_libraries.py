@@ -37,10 +37,16 @@ def received(x):
     """Converts the inputs given to a model to a form that it knows: lists and arrays of texts, a BatchSource of texts,
     or what Keras takes.
 
-    Raises: ValueError for a whole table, for which a column must be chosen, and for a generator of texts.
+    Raises: ValueError for what holds no text and no array, for a whole table, for which a column must be chosen, and
+        for a generator of texts.
     """
     _refuse_table(x)
     x = in_memory(x)
+    if _is_nothing(x) or (isinstance(x, (list, tuple)) and x and all(map(_is_nothing, x))):
+        raise ValueError(
+            f"Got {repr(x)[:60]} where texts were expected: pass a list of texts, or a dict of arrays with token_ids, "
+            "segment_ids and padding_mask."
+        )
     if is_text_dataset(x):
         return source_of_dataset(x)
     if is_text_loader(x):
@@ -48,8 +54,14 @@ def received(x):
     return _without_texts(x) if isinstance(x, types.GeneratorType) else x
 
 
+def _is_nothing(x):
+    return x is None or isinstance(x, (int, float, np.number))
+
+
 def received_validation(data):
-    """As `received`, for `validation_data`: (x, y), (x, y, sample_weight), or what yields batches."""
+    """As `received`, for `validation_data`: (x, y), (x, y, sample_weight), or what yields batches; None stays."""
+    if data is None:
+        return None
     if isinstance(data, (list, tuple)) and data and not is_texts(data):
         return (received(data[0]), *map(in_memory, data[1:]))
     return received(data)

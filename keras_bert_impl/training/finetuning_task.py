@@ -75,7 +75,8 @@ def with_options(task, config):
     fields = [field.name for field in dataclasses.fields(task)]
     unknown = sorted(set(config.task_options) - set(fields))
     if unknown:
-        raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.")
+        meant = did_you_mean(unknown[0], fields)
+        raise ValueError(f"The task {config.task} has no option {unknown[0]!r}; it has {', '.join(fields)}.{meant}")
     if "splits" in config.task_options and not all(isinstance(place, str) for place in task.splits.values()):
         raise ValueError(f"The task {config.task} reads files with certain columns: leave task_options.splits out.")
     task = dataclasses.replace(task, **config.task_options)

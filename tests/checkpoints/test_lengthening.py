@@ -5,7 +5,7 @@ import pytest
 from made_exports import with_large_weights
 
 import keras_bert_impl as kbi
-from keras_bert_impl.checkpoints import lengthen, open_checkpoint
+from keras_bert_impl.checkpoints import grow, lengthen, open_checkpoint
 
 WINDOW = 12  # six to either side, so that all seven tokens of a row see each other
 SIZES = {
@@ -143,6 +143,11 @@ def test_what_cannot_be_lengthened_is_refused(saved, small_tokenizer, tmp_path):
     _, path = saved("bert", None)
     with pytest.raises(ValueError, match="max_length 10 is below the 11 positions of"):
         longer(path, max_length=10)
+    with pytest.raises(ValueError, match="max_length is '30', expected a number of tokens"):
+        longer(path, max_length="30")
+    for change in (lengthen, grow):
+        with pytest.raises(TypeError, match=r"Got 'runs/mine', which is not an open checkpoint: pass open_checkpoint"):
+            change("runs/mine", max_length=30)
     (path / "vocab.txt").unlink()
     with pytest.raises(ValueError, match=r"has no vocabulary that tells the id of \[SEP\]: pass sep_id"):
         longer(path)

@@ -237,6 +237,16 @@ def test_scores_are_those_of_sentence_transformers_in_both_directions(score_acti
 
 
 @once
+def test_a_query_without_texts_and_a_text_that_is_missing_are_refused(reranker):
+    with pytest.raises(ValueError, match=r"query=None, texts=.*: pass a query and a list of texts"):
+        reranker.rank(None, ["a text"])
+    with pytest.raises(ValueError, match="query='which', texts=None: pass a query and a list of texts"):
+        reranker.rank("which", None)
+    with pytest.raises(ValueError, match="text 1 is None, not a string: leave it out, or write '' for it"):
+        reranker.rank("which", ["a text", None])
+
+
+@once
 def test_what_would_change_scores_is_refused(reranker, tmp_path):
     reranker.save_pretrained(tmp_path / "saved")
 

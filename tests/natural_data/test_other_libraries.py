@@ -1,5 +1,7 @@
 """Texts, labels and weights in the columns of other libraries, and the tables and generators that are refused."""
 
+import re
+
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, WORDS
@@ -168,6 +170,13 @@ def test_a_whole_dataset_dict_is_refused_with_its_splits(model):
     datasets = pytest.importorskip("datasets")
     with pytest.raises(ValueError, match=r"Got the splits train, test: choose one"):
         model.fit(datasets.DatasetDict({"train": hub_dataset(), "test": hub_dataset()}))
+
+
+@pytest.mark.parametrize("nothing", [None, 3.5, [3.5, 4.0], [None]])
+def test_what_holds_no_text_is_refused_by_its_value(nothing, model):
+    for call in (lambda x: model.fit(x, NUMBERS), lambda x: model.evaluate(x, NUMBERS), model.predict, model.classify):
+        with pytest.raises(ValueError, match=rf"Got {re.escape(repr(nothing))} where texts were expected: pass a list"):
+            call(nothing)
 
 
 def test_a_column_of_shape_n_1_is_refused(model):

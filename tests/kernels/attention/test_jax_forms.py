@@ -88,7 +88,7 @@ def test_the_comparison_computes_while_a_step_is_traced():
 
 
 def test_a_cpu_keeps_the_plain_form_and_a_tpu_without_dropout_never_gets_keras_own():
-    assert jax_forms.form_for(inputs()) is None
+    assert jax_forms.form_for(inputs()) is plain.by_ops
     with attention.placed(INTERPRETED):
         assert jax_forms.form_for(inputs()).func is jax_forms.by_kernel
 

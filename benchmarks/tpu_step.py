@@ -40,7 +40,7 @@ def our_model(arguments):
 
     encoder = build_encoder(config_of(arguments), dtype=keras.dtype_policies.get("mixed_bfloat16"))
     model = Pretrainer(encoder, next_sentence=False)
-    model.compile(optimizer=BertAdamW(1e-4), jit_compile=True)
+    model.compile(optimizer=BertAdamW(1e-4, moments=arguments.moments), jit_compile=True)
     return model
 
 
@@ -173,6 +173,7 @@ def main():
     parser.add_argument("--dropout", type=float, help="default is the family's: 0.1, ModernBERT's 0")
     parser.add_argument("--plain_attention", action="store_true", help="ours without the TPU kernel of attention")
     parser.add_argument("--vocabulary_size", type=int, default=30522)
+    parser.add_argument("--moments", default="float32", choices=("float32", "bfloat16"), help="of ours, AdamW's")
     parser.add_argument("--groups", type=int, default=0, help="how many parts of the model to list, by bytes moved")
     parser.add_argument("--program", help="file to write the compiled program's text to")
     arguments = parser.parse_args()

@@ -235,6 +235,10 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
             0.8). 1.0 in BERT. Weight decay uses the full rate.
         bias_correction: False computes what google-research/bert's AdamWeightDecayOptimizer does, to reproduce its
             runs: the first updates are several times larger.
+        moments: "bfloat16" keeps the two moments of each weight in half of the memory, rounded up or down at random so
+            that their means are kept; "float32" as in Google's code. The weights are as they are.
+
+    Raises: ValueError for moments of another type.
     """
 
     def __init__(
@@ -246,8 +250,11 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         epsilon=1e-6,
         layer_decay=1.0,
         bias_correction=True,
+        moments="float32",
         **arguments,
     ):
+        if moments not in ("float32", "bfloat16"):
+            raise ValueError(f"moments is {moments!r}, expected 'float32' or 'bfloat16'.")
         super().__init__(
             learning_rate,
             weight_decay=weight_decay,
@@ -259,6 +266,11 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         self.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
         self.layer_decay = float(layer_decay)
         self.bias_correction = bool(bias_correction)
+        self.moments = moments
+
+    def add_variable(self, shape, initializer="zeros", dtype=None, aggregation="none", layout=None, name=None):
+        is_short = self.moments == "bfloat16" and dtype == "float32" and str(name).endswith(("_momentum", "_velocity"))
+        return super().add_variable(shape, initializer, self.moments if is_short else dtype, aggregation, layout, name)
 
     def build(self, variables):
         super().build(variables)
@@ -296,10 +308,12 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
             beta_1=self.beta_1,
             beta_2=self.beta_2,
             epsilon=self.epsilon,
+            salt=self.iterations,
         )
 
     def get_config(self):
-        return {**super().get_config(), "layer_decay": self.layer_decay, "bias_correction": self.bias_correction}
+        names = ("layer_decay", "bias_correction", "moments")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -334,7 +348,8 @@ class BertStableAdamW(BertAdamW):
     def update_step(self, gradient, variable, learning_rate):
         update = self._update(gradient, variable, learning_rate, self._step())
         square = ops.square(update.gradient)
-        second = update.second + (square - update.second) * (1 - self.beta_2)
+        before = ops.cast(update.second, square.dtype)
+        second = before + (square - before) * (1 - self.beta_2)
         corrected = ops.maximum(second / update.missing(self.beta_2), self.epsilon**2)
         ratio = ops.sqrt(ops.mean(square / corrected))
         slower = ops.cast(ops.maximum(ratio, 1.0), ops.dtype(learning_rate))

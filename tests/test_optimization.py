@@ -1,9 +1,11 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 from tiers import every_backend, on
 
 from keras_bert_impl import BertEncoder, Pretrainer
+from keras_bert_impl.kernels.adamw import rounded
 from keras_bert_impl.optimization import (
     BertAdamW,
     BertLamb,
@@ -214,6 +216,52 @@ def small_model():
     model = keras.Sequential([keras.Input((2,)), dense, keras.layers.LayerNormalization(name="norm")])
     model.compile(optimizer=BertAdamW(0.1, weight_decay=0.5), loss="mse")
     return model
+
+
+def test_moments_of_bfloat16_are_rounded_to_a_neighbour_and_keep_their_mean():
+    values = np.array([0.3, -1.7e-5, 1.0, -2.0, 0.0, 3e38, np.inf], "float32")
+    found = np.stack([ops.convert_to_numpy(ops.cast(rounded(values, salt), "float32")) for salt in range(2000)])
+    short = found.view("uint32") & 0xFFFF
+    assert not short.any() and (np.abs(found[:, :6] - values[:6]) <= np.abs(values[:6]) / 128).all()
+    # A share p of 2,000 has a standard deviation of 0.011, hence their mean one of 0.011 of the distance of neighbours.
+    np.testing.assert_allclose(found[:, :2].mean(axis=0), values[:2], rtol=0.05 / 128)
+    np.testing.assert_array_equal(found[:, 2:5], np.broadcast_to(values[2:5], (2000, 3)))
+    assert np.isnan(ops.convert_to_numpy(ops.cast(rounded(np.array([np.nan, -np.nan], "float32"), 5), "float32"))).all()
+
+
+def test_a_second_moment_of_bfloat16_falls_where_gradients_are_zero():
+    """1 - beta_2 is less than half of bfloat16's last digit: rounded to the nearest, it would stay for ever."""
+    optimizer = BertAdamW(0.0, beta_2=0.999, global_clipnorm=None, moments="bfloat16")
+    weight = keras.Variable(np.zeros(500, "float32"), name="kernel")
+    optimizer.build([weight])
+    second = optimizer._velocities[0]
+    second.assign(before := np.linspace(0.5, 2.0, 500))
+    for _ in range(300):
+        optimizer.apply([np.zeros(500, "float32")])
+    kept = ops.convert_to_numpy(ops.cast(second, "float32")) / before
+    assert kept.mean() == pytest.approx(0.999**300, rel=0.01) and kept.std() < 0.1
+
+
+@pytest.mark.parametrize("kind", [BertAdamW, BertStableAdamW])
+def test_moments_of_bfloat16_move_weights_of_float32_nearly_alike(kind):
+    draw = np.random.default_rng(0)
+    gradients = draw.normal(size=(20, 400)).astype("float32")
+    found = {}
+    for moments in ("float32", "bfloat16"):
+        weight = keras.Variable(np.zeros(400, "float32"), name="kernel")
+        optimizer = kind.from_config(kind(1e-2, moments=moments).get_config())
+        for gradient in gradients:
+            optimizer.apply([gradient], [weight])
+        kinds = {keras.backend.standardize_dtype(each.dtype) for each in optimizer._momentums + optimizer._velocities}
+        assert kinds == {moments} and keras.backend.standardize_dtype(weight.dtype) == "float32"
+        found[moments] = ops.convert_to_numpy(weight)
+    difference = found["bfloat16"] - found["float32"]
+    assert 0 < np.abs(difference).max() < 0.01 and abs(difference.mean()) < 5e-4 < np.abs(found["float32"]).mean()
+
+
+def test_moments_of_another_type_are_refused():
+    with pytest.raises(ValueError, match="moments is 'float16', expected 'float32' or 'bfloat16'"):
+        BertAdamW(moments="float16")
 
 
 def test_weight_decay_skips_biases_and_norms():

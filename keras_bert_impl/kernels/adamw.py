@@ -26,6 +26,7 @@ class Update(typing.NamedTuple):
         learning_rate: a scalar, the same for all weights of a step.
         rate, decay: numbers.
         beta_1, beta_2, epsilon: numbers; missing_i = 1 - beta_i ** step corrects for moments that start at zero.
+        salt: an integer scalar that differs between steps, for moments of bfloat16, see `rounded`.
     """
 
     variable: typing.Any
@@ -39,6 +40,11 @@ class Update(typing.NamedTuple):
     beta_1: float
     beta_2: float
     epsilon: float
+    salt: typing.Any = 0
+
+    @property
+    def has_short_moments(self):
+        return keras.backend.standardize_dtype(self.first.dtype) != keras.backend.standardize_dtype(self.variable.dtype)
 
     def missing(self, beta):
         """1 - beta ** step, a scalar of the gradient's type."""
@@ -69,21 +75,45 @@ def updates_together():
 
 def apply(updates, assign):
     """Applies the Updates of a step; `assign` is the optimizer's function of (variable, value)."""
-    KERNELS.get(keras.backend.backend(), by_ops)(updates, assign)
+    short = [update for update in updates if update.has_short_moments]
+    by_ops(short, assign)
+    KERNELS.get(keras.backend.backend(), by_ops)([one for one in updates if not one.has_short_moments], assign)
 
 
 def by_ops(updates, assign):
     """The plain form, as `apply`."""
     for update in updates:
         gradient, variable = update.gradient, update.variable
-        first = update.first + (gradient - update.first) * (1 - update.beta_1)
-        second = update.second + (ops.square(gradient) - update.second) * (1 - update.beta_2)
-        assign(update.first, first)
-        assign(update.second, second)
+        before = [ops.cast(moment, gradient.dtype) for moment in (update.first, update.second)]
+        first = before[0] + (gradient - before[0]) * (1 - update.beta_1)
+        second = before[1] + (ops.square(gradient) - before[1]) * (1 - update.beta_2)
+        for moment, value in ((update.first, first), (update.second, second)):
+            assign(moment, rounded(value, update.salt) if update.has_short_moments else value)
         root = ops.sqrt(update.missing(update.beta_2))
         # The corrections are scalars: they are applied where they cost no additional pass over the weights.
         rate = update.scaled_rate * root / update.missing(update.beta_1)
         assign(variable, variable * update.kept - rate * first / (ops.sqrt(second) + update.epsilon * root))
+
+
+def rounded(values, salt):
+    """float32 values in bfloat16, each rounded up or down with the probability that keeps its mean: to the nearest, a
+    second moment would never fall, since 1 - beta_2 is less than half of a bfloat16's last digit (stochastic rounding,
+    Gupta et al. 2015, "Deep Learning with Limited Numerical Precision").
+
+    The random bits are a hash of the value, its place and the salt: they need no memory, and are the same on each
+    device that holds a copy of the value.
+    """
+    bits, place = ops.view(values, dtype="int32"), 0
+    for axis, size in enumerate(values.shape):
+        of_axis = [size if other == axis else 1 for other in range(len(values.shape))]
+        place = place * size + ops.reshape(ops.arange(size, dtype="int32"), of_axis)
+    # Integers wrap around on all backends.
+    mixed = bits * -1640531535 + place * 668265263 + ops.cast(salt, "int32") * -2048144789
+    mixed = ops.bitwise_xor(mixed, ops.right_shift(mixed, 15)) * 739982445
+    noise = ops.bitwise_and(ops.right_shift(mixed, 16), 0xFFFF)
+    # A bfloat16 is the first 16 bits of a float32.
+    kept = ops.view(ops.bitwise_and(bits + noise, -0x10000), dtype="float32")
+    return ops.cast(ops.where(ops.isfinite(values), kept, values), "bfloat16")
 
 
 def _by_tensorflow(updates, assign):

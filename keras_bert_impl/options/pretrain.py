@@ -121,6 +121,8 @@ class OptimizerOptions:
         beta_2: decay rate of AdamW's second moment; 0.999 in the paper, 0.98 for runs of a few thousand steps.
         optimizer: adamw as in the paper, lamb for batches of thousands of rows, or stable_adamw, as ModernBERT's, which
             does not clip gradients.
+        moments: float32, or bfloat16, which keeps the two moments of adamw and stable_adamw in half of the memory,
+            rounded at random so that their means are kept.
         gradient_accumulation_steps: number of batches whose gradients are accumulated before the weights are updated.
         ema_momentum: keep an exponential moving average of the weights with this momentum, for example 0.999, and save
             the average.
@@ -135,6 +137,7 @@ class OptimizerOptions:
     weight_decay: float = 0.01
     beta_2: float = 0.999
     optimizer: typing.Literal["adamw", "lamb", "stable_adamw"] = "adamw"
+    moments: typing.Literal["float32", "bfloat16"] = "float32"
     gradient_accumulation_steps: int | None = None
     ema_momentum: float | None = None
 

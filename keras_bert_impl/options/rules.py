@@ -205,6 +205,7 @@ RULES = {
     "PretrainConfig": (
         Rule("memory_length", {"objective": ("permuted_lm",)}, "is for --objective permuted_lm: leave it out."),
         Rule("decay_share", {"schedule": ("stable",)}, "is for --schedule stable: leave it out."),
+        Rule("moments", {"optimizer": ("adamw", "stable_adamw")}, "is for adamw and stable_adamw: leave it out."),
         Rule(
             "schedule",
             {"max_minutes": ABSENT},

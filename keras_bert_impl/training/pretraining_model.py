@@ -62,6 +62,7 @@ def compiled(model, config, jit_compile, schedule):
         beta_2=config.beta_2,
         gradient_accumulation_steps=config.gradient_accumulation_steps,
         **averaged,
+        **({} if config.optimizer == "lamb" else {"moments": config.moments}),
     )
     model.compile(optimizer=optimizer, jit_compile=jit_compile, steps_per_execution=config.steps_per_execution)
     return model

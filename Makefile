@@ -1,5 +1,5 @@
 # The targets; they need make and Python 3.11 or later, and install everything into .venv.
-#   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch]
+#   make quickstart [CORPUS=path/to/text] [BACKEND=tensorflow|jax|torch] [MINUTES=of pre-training]
 #   make test         ruff, then the tests that a change needs on the three backends: ten minutes on two cores
 #   make test-all     all tests on the three backends: three to four hours on two cores
 #   make lint
@@ -8,6 +8,7 @@
 PYTHON ?= python3
 BACKEND ?= tensorflow
 CORPUS ?=
+MINUTES ?=
 BIN := .venv/bin
 # Tests of one file run in one process, files side by side.
 WORKERS ?= --numprocesses logical --maxprocesses 4 --dist loadfile
@@ -25,7 +26,7 @@ endif
 
 # TensorFlow is always installed: it writes the SavedModel, whichever backend trains.
 quickstart: .venv/installed-quickstart-$(BACKEND)
-	@KERAS_BACKEND=$(BACKEND) $(BIN)/keras-bert quickstart $(if $(CORPUS),--corpus '$(CORPUS)')
+	@KERAS_BACKEND=$(BACKEND) $(BIN)/keras-bert quickstart $(if $(CORPUS),--corpus '$(CORPUS)') $(if $(MINUTES),--minutes $(MINUTES))
 
 test test-all: .venv/installed-tests lint
 	@# MALLOC_ARENA_MAX: some of the tests measure memory.

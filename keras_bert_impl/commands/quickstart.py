@@ -35,7 +35,9 @@ from keras_bert_impl.training.runs import parse
 def run(config):
     """Runs the stages one after the other; returns the figures of each."""
     home = pathlib.Path(config.output) / corpus_name(config.corpus)
-    data, made = home / "data", home / keras.backend.backend()
+    backend, minutes = keras.backend.backend(), config.minutes
+    data, made = home / "data", home / (backend if minutes is None else f"{backend}_{minutes:g}_minutes")
+    length = [] if minutes is None else ["--max_minutes", minutes]
     corpus = [] if config.corpus is None else ["--input", config.corpus]
     for name in ("text_format", "text_field", "language"):
         if getattr(config, name) != getattr(QuickstartConfig, name):  # otherwise the recipe's value is used
@@ -46,11 +48,8 @@ def run(config):
     data_preparation.run(read(config, "prepare_data", data_preparation.PrepareConfig, "--output", data, *corpus))
 
     say(f"4-5. Pre-training: masked words ({minutes_since(start)})")
-    figures = {
-        "pretraining": pretraining.run(
-            read(config, "pretrain", pretraining.PretrainConfig, "--data", data, "--output", made / "pretrain")
-        )
-    }
+    options = ("--data", data, "--output", made / "pretrain", *length)
+    figures = {"pretraining": pretraining.run(read(config, "pretrain", pretraining.PretrainConfig, *options))}
     encoder = made / "pretrain" / "encoder"
     advise_more_minutes(config, figures["pretraining"], data)
 
@@ -105,7 +104,7 @@ STEPS_OF_A_QUIET_MACHINE = 3900
 
 def advise_more_minutes(config, figures, data):
     """Prints what gives a better model if the usual recipe did fewer steps than on a quiet machine."""
-    if config.recipes != QuickstartConfig.recipes or figures["steps"] >= STEPS_OF_A_QUIET_MACHINE:
+    if config.minutes or config.recipes != QuickstartConfig.recipes or figures["steps"] >= STEPS_OF_A_QUIET_MACHINE:
         return
     minutes = math.ceil(figures["minutes"] * STEPS_OF_A_QUIET_MACHINE / figures["steps"])
     quiet = f"two cores without other work do {STEPS_OF_A_QUIET_MACHINE:,} in as many minutes"

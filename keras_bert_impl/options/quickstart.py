@@ -18,6 +18,7 @@ class QuickstartConfig:
         text_format: format of .txt files: lines, running, paragraphs, or auto (see keras-bert prepare-data --help).
         text_field: key of the text in a .jsonl row.
         language: language of the text, two letters (ISO 639-1).
+        minutes: minutes of pre-training; default is the recipe's, and another number has a folder of its own.
     """
 
     output: str = "runs/quickstart"
@@ -26,3 +27,4 @@ class QuickstartConfig:
     text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
     text_field: str = "text"
     language: str = "en"
+    minutes: float | None = None

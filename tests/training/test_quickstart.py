@@ -102,6 +102,20 @@ def test_what_is_said_about_the_text_reaches_its_preparation(tmp_path, recipes, 
     assert given.value.args == ("body", "zh", "lines")
 
 
+@pytest.mark.parametrize(("minutes", "folder"), [([], BACKEND), (["--minutes", "2.5"], f"{BACKEND}_2.5_minutes")])
+def test_other_minutes_have_a_folder_of_their_own(minutes, folder, tmp_path, recipes, monkeypatch):
+    config = parse(quickstart.QuickstartConfig, ["--output", str(tmp_path), "--recipes", str(recipes), *minutes])
+    monkeypatch.setattr(quickstart.data_preparation, "run", lambda config: None)
+
+    def trained(config):
+        raise RuntimeError(config.max_minutes, config.output)
+
+    monkeypatch.setattr(quickstart.pretraining, "run", trained)
+    with pytest.raises(RuntimeError) as given:
+        quickstart.run(config)
+    assert given.value.args == (2.5 if minutes else None, str(tmp_path / "python_docs" / folder / "pretrain"))
+
+
 @pytest.mark.parametrize("language", ["zh", "ru", "hi"])
 def test_a_word_of_every_script_is_masked(tmp_path, language):
     (tmp_path / "held_out.txt").write_text("\n".join(SENTENCES[language]), encoding="utf-8")

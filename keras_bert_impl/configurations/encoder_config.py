@@ -109,7 +109,10 @@ class EncoderConfig:
         for name in (name for name in ("pad_id", "sep_id") if hasattr(self, name)):
             value = getattr(self, name)
             if not isinstance(value, int) or not 0 <= value < self.vocabulary_size:
-                raise ValueError(f"{name} {value!r} is outside the vocabulary of {self.vocabulary_size}.")
+                raise ValueError(
+                    f"{name} {value!r} is outside the vocabulary of {self.vocabulary_size}: give that of your "
+                    f"tokenizer, {name}=tokenizer.{name}."
+                )
         if self.heads_have_gelu and self.activation != "gelu":
             raise ValueError(
                 f"activation {self.activation!r} is not supported: transformers computes the heads of {self.family} "

@@ -1,7 +1,6 @@
 """Turns text into ids of byte-level BPE, RoBERTa's and ModernBERT's, inside a TensorFlow graph, for SavedModel."""
 
 import functools
-import itertools
 import re
 
 import numpy as np
@@ -14,7 +13,9 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 
 from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.utf8 import character_sizes, character_starts, readable, row_numbers
+from keras_bert_impl.text_graphs.pair_merging import PairMerging
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable, row_numbers
+from keras_bert_impl.text_graphs.whole_words import WholeWords
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
 
@@ -24,7 +25,6 @@ PATTERNS = {LETTER: r"\p{L}", NUMBER: r"\p{N}", WHITE: r"\s"}
 BLANK, APOSTROPHE = ord(" "), ord("'")
 CONTRACTIONS = ("s", "t", "re", "ve", "m", "ll", "d")
 SURROGATES, PAGE = range(0xD800, 0xE000), 256
-NEVER = np.iinfo(np.int32).max
 # White space as the `tokenizers` library strips it before a mask.
 BEFORE_MASK = r"[\t-\r \x{85}\p{Z}]+$"
 PARTING = b"\xff"  # which is in no string of UTF-8
@@ -41,9 +41,7 @@ class BytePairs(tf.Module):
         tokenizer: provides vocabulary, merges, added tokens, normalization and whether a text gets a space before it.
 
     Input:  (batch,) strings.
-    Output: (batch, pieces) RaggedTensor of int32, without control tokens.
-    Raises: ValueError if a merge comes before the merge that makes one of its parts.
-    """
+    Output: (batch, pieces) RaggedTensor of int32, without control tokens."""
 
     _blanks = (BLANK,)  # before which a text gets no space
     _trims_blanks = False  # whether offsets leave out the blanks of a piece however many they are
@@ -68,11 +66,9 @@ class BytePairs(tf.Module):
         """What `_pieces` needs as constants of the graph."""
         self._kind = CodePointTable(_kinds())
         self._of_byte = tf.constant([ids.get(token, tokenizer.unk_id) for token in byte_tokens()], tf.int32)
-        pairs, ranks, merged = _merge_table(tokenizer.merges, ids)
-        self._is_ambiguous = len(set(merged)) < len(merged)
-        # One pair more, so that there is one to look at where there are no merges.
-        self._pairs = tf.constant([*pairs, np.iinfo(np.int64).max], tf.int64)  # ascending
-        self._ranks, self._merged = tf.constant([*ranks, NEVER], tf.int32), tf.constant([*merged, 0], tf.int32)
+        self._whole_words = WholeWords(_whole_words(tokenizer, ids))
+        merges = [(ids[first], ids[second], ids[first + second]) for first, second in tokenizer.merges]
+        self._merging = PairMerging(merges, len(ids))
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = readable(tf.convert_to_tensor(texts, tf.string))
@@ -189,13 +185,25 @@ class BytePairs(tf.Module):
 
     def _pieces(self, characters):
         """The pieces of all texts: ids, and the numbers of the first and last character of each, int32 (pieces,)."""
-        codes, rows = characters.flat_values, row_numbers(characters)
-        sizes = character_sizes(codes)
-        character = tf.repeat(tf.range(tf.size(codes)), sizes)  # of each byte
-        place = tf.range(tf.size(character)) - tf.gather(character_starts(codes), character)
-        ids = tf.gather(self._of_byte, _bytes(tf.gather(codes, character), tf.gather(sizes, character), place))
-        words = tf.cumsum(tf.cast(self._word_starts(codes, rows), tf.int32))
-        return self._merge(ids, tf.gather(words, character), character)
+        codes = characters.flat_values
+        content = tf.cast(tf.io.decode_raw(tf.strings.unicode_encode(codes, "UTF-8"), tf.uint8), tf.int32)
+        is_first = tf.bitwise.bitwise_and(content, 0xC0) != 0x80  # of the bytes of a character
+        character = tf.cumsum(tf.cast(is_first, tf.int32)) - 1
+        starts = self._word_starts(codes, row_numbers(characters))
+        word = tf.gather(tf.cumsum(tf.cast(starts, tf.int32)) - 1, character)
+        begins = tf.cast(tf.where(is_first & tf.gather(starts, character))[:, 0], tf.int32)  # of words, in bytes
+        whole = self._whole_words(content, word, begins)
+        # The bytes of all other words are merged; what becomes of the first of them replaces the -1 in `whole`.
+        is_cut = whole < 0
+        others = tf.cast(tf.where(tf.gather(is_cut, word))[:, 0], tf.int32)
+        number = tf.gather(tf.cumsum(tf.cast(is_cut, tf.int32)) - 1, tf.gather(word, others))
+        merged = self._merging(tf.gather(self._of_byte, tf.gather(content, others)), number)
+        ids = tf.fill(tf.shape(content), -1)
+        for places, found in ((begins, whole), (others, merged)):
+            ids = tf.tensor_scatter_nd_update(ids, places[:, tf.newaxis], found)
+        first = tf.cast(tf.where(ids >= 0)[:, 0], tf.int32)
+        last = _moved(first, -1, tf.size(ids)) - 1
+        return tf.gather(ids, first), tf.gather(character, first), tf.gather(character, last)
 
     def _word_starts(self, codes, rows):
         """Which characters begin a word, number, punctuation or white space, of which only its own pieces are merged:
@@ -215,64 +223,40 @@ class BytePairs(tf.Module):
             (before != WHITE) | ((after != WHITE) & ~is_last),
             (kind != before) & ~follows_blank,
         )
-        is_apostrophe = starts & (codes == APOSTROPHE)
-        for contraction in CONTRACTIONS:
-            is_here = is_apostrophe
-            for distance, letter in enumerate(contraction, start=1):
-                is_here &= (_moved(codes, -distance, 0) == ord(letter)) & (_moved(rows, -distance, -1) == rows)
-            starts &= ~_moved(is_here, 1, False)
-            starts |= _moved(is_here, len(contraction) + 1, False)
-        return starts
-
-    def _merge(self, ids, words, characters):
-        """Merges the bytes of all words at once: in each round the most important pair of each word, wherever it is.
-
-        This is what comes out of merging one pair at a time, from left to right, since pairs with the result of a merge
-        are less important (`_merge_table` checks it). If two merges make the same piece, they may be more important
-        than the second of these, and a word's pairs are merged one by one.
-        """
-
-        def merge_once(ids, words, first, last, _):
-            pair = tf.cast(ids[:-1], tf.int64) * len(self.tokenizer.vocabulary) + tf.cast(ids[1:], tf.int64)
-            place = tf.searchsorted(self._pairs, pair)
-            is_known = (tf.gather(self._pairs, place) == pair) & (words[:-1] == words[1:])
-            rank = tf.where(is_known, tf.gather(self._ranks, place), NEVER)
-            best = tf.gather(tf.math.segment_min(rank, words[:-1]), words[:-1])
-            chosen = is_known & (rank == best)
-            if self._is_ambiguous:
-                chosen &= _is_first(chosen, words[:-1])
-            chosen = tf.concat([chosen & _is_even_in_run(chosen), [False]], axis=0)  # of a a a, the first two
-            merged = tf.concat([tf.gather(self._merged, place), [0]], axis=0)
-            ids, last = tf.where(chosen, merged, ids), tf.where(chosen, _moved(last, -1, 0), last)
-            is_left = ~_moved(chosen, 1, False)
-            kept = (tf.boolean_mask(array, is_left) for array in (ids, words, first, last))
-            return (*kept, tf.reduce_any(chosen))
-
-        shapes = (*itertools.repeat(tf.TensorShape([None]), 4), tf.TensorShape([]))
-        found = tf.while_loop(
-            lambda *state: state[-1],
-            merge_once,
-            (ids, words, characters, characters, tf.size(ids) > 0),
-            shape_invariants=shapes,
-        )
-        ids, _, first, last, _ = found
-        return ids, first, last
+        return _with_contractions(starts, codes, rows)
 
 
-def _merge_table(merges, ids):
-    """The merges as arrays, ascending by the pair: numbers of pairs, their ranks, and ids of the merged pieces."""
-    table, made = {}, set()
-    for rank, (first, second) in enumerate(merges):
-        for part in (first, second):
-            if len(part) > 1 and part not in made:
-                raise ValueError(
-                    f"merge {rank + 1}, {first} {second}, comes before the one that makes {part}: a graph cannot "
-                    "follow such merges. Export to the formats onnx, openvino or litert."
-                )
-        made.add(first + second)
-        table[ids[first] * len(ids) + ids[second]] = rank, ids[first + second]
-    pairs = sorted(table)
-    return pairs, [table[pair][0] for pair in pairs], [table[pair][1] for pair in pairs]
+def _with_contractions(starts, codes, rows):
+    """Which characters begin a word, where 's, 't and the like are words behind an apostrophe that begins one."""
+    places = tf.where(starts & (codes == APOSTROPHE))[:, 0]
+    # Three more of no text, since the letters may be the last ones.
+    codes, rows, starts = (
+        tf.concat([array, tf.fill([3], tf.cast(end, array.dtype))], axis=0)
+        for array, end in ((codes, 0), (rows, -1), (starts, True))
+    )
+    row = tf.gather(rows, places)
+    one, two = (tf.where(tf.gather(rows, places + by) == row, tf.gather(codes, places + by), 0) for by in (1, 2))
+    size = tf.zeros_like(places)
+    for letters in CONTRACTIONS:
+        first, *second = map(ord, letters)
+        is_here = (one == first) & (two == second[0]) if second else one == first
+        size = tf.where(is_here, tf.cast(len(letters), tf.int64), size)
+    places, size = (tf.boolean_mask(array, size > 0) for array in (places, size))
+    changed = tf.concat([places + 1, places + 1 + size], axis=0)
+    is_start = tf.concat([tf.zeros_like(places, tf.bool), tf.ones_like(places, tf.bool)], axis=0)
+    return tf.tensor_scatter_nd_update(starts, changed[:, tf.newaxis], is_start)[:-3]
+
+
+def _whole_words(tokenizer, ids):
+    """The ids of the pieces that the merges make of their own bytes, by these bytes, the most important first."""
+    bytes_of = {token: byte for byte, token in enumerate(byte_tokens())}
+    model = tokenizer.pipeline().model
+    pieces = dict.fromkeys([token for token in bytes_of if token in ids] + list(map("".join, tokenizer.merges)))
+    return {
+        bytes(map(bytes_of.get, piece)): ids[piece]
+        for piece in pieces
+        if [token.id for token in model.tokenize(piece)] == [ids[piece]]
+    }
 
 
 @functools.cache
@@ -291,28 +275,7 @@ def _kinds():
     return kinds
 
 
-def _bytes(codes, sizes, places):
-    """The bytes of characters in UTF-8, by the number of bytes of each character and the place of each byte in it."""
-    bits = tf.bitwise.right_shift(codes, 6 * (sizes - 1 - places))
-    lead = tf.gather([0, 0, 0xC0, 0xE0, 0xF0], sizes) + bits
-    return tf.where(places == 0, lead, 0x80 + tf.bitwise.bitwise_and(bits, 0x3F))
-
-
 def _moved(array, by, filling):
     """An array moved to the right by so many places, or to the left if this is negative."""
     filled = tf.fill([tf.minimum(abs(by), tf.size(array))], tf.cast(filling, array.dtype))
     return tf.concat([filled, array[:-by]] if by > 0 else [array[-by:], filled], axis=0)
-
-
-def _is_first(chosen, words):
-    """Which true value is the first of its word."""
-    place = tf.where(chosen, tf.range(tf.size(chosen)), NEVER)
-    return place == tf.gather(tf.math.segment_min(place, words), words)
-
-
-def _is_even_in_run(chosen):
-    """Whether the place of each true value within its run of true values is even."""
-    place = tf.range(tf.size(chosen))
-    is_start = chosen & ~_moved(chosen, 1, False)
-    starts = tf.concat([[0], tf.boolean_mask(place, is_start)], axis=0)
-    return (place - tf.gather(starts, tf.cumsum(tf.cast(is_start, tf.int32)))) % 2 == 0

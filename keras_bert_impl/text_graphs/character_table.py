@@ -29,7 +29,8 @@ class CodePointTable(tf.Module):
         self._pages = tf.constant(pages.reshape(-1), tf.int32)
 
     def __call__(self, codes: tf.Tensor) -> tf.Tensor:
-        return tf.gather(self._pages, tf.gather(self._page_of_block, codes // 256) * 256 + codes % 256)
+        block, place = tf.bitwise.right_shift(codes, 8), tf.bitwise.bitwise_and(codes, 255)
+        return tf.gather(self._pages, tf.gather(self._page_of_block, block) * 256 + place)
 
 
 class CharacterTable(tf.Module):

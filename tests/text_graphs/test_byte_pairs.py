@@ -3,6 +3,7 @@
 import random
 import re
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import REAL_DATA
@@ -18,6 +19,7 @@ from memory_of_graphs import check_memory
 from tiers import on
 
 from keras_bert_impl.export.text_signatures import graph_of
+from keras_bert_impl.text_graphs import whole_words
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
 from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
 from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer
@@ -136,6 +138,7 @@ def test_words_of_a_text_have_the_ids_of_running_text(tokenizer, graph):
     [
         [("a", "a"), ("aa", "a"), ("aa", "aa")],
         [("b", "c"), ("a", "b"), ("ab", "c"), ("abc", "a"), ("a", "bc")],  # two merges make abc
+        [("ab", "c"), ("a", "b")],  # the first needs the second
         [],
     ],
 )
@@ -145,13 +148,21 @@ def test_the_order_of_merges_is_that_of_the_tokenizer(merges):
     assert BytePairs(tokenizer)(tf.constant(texts)).to_list() == tokenizer.ids_batch(texts)
 
 
+def test_other_words_with_the_hash_of_a_piece_are_not_taken_for_it(monkeypatch):
+    monkeypatch.setattr(whole_words, "SLOTS", 4)
+    pieces = {b"ab": 7, b"abc": 8, b" ab": 9, b"b": 10}
+    found = whole_words.WholeWords(pieces)
+    words = ["ab", "ba", "abc", "abd", "b", "ab" * 40, " ab", "\0"]
+    content = tf.constant([byte for word in words for byte in word.encode()], tf.int32)
+    lengths = np.array([len(word) for word in words], np.int32)
+    ids = found(content, tf.repeat(tf.range(len(words)), lengths), np.cumsum(lengths, dtype=np.int32) - lengths).numpy()
+    expected = [pieces.get(word.encode(), -1) for word in words]
+    assert all(given in (-1, wanted) for given, wanted in zip(ids, expected, strict=True))
+    assert 7 in ids
+
+
 def test_bytes_that_are_not_utf_8_are_ignored(tokenizer, graph):
     assert graph(tf.constant([b"a \xff\xfecat\xc3", b"\xff"])).to_list() == tokenizer.ids_batch(["a cat", ""])
-
-
-def test_merges_before_those_of_their_parts_are_refused():
-    with pytest.raises(ValueError, match="merge 1, ab c, comes before the one that makes ab: a graph cannot follow"):
-        BytePairs(tokenizer_of([("ab", "c"), ("a", "b")]))
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@ import importlib.util
 import itertools
 import pathlib
 import shutil
+import sys
 
 import google_tokenization
 import pytest
 import tensorflow as tf
+import tensorflow_text as tf_text
 from conftest import REAL_DATA
 from google_tokenization import google_ids
 from hostile_texts import HOSTILE_TEXTS, letters_between, mixed_texts, revealing_vocabulary
@@ -14,8 +16,8 @@ from memory_of_graphs import check_memory
 from tiers import on
 
 from keras_bert_impl.corpora.python_docs import PythonDocsCorpus, docstrings, module_files
-from keras_bert_impl.text_graphs.wordpiece import WordPiece
-from keras_bert_impl.tokenizers import WordPieceTokenizer
+from keras_bert_impl.text_graphs.wordpiece import WordPiece, _fast_row, _replacements
+from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
 pytestmark = on("tensorflow")
 
@@ -94,6 +96,31 @@ def test_bytes_that_are_not_utf8_are_ignored():
 
 def test_a_long_text_makes_no_array_of_all_texts_times_its_length(wordpiece):
     check_memory(wordpiece)
+
+
+def test_the_kernel_divides_words_as_google_does_wherever_rows_take_it():
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    kernel = tf_text.FastWordpieceTokenizer(["[UNK]", "a"], token_out_type=tf.int32, max_bytes_per_word=800)
+    words = kernel.tokenize([f"a{character}b" for character in characters]).row_lengths().numpy()
+    alone = set(google_characters.characters(google_characters.isolated()))
+    spaces_and_dropped = google_characters.replacements(lowercase=False)
+    expected = [3 if character in alone else 1 for character in characters]
+    differing = {c for c, found, wanted in zip(characters, words, expected, strict=True) if found != wanted}
+    takes_kernel = tf.strings.regex_full_match(sorted(differing - spaces_and_dropped.keys()), _fast_row(False))
+    assert not takes_kernel.numpy().any()
+
+
+def test_no_character_becomes_more_letters_than_a_long_word_of_a_fast_row_allows():
+    assert max(map(len, _replacements(True).values())) * 66 <= google_characters.MAX_CHARACTERS_PER_WORD
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_words_about_as_long_as_allowed_give_googles_ids(lowercase):
+    letters = ["a", "é", "ж", "한", "İ", "\u1e9e", "\u0344", "\u00ad", "😀"]
+    texts = [letter * count for letter in letters for count in (66, 67, 100, 199, 200, 201)]
+    texts += [f"{'a' * 199}{letter} x {letter}{'a' * 200}." for letter in letters]
+    tokenizer = WordPieceTokenizer(revealing_vocabulary(texts, lowercase), lowercase)
+    assert WordPiece(tokenizer)(texts).to_list() == google_ids(texts, tokenizer)
 
 
 def test_rows_keep_their_order_whichever_way_they_take(wordpiece):

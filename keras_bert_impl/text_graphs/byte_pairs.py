@@ -68,17 +68,20 @@ class BytePairs(tf.Module):
         self._of_byte = tf.constant([ids.get(token, tokenizer.unk_id) for token in byte_tokens()], tf.int32)
         self._whole_words = WholeWords(_whole_words(tokenizer, ids))
         merges = [(ids[first], ids[second], ids[first + second]) for first, second in tokenizer.merges]
-        self._merging = PairMerging(merges, len(ids))
+        self._merging = PairMerging(merges)
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        texts = readable(tf.convert_to_tensor(texts, tf.string))
+        texts = tf.convert_to_tensor(texts, tf.string)
+        if self._form or self._added:
+            texts = readable(texts)
         if self._form:
             texts = tf_text.normalize_utf8(texts, self._form)
         if not self._added:
-            characters, _ = self._with_prefix(tf.strings.unicode_decode(texts, "UTF-8"))
+            characters, _ = self._with_prefix(tf.strings.unicode_decode(texts, "UTF-8", errors="ignore"))
             ids, first, _ = self._pieces(characters)
-            rows = tf.gather(row_numbers(characters), first)
-            return tf.RaggedTensor.from_value_rowids(ids, rows, characters.nrows(), validate=False)
+            # Where each text's first piece is: `first` is ascending, and texts without characters have none.
+            splits = tf.searchsorted(first, tf.cast(characters.row_splits, tf.int32), out_type=tf.int64)
+            return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
         parts = self._parts(texts)
         pieces, _ = self._pieces_of_parts(parts)
         return parts.with_flat_values(pieces[..., 0]).merge_dims(1, 2)

@@ -5,6 +5,8 @@ import numpy as np
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 NEVER = np.iinfo(np.int32).max
+BUCKETS = 1 << 15  # with at most eight of RoBERTa's merges
+FACTORS = np.array([0x9E3779B1, 0x85EBCA6B], np.uint32).view(np.int32)
 
 
 class PairMerging(tf.Module):
@@ -15,20 +17,14 @@ class PairMerging(tf.Module):
 
     Args:
         merges: (first, second, merged) ids, the most important first.
-        num_ids: all ids are smaller.
 
     Input:  ids, int32 (pieces,), and the word of each, int32 (pieces,), ascending from 0 without gaps.
     Output: int32 (pieces,): where a piece begins its id, elsewhere -1.
     """
 
-    def __init__(self, merges: list[tuple[int, int, int]], num_ids: int):
+    def __init__(self, merges: list[tuple[int, int, int]]):
         super().__init__(name="pair_merging")
-        self._base = num_ids + 1
-        ranks = {self._pair(first, second): rank for rank, (first, second, _) in enumerate(merges)}
-        pairs = sorted(ranks)
-        # One more, so that there is one to look at where there are no merges.
-        self._pairs = tf.constant([*pairs, np.iinfo(np.int64).max], tf.int64)
-        self._ranks = tf.constant([*map(ranks.get, pairs), NEVER], tf.int32)
+        self._ranks = PairTable([(first, second) for first, second, _ in merges])
         self._merged = tf.constant([*(merged for *_, merged in merges), 0], tf.int32)
         self._one_by_one = not _are_in_order(merges)
 
@@ -40,7 +36,7 @@ class PairMerging(tf.Module):
         left = tf.concat([first, tf.where(goes_on, at[:-1], size), end], axis=0)
         right = tf.concat([tf.where(goes_on, at[1:], size), first, end], axis=0)
         ids = tf.concat([ids, [-1]], axis=0)
-        ranks = self._ranks_of(ids, tf.gather(ids, right))
+        ranks = self._ranks(ids, tf.gather(ids, right))
 
         def merge_once(ids, left, right, ranks):
             first = self._most_important(ranks[:-1], words, right)
@@ -50,7 +46,7 @@ class PairMerging(tf.Module):
             ids = _with(ids, (first, second), (merged, tf.fill(tf.shape(second), -1)))
             left, right = _with(left, (behind,), (first,)), _with(right, (first,), (behind,))
             starts = tf.concat([tf.gather(left, first), first], axis=0)  # of the pairs with what was merged
-            changed = self._ranks_of(tf.gather(ids, starts), tf.gather(ids, tf.gather(right, starts)))
+            changed = self._ranks(tf.gather(ids, starts), tf.gather(ids, tf.gather(right, starts)))
             ranks = _with(ranks, (second, starts), (tf.fill(tf.shape(second), NEVER), changed))
             return ids, left, right, ranks
 
@@ -71,14 +67,35 @@ class PairMerging(tf.Module):
         is_even = (number - tf.gather(starts, tf.cumsum(tf.cast(is_start, tf.int32)) - 1)) % 2 == 0
         return tf.boolean_mask(places, is_even)
 
-    def _ranks_of(self, first, second):
-        """How important pairs of ids are; NEVER if they are no merge, as pairs with -1 never are."""
-        pairs = self._pair(tf.cast(first, tf.int64), tf.cast(second, tf.int64))
-        place = tf.searchsorted(self._pairs, pairs)
-        return tf.where(tf.gather(self._pairs, place) == pairs, tf.gather(self._ranks, place), NEVER)
 
-    def _pair(self, first, second):
-        return first * self._base + second + 1
+class PairTable(tf.Module):
+    """The places of pairs in a list; NEVER for pairs that are not in it, as those with -1 never are.
+
+    Each pair is in a bucket, whose pairs are all compared.
+    """
+
+    def __init__(self, pairs: list[tuple[int, int]]):
+        super().__init__(name="pair_table")
+        first, second = np.array(pairs, np.int32).reshape(-1, 2).T
+        buckets = _bucket(first, second)
+        order = np.argsort(buckets, kind="stable")
+        counts = np.bincount(buckets, minlength=BUCKETS)
+        column = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
+        found = np.full((3, BUCKETS, max(1, counts.max())), NEVER, np.int32)
+        found[:, buckets[order], column] = first[order], second[order], order
+        self._first, self._second, self._places = map(tf.constant, found)  # (buckets, pairs of a bucket)
+
+    def __call__(self, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+        bucket = _bucket(first, second)
+        same = tf.gather(self._first, bucket) == first[:, tf.newaxis]
+        same &= tf.gather(self._second, bucket) == second[:, tf.newaxis]
+        return tf.reduce_min(tf.where(same, tf.gather(self._places, bucket), NEVER), axis=1)
+
+
+def _bucket(first, second):
+    """The bucket of each pair; products overflow in the same way in NumPy and in TensorFlow."""
+    mixed = first * FACTORS[0] + second * FACTORS[1]
+    return (mixed >> 12 if isinstance(mixed, np.ndarray) else tf.bitwise.right_shift(mixed, 12)) & (BUCKETS - 1)
 
 
 def _are_in_order(merges):

@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
-SLOTS = 1 << 18  # five times the pieces of RoBERTa's vocabulary
+SLOTS = 1 << 19  # ten times the pieces of RoBERTa's vocabulary
 PLACES = 64  # of a byte in a word that the hash tells apart
 
 

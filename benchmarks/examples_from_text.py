@@ -1,4 +1,4 @@
-"""Text to pre-training examples: training/prepare_data.py and the TF Model Garden's create_pretraining_data.py.
+"""Text to pre-training examples: `keras-bert prepare-data` and the TF Model Garden's create_pretraining_data.py.
 
     pip install --no-deps tf-models-official tf_keras
     python benchmarks/examples_from_text.py --output DIR
@@ -19,7 +19,6 @@ from in_turn import OURS, Case, Setting, Target, main
 from sentence_vectors import checkpoint
 
 COPIES = 9
-HOME = pathlib.Path(__file__).resolve().parent.parent
 
 
 @functools.cache
@@ -35,9 +34,8 @@ def corpus():
 
 
 def our_command(text, output):
-    script = HOME / "training" / "prepare_data.py"
     options = ["--input", str(text), "--vocab", f"{checkpoint()}/vocab.txt", "--static_masks", "--output", str(output)]
-    return [sys.executable, str(script), *options]
+    return [sys.executable, "-m", "keras_bert_impl", "prepare-data", *options]
 
 
 def their_command(text, output):

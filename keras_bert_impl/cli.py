@@ -72,8 +72,9 @@ COMMANDS = {
         extras="jax,tpu-plan",
     ),
 }
+WITHOUT_KERAS = ("prepare-data",)
 # On a busy machine the imports alone can take a minute: these commands, which take longer, announce them.
-LONG = ("quickstart", "prepare-data", "pretrain", "distill", "finetune", "ablate")
+LONG = ("quickstart", "pretrain", "distill", "finetune", "ablate")
 
 
 def main(arguments=None):
@@ -130,7 +131,7 @@ def run_of(name, options):
             [sys.executable, "-m", "keras_bert_impl", name, *options],
             {**os.environ, **missing},
         )
-    if not startup.imports_keras:
+    if not startup.imports_keras and name not in WITHOUT_KERAS:
         if name in LONG:
             print(f"  importing Keras on {os.environ.get('KERAS_BACKEND', 'its own backend')}", flush=True)
         startup.imports_keras = True

@@ -5,7 +5,7 @@ import sys
 
 from rich.progress import track
 
-from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.process_group import is_chief
 
 
 def say(text):

@@ -4,7 +4,7 @@ import json
 import os
 import pathlib
 
-from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.process_group import is_chief
 
 # No model configuration is larger: a damaged or hostile file is refused before anything of its size is allocated.
 LARGEST_JSON = 2**26

@@ -19,6 +19,7 @@ import pathlib
 import sys
 
 VERSION = "0.1.0"  # pyproject.toml reads it
+WITHOUT_KERAS = "KERAS_BERT_IMPL_WITHOUT_KERAS"  # set for processes that a command without Keras starts
 BACKENDS = ("tensorflow", "jax", "torch")  # in order of preference, if the user has not chosen
 
 
@@ -127,6 +128,7 @@ if os.environ.get("KERAS_BACKEND") != "tensorflow":
     # as it needs it, instead of all of it, its default.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 sys.meta_path.insert(0, QuietTensorFlow())
-imports_keras = not is_command()  # the command sets it when its options are parsed, and calls `import_keras`
+# The command sets it when its options are parsed, and calls `import_keras`.
+imports_keras = not is_command() and WITHOUT_KERAS not in os.environ
 if imports_keras:
     import_keras()

@@ -2,10 +2,12 @@
 
 import concurrent.futures
 import contextlib
-import importlib.util
 import multiprocessing
 import os
+import sys
 import threading
+
+from keras_bert_impl import startup
 
 
 @contextlib.contextmanager
@@ -14,20 +16,22 @@ def worker_pool(workers):
     if workers == 1:
         yield None
         return
-    # Forked processes would inherit TensorFlow, whose threads do not survive a fork.
+    # Forked processes would inherit the threads of TensorFlow and of other libraries, which do not survive a fork.
     context = multiprocessing.get_context("spawn")
+    if "keras" not in sys.modules:
+        os.environ[startup.WITHOUT_KERAS] = "1"
     with concurrent.futures.ProcessPoolExecutor(workers - 1, context, initializer=_prepare_worker) as pool:
         try:
             yield pool
         finally:
             pool.shutdown(cancel_futures=True)
+            os.environ.pop(startup.WITHOUT_KERAS, None)
 
 
 def run_jobs(pool, function, settings, jobs):
     """Yields (index, function(settings, job)) for each job, in any order, run by a `worker_pool` and this process.
 
-    This process takes the last of the jobs that no other has started: TensorFlow costs each process half a gigabyte,
-    too much for one that only waits.
+    This process takes the last of the jobs that no other has started.
     """
     if pool is None:
         yield from ((place, function(settings, job)) for place, job in enumerate(jobs))
@@ -42,13 +46,6 @@ def _prepare_worker():
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # There are as many processes as cores: more threads would only compete for them.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    if importlib.util.find_spec("tensorflow_text") is None:
-        return
-    from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-
-    with contextlib.suppress(RuntimeError):  # TensorFlow is already initialized
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
 def _end_with_parent():

@@ -1,32 +1,23 @@
-"""Sentences to ids, many at a time, by the fastest library that is installed."""
+"""Sentences to ids, many at a time."""
 
 import functools
-import importlib.util
 
 import numpy as np
 
 from keras_bert_impl.preprocessing.phrases import segmented_ids
 from keras_bert_impl.preprocessing.ragged import Ragged
+from keras_bert_impl.preprocessing.word_cache import WordCache
 from keras_bert_impl.tokenizers import WordPieceTokenizer
 
 
 def sentence_ids(tokenizer):
     """A function from a list of sentences to their ids, int32 `Ragged` (sentences, tokens), without [CLS] and [SEP].
 
-    Of a WordPieceTokenizer it is `wordpiece.WordPiece`, if tensorflow_text is installed: the ids are the same, and
-    TensorFlow's kernels are several times as fast. Otherwise it is the tokenizer itself.
+    That of a WordPieceTokenizer remembers words, see `word_cache`.
     """
-    if not isinstance(tokenizer, WordPieceTokenizer) or importlib.util.find_spec("tensorflow_text") is None:
-        return functools.partial(ids_without_tensorflow, tokenizer)
-    from keras_bert_impl.text_graphs.wordpiece import WordPiece
-
-    wordpiece = WordPiece(tokenizer)
-
-    def by_tensorflow(sentences):
-        rows = wordpiece(sentences)
-        return Ragged(rows.flat_values.numpy(), rows.row_lengths().numpy())
-
-    return by_tensorflow
+    if isinstance(tokenizer, WordPieceTokenizer):
+        return WordCache(tokenizer)
+    return functools.partial(ids_of_tokenizer, tokenizer)
 
 
 def document_ids(tokenizer, segmented=False):
@@ -42,8 +33,8 @@ def document_ids(tokenizer, segmented=False):
     return of_documents
 
 
-def ids_without_tensorflow(tokenizer, sentences):
-    """The ids of a list of sentences, see `sentence_ids`."""
+def ids_of_tokenizer(tokenizer, sentences):
+    """The ids of a list of sentences by the tokenizer itself, see `sentence_ids`."""
     rows = tokenizer.ids_batch(sentences)
     lengths = np.array([len(row) for row in rows], np.int64)
     return Ragged(np.fromiter((index for row in rows for index in row), np.int32, lengths.sum()), lengths)

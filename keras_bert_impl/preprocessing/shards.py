@@ -37,7 +37,7 @@ from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES, tokenizer_files
 
 SPLITS = ("train", "validation", "test")
-PIECE_BYTES = 32_000_000  # text of one tokenizing job
+PIECE_BYTES = 8_000_000  # text of one tokenizing job
 BLOCK_BYTES = 2_000_000  # text tokenized at once, the content of one token file
 SHARD_TOKENS = 2_000_000  # of one shard; random second sentences come from the same shard
 BYTES_AT_ONCE = 1 << 20  # read at once to compute the SHA-256 of a file

@@ -12,7 +12,7 @@ import time
 
 import filelock
 
-from keras_bert_impl import distribution
+from keras_bert_impl.process_group import failing_together, is_chief
 
 WAIT_SECONDS = 5  # between two looks at what other processes are doing
 LOCK = "run.lock"
@@ -28,8 +28,8 @@ def locked(directory):
     """
     directory, lock = pathlib.Path(directory), None
     missing = [place for place in (directory, *directory.parents) if not place.exists()]
-    with distribution.failing_together():
-        if distribution.is_chief() and (lock := take(directory / LOCK)) is None:
+    with failing_together():
+        if is_chief() and (lock := take(directory / LOCK)) is None:
             raise ValueError(
                 f"{directory} is in use by {holder_of(directory / LOCK)}: wait until it has ended, end it, or name "
                 "another output."
@@ -51,7 +51,7 @@ def claimed(directory, wait=False):
     The lock is a file beside the run's directory. With `wait`, waits until it is ours.
     """
     path = directory.with_name(directory.name + ".claim")
-    if not distribution.is_chief():
+    if not is_chief():
         yield True  # the first of several processes of one run claims for all
         return
     while (lock := take(path)) is None and wait:

@@ -21,6 +21,7 @@ from keras_bert_impl.misspelt import did_you_mean
 from keras_bert_impl.options.devices import Distribution
 from keras_bert_impl.options.recipes import recipe_path
 from keras_bert_impl.options.rules import check_options
+from keras_bert_impl.process_group import check_shared, failing_together, is_chief
 
 # Options that may change on resume: the result of a run depends neither on the devices, nor on what is recorded of
 # them, nor on when it is saved.
@@ -215,8 +216,6 @@ def check_run(directory, config):
     check_options(config)
     if REMOTE.match(str(directory)):
         raise ValueError(f"The output {directory} is remote: name a local directory, or mount the bucket (gcsfuse).")
-    from keras_bert_impl.distribution import failing_together, is_chief  # not before the options are parsed
-
     directory = pathlib.Path(directory)
     with failing_together():
         if is_chief():
@@ -287,7 +286,6 @@ def open_run(directory, config, is_copy=False):
 
     Raises: ValueError as `check_run`, and if the processes do not share the directory.
     """
-    from keras_bert_impl.distribution import check_shared, failing_together, is_chief
     from keras_bert_impl.json_files import write_json
 
     directory = check_run(directory, config)

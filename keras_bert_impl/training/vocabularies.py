@@ -2,7 +2,6 @@
 
 import pathlib
 
-from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.tokenizers import (
     AlbertTokenizer,
     BigBirdTokenizer,
@@ -68,12 +67,16 @@ def open_vocabulary(kind, path, lowercase):
     Args:
         kind: a key of KINDS.
         path: a directory that holds a tokenizer's files; or a vocab.txt; or a vocab.json, beside which the merges.txt
-            lies; or a tokenizer.json; or a spiece.model; or what `local_directory` takes.
+            lies; or a tokenizer.json; or a spiece.model; or what `checkpoints.local_directory` takes.
         lowercase: whether text has to be lower-cased.
 
     Raises: ValueError if the vocabulary is of another kind or case; errors of the tokenizers.
     """
-    path = pathlib.Path(path) if pathlib.Path(path).is_file() else local_directory(path)
+    path = pathlib.Path(path)
+    if not path.is_file():
+        from keras_bert_impl.checkpoints import local_directory  # only now, because it imports Keras
+
+        path = local_directory(path)
     if path.is_dir():
         tokenizer = open_tokenizer(path)
     else:

@@ -1,22 +1,22 @@
 import numpy as np
 from made_text import TOKENIZER, documents
 from made_tokenizers import byte_pair_tokenizer
-from tiers import on
+from tiers import once
 
-from keras_bert_impl.preprocessing.sentence_ids import document_ids, ids_without_tensorflow, sentence_ids
+from keras_bert_impl.preprocessing.sentence_ids import document_ids, ids_of_tokenizer, sentence_ids
 
-pytestmark = on("tensorflow")
+pytestmark = once
 
 
-def test_both_libraries_give_the_same_ids():
+def test_words_remembered_give_the_ids_of_the_tokenizer():
     texts = ["", "Käse, Σίσυφος!", *(sentence for document in documents(5) for sentence in document.sentences), " "]
-    for one, other in zip(sentence_ids(TOKENIZER)(texts), ids_without_tensorflow(TOKENIZER, texts), strict=True):
+    for one, other in zip(sentence_ids(TOKENIZER)(texts), ids_of_tokenizer(TOKENIZER, texts), strict=True):
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
 
 
 def test_no_sentences_have_no_ids():
-    for ids_of in sentence_ids(TOKENIZER), lambda sentences: ids_without_tensorflow(TOKENIZER, sentences):
+    for ids_of in sentence_ids(TOKENIZER), lambda sentences: ids_of_tokenizer(TOKENIZER, sentences):
         values, lengths = ids_of([])
         assert values.shape == lengths.shape == (0,)
 

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -107,11 +108,33 @@ def test_a_damaged_vocabulary_is_named_and_made_anew(tmp_path, small_jobs, capsy
     assert vocabulary.read_text() == text and examples(tmp_path / "data") == whole
 
 
-def test_without_tensorflow_the_same_files_are_written(tmp_path, small_jobs, monkeypatch):
+def test_the_command_imports_no_keras_and_no_backend_in_any_process(tmp_path, text_folder):
+    for name in ("keras", "tensorflow", "torch", "jax"):
+        (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} is imported')\n")
+    paths = os.pathsep.join([str(tmp_path), str(pathlib.Path(data_preparation.__file__).parents[2])])
+    options = [
+        "--input",
+        str(text_folder),
+        "--vocabulary_size",
+        "100",
+        "--workers",
+        "2",
+        "--output",
+        str(tmp_path / "data"),
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "keras_bert_impl", "prepare-data", *options],
+        env={**os.environ, "PYTHONPATH": paths},
+        check=True,
+    )
+    assert examples(tmp_path / "data")
+
+
+def test_the_tokenizer_itself_gives_the_same_files_as_the_words_remembered(tmp_path, small_jobs, monkeypatch):
     for name, options in {"padded": {}, "packed": {"packed": True}, "static": {"static_masks": True}}.items():
         prepare(tmp_path / name, **small_jobs, **options)
         with monkeypatch.context() as patch:
-            without = functools.partial(functools.partial, sentence_ids.ids_without_tensorflow)
+            without = functools.partial(functools.partial, sentence_ids.ids_of_tokenizer)
             patch.setattr(sentence_ids, "sentence_ids", without)
             prepare(tmp_path / f"{name}_without", **small_jobs, **options)
         assert examples(tmp_path / name) == examples(tmp_path / f"{name}_without")

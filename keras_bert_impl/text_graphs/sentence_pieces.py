@@ -8,6 +8,7 @@ from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
+from keras_bert_impl.text_graphs.character_strings import character_strings
 from keras_bert_impl.text_graphs.character_table import CharacterTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.text_graphs.utf8 import character_starts, readable, row_numbers
@@ -54,7 +55,11 @@ class SentencePieces(tf.Module):
             self._is_bare, self._cut = False, tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
         self._is_albert = isinstance(tokenizer, AlbertTokenizer)
         if self._is_albert:
-            self._replace_characters = CharacterTable(_replacements(tokenizer.lowercase, tokenizer.keep_accents))
+            replaced = _replacements(tokenizer.lowercase, tokenizer.keep_accents)
+            self._table = character_strings(replaced)
+            if offsets:  # of which only this knows where each code point comes from
+                codes = {ord(character): tuple(map(ord, text)) for character, text in replaced.items()}
+                self._replace_characters = CharacterTable(codes)
         # Of each id of the model: our ids, which are several where the tokenizer cuts a piece once more, and the
         # characters of the piece behind the end of each. What is unknown counts as one character.
         cut = [tokenizer.pieces_of_model(index) for index in range(tokenizer.num_model_pieces)]
@@ -71,8 +76,7 @@ class SentencePieces(tf.Module):
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = readable(tf.convert_to_tensor(texts, tf.string))
         if self._is_albert:
-            characters = tf.strings.unicode_decode(texts, "UTF-8")
-            texts = tf.strings.unicode_encode(self._prepared(texts, characters).merge_dims(1, 2), "UTF-8")
+            texts = self._table.normalize(self._with_quotes(texts, '"'))
         pieces = self._tokenize(texts)  # (batch, pieces of the model)
         return pieces.with_flat_values(self._of_model(self._our_ids, pieces.flat_values)).merge_dims(1, 2)
 
@@ -152,14 +156,18 @@ class SentencePieces(tf.Module):
         """For each id of the model its row of values: RaggedTensor (ids, parts)."""
         return tf.gather(tf.RaggedTensor.from_row_lengths(values, self._lengths, validate=False), ids)
 
+    def _with_quotes(self, texts, quote):
+        """Texts with such a quote for each `` and '', and small final sigmas."""
+        quoted = tf.strings.regex_replace(texts, "``|''", quote)
+        if not self.tokenizer.lowercase:
+            return quoted
+        # As str.lower() does, which `prepare` asks about sigma only where no letter becomes two.
+        lowered = lower_final_sigma(quoted)
+        return tf.where(tf.strings.regex_full_match(quoted, r"(?s).*İ.*"), quoted, lowered)
+
     def _prepared(self, texts, characters):
         """`sentence_piece_tokenizer.prepare`: for each character of each text the code points that the model reads."""
-        quoted = tf.strings.regex_replace(texts, "``|''", '""')
-        if self.tokenizer.lowercase:
-            # As str.lower() does, which `prepare` asks about sigma only where no letter becomes two.
-            lowered = lower_final_sigma(quoted)
-            quoted = tf.where(tf.strings.regex_full_match(quoted, r"(?s).*İ.*"), quoted, lowered)
-        changed = tf.strings.unicode_decode(quoted, "UTF-8")
+        changed = tf.strings.unicode_decode(self._with_quotes(texts, '""'), "UTF-8")
         is_quote = (changed.flat_values == _QUOTE) & (characters.flat_values != _QUOTE)
         is_second = is_quote & (tf.cumsum(tf.cast(is_quote, tf.int32)) % 2 == 0)
         replaced = self._replace_characters(changed)
@@ -169,14 +177,13 @@ class SentencePieces(tf.Module):
 
 @functools.cache
 def _replacements(lowercase, keep_accents):
-    """The code points that ALBERT's model reads for each character, where these are others."""
-    found = {}
-    for code in range(sys.maxunicode + 1):
-        character = chr(code)
-        prepared = prepared_character(character, lowercase, keep_accents)
-        if prepared != character:
-            found[code] = tuple(map(ord, prepared))
-    return found
+    """What ALBERT's model reads for each character, where this is another text."""
+    prepared = {
+        chr(code): prepared_character(chr(code), lowercase, keep_accents)
+        for code in range(sys.maxunicode + 1)
+        if not 0xD800 <= code <= 0xDFFF
+    }
+    return {character: text for character, text in prepared.items() if character != text}
 
 
 def _character_at(codes, places):

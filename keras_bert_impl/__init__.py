@@ -22,7 +22,7 @@ if startup.imports_keras:
         optimization,
         tokenizers,
     )
-    from keras_bert_impl.checkpoints import encoder_from_pretrained
+    from keras_bert_impl.checkpoints import encoder_from_pretrained, push_to_hub
     from keras_bert_impl.families.albert import AlbertConfig, AlbertEncoder
     from keras_bert_impl.families.bert import BertConfig, BertEncoder
     from keras_bert_impl.families.bigbird import BigBirdConfig, BigBirdEncoder
@@ -137,6 +137,7 @@ __all__ = [
     "models",
     "optimization",
     "plots",
+    "push_to_hub",
     "tokenizers",
 ]
 

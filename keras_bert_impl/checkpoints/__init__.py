@@ -4,12 +4,16 @@ from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
 from keras_bert_impl.checkpoints.filled_models import build_filled
 from keras_bert_impl.checkpoints.growing import grow
-from keras_bert_impl.checkpoints.hub import local_directory, published_table
+from keras_bert_impl.checkpoints.hub import local_directory, published_repository, published_table
 from keras_bert_impl.checkpoints.lengthening import lengthen
+from keras_bert_impl.checkpoints.model_card import CardFacts, Figure
+from keras_bert_impl.checkpoints.publishing import push_to_hub, write_card
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
 from keras_bert_impl.configurations.known_families import build_encoder, family_of
 
 __all__ = [
+    "CardFacts",
+    "Figure",
     "build_filled",
     "encoder_from_pretrained",
     "format_of",
@@ -19,7 +23,10 @@ __all__ = [
     "load",
     "local_directory",
     "open_checkpoint",
+    "published_repository",
     "published_table",
+    "push_to_hub",
+    "write_card",
 ]
 
 

@@ -205,6 +205,14 @@ def local_directory(path):
     )
 
 
+def published_repository(path):
+    """The "owner/name" on the hub of what `from_pretrained` takes; None for a local directory."""
+    if str(path).startswith(SCHEME):
+        return str(path).removeprefix(SCHEME)
+    by_name = {published.name: published.repository for published in PUBLISHED}
+    return None if pathlib.Path(path).is_dir() else by_name.get(str(path))
+
+
 def _of_run(directory):
     """The checkpoint within the directory of a run of `finetune` ("model") or `pretrain` ("encoder")."""
     within = [directory, directory / "model", directory / "encoder"]

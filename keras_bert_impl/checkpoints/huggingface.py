@@ -11,7 +11,7 @@ import re
 
 import safetensors.numpy
 
-from keras_bert_impl.checkpoints import completeness, sentence_transformers, tensor_tables
+from keras_bert_impl.checkpoints import completeness, model_card, sentence_transformers, tensor_tables
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
@@ -43,7 +43,7 @@ TIED = {"weight": "token_embedding/embeddings", "bias": "masked_lm_head/output_b
 CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification")
 # A new file on the left replaces the old ones on the right, which another library would read first or instead.
 SUPERSEDED = {
-    "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*"),
+    "model.safetensors": ("model-*.safetensors", "model.safetensors.index.json", "pytorch_model*", "certificate.json"),
     "tokenizer_config.json": (*VOCABULARY_FILES, "added_tokens.json", "special_tokens_map.json"),
 }
 
@@ -60,6 +60,7 @@ def save(model, directory, tokenizer=None):
     Args:
         model: an encoder or one of the models over it.
         directory: created if missing. The checkpoint's files are replaced together, after all are written; others stay.
+            Its README.md is the `model_card`, unless there is one that somebody else has written.
         tokenizer: is saved, too; default is the model's, if it has one.
 
     Raises: ValueError naming the weights or settings that would be lost, such as LoRA updates that are not merged.
@@ -99,6 +100,7 @@ def save(model, directory, tokenizer=None):
         if tokenizer is not None:
             tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
         completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)
+        model_card.write(open_checkpoint(target), tokenizer, target, directory)
 
 
 def config_of(model):

@@ -44,7 +44,13 @@ def test_a_crash_while_writing_leaves_the_old_checkpoint(where, models, tmp_path
         patch.setattr(*where, crash)
         new.save_pretrained(tmp_path)
     assert_equal(tmp_path, old)
-    assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
 
 
 def test_what_a_killed_process_was_writing_is_not_read_and_goes_with_the_next_save(models, tmp_path):
@@ -55,10 +61,10 @@ def test_what_a_killed_process_was_writing_is_not_read_and_goes_with_the_next_sa
     assert_equal(tmp_path, old)
     new.save_pretrained(tmp_path)
     assert_equal(tmp_path, new)
-    assert len(os.listdir(tmp_path)) == 4
+    assert len(os.listdir(tmp_path)) == 5
 
 
-@pytest.mark.parametrize("moved", range(4))
+@pytest.mark.parametrize("moved", range(5))
 def test_a_crash_while_files_move_up_leaves_the_new_checkpoint(moved, models, tmp_path, monkeypatch):
     old, new = models
     old.save_pretrained(tmp_path)
@@ -128,7 +134,13 @@ def test_a_reader_that_moves_files_up_meanwhile_does_not_kill_the_writer(step, m
         new.save_pretrained(tmp_path)
     assert next(calls) > step
     assert_equal(tmp_path, new)
-    assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
 
 
 def test_a_save_while_a_checkpoint_is_opened_gives_the_new_one_whole(models, tmp_path, monkeypatch):

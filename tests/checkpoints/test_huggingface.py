@@ -260,4 +260,4 @@ def test_a_masked_lm_keeps_the_pooler_of_its_checkpoint(encoder, checkpoint):
 
 def test_saving_leaves_no_half_written_file(encoder, checkpoint):
     encoder.save_pretrained(checkpoint)
-    assert sorted(path.name for path in checkpoint.iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(path.name for path in checkpoint.iterdir()) == ["README.md", "config.json", "model.safetensors"]

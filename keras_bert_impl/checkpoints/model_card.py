@@ -1,0 +1,408 @@
+"""The model card of a checkpoint: README.md, with the metadata that the Hugging Face hub reads.
+
+A card says what the checkpoint itself knows, and what `CardFacts` add. Its programs run as they stand.
+"""
+
+import dataclasses
+import html
+import json
+import math
+import pathlib
+import typing
+from collections.abc import Sequence
+
+import huggingface_hub
+
+from keras_bert_impl import startup
+from keras_bert_impl.checkpoints import sentence_transformers
+
+FILE = "README.md"
+# A card without this line is somebody's own, and is never written over.
+MARKER = (
+    "<!-- Written by keras_bert_impl, which replaces this file at each save. Remove this line to keep your own. -->"
+)
+CERTIFICATE = ("<!-- certificate -->", "<!-- end of certificate -->")
+HERE = "."  # the checkpoint in the programs of a card that lies beside it
+MOST_CLASSES = 30
+# KerasHub reads Hugging Face's files of these families.
+KERAS_HUB_FAMILIES = ("albert", "bert", "distilbert", "roberta", "xlm-roberta")
+
+
+class Figure(typing.NamedTuple):
+    """A figure in a card.
+
+    Fields:
+        name: such as "accuracy".
+        value: the figure itself, not in percent.
+        split: the data that it was measured on, such as "test".
+        deviation: one standard deviation of `value`; None if it is not known.
+        over: what the deviation is over, such as "5 seeds" or "277 examples".
+        baselines: (what, value) of the same figure without this model.
+    """
+
+    name: str
+    value: float
+    split: str
+    deviation: float | None = None
+    over: str = ""
+    baselines: tuple[tuple[str, float], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class CardFacts:
+    """What a model card says that the checkpoint does not know. Nothing is said of what is left out.
+
+    Args:
+        license: as the hub names it, such as "apache-2.0".
+        languages: codes of the languages, such as ("en", "de").
+        base_model: "owner/name" of the checkpoint that training started from.
+        datasets: "owner/name" of datasets of the hub.
+        task: name of what was trained, such as "mrpc".
+        data: (what, number) of what was trained on, such as ("training rows", 3668).
+        notes: sentences about how it was trained.
+        figures: what was measured.
+    """
+
+    license: str | None = None
+    languages: Sequence[str] = ()
+    base_model: str | None = None
+    datasets: Sequence[str] = ()
+    task: str | None = None
+    data: Sequence[tuple[str, int]] = ()
+    notes: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+
+
+def deviation_of_share(share, count):
+    """The standard deviation of a share of `count` examples that is expected if they are drawn anew: of a coin with
+    this probability."""
+    return math.sqrt(share * (1 - share) / count)
+
+
+class Use(typing.NamedTuple):
+    """How a kind of model is used: our class, what it is asked, what the hub calls its task, and the program of
+    transformers, to which `model`, `tokenizer` and the class are known."""
+
+    kind: str
+    ask: str
+    pipeline: str | None
+    theirs: str
+
+
+TWO_TEXTS = 'tokenizer(["A first text.", "A second one."], padding=True, return_tensors="pt")'
+QUESTION = '"Who released it?", "Google released it in 2018."'
+SENTENCE = "The cat sat on the mat."
+USES = {
+    "ForSequenceClassification": Use(
+        "TextClassifier",
+        'classify(["A first text.", "A second one."])',
+        "text-classification",
+        f"print(model(**{TWO_TEXTS}).logits)",
+    ),
+    "regression": Use(
+        "TextRegressor",
+        'predict(["A first text.", "A second one."], verbose=0)',
+        "text-classification",
+        f"print(model(**{TWO_TEXTS}).logits)",
+    ),
+    "ranking": Use(
+        "Reranker",
+        f'rank("Where did the cat sit?", ["{SENTENCE}", "It rained."])',
+        "text-ranking",
+        f'print(model(**tokenizer("Where did the cat sit?", "{SENTENCE}", return_tensors="pt")).logits)',
+    ),
+    "ForTokenClassification": Use(
+        "TokenClassifier",
+        'tag("Google released BERT in 2018.")',
+        "token-classification",
+        'print(model(**tokenizer("Google released BERT in 2018.", return_tensors="pt")).logits.argmax(-1))',
+    ),
+    "ForQuestionAnswering": Use(
+        "QuestionAnswerer",
+        f"answer({QUESTION})",
+        "question-answering",
+        f'outputs = model(**tokenizer({QUESTION}, return_tensors="pt"))\n'
+        "print(outputs.start_logits.argmax(-1), outputs.end_logits.argmax(-1))",
+    ),
+    "ForMultipleChoice": Use(
+        "MultipleChoice",
+        f'choose("{SENTENCE}", ["It slept.", "It was a dog."])',
+        "multiple-choice",
+        f'rows = tokenizer(["{SENTENCE}"] * 2, ["It slept.", "It was a dog."], padding=True, return_tensors="pt")\n'
+        "print(model(**{name: array[None] for name, array in rows.items()}).logits)",
+    ),
+    "ForNextSentencePrediction": Use(
+        "NextSentencePredictor",
+        f'follows("{SENTENCE}", "It slept.")',
+        None,
+        f'print(model(**tokenizer("{SENTENCE}", "It slept.", return_tensors="pt")).logits)',
+    ),
+    "ForMaskedLM": Use(
+        "MaskedLM",
+        'fill_mask("The capital of France is {mask}.", k=3)',
+        "fill-mask",
+        'rows = tokenizer(f"The capital of France is {tokenizer.mask_token}.", return_tensors="pt")\n'
+        "best = model(**rows).logits[rows.input_ids == tokenizer.mask_token_id].topk(3).indices\n"
+        "print([tokenizer.convert_ids_to_tokens(ids.tolist()) for ids in best])",
+    ),
+    "embedding": Use("TextEmbedder", 'embed(["A first text.", "A second one."])', "sentence-similarity", ""),
+    "Model": Use(
+        "TextEmbedder",
+        'embed(["A first text.", "A second one."])',
+        "feature-extraction",
+        f"print(model(**{TWO_TEXTS}).last_hidden_state.shape)",
+    ),
+}
+
+
+def text_of(checkpoint, tokenizer, is_embedder, facts=None, place=HERE):
+    """The card as text.
+
+    Args:
+        checkpoint: an open `Checkpoint` in Hugging Face's format.
+        tokenizer: the tokenizer beside it, or None.
+        is_embedder: whether the files of sentence-transformers lie beside it.
+        facts: CardFacts; None for none.
+        place: of the checkpoint in the programs: HERE, or "owner/name" of the hub.
+
+    Returns: the text of README.md: metadata, then Markdown.
+    """
+    facts = facts or CardFacts()
+    task = _task_of(checkpoint, is_embedder)
+    parts = [
+        f"---\n{metadata_of(checkpoint, task, tokenizer, facts).to_yaml()}\n---",
+        MARKER,
+        f"# {_title(checkpoint)}",
+        _description(checkpoint, tokenizer),
+        _of_training(facts),
+        _of_figures(facts.figures),
+        _of_use(checkpoint, task, tokenizer, is_embedder, place),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def metadata_of(checkpoint, task, tokenizer, facts):
+    """The `huggingface_hub.ModelCardData` of a card."""
+    pipeline = USES[task].pipeline if tokenizer is not None else None
+    library = "sentence-transformers" if task in ("embedding", "ranking") else "transformers"
+    results = [
+        huggingface_hub.EvalResult(
+            task_type=pipeline or "other",
+            dataset_type=next(iter(facts.datasets), facts.task or "own"),
+            dataset_name=facts.task or "own data",
+            dataset_split=figure.split,
+            metric_type=figure.name.replace(" ", "_"),
+            metric_value=round(figure.value, 6),
+        )
+        for figure in facts.figures
+    ]
+    return huggingface_hub.ModelCardData(
+        library_name=library,
+        pipeline_tag=pipeline,
+        license=facts.license,
+        language=list(facts.languages) or None,
+        base_model=facts.base_model,
+        datasets=list(facts.datasets) or None,
+        tags=["keras", "keras_bert_impl", checkpoint.config.model_type],
+        model_name=_title(checkpoint) if results else None,
+        eval_results=results or None,
+    )
+
+
+def is_own(path):
+    """Whether README.md at this path is somebody's own, which no save replaces."""
+    path = pathlib.Path(path)
+    return path.is_file() and MARKER not in path.read_text(encoding="utf-8", errors="replace")
+
+
+def at_place(text, place):
+    """A card that lies beside its checkpoint, with programs that fetch it from "owner/name" of the hub instead."""
+    lines = text.replace(_where(HERE), _where(place)).split("\n")
+    for number, line in enumerate(lines):
+        if line.startswith(("model = ", "encoder = ", "tokenizer = ")):
+            scheme = "hf://" if "kbi." in line or "keras_hub." in line else ""
+            lines[number] = line.replace(f'("{HERE}"', f'("{scheme}{place}"')
+    return "\n".join(lines)
+
+
+def with_certificate(text, section):
+    """A card with this section as its certificate, in place of the one it had."""
+    begin, end = CERTIFICATE
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    return f"{before.rstrip()}\n\n{begin}\n{section.strip()}\n{end}\n{after.strip()}".rstrip() + "\n"
+
+
+def plain(text):
+    """A text of the user's as Markdown shows it: in one line, without a meaning for Markdown or HTML."""
+    shown = html.escape(" ".join(str(text).split()), quote=False)
+    return "".join(f"\\{character}" if character in "\\`*_[]|#" else character for character in shown)
+
+
+def table(head, rows):
+    """A table in Markdown of cells that are Markdown already; all columns but the first are numbers."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+
+
+def _task_of(checkpoint, is_embedder):
+    """The key in USES of a checkpoint."""
+    task = checkpoint.task
+    if task == "ForSequenceClassification" and checkpoint.class_names is None:
+        return "ranking" if checkpoint.read_ranking() else "regression"
+    if task == "ForPreTraining" and checkpoint.has("masked_lm_head/"):
+        return "ForMaskedLM"
+    if task == "Model" and is_embedder:
+        return "embedding"
+    # XLNet's language model has no masks: it is an XLNetLMHeadModel.
+    is_known = task in USES and (task != "ForMaskedLM" or checkpoint.architecture.endswith(task))
+    return task if is_known else "Model"
+
+
+def _title(checkpoint):
+    return checkpoint.architecture
+
+
+def _description(checkpoint, tokenizer):
+    config, names = checkpoint.config, checkpoint.class_names
+    weights = sum(math.prod(shape) for shape in checkpoint.source.shapes.values())
+    lines = [
+        f"{config.num_layers} layer{'s' * (config.num_layers != 1)} of width {config.hidden_size} with "
+        f"{config.num_heads} heads, {weights:,} weights. Written by keras_bert_impl {startup.VERSION}, as a checkpoint "
+        "of Hugging Face transformers."
+    ]
+    if tokenizer is None:
+        lines.append("Saved without a tokenizer: the programs below take ids.")
+    else:
+        case = "lower-cased" if tokenizer.lowercase else "cased"
+        length = checkpoint.sequence_length or config.max_length
+        lines.append(f"{tokenizer.vocabulary_size:,} words, {case}; a row has at most {length:,} tokens.")
+    if names is not None:
+        more = f" and {len(names) - MOST_CLASSES:,} more" if len(names) > MOST_CLASSES else ""
+        lines.append(f"Classes: {', '.join(map(plain, names[:MOST_CLASSES]))}{more}.")
+    return "\n".join(lines)
+
+
+def _of_training(facts):
+    lines = []
+    if facts.task:
+        lines.append(f"Task: {plain(facts.task)}.")
+    if facts.base_model:
+        lines.append(f"Training started from {plain(facts.base_model)}.")
+    lines += map(plain, facts.notes)
+    if facts.languages:
+        lines.append(f"Languages: {', '.join(map(plain, facts.languages))}.")
+    if not lines and not facts.data:
+        return ""
+    counts = table(["data", "number"], [(plain(what), f"{number:,}") for what, number in facts.data])
+    return "\n\n".join(["## Training", *(["\n".join(lines)] if lines else []), *([counts] if facts.data else [])])
+
+
+def _of_figures(figures):
+    if not figures:
+        return ""
+    baselines = list(dict.fromkeys(what for figure in figures for what, _ in figure.baselines))
+    rows = []
+    for figure in figures:
+        deviation = "" if figure.deviation is None else f"{figure.deviation:.4f} over {plain(figure.over)}"
+        others = dict(figure.baselines)
+        cells = [f"{others[what]:.4f}" if what in others else "" for what in baselines]
+        rows.append([f"{plain(figure.name)}, {plain(figure.split)}", f"{figure.value:.4f}", deviation, *cells])
+    head = ["figure", "this model", "standard deviation", *map(plain, baselines)]
+    return f"## Figures\n\n{table(head, rows)}"
+
+
+def _of_use(checkpoint, task, tokenizer, is_embedder, place):
+    """The programs, each as it stands: in this library, in transformers, in KerasHub."""
+    ours = json.dumps(place if place == HERE else f"hf://{place}")
+    theirs = json.dumps(place)
+    programs = [("keras_bert_impl", _ours(checkpoint, task, tokenizer, ours))]
+    if is_embedder and task == "embedding":
+        lines = ["from sentence_transformers import SentenceTransformer", ""]
+        lines += [f"model = SentenceTransformer({theirs})", 'print(model.encode(["A first text.", "A second one."]))']
+        programs.append(("sentence-transformers", "\n".join(lines)))
+    else:
+        programs.append(("transformers", _transformers(checkpoint, task, tokenizer, theirs)))
+    note = ""
+    has_pooler = checkpoint.has("pooler/") or checkpoint.config.model_type == "distilbert"
+    if checkpoint.config.model_type in KERAS_HUB_FAMILIES and has_pooler:
+        lines = ["import keras_hub", "", f"encoder = keras_hub.models.Backbone.from_preset({ours})"]
+        programs.append(("KerasHub", "\n".join([*lines, "encoder.summary()"])))
+        note = "KerasHub reads the encoder alone."
+        if checkpoint.config.activation == "gelu" and checkpoint.config.model_type in ("albert", "bert"):
+            note = "KerasHub reads the encoder alone, and approximates GELU: its outputs differ by about 1e-3."
+    sections = [f"### In {name}\n\n```python\n{program}\n```" for name, program in programs]
+    return "\n\n".join(["## How to use it", _where(place), *sections, *([note] if note else [])])
+
+
+def _where(place):
+    if place == HERE:
+        return 'The programs run in the directory of this file; elsewhere, put its path in the place of `"."`.'
+    return "The programs fetch the checkpoint from the hub."
+
+
+def _ours(checkpoint, task, tokenizer, place):
+    if tokenizer is None:
+        ids = "[[5, 6, 7]]" if checkpoint.config.vocabulary_size > 7 else "[[0, 0, 0]]"
+        rows = f'rows = {{"token_ids": {ids}, "segment_ids": [[0, 0, 0]], "padding_mask": [[1, 1, 1]]}}'
+        return "\n".join(
+            [
+                "import keras_bert_impl as kbi",
+                "import numpy as np",
+                "",
+                f"encoder = kbi.encoder_from_pretrained({place})",
+                rows,
+                'rows = {name: np.array(row, "int32") for name, row in rows.items()}',
+                'print(encoder.predict(rows, verbose=0)["sequence_output"].shape)',
+            ]
+        )
+    use = USES[task]
+    ask = use.ask.format(mask=tokenizer.mask_texts[0]) if task == "ForMaskedLM" else use.ask
+    return "\n".join(
+        [
+            "import keras_bert_impl as kbi",
+            "",
+            f"model = kbi.{use.kind}.from_pretrained({place})",
+            f"print(model.{ask})",
+        ]
+    )
+
+
+def _transformers(checkpoint, task, tokenizer, place):
+    if tokenizer is None:
+        ids = "[[5, 6, 7]]" if checkpoint.config.vocabulary_size > 7 else "[[0, 0, 0]]"
+        return "\n".join(
+            [
+                "import torch",
+                "from transformers import AutoModel",
+                "",
+                f"model = AutoModel.from_pretrained({place}).eval()",
+                f"print(model(torch.tensor({ids})).last_hidden_state.shape)",
+            ]
+        )
+    theirs = "AutoModel" if task == "Model" else checkpoint.architecture
+    if task == "ForMaskedLM":  # also of a BertForPreTraining
+        theirs = f"{checkpoint.config.class_prefix()}ForMaskedLM"
+    return "\n".join(
+        [
+            f"from transformers import {', '.join(sorted(['AutoTokenizer', theirs]))}",
+            "",
+            f"tokenizer = AutoTokenizer.from_pretrained({place})",
+            f"model = {theirs}.from_pretrained({place}).eval()",
+            USES[task].theirs,
+        ]
+    )
+
+
+def write(checkpoint, tokenizer, target, home, facts=None):
+    """Writes the card of a checkpoint into the directory `target`, from which a save moves it to `home`; nothing if
+    `home` has somebody's own README.md.
+
+    Returns: whether a card was written.
+    """
+    if is_own(pathlib.Path(home, FILE)):
+        return False
+    is_embedder = pathlib.Path(target, sentence_transformers.MODULES).is_file()
+    card = huggingface_hub.ModelCard(text_of(checkpoint, tokenizer, is_embedder, facts))
+    pathlib.Path(target, FILE).write_text(str(card), encoding="utf-8")
+    return True

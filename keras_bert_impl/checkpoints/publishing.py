@@ -1,0 +1,104 @@
+"""What makes a checkpoint one for others: a model card with what was measured, and a place on the Hugging Face hub."""
+
+import pathlib
+import shutil
+import tempfile
+import warnings
+
+import huggingface_hub
+
+from keras_bert_impl.checkpoints import huggingface, model_card, sentence_transformers
+from keras_bert_impl.checkpoints.hub import SCHEME, SMALL_FILES, in_one_line, local_directory
+from keras_bert_impl.distribution import is_chief
+
+PUSHED = (*SMALL_FILES, "*.safetensors", "1_Pooling/*", model_card.FILE)
+
+
+def write_card(directory, facts=None):
+    """Writes README.md of a checkpoint anew: what the checkpoint itself knows, and facts. One process writes.
+
+    Args:
+        directory: a checkpoint in Hugging Face's format.
+        facts: a `CardFacts`; None for none.
+
+    Returns: whether a card was written: a README.md that somebody else has written stays as it is.
+    Raises: ValueError if the directory holds no such checkpoint.
+    """
+    if not is_chief():
+        return False
+    directory = pathlib.Path(directory)
+    checkpoint = huggingface.open_checkpoint(directory)
+    return model_card.write(checkpoint, tokenizer_of(checkpoint), directory, directory, facts)
+
+
+def tokenizer_of(checkpoint):
+    """The tokenizer of a checkpoint, without the warning of a small vocabulary that `from_pretrained` gives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return checkpoint.tokenizer
+
+
+def push_to_hub(model, repository, facts=None, private=True, message="A checkpoint of keras_bert_impl"):
+    """Uploads a checkpoint to the Hugging Face hub, where `from_pretrained("hf://owner/name")` finds it.
+
+    The programs of its card then fetch the checkpoint from there; a README.md that somebody else has written is
+    uploaded as it is. Access is that of `huggingface_hub`: the environment variable HF_TOKEN, or `hf auth login`.
+
+    Args:
+        model: a model or an encoder; or the directory of a checkpoint in Hugging Face's format, of which only the files
+            of the checkpoint, its card and its certificate are uploaded.
+        repository: "owner/name"; created if it does not exist.
+        facts: the `CardFacts` of a card that is written anew; None keeps that of the directory, certificate and all.
+        private: whether a new repository can be seen by its owner alone.
+        message: of the commit.
+
+    Returns: the address of the commit.
+    Raises: ValueError for a name without an owner, a directory without a checkpoint, or if the hub refuses.
+    """
+    repository = str(repository).removeprefix(SCHEME)
+    if repository.count("/") != 1:
+        raise ValueError(f"{repository}: expected the repository as owner/name.")
+    with tempfile.TemporaryDirectory() as folder:
+        target = pathlib.Path(folder)
+        if hasattr(model, "save_pretrained"):
+            model.save_pretrained(target)
+        else:
+            _copy(local_directory(model), target)
+        _write_card_for(repository, target, facts)
+        api = huggingface_hub.HfApi()
+        try:
+            api.create_repo(repository, private=private, exist_ok=True)
+            # What an earlier version of the repository has, and this one does not, would be read instead or besides.
+            old = [pattern for patterns in huggingface.SUPERSEDED.values() for pattern in patterns]
+            commit = api.upload_folder(
+                repo_id=repository, folder_path=target, commit_message=message, delete_patterns=old
+            )
+            return commit.commit_url
+        except (OSError, ValueError) as error:  # those of huggingface_hub for a refusal and for a missing network
+            raise ValueError(
+                f"{repository} could not be uploaded to {huggingface_hub.constants.ENDPOINT}: {in_one_line(error)} "
+                "Set HF_TOKEN to a token that may write there, or run hf auth login."
+            ) from None
+
+
+def _copy(directory, target):
+    """Copies the files of a checkpoint; what else lies in its directory, such as the state of a training, stays."""
+    huggingface.open_checkpoint(directory)
+    for path in sorted({path for pattern in PUSHED for path in directory.glob(pattern) if path.is_file()}):
+        place = target / path.relative_to(directory)
+        place.parent.mkdir(exist_ok=True)
+        shutil.copy(path, place)
+
+
+def _write_card_for(repository, target, facts):
+    """Writes the card in `target` with programs that fetch from the hub."""
+    path = target / model_card.FILE
+    if model_card.is_own(path):
+        return
+    if facts is None and path.is_file():
+        path.write_text(model_card.at_place(path.read_text(encoding="utf-8"), repository), encoding="utf-8")
+        return
+    checkpoint = huggingface.open_checkpoint(target)
+    is_embedder = (target / sentence_transformers.MODULES).is_file()
+    card = model_card.text_of(checkpoint, tokenizer_of(checkpoint), is_embedder, facts, repository)
+    path.write_text(card, encoding="utf-8")

@@ -1,0 +1,133 @@
+"""The model card that a save writes: what it says is true, its programs run, and nobody's own file is replaced."""
+
+import re
+
+import huggingface_hub
+import pytest
+from conftest import WORDS, revealing_config
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import CardFacts, Figure, huggingface, model_card, write_card
+
+MODELS = {
+    "TextClassifier": lambda encoder, tokenizer: kbi.TextClassifier(encoder, 2, tokenizer, class_names=["bad", "good"]),
+    "TextRegressor": kbi.TextRegressor,
+    "Reranker": kbi.Reranker,
+    "TokenClassifier": lambda encoder, tokenizer: kbi.TokenClassifier(encoder, 2, tokenizer, class_names=["O", "A"]),
+    "QuestionAnswerer": kbi.QuestionAnswerer,
+    "NextSentencePredictor": kbi.NextSentencePredictor,
+    "MultipleChoice": kbi.MultipleChoice,
+    "MaskedLM": kbi.MaskedLM,
+    "Pretrainer": lambda encoder, tokenizer: kbi.Pretrainer(encoder),
+    "TextEmbedder": kbi.TextEmbedder,
+    "BertEncoder": lambda encoder, tokenizer: encoder,
+}
+
+
+@pytest.fixture
+def saved(tmp_path, small_tokenizer, monkeypatch):
+    """Function from a kind of model to the text of its card; the working directory is then that of the checkpoint."""
+
+    def save(kind, tokenizer=small_tokenizer):
+        encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=32))
+        huggingface.save(MODELS[kind](encoder, tokenizer), tmp_path, tokenizer)
+        monkeypatch.chdir(tmp_path)
+        return (tmp_path / "README.md").read_text(encoding="utf-8")
+
+    return save
+
+
+def program(card, library):
+    """The program of a card in a library; None if it has none."""
+    found = re.search(rf"### In {library}\n\n```python\n(.*?)```", card, re.DOTALL)
+    return found and found[1]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_programs_of_a_card_run_as_they_stand(saved, kind, capsys):
+    pytest.importorskip("transformers")
+    card = saved(kind)
+    for library in ("keras_bert_impl", "sentence-transformers" if kind == "TextEmbedder" else "transformers"):
+        exec(compile(program(card, library), f"{kind} in {library}", "exec"), {})
+        assert capsys.readouterr().out.strip() not in ("", "None")
+
+
+@pytest.mark.parametrize("kind", ["MaskedLM", "BertEncoder"])
+def test_without_a_tokenizer_the_programs_take_ids(saved, kind, capsys):
+    card = saved(kind, None)
+    for library in ("keras_bert_impl", "transformers"):
+        exec(compile(program(card, library), f"{kind} in {library}", "exec"), {})
+        assert "1, 3, 15" in capsys.readouterr().out
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["TextClassifier", "BertEncoder", "TextEmbedder"])
+def test_the_program_of_a_card_runs_in_keras_hub(saved, kind, capsys):
+    pytest.importorskip("keras_hub")
+    exec(compile(program(saved(kind), "KerasHub"), kind, "exec"), {})
+    assert "token_embedding" in capsys.readouterr().out
+
+
+def test_a_card_offers_keras_hub_only_what_it_reads(saved):
+    assert program(saved("MaskedLM"), "KerasHub") is None  # without a pooler, which KerasHub asks for
+
+
+def test_the_metadata_are_those_that_the_hub_reads(saved):
+    saved("TextClassifier")
+    figure = Figure("accuracy", 0.75, "dev", 0.05, "80 examples")
+    facts = CardFacts("mit", ["en"], "google-bert/bert-base-uncased", ["nyu-mll/glue"], "rte", [], [], [figure])
+    assert write_card(".", facts)
+    data = huggingface_hub.ModelCard.load("README.md").data
+    assert data.library_name == "transformers" and data.pipeline_tag == "text-classification"
+    assert (data.license, data.language, data.base_model) == ("mit", ["en"], "google-bert/bert-base-uncased")
+    (result,) = data.eval_results
+    assert (result.metric_type, result.metric_value, result.dataset_split) == ("accuracy", 0.75, "dev")
+
+
+def test_a_plain_save_says_nothing_that_it_does_not_know(saved):
+    card = saved("TextClassifier")
+    assert "## Training" not in card and "## Figures" not in card
+    data = huggingface_hub.ModelCard(card).data
+    assert data.license is None and data.language is None and data.base_model is None and data.eval_results is None
+
+
+def test_a_card_has_figures_with_deviations_beside_baselines(saved):
+    saved("TextClassifier")
+    baselines = (("always the most frequent class", 0.5),)
+    figures = [Figure("accuracy", 0.75, "dev", 0.0484, "80 examples", baselines), Figure("macro_f1", 0.7, "dev")]
+    write_card(".", CardFacts(task="rte", data=[("training rows", 2490)], figures=figures))
+    card = open("README.md", encoding="utf-8").read()
+    assert "| accuracy, dev | 0.7500 | 0.0484 over 80 examples | 0.5000 |" in card
+    assert "| macro\\_f1, dev | 0.7000 |  |  |" in card and "| training rows | 2,490 |" in card
+
+
+def test_the_deviation_of_a_share_is_that_of_a_coin():
+    assert model_card.deviation_of_share(0.8, 100) == pytest.approx(0.04)
+
+
+def test_a_readme_of_somebody_else_is_never_replaced(tmp_path, small_config):
+    (tmp_path / "README.md").write_text("My own words.")
+    kbi.BertEncoder(small_config).save_pretrained(tmp_path)
+    assert not write_card(tmp_path) and (tmp_path / "README.md").read_text() == "My own words."
+
+
+def test_a_card_of_ours_is_written_anew_and_an_outdated_certificate_removed(tmp_path, small_config):
+    encoder = kbi.BertEncoder(small_config)
+    encoder.save_pretrained(tmp_path)
+    write_card(tmp_path, CardFacts(license="mit"))
+    (tmp_path / "certificate.json").write_text("{}")
+    encoder.save_pretrained(tmp_path)
+    assert "mit" not in (tmp_path / "README.md").read_text() and not (tmp_path / "certificate.json").exists()
+
+
+def test_names_of_classes_mean_nothing_to_markdown_and_html(tmp_path, small_tokenizer):
+    names = ["a|b", "<script>alert(1)</script>", "two\nlines", "`code`"]
+    encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=32))
+    kbi.TextClassifier(encoder, 4, kbi.WordPieceTokenizer(WORDS), class_names=names).save_pretrained(tmp_path)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "a\\|b, &lt;script&gt;alert(1)&lt;/script&gt;, two lines, \\`code\\`." in card
+
+
+def test_a_certificate_takes_the_place_of_the_one_before():
+    card = model_card.with_certificate("# A\n\nText.\n", "one")
+    assert model_card.with_certificate(card, "two") == card.replace("one", "two") and card.startswith("# A\n\nText.\n")

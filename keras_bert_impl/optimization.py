@@ -8,7 +8,7 @@ from keras import ops
 from keras_bert_impl.distribution import adds_up_replicas, divided_as_state, layout_of_state, sum_over_replicas
 from keras_bert_impl.kernels import adamw
 from keras_bert_impl.kernels.conditional import assign_if
-from keras_bert_impl.kernels.global_norm import global_norm, scaled
+from keras_bert_impl.kernels.global_norm import dense, global_norm, scaled
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -166,7 +166,7 @@ class ClipsToGlobalNorm:
 
     def _clip_gradients(self, gradients):
         # Clips by the norm for the whole batch, not for each replica: Keras would clip first and sum afterwards.
-        summed = sum_over_replicas([ops.convert_to_tensor(gradient) for gradient in gradients])
+        summed = sum_over_replicas(dense(gradients))
         summed = divided_as_state(summed)
         clipped = clip_to_norm(summed, self.global_clipnorm, self.gradient_norm)
         is_bad = ops.logical_not(ops.isfinite(ops.convert_to_tensor(self.gradient_norm)))

@@ -510,3 +510,14 @@ def test_a_follower_is_its_leader_and_a_difference_that_is_trained_alone(kind, s
     assert np.abs(leader - start).max() > 0.05 and np.abs(difference - apart).max() > 0.05
     np.testing.assert_allclose(leader, alone, atol=1e-6)
     np.testing.assert_allclose(follower - leader, difference, atol=1e-5)
+
+
+@every_backend
+def test_the_gradient_norm_counts_a_word_that_is_there_twice_once():
+    """The ids 0, 0, 1: the gradient of the sum of their vectors is (2, 2) for word 0 and (1, 1) for word 1."""
+    ids = keras.Input((3,), dtype="int32")
+    model = keras.Model(ids, keras.layers.Embedding(4, 2)(ids))
+    optimizer = BertAdamW(0.1)
+    model.compile(optimizer=optimizer, loss=lambda labels, vectors: keras.ops.sum(vectors))
+    model.train_on_batch(np.array([[0, 0, 1]]), np.zeros((1, 3, 2)))
+    assert float(keras.ops.convert_to_numpy(optimizer.gradient_norm.value)) == pytest.approx(10**0.5)

@@ -4,6 +4,19 @@ import keras
 from keras import ops
 
 
+def dense(gradients):
+    """The gradients as arrays of their weights' shapes.
+
+    TensorFlow's gradient of an embedding lists a row for each token: the squares of two rows of one word would be
+    counted in place of the square of their sum.
+    """
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return [tf.convert_to_tensor(gradient) for gradient in gradients]
+    return [ops.convert_to_tensor(gradient) for gradient in gradients]
+
+
 def global_norm(gradients):
     """The root of the sum of the squares of all gradients, a float32 scalar, by the current backend's kernel."""
     return NORMS.get(keras.backend.backend(), global_norm_by_ops)(gradients)

@@ -44,12 +44,21 @@ COMMANDS = {
     "finetune": Command("training.finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),
     "ablate": Command("studies.ablation", "AblateConfig", "repeats an ablation study of the paper"),
     "fill-mask": Command("commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]"),
+    "ask": Command(
+        "commands.ask", "AskConfig", "answers one question after the other, typed or piped", positional=("model",)
+    ),
     "predict": Command("commands.predict", "PredictConfig", "asks a trained checkpoint about new texts"),
     "evaluate": Command(
         "commands.evaluate", "EvaluateConfig", "scores predictions as the official scripts do", positional=("task",)
     ),
     "convert": Command(
         "commands.convert", "ConvertConfig", "converts a checkpoint to another format", positional=("source", "target")
+    ),
+    "certify": Command(
+        "commands.certify",
+        "CertifyConfig",
+        "computes a checkpoint on all backends and in all exports, and certifies that they agree",
+        positional=("model",),
     ),
     "export": Command(
         "commands.export", "ExportConfig", "writes a SavedModel that takes strings, or ONNX, OpenVINO or LiteRT"
@@ -82,7 +91,8 @@ def main(arguments=None):
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     name, *options = arguments or ["--help"]
     if name in ("-h", "--help"):
-        print(overview())
+        with runs.closed_pipe_ends():
+            print(overview())
     elif name == "--version":
         print(f"keras_bert_impl {startup.VERSION}")
     elif name not in COMMANDS:

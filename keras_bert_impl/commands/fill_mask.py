@@ -1,8 +1,10 @@
 """Fills in masks with a pre-trained model.
 
 keras-bert fill-mask --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
+keras-bert fill-mask --model runs/pretrain/encoder
 """
 
+from keras_bert_impl.commands.conversation import converse
 from keras_bert_impl.commands.export import choose_task
 from keras_bert_impl.console import say
 from keras_bert_impl.models import MaskedLM
@@ -10,9 +12,14 @@ from keras_bert_impl.options.fill_mask import FillMaskConfig as FillMaskConfig
 
 
 def run(config):
-    """Prints the guesses with their probabilities, and returns them."""
+    """Prints the guesses with their probabilities, and returns them; without texts, those for each line that is typed
+    or piped."""
     choose_task(config.model, "fill_mask")  # a new head would guess at random
     model = MaskedLM.from_pretrained(config.model)
+    if config.text is None:
+        mask = model.tokenizer.mask_texts[0]
+        prompt = f"a sentence with {mask}, or nothing to end: "
+        return converse(prompt, lambda line: in_one_line(model.fill_mask(line, config.k, config.together)))
     texts = [config.text] if isinstance(config.text, str) else config.text
     return [fill_and_print(model, text, config.k, config.together) for text in texts]
 
@@ -27,5 +34,12 @@ def fill_and_print(model, text, k, together=False):
             say(f"    {filled.probability:6.1%}  {filled.text}")
         return guesses
     for words in guesses:
-        say("    " + "   ".join(f"{word.token} {word.probability:.1%}" for word in words))
+        say(f"    {in_one_line([words])}")
     return guesses
+
+
+def in_one_line(guesses):
+    """The guesses of `fill_mask` in one line: the words of several masks with a bar between them."""
+    if hasattr(guesses[0], "text"):  # for all masks together
+        return "   ".join(f"{filled.text} {filled.probability:.1%}" for filled in guesses)
+    return "  |  ".join("   ".join(f"{word.token} {word.probability:.1%}" for word in words) for words in guesses)

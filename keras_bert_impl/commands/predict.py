@@ -9,7 +9,6 @@ Rows are answered in their order while the input is read; each answer is written
 
 import contextlib
 import itertools
-import os
 import sys
 import time
 import typing
@@ -21,6 +20,7 @@ from keras_bert_impl.commands.prediction_files import format_of, open_output, re
 from keras_bert_impl.options.predict import PredictConfig as PredictConfig
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers.rows import TextsCutWarning
+from keras_bert_impl.training.runs import closed_pipe_ends
 
 LARGEST_PART = 64  # batches; texts of a part that have about the same length are computed together
 SECONDS_BETWEEN_NOTES = 10
@@ -76,16 +76,6 @@ def counting_cut_texts(cut):
             cut[0] += warning.message.num_cut
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-@contextlib.contextmanager
-def closed_pipe_ends():
-    """Ends quietly if whoever reads the answers, such as `head`, has stopped reading."""
-    try:
-        yield
-    except BrokenPipeError:
-        # Python would report the closed pipe once more when it flushes standard output at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def texts_of(rows, config):

@@ -208,9 +208,9 @@ def print_places(made, encoder, classifier, served, start):
     say(f"9.   Done {minutes_since(start)}. Everything is in {made.parent}:")
     places = {
         "pre-trained encoder, a Hugging Face checkpoint": encoder,
-        "held-out figures and curves": made / "pretrain" / "curves.png",
+        "report of the pre-training": made / "pretrain" / "report.html",
         "fine-tuned classifier": classifier and classifier / "model",
-        "its confusion matrix": classifier and classifier / "confusion.png",
+        "its report": classifier and classifier / "report.html",
         "SavedModel": served,
     }
     for what, path in places.items():

@@ -10,7 +10,8 @@ class FillMaskConfig:
 
     Args:
         model: checkpoint directory.
-        text: a sentence with [MASK] for each word to guess; or several, as a YAML list.
+        text: a sentence with [MASK] for each word to guess; or several, as a YAML list. Without it, sentences are read
+            from standard input: typed ones until an empty line or Ctrl-D, piped ones with one line of answers for each.
         k: guesses for each mask, or for all together.
         together: guess the words of all masks of a text together.
     """
@@ -18,6 +19,6 @@ class FillMaskConfig:
     REMOTE: typing.ClassVar = {"text": ("",)}
 
     model: str
-    text: str | list[str]
+    text: str | list[str] | None = None
     k: int = 5
     together: bool = False

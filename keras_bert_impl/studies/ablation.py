@@ -7,6 +7,7 @@
 All rows have the corpus, the steps (or minutes) and the recipe in common, and each task is fine-tuned with several
 seeds. The output directory holds:
     table.md, table.json, table.png   means and deviations beside the paper's figures, as far as rows are finished
+    report.html                       all of it on one page
     run.json                          options and versions
     data/, tasks/                     the prepared corpus, and the tasks made from it
     data,OPTIONS/                     the corpus prepared with the options of some rows; random_phrases.txt

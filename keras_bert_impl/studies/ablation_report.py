@@ -4,6 +4,7 @@ import statistics
 
 from keras_bert_impl import plots
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.training.run_documents import write_study
 
 COLUMNS = ("steps", "perplexity")
 
@@ -14,7 +15,7 @@ def mean_and_deviation(values):
 
 
 def write(study, tasks, results, about, directory):
-    """Writes table.json, table.md and table.png.
+    """Writes table.json, table.md, table.png and report.html.
 
     Args:
         study: a Study.
@@ -32,10 +33,12 @@ def write(study, tasks, results, about, directory):
             mean, deviation = mean_and_deviation(of_task["values"])
             figures[task] = {**of_task, "mean": mean, "deviation": deviation}
         rows.append({"name": row.name, "pretraining": found["pretraining"], "tasks": figures, "paper": row.paper})
-    write_json(directory / "table.json", {"title": study.title, "about": about, "paper": study.paper, "rows": rows})
+    content = {"title": study.title, "about": about, "paper": study.paper, "rows": rows}
+    write_json(directory / "table.json", content)
     (directory / "table.md").write_text(markdown(study, tasks, rows, about), encoding="utf-8")
     if any(row["tasks"] for row in rows):
         draw(study, tasks, rows, directory / "table.png")
+    write_study(directory, content)
 
 
 def markdown(study, tasks, rows, about):

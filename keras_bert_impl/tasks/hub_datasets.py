@@ -50,6 +50,13 @@ def as_directory(data, label_column="label"):
         yield directory
 
 
+def repository_of(data):
+    """The "owner/name" of a dataset of the hub; None for a directory and for a dataset of this machine."""
+    name = data.removeprefix(PREFIX)
+    is_of_hub = data.startswith(PREFIX) and "/" in name and not pathlib.Path(name).exists()
+    return "/".join(name.split("/")[:2]) if is_of_hub else None
+
+
 def _load(name):
     if importlib.util.find_spec("datasets") is None:
         raise ValueError(f"{PREFIX}{name} needs the datasets library: pip install 'keras_bert_impl[datasets]'")

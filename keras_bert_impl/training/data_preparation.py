@@ -15,6 +15,7 @@ output directory holds:
     phrases.txt                             with --phrases, the phrases
     held_out.txt                            a thousand sentences of the test split, in random order
     summary.json, manifest.json             counts of all these; size and SHA-256 of every other file
+    report.html                             the counts on one page
     run.json, input.json                    options and versions; the input files with size and SHA-256
 
 The text is read in pieces, each of which is tokenized and written on its own, so that memory does not grow with the
@@ -74,6 +75,7 @@ from keras_bert_impl.training.preparation_report import (
     report_phrases,
     report_reading,
     report_spans,
+    write_preparation,
 )
 from keras_bert_impl.training.runs import check_run, open_run, versions
 from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open_vocabulary, vocabulary_in
@@ -169,6 +171,7 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
     write_json(directory / "summary.json", summary)
+    write_preparation(directory, config, summary)
     # A worker that a cluster took for dead may still write there.
     shutil.rmtree(settings.work, ignore_errors=True)
     return summary

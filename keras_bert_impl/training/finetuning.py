@@ -14,6 +14,7 @@ holds:
     predictions.jsonl, ...              predictions for the reported split; files for other splits end in its name
     confusion.png or f1_by_label.png    figures of the reported split as a picture
     MRPC.tsv, ...                       submissions for gluebenchmark.com
+    report.html                         all of it on one page
     saved_model/                        with --export
     trials/                             with --seeds or --search, one folder for each trial; the files of the best one
                                         are copied into the output directory
@@ -39,6 +40,7 @@ from keras_bert_impl.training.finetuning_report import print_paper, write_glue_t
 from keras_bert_impl.training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_impl.training.finetuning_trial import train
 from keras_bert_impl.training.finished_run import score_new_splits
+from keras_bert_impl.training.run_documents import write_finetuning
 from keras_bert_impl.training.runs import check_run, open_run
 from keras_bert_impl.training.task_distillation import check_teacher
 
@@ -163,6 +165,7 @@ def run_trials(config, task, examples, trials, directory, files):
         copy_up(pathlib.Path(trials[best].output), directory)
     figures = {**found[best], **summary}
     write_json(directory / "metrics.json", figures)
+    write_finetuning(directory, trials[best], task, figures)
     return figures
 
 

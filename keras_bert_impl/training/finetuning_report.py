@@ -8,6 +8,7 @@ from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.tasks import glue
+from keras_bert_impl.training.run_documents import write_finetuning
 
 
 def write_report(config, task, examples, rows, batches, model, class_names, history, directory):
@@ -44,6 +45,7 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
         "history": history,
     }
     write_json(directory / "metrics.json", figures)
+    write_finetuning(directory, config, task, figures)
     for split in labelled:
         say(f"  {split}: {shown(splits[split])}")
     return figures

@@ -11,6 +11,7 @@ from keras_bert_impl.training.finetuned_model import finetuned_model
 from keras_bert_impl.training.finetuning_report import shown, write_outputs
 from keras_bert_impl.training.finetuning_task import file_sums, has_file
 from keras_bert_impl.training.finetuning_trial import batches_of
+from keras_bert_impl.training.run_documents import write_finetuning
 
 
 def score_new_splits(config, task, data, directory):
@@ -48,4 +49,5 @@ def score_new_splits(config, task, data, directory):
         write_json(path, {"files": {**json.loads(path.read_text())["files"], **file_sums(task, new, data)}})
     figures["predicted"] += new
     write_json(directory / "metrics.json", figures)
+    write_finetuning(directory, config, task, figures)
     return figures

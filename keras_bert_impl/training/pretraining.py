@@ -9,6 +9,7 @@
     encoder/                          the model as Hugging Face's BertForPreTraining, with its vocabulary; of an ELECTRA
                                       the discriminator, and the generator in encoder/generator
     evaluation.json, curves.png       figures on held-out text beside two baselines; learning curves
+    report.html                       all of it on one page; during the run, what there is so far
     history.json, tensorboard/        losses and accuracies of every round
     training_state/                   the saved states; to resume an interrupted run, give the same command again
     profile/                          with --profile_steps, what the device did during some steps
@@ -23,7 +24,7 @@ import math
 
 import keras
 
-from keras_bert_impl import distribution
+from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.callbacks import ExactResume, ProfileSteps, SaveOnSignal, StopOnBadLoss
 from keras_bert_impl.callbacks.profile_steps import steps_to_profile
 from keras_bert_impl.console import say, verbosity
@@ -39,6 +40,7 @@ from keras_bert_impl.training.pretraining_model import build_pretrainer, rates_o
 from keras_bert_impl.training.pretraining_plan import make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
+from keras_bert_impl.training.run_documents import write_pretraining
 from keras_bert_impl.training.runs import check_run, open_run
 
 
@@ -156,7 +158,11 @@ def train(config, data, output, build):
     model.save_pretrained(directory / "encoder")
     if distribution.is_chief():
         data.tokenizer.save_pretrained(directory / "encoder")
-    return pretraining_report.write(model, data, rounds, directory)
+    report = pretraining_report.write(model, data, rounds, directory)
+    masks = pretraining_report.filled_test_rows(model, data)
+    if distribution.is_chief():
+        write_pretraining(directory, config, data, report, masks)
+    return report
 
 
 def fit(model, data, rounds, resume, log, output):
@@ -210,3 +216,4 @@ class KeptEncoders(keras.callbacks.Callback):
         self.model.save_pretrained(place)
         if distribution.is_chief():
             self.tokenizer.save_pretrained(place)
+            checkpoints.write_card(place)  # which can show programs now that take texts

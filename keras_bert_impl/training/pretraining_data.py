@@ -39,6 +39,14 @@ def predictions_of(config, length, prepared_for):
     return prepared_for if config.masking_rate == MASKING_RATE else usual_predictions(length, config.masking_rate)
 
 
+def known_languages(summary, prepared):
+    """The codes of the languages of prepared data; none if nobody has named one: "en" is the option's default."""
+    if summary.get("languages"):  # the folders of the text
+        return sorted(summary["languages"])
+    language = prepared.get("language", "en")
+    return [language] if language != "en" or prepared.get("input") is None else []
+
+
 class PretrainingData:
     """The prepared data of a run: tokenizer, row length and batches.
 
@@ -68,6 +76,7 @@ class PretrainingData:
         self.direction = config.direction
         self.sequence_length, self.predictions_per_sequence = self._row_sizes(config, summary)
         self.num_examples = summary["examples"][str(self.sequence_length)]
+        self.corpus, self.languages = summary.get("corpus", {}), known_languages(summary, prepared)
         self.shards = sorted(
             (shard for shard in shards if shard["path"].split("/")[1] == str(self.sequence_length)),
             key=lambda shard: shard["path"],

@@ -207,26 +207,43 @@ class TensorBoardLog(keras.callbacks.Callback):
             writer.close()
 
     def filled_masks(self):
-        inputs, labels = self.batch
-        outputs = distribution.outputs_of_batch(self.model, inputs)
-        if "masked_lm_logits" not in outputs:
-            return None
-        guesses = outputs["masked_lm_logits"].argmax(axis=-1)
-        inputs = {**inputs, "mask_positions": self.data.predicted_positions(inputs)}
-        return filled_rows(self.data.tokenizer, inputs, labels, guesses, self.rows)
+        """Markdown: rows with **guess** where the model is right, and **guess** (truth) where it is not."""
+        rows = filled_rows(self.model, self.data, *self.batch)
+        return rows and "\n\n".join(" ".join(map(_in_markdown, row)) for row in rows)
 
 
-def filled_rows(tokenizer, inputs, labels, guesses, rows):
-    """Markdown: rows with **guess** where the model is right, and **guess** (truth) where it is not."""
-    lines = []
-    for row in range(min(rows, len(guesses))):
-        words = [tokenizer.piece_text(index) for index in inputs["token_ids"][row] if index != tokenizer.pad_id]
+def _in_markdown(piece):
+    guess, truth = piece["guess"], piece["truth"]
+    if guess is None:
+        return truth
+    return f"**{guess}**" if guess == truth else f"**{guess}** ({truth})"
+
+
+def filled_test_rows(model, data, rows=4):
+    """`filled_rows` of some rows of the test split; [] for a model that predicts no words."""
+    batch = next(data.arrays("test", most_rows=data.batch_size))
+    inputs, labels = keras.tree.map_structure(lambda array: array[:rows], batch)
+    return filled_rows(model, data, inputs, labels) or []
+
+
+def filled_rows(model, data, inputs, labels):
+    """Rows with a model's guesses for their masks; None for a model that predicts no words. All processes compute.
+
+    Returns: for each row a list of its pieces: dicts of `truth`, and `guess`, None for a piece that was not masked.
+    """
+    outputs = distribution.outputs_of_batch(model, inputs)
+    if "masked_lm_logits" not in outputs:
+        return None
+    tokenizer, guesses = data.tokenizer, outputs["masked_lm_logits"].argmax(axis=-1)
+    positions, found = data.predicted_positions(inputs), []
+    for row in range(len(guesses)):
+        ids = [index for index in inputs["token_ids"][row] if index != tokenizer.pad_id]
+        pieces = [{"truth": tokenizer.piece_text(index), "guess": None} for index in ids]
         for column in np.nonzero(labels["mask_weights"][row])[0]:
             guess, truth = (tokenizer.piece_text(ids[row][column]) for ids in (guesses, labels["mask_ids"]))
-            shown = f"**{guess}**" if guess == truth else f"**{guess}** ({truth})"
-            words[inputs["mask_positions"][row][column]] = shown
-        lines.append(" ".join(words))
-    return "\n\n".join(lines)
+            pieces[positions[row][column]] = {"truth": truth, "guess": guess}
+        found.append(pieces)
+    return found
 
 
 def baselines(data):
@@ -265,6 +282,7 @@ def baselines(data):
     share_random = np.concatenate(labels).mean()
     report = {"next_sentence_majority": float(max(share_random, 1 - share_random))}
     report["baseline_tokens"] = int(counts.sum())
+    report["test_predictions"] = sum(map(len, hits["unigram"]))
     for name in hits:
         report[f"{name}_masked_lm_accuracy"] = float(np.concatenate(hits[name]).mean())
         report[f"{name}_masked_lm_perplexity"] = float(np.exp(-np.concatenate(bits[name]).mean()))

@@ -5,10 +5,14 @@ import time
 
 from keras_bert_impl.callbacks import TrainingFigures
 from keras_bert_impl.console import say
+from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import write_json
+from keras_bert_impl.training import pretraining_report
+from keras_bert_impl.training.run_documents import write_pretraining_so_far
 
 # With limited time, a round ends early once it has taken this share of the time that was left when it began.
 MOST_OF_TIME_LEFT = 0.75
+SECONDS_BETWEEN_REPORTS = 60
 
 
 class Rounds(TrainingFigures):
@@ -37,6 +41,7 @@ class Rounds(TrainingFigures):
         self.history, self.total_steps, self.earlier_minutes = [], plan["steps"], 0.0
         self.round_ends_all, self.time_start, self.minutes_at_round = False, time.monotonic(), 0.0
         self.validation_start, self.is_validated = 0.0, False
+        self.reported = time.monotonic()
 
     def get_state(self):
         """For `ExactResume`."""
@@ -107,8 +112,17 @@ class Rounds(TrainingFigures):
         planned = {"planned_steps": self.total_steps}
         self.history.append({"step": self.step, "minutes": self.minutes(), **learned, **self.figures, **planned})
         write_json(self.directory / "history.json", self.history)
+        self._report()
         if self.step < self.total_steps and self.steps_in_round() != self.size:
             self.model.stop_training = True  # the next round has another size and needs its own `fit`
+
+    def _report(self):
+        """Writes the report of what there is so far, now and then: drawing takes half a second."""
+        if time.monotonic() - self.reported < SECONDS_BETWEEN_REPORTS or not is_chief():
+            return
+        self.reported = time.monotonic()
+        picture = pretraining_report.curves_of(self.history, {})
+        write_pretraining_so_far(self.directory, self.config, self.history, self.total_steps, picture)
 
     def _plan_anew(self):
         """Moves the end of training to the last step that fits into the time left."""

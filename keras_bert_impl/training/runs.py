@@ -3,6 +3,7 @@
 Options are parsed before Keras is imported: here it is imported only where a run begins.
 """
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import itertools
@@ -174,12 +175,26 @@ def _gathered(arguments, lists):
     return found
 
 
+@contextlib.contextmanager
+def closed_pipe_ends():
+    """Ends quietly if whoever reads the output, such as `head`, has stopped reading."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would report the closed pipe once more when it flushes standard output at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(config_class, run, arguments=None, program=None, positional=()):
     """The body of a command: parses and runs it; errors that the user can fix give one line instead of a traceback."""
     # To the user of a command, the line of our code that raised a warning means nothing.
     warnings.formatwarning = lambda message, *place, **rest: f"  note: {message}\n"
     try:
-        run(parse(config_class, arguments, program, positional))
+        with closed_pipe_ends():
+            run(parse(config_class, arguments, program, positional))
     except ModuleNotFoundError as error:
         sys.exit(f"error: {error}{remedy_for(error.name)}")
     except (ValueError, OSError, ImportError) as error:

@@ -1,0 +1,48 @@
+"""Reads questions from a terminal or a pipe and prints an answer to each."""
+
+import contextlib
+import importlib
+import sys
+
+from keras_bert_impl.console import say
+
+
+def converse(prompt, answer):
+    """Answers each line of standard input: typed ones until an empty line or Ctrl-D, piped ones in one line each.
+
+    A line that cannot be answered gets its error in the place of an answer.
+
+    Args:
+        prompt: what a terminal shows before each line.
+        answer: function from a line to its answer in one line.
+
+    Returns: the answers.
+    Raises: ValueError after the last piped line, if some of them could not be answered.
+    """
+    is_typed = sys.stdin.isatty()
+    answers, failed = [], 0
+    for line in typed_lines(prompt) if is_typed else (line.rstrip("\r\n") for line in sys.stdin):
+        try:
+            found = answer(line)
+        except ValueError as error:
+            found, failed = f"error: {' '.join(str(error).split())}", failed + 1
+        say(f"  {found}" if is_typed else found)
+        answers.append(found)
+    if failed and not is_typed:
+        raise ValueError(f"{failed:,} of {len(answers):,} lines could not be answered.")
+    return answers
+
+
+def typed_lines(prompt):
+    """The lines that somebody types, with the arrow keys and the history of readline, until an empty one."""
+    with contextlib.suppress(ImportError):  # Windows has none, and edits lines itself
+        importlib.import_module("readline")
+    while True:
+        try:
+            line = input(prompt)
+        except (EOFError, KeyboardInterrupt):  # Ctrl-D and Ctrl-C
+            print()
+            return
+        if not line.strip():
+            return
+        yield line

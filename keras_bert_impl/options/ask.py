@@ -1,0 +1,26 @@
+"""The options of `keras-bert ask`."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass
+class AskConfig:
+    """Answers one question after the other: typed ones until an empty line or Ctrl-D, piped ones in a line each.
+
+    Args:
+        model: checkpoint directory, or the run directory of a fine-tuning.
+        text: what is asked; two texts, such as a text and an ending, are separated by a tab. Without it, texts are read
+            from standard input.
+        context: for questions, the text in which their answers are.
+        context_file: for questions, a file with this text.
+        k: classes or answers, or words for each mask, the likeliest first.
+    """
+
+    REMOTE: typing.ClassVar = {"text": ("",), "context": ("",)}
+
+    model: str
+    text: str | None = None
+    context: str | None = None
+    context_file: str | None = None
+    k: int = 3

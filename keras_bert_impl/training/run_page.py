@@ -1,0 +1,201 @@
+"""report.html of a run directory: one file that needs no other, for a browser.
+
+What it shows is read from the files of the run; all of it that comes from a user's data is escaped by the template.
+"""
+
+import base64
+import heapq
+import io
+import json
+import os
+import pathlib
+import shlex
+import typing
+
+import jinja2
+
+from keras_bert_impl.distribution import is_chief
+
+FILE = "report.html"
+TEMPLATES = pathlib.Path(__file__).parent / "templates"
+PICTURES = {
+    "curves.png": "Figures of training and validation over the steps",
+    "confusion.png": "Confusion matrix: how often each class was predicted for each class",
+    "f1_by_label.png": "F1 of each label",
+    "table.png": "Figures of each row of the study",
+}
+MOST_ERRORS, LONGEST_TEXT = 20, 400
+
+
+class Table(typing.NamedTuple):
+    """A table of a report: its title, the names of its columns, its rows of cells, and a sentence above it."""
+
+    title: str
+    head: list
+    rows: list
+    note: str = ""
+
+
+class Page(typing.NamedTuple):
+    """What a report shows beside the files of its run.
+
+    Fields:
+        title: what was done, such as "Fine-tuning: mrpc".
+        state: whether it is finished, in a sentence.
+        lines: sentences on what was trained on what.
+        tables: `Table`s.
+        masks: rows of pieces, dicts of `truth` and `guess`, which is None for a word that was not masked.
+        commands: how to go on, lines of a shell.
+        drawn: (PNG as bytes, alternative text) of pictures that are no files.
+    """
+
+    title: str
+    state: str
+    lines: tuple = ()
+    tables: tuple = ()
+    masks: tuple = ()
+    commands: tuple = ()
+    drawn: tuple = ()
+
+
+def write(directory, page):
+    """Writes report.html, completely or not at all. One process writes."""
+    if not is_chief():
+        return
+    directory = pathlib.Path(directory)
+    run, data = (_read(directory / name) for name in ("run.json", "data.json"))
+    drawn = [{"data": base64.b64encode(content).decode(), "alt": alt} for content, alt in page.drawn]
+    errors, note, head = worst_errors(directory)
+    content = template().render(
+        **page._asdict(),
+        pictures=[*drawn, *pictures(directory)],
+        errors=errors,
+        errors_note=note,
+        errors_head=head,
+        options=[[name, _shown(value)] for name, value in sorted(run.get("configuration", {}).items())],
+        versions=list(run.get("versions", {}).items()),
+        files=files_of(data),
+    )
+    temporary = directory / f"{FILE}.writing"
+    temporary.write_text(content, encoding="utf-8")
+    os.replace(temporary, directory / FILE)
+
+
+def files_of(data):
+    """Rows (file, SHA-256) of a data.json: of a fine-tuning its files, of a pre-training the prepared data as a whole."""
+    if "fingerprint" in data:
+        return [[data["directory"], data["fingerprint"]]]
+    return [[name, sha256] for name, sha256 in data.get("files", {}).items()]
+
+
+def template():
+    """The template of the page."""
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.get_template(FILE)
+
+
+def pictures(directory):
+    """The pictures of a run that are there."""
+    found = [(directory / name, alt) for name, alt in PICTURES.items() if (directory / name).is_file()]
+    return [{"data": base64.b64encode(path.read_bytes()).decode(), "alt": alt} for path, alt in found]
+
+
+def worst_errors(directory):
+    """The worst predictions of a run that has written predictions.jsonl with labels.
+
+    Returns: a list of dicts of `text`, `label`, `predicted` and `size`; a sentence on their order; the name of `size`.
+        Of classes, `size` is the probability of the wrong class; of numbers, the difference.
+    """
+    path, found, count, wrong = directory / "predictions.jsonl", [], 0, 0
+    if not path.is_file():
+        return [], "", ""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            row = json.loads(line)
+            if "label" not in row:
+                return [], "", ""
+            count += 1
+            size = _size_of_error(row)
+            if size is not None:
+                wrong += 1
+                found.append((size, -number, row))
+                if len(found) > 10 * MOST_ERRORS:
+                    found = heapq.nlargest(MOST_ERRORS, found, key=lambda one: one[:2])
+    worst = heapq.nlargest(MOST_ERRORS, found, key=lambda one: one[:2])
+    is_number = bool(worst) and "probabilities" not in worst[0][2]
+    errors = [
+        {
+            "text": _cut(" / ".join(filter(None, (row["text"], row.get("text_pair"))))),
+            "label": str(row["label"]),
+            "predicted": str(row["predicted"]),
+            "size": f"{size:.3g}" if is_number else f"{size:.1%}",
+        }
+        for size, _, row in worst
+    ]
+    note = f"{wrong:,} of {count:,} predictions are wrong; these were the surest." if not is_number else (
+        f"The {len(errors)} predictions of {count:,} that are furthest from their label."
+    )  # fmt: skip
+    return errors, note, "difference" if is_number else "probability"
+
+
+def _size_of_error(row):
+    """How bad a prediction is; None if it is right."""
+    if "probabilities" not in row:
+        return abs(float(row["predicted"]) - float(row["label"])) or None
+    if str(row["predicted"]) == str(row["label"]):
+        return None
+    shares = row["probabilities"]
+    return max(shares.values() if isinstance(shares, dict) else shares)
+
+
+def figures_table(figures, title="Held-out figures"):
+    """A `Table` of `checkpoints.Figure`s, with their deviations and beside their baselines."""
+    baselines = list(dict.fromkeys(what for figure in figures for what, _ in figure.baselines))
+    rows = []
+    for figure in figures:
+        others = dict(figure.baselines)
+        deviation = "" if figure.deviation is None else f"± {figure.deviation:.4f} ({figure.over})"
+        cells = [f"{others[what]:.4f}" if what in others else "" for what in baselines]
+        name = f"{figure.name.replace('_', ' ')}, {figure.split}"
+        rows.append([name, f"{figure.value:.4f}", deviation, *cells])
+    note = "± is one standard deviation." if any(figure.deviation is not None for figure in figures) else ""
+    return Table(title, ["figure", "this model", "deviation", *baselines], rows, note)
+
+
+def counts_table(title, counts):
+    """A `Table` of (what, number)."""
+    return Table(title, ["", "number"], [[what, f"{number:,}"] for what, number in counts])
+
+
+def drawn(figure, alt):
+    """A matplotlib figure as PNG, with its alternative text."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue(), alt
+
+
+def commands_for(checkpoint, task=None):
+    """How to go on with a checkpoint, as lines of a shell; `task` "fill_mask" or "embed" for a pre-trained one."""
+    place = shlex.quote(str(checkpoint))
+    ask = f"keras-bert fill-mask --model {place}" if task == "fill_mask" else f"keras-bert ask {place}"
+    tune = (f"keras-bert finetune --data my_data --model {place} --output runs/classifier",) if task else ()
+    return (
+        *tune,
+        ask,
+        f"keras-bert certify {place}",
+        f"keras-bert serve --model name={place}",
+        f"keras-bert export --model {place} --format onnx --output served",
+    )
+
+
+def _read(path):
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _shown(value):
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def _cut(text):
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."

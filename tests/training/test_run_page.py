@@ -1,0 +1,112 @@
+"""report.html: what it shows is the run's, and nothing of a user's data becomes HTML."""
+
+import json
+import re
+
+import matplotlib.figure
+import pytest
+from made_runs import config_of, write_checkpoint
+from made_tasks import write_lines
+from tiers import once
+
+from keras_bert_impl.checkpoints import Figure
+from keras_bert_impl.training import finetuning, run_documents, run_page
+from keras_bert_impl.training.run_page import Page
+
+pytestmark = once
+HOSTILE = "<script>alert(1)</script>"
+TEXTS = [f"the cat sat {HOSTILE}", "a dog ran", "the mat is good", "it is bad", "red dogs sat"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The directory of a fine-tuning run on texts and labels that hold a script."""
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    rows = [json.dumps({"text": text, "label": ("b", HOSTILE)[place % 2]}) for place, text in enumerate(TEXTS * 2)]
+    for split in ("train", "validation", "test"):
+        write_lines(tmp_path / "data" / f"{split}.jsonl", rows)
+    finetuning.run(config_of(checkpoint, tmp_path, "text_classification"))
+    return tmp_path / "run"
+
+
+def page_of(directory):
+    return (directory / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_fine_tuning_run_has_a_report_and_a_card_and_no_script(run):
+    page = page_of(run)
+    assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert f"{metrics['splits']['test']['accuracy']:.4f}" in page and "always the most frequent class" in page
+    assert f"keras-bert ask {run / 'model'}" in page and page.count("data:image/png;base64,") == 2
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert "<script" not in card and "| training rows | 10 |" in card and "accuracy, test" in card
+
+
+def test_a_report_needs_no_other_file_and_no_network(run):
+    page = page_of(run)
+    assert not re.search(r'(src|href)="(?!data:)|url\(|@import|<link', page)
+
+
+def test_the_worst_errors_are_the_surest_wrong_predictions(tmp_path):
+    rows = [("right", "a", "a", 0.99), ("worse", "a", "b", 0.9), ("bad", "b", "a", 0.6)]
+    lines = [
+        json.dumps({"text": text, "label": label, "predicted": predicted, "probabilities": {predicted: share}})
+        for text, label, predicted, share in rows
+    ]
+    write_lines(tmp_path / "predictions.jsonl", lines)
+    errors, note, head = run_page.worst_errors(tmp_path)
+    assert [error["text"] for error in errors] == ["worse", "bad"] and errors[0]["size"] == "90.0%"
+    assert note.startswith("2 of 3 predictions are wrong") and head == "probability"
+
+
+def test_of_numbers_the_worst_errors_are_those_furthest_away(tmp_path):
+    rows = [(1.0, 1.5), (2.0, 5.0), (3.0, 3.0)]
+    write_lines(
+        tmp_path / "predictions.jsonl", [json.dumps({"text": "t", "label": a, "predicted": b}) for a, b in rows]
+    )
+    errors, _, head = run_page.worst_errors(tmp_path)
+    assert [error["size"] for error in errors] == ["3", "0.5"] and head == "difference"
+
+
+def test_among_many_errors_the_worst_are_kept(tmp_path):
+    lines = [
+        json.dumps({"text": f"text {n}", "label": "a", "predicted": "b", "probabilities": {"b": 0.5 + n / 2000}})
+        for n in range(900)
+    ]
+    write_lines(tmp_path / "predictions.jsonl", lines)
+    errors, note, _ = run_page.worst_errors(tmp_path)
+    assert [error["text"] for error in errors] == [f"text {n}" for n in range(899, 879, -1)] and "900 of 900" in note
+
+
+def test_a_figure_has_its_deviation_and_its_baselines_beside_it():
+    baselines = (("most frequent word", 0.0692),)
+    table = run_page.figures_table([Figure("masked_lm_accuracy", 0.391, "test", 0.0049, "9,900 words", baselines)])
+    assert table.head[-1] == "most frequent word"
+    assert table.rows == [["masked lm accuracy, test", "0.3910", "± 0.0049 (9,900 words)", "0.0692"]]
+
+
+def test_masks_show_right_and_wrong_guesses(tmp_path):
+    row = [{"truth": "the", "guess": None}, {"truth": "cat", "guess": "cat"}, {"truth": "<b>", "guess": "<i>"}]
+    run_page.write(tmp_path, Page("Pre-training", "Finished.", masks=[row]))
+    page = page_of(tmp_path)
+    assert "<ins>cat</ins>" in page and "<del>&lt;i&gt;</del> (&lt;b&gt;)" in page and "the " in page
+
+
+def test_a_pre_training_has_a_report_before_it_ends(tmp_path):
+    history = [{"step": 40, "minutes": 1.5, "masked_lm_loss": 5.0, "val_masked_lm_loss": 5.25}]
+    config = type("Config", (), {"size": "bert_tiny"})
+    run_documents.write_pretraining_so_far(tmp_path, config, history, 100, matplotlib.figure.Figure())
+    page = page_of(tmp_path)
+    assert "Training: step 40 of 100, after 1.5 minutes." in page and "5.2500" in page and "base64" in page
+
+
+def test_the_report_of_a_study_has_its_table(tmp_path):
+    tasks = {"sst-2": {"metric": "accuracy", "values": [0.8, 0.9], "mean": 0.85, "deviation": 0.0707}}
+    rows = [
+        {"name": "no mask", "pretraining": {"steps": 1200}, "tasks": tasks, "paper": {"MNLI": 84.3}},
+        {"name": "later", "pretraining": {}, "tasks": {}, "paper": {}},
+    ]
+    run_documents.write_study(tmp_path, {"title": "Masking", "about": "short runs", "paper": "Table 8", "rows": rows})
+    page = page_of(tmp_path)
+    assert "1 of 2 rows have figures." in page and "85.0 ± 7.1" in page and "84.3" in page and "1,200" in page

@@ -66,7 +66,11 @@ def computed(directory):
             outputs[place] = of_text(task, array, counts[place])
     short = {name: np.concatenate([rows[place][name] for place in groups[0]]) for name in part.input}
     return Outputs(
-        [ids_in(row) for row in rows], outputs, is_cut, gradient_norm(task, part, short), hash_of_weights(model)
+        [ids_in(row) for row in rows],
+        outputs,
+        is_cut,
+        gradient_norm(task, part, short),
+        hash_of_weights(model, checkpoints.open_checkpoint(directory)),
     )
 
 
@@ -186,12 +190,12 @@ def mean_squared_difference(weights, outputs):
     return ops.sum(squares) / ops.sum(ops.broadcast_to(weights, ops.shape(squares)))
 
 
-def hash_of_weights(model):
-    """The SHA-256 of all weights: for each, in the order of their paths, the path, the shape as JSON, and the values as
-    little-endian float32, rows first."""
+def hash_of_weights(model, checkpoint):
+    """The SHA-256 of the weights that a model has from its checkpoint, without a pooler that no output uses and that is
+    new: for each, in the order of their paths, the path, the shape as JSON, and the values as little-endian float32."""
     everything = {weight.path: weight for weight in [*getattr(model, "encoder", model).weights, *model.weights]}
     found = hashlib.sha256()
-    for path, weight in sorted(everything.items()):
+    for path, weight in sorted(item for item in everything.items() if checkpoint.has(item[0])):
         array = np.ascontiguousarray(to_numpy(weight), "<f4")
         found.update(f"{path} {json.dumps(list(array.shape))}\n".encode())
         found.update(array.tobytes())

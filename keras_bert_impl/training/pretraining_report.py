@@ -207,9 +207,13 @@ class TensorBoardLog(keras.callbacks.Callback):
             writer.close()
 
     def filled_masks(self):
-        """Markdown: rows with **guess** where the model is right, and **guess** (truth) where it is not."""
         rows = filled_rows(self.model, self.data, *self.batch)
-        return rows and "\n\n".join(" ".join(map(_in_markdown, row)) for row in rows)
+        return rows and as_markdown(rows)
+
+
+def as_markdown(rows):
+    """Markdown: rows with **guess** where the model is right, and **guess** (truth) where it is not."""
+    return "\n\n".join(" ".join(map(_in_markdown, row)) for row in rows)
 
 
 def _in_markdown(piece):
@@ -234,14 +238,19 @@ def filled_rows(model, data, inputs, labels):
     outputs = distribution.outputs_of_batch(model, inputs)
     if "masked_lm_logits" not in outputs:
         return None
-    tokenizer, guesses = data.tokenizer, outputs["masked_lm_logits"].argmax(axis=-1)
-    positions, found = data.predicted_positions(inputs), []
+    inputs = {**inputs, "mask_positions": data.predicted_positions(inputs)}
+    return rows_with_guesses(data.tokenizer, inputs, labels, outputs["masked_lm_logits"].argmax(axis=-1))
+
+
+def rows_with_guesses(tokenizer, inputs, labels, guesses):
+    """`filled_rows` of guesses that have been made, (rows, predictions)."""
+    found = []
     for row in range(len(guesses)):
         ids = [index for index in inputs["token_ids"][row] if index != tokenizer.pad_id]
         pieces = [{"truth": tokenizer.piece_text(index), "guess": None} for index in ids]
         for column in np.nonzero(labels["mask_weights"][row])[0]:
             guess, truth = (tokenizer.piece_text(ids[row][column]) for ids in (guesses, labels["mask_ids"]))
-            pieces[positions[row][column]] = {"truth": truth, "guess": guess}
+            pieces[inputs["mask_positions"][row][column]] = {"truth": truth, "guess": guess}
         found.append(pieces)
     return found
 

@@ -82,7 +82,7 @@ def write(directory, page):
 
 
 def files_of(data):
-    """Rows (file, SHA-256) of a data.json: of a fine-tuning its files, of a pre-training the prepared data as a whole."""
+    """Rows (file, SHA-256) of a data.json: the files of a fine-tuning, or the data of a pre-training as a whole."""
     if "fingerprint" in data:
         return [[data["directory"], data["fingerprint"]]]
     return [[name, sha256] for name, sha256 in data.get("files", {}).items()]

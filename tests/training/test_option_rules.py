@@ -165,7 +165,7 @@ def every_option():
         kind = getattr(module, command.configuration)
         hints = typing.get_type_hints(kind)
         for field in dataclasses.fields(kind):
-            if field.init and hints[field.name] not in (str, str | None, str | list[str], list[str]):
+            if field.init and hints[field.name] not in (str, str | None, str | list[str] | None, list[str]):
                 yield kind, field.name
 
 

@@ -60,8 +60,9 @@ def rows_of(directory):
 
 
 def files_of(directory):
-    """Name and content of the files of a preparation, but for the record of its options."""
-    paths = [path for path in directory.rglob("*") if path.is_file() and path.name != "run.json"]
+    """Name and content of the files of a preparation, but for the record of its options and the report with them."""
+    without = ("run.json", "report.html")
+    paths = [path for path in directory.rglob("*") if path.is_file() and path.name not in without]
     return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
 
 

@@ -154,8 +154,9 @@ class Vocabulary:
 def test_filled_rows_show_guess_and_truth():
     inputs = {"token_ids": np.array([[2, 1, 1, 0]]), "mask_positions": np.array([[1, 2, 0]])}
     labels = {"mask_ids": np.array([[3, 4, 0]]), "mask_weights": np.array([[1.0, 1.0, 0.0]])}
-    text = pretraining_report.filled_rows(Vocabulary, inputs, labels, np.array([[3, 3, 2]]), rows=2)
-    assert text == "the **cat** **cat** (dog)"
+    (row,) = pretraining_report.rows_with_guesses(Vocabulary, inputs, labels, np.array([[3, 3, 2]]))
+    assert [(piece["truth"], piece["guess"]) for piece in row] == [("the", None), ("cat", "cat"), ("dog", "cat")]
+    assert pretraining_report.as_markdown([row, row[:1]]) == "the **cat** **cat** (dog)\n\nthe"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ TAKEN = {
     "distill": {"data", "output"},
     "prepare-data": {"beam_storage", "beam_options"},
     "fill-mask": {"text"},
+    "ask": {"text", "context"},
 }
 
 

@@ -1,0 +1,79 @@
+"""Runs the programs and commands of docs/cards.md, and the commands about questions of two other pages."""
+
+import io
+import re
+import sys
+
+import pytest
+from conftest import revealing_config
+from documentation import ROOT, commands, indented_blocks, python_blocks
+
+import keras_bert_impl as kbi
+from keras_bert_impl import console
+from keras_bert_impl.cli import main
+from keras_bert_impl.commands import certified_outputs, certify
+
+PAGE = "docs/cards.md"
+
+
+@pytest.fixture
+def folder(tmp_path, small_tokenizer, monkeypatch):
+    """A folder with the checkpoints and the files that the pages name."""
+    encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=64))
+    classifier = kbi.TextClassifier(encoder, 2, small_tokenizer, class_names=["bad", "good"])
+    for name in ("my_classifier", "runs/mrpc/model"):
+        classifier.save_pretrained(tmp_path / name)
+    kbi.MaskedLM(encoder, small_tokenizer).save_pretrained(tmp_path / "runs/base_512/encoder")
+    kbi.QuestionAnswerer(encoder, small_tokenizer).save_pretrained(tmp_path / "runs/answers/model")
+    (tmp_path / "passage.txt").write_text("the cat sat on a mat")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_programs_of_the_page_write_a_card_and_upload_it(folder, monkeypatch):
+    uploaded = []
+
+    class Api:
+        def create_repo(self, repository, **options):
+            uploaded.append(repository)
+
+        def upload_folder(self, folder_path, **options):
+            uploaded.append((folder_path / "README.md").read_text())
+            return type("Commit", (), {"commit_url": "https://hub"})
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Api)
+    exec(compile("\n".join(python_blocks(PAGE)), PAGE, "exec"), {})
+    repository, card = uploaded
+    assert repository == "me/my-classifier" and "license: apache-2.0" in card and "0.0040 over 5 seeds" in card
+
+
+def test_the_command_of_the_page_prints_what_the_page_shows(folder, monkeypatch, capsys):
+    monkeypatch.setattr(console, "SILENCE", float("inf"))  # no lines about what is left on a slow machine
+    monkeypatch.setattr(certify, "of_backend", lambda name, directory: certified_outputs.computed(directory))
+    monkeypatch.setattr(
+        certify, "of_export", lambda name, task, model, directory: certified_outputs.computed(directory)
+    )
+    blocks = indented_blocks(PAGE)
+    (command,) = [words for block in blocks for words in commands(block, "keras-bert")]
+    main(command)
+    number = r"\d[\d.]*(e[+-]\d+)?"
+    printed, shown = (re.sub(number, "N", text) for text in (capsys.readouterr().out, blocks[1]))
+    assert [line.strip() for line in shown.splitlines()] == [line.strip() for line in printed.splitlines()[:3]] + [
+        re.sub(", norm.*", "", line).strip() for line in printed.splitlines()[3:7]
+    ]
+
+
+@pytest.mark.parametrize("page", ["docs/finetuning.md", "docs/pretraining.md"])
+def test_the_commands_that_stay_open_answer_each_line(folder, page, monkeypatch, capsys):
+    found = [words for block in indented_blocks(page) for words in commands(block, "keras-bert")]
+    found = [words for words in found if words[0] in ("ask", "fill-mask")]
+    for words in found:
+        words = words[: words.index("<")] if "<" in words else words
+        monkeypatch.setattr(sys, "stdin", io.StringIO("the [MASK] sat\n"))
+        main(words)
+        assert capsys.readouterr().out.count("\n") == 1
+    assert len(found) == (4 if "fine" in page else 2)
+
+
+def test_the_page_of_cards_is_linked(folder):
+    assert "docs/cards.md" in (ROOT / "README.md").read_text(encoding="utf-8")

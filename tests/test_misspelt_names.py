@@ -51,7 +51,7 @@ CASES = {
     "fill-mask --model classes --text [MASK]": "which is for classify or embed, not for fill_mask",
     "fill-mask --model bret-base-uncased --text [MASK]": "Did you mean bert-base-uncased?",
     f"{FINETUNE.replace('rows', 'nothing')} --task text_classification": "; there is no directory nothing.",
-    f"{FINETUNE.replace('rows', 'bert')} --task text_classification": "label; bert has README.md, config.json, model.safetensors",
+    f"{FINETUNE.replace('rows', 'bert')} --task text_classification": "label; bert has README.md, config.json",
     "predict --model classes --input nothing.csv": "nothing.csv not found",
     "predict --model classes --input tables/train.csv --text_column body": f"no column 'body', {FOUND}",
     "predict --model classes --input tables/train.csv --pair_column other": f"no column 'other', {FOUND}",

@@ -58,7 +58,7 @@ def write_finetuning(directory, config, task, figures):
         tuple(line for line in (f"Trained on {config.data} from {origin}.", epochs, tried) if line),
         tuple(tables),
         commands=run_page.commands_for(directory / "model") if has_checkpoint else (),
-        drawn=drawn_curves(directory) if not trials else (),
+        drawn=drawn_curves(directory),
     )
     run_page.write(directory, page)
 

@@ -10,6 +10,7 @@ import keras
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.callbacks import BestWeights, ExactResume, SaveOnSignal, StopOnBadLoss
+from keras_bert_impl.callbacks.steps_left import lines_of_progress
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.console import say, say_once, verbosity
 from keras_bert_impl.encoders.stacked import StackedEncoder
@@ -76,7 +77,7 @@ def fit(config, model, batches, callbacks, directory):
     model.fit(
         batches,
         epochs=config.epochs,
-        callbacks=[*callbacks, StopOnBadLoss(directory), resume, SaveOnSignal(resume)],
+        callbacks=[*callbacks, StopOnBadLoss(directory), resume, SaveOnSignal(resume), *lines_of_progress()],
         verbose=verbosity(),
     )
 

@@ -27,6 +27,7 @@ import keras
 from keras_bert_impl import checkpoints, distribution
 from keras_bert_impl.callbacks import ExactResume, ProfileSteps, SaveOnSignal, StopOnBadLoss
 from keras_bert_impl.callbacks.profile_steps import steps_to_profile
+from keras_bert_impl.callbacks.steps_left import lines_of_progress
 from keras_bert_impl.console import say, verbosity
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
@@ -172,6 +173,7 @@ def fit(model, data, rounds, resume, log, output):
     kept = [KeptEncoders(rounds, data.tokenizer, directory / "encoders")] if rounds.config.encoder_rounds else []
     # Encoders are kept before the state is saved: a run that is interrupted in between writes the last one again.
     callbacks = [rounds, StopOnBadLoss(directory), *kept, resume, SaveOnSignal(resume), log, SendFiles(output)]
+    callbacks += lines_of_progress()
     if rounds.config.profile_steps is not None:
         callbacks.append(ProfileSteps(*steps_to_profile(rounds.config.profile_steps), directory / "profile"))
     batches = FunctionSteps(

@@ -15,6 +15,7 @@ import huggingface_hub
 
 from keras_bert_impl import startup
 from keras_bert_impl.checkpoints import sentence_transformers
+from keras_bert_impl.json_files import read_json
 
 FILE = "README.md"
 # A card without this line is somebody's own, and is never written over.
@@ -155,20 +156,22 @@ USES = {
 }
 
 
-def text_of(checkpoint, tokenizer, is_embedder, facts=None, place=HERE):
+def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
     """The card as text.
 
     Args:
         checkpoint: an open `Checkpoint` in Hugging Face's format.
         tokenizer: the tokenizer beside it, or None.
-        is_embedder: whether the files of sentence-transformers lie beside it.
+        directory: with its files, of which tokenizer_config.json and those of sentence-transformers are looked at.
         facts: CardFacts; None for none.
         place: of the checkpoint in the programs: HERE, or "owner/name" of the hub.
 
     Returns: the text of README.md: metadata, then Markdown.
     """
-    facts = facts or CardFacts()
-    task = _task_of(checkpoint, is_embedder)
+    facts, directory = facts or CardFacts(), pathlib.Path(directory)
+    task = _task_of(checkpoint, (directory / sentence_transformers.MODULES).is_file())
+    settings = directory / "tokenizer_config.json"
+    named = read_json(settings).get("tokenizer_class") if tokenizer is not None and settings.is_file() else None
     parts = [
         f"---\n{metadata_of(checkpoint, task, tokenizer, facts).to_yaml()}\n---",
         MARKER,
@@ -176,7 +179,7 @@ def text_of(checkpoint, tokenizer, is_embedder, facts=None, place=HERE):
         _description(checkpoint, tokenizer),
         _of_training(facts),
         _of_figures(facts.figures),
-        _of_use(checkpoint, task, tokenizer, is_embedder, place),
+        _of_use(checkpoint, task, tokenizer, named, place),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -312,17 +315,17 @@ def _of_figures(figures):
     return f"## Figures\n\n{table(head, rows)}"
 
 
-def _of_use(checkpoint, task, tokenizer, is_embedder, place):
+def _of_use(checkpoint, task, tokenizer, named, place):
     """The programs, each as it stands: in this library, in transformers, in KerasHub."""
     ours = json.dumps(place if place == HERE else f"hf://{place}")
     theirs = json.dumps(place)
     programs = [("keras_bert_impl", _ours(checkpoint, task, tokenizer, ours))]
-    if is_embedder and task == "embedding":
+    if task == "embedding":
         lines = ["from sentence_transformers import SentenceTransformer", ""]
         lines += [f"model = SentenceTransformer({theirs})", 'print(model.encode(["A first text.", "A second one."]))']
         programs.append(("sentence-transformers", "\n".join(lines)))
     else:
-        programs.append(("transformers", _transformers(checkpoint, task, tokenizer, theirs)))
+        programs.append(("transformers", _transformers(checkpoint, task, tokenizer, named, theirs)))
     note = ""
     has_pooler = checkpoint.has("pooler/") or checkpoint.config.model_type == "distilbert"
     if checkpoint.config.model_type in KERAS_HUB_FAMILIES and has_pooler:
@@ -368,7 +371,7 @@ def _ours(checkpoint, task, tokenizer, place):
     )
 
 
-def _transformers(checkpoint, task, tokenizer, place):
+def _transformers(checkpoint, task, tokenizer, named, place):
     if tokenizer is None:
         ids = "[[5, 6, 7]]" if checkpoint.config.vocabulary_size > 7 else "[[0, 0, 0]]"
         return "\n".join(
@@ -383,13 +386,18 @@ def _transformers(checkpoint, task, tokenizer, place):
     theirs = "AutoModel" if task == "Model" else checkpoint.architecture
     if task == "ForMaskedLM":  # also of a BertForPreTraining
         theirs = f"{checkpoint.config.class_prefix()}ForMaskedLM"
+    # Their AutoTokenizer goes by the family, and not every family of ours has the tokenizer of theirs.
+    kind = "AutoTokenizer" if named in (None, "PreTrainedTokenizerFast") else named
+    program = USES[task].theirs
+    if not hasattr(checkpoint.config, "num_segments"):  # their tokenizer may give segments that their model refuses
+        program = program.replace('return_tensors="pt"', 'return_tensors="pt", return_token_type_ids=False')
     return "\n".join(
         [
-            f"from transformers import {', '.join(sorted(['AutoTokenizer', theirs]))}",
+            f"from transformers import {', '.join(sorted([kind, theirs]))}",
             "",
-            f"tokenizer = AutoTokenizer.from_pretrained({place})",
+            f"tokenizer = {kind}.from_pretrained({place})",
             f"model = {theirs}.from_pretrained({place}).eval()",
-            USES[task].theirs,
+            program,
         ]
     )
 
@@ -402,7 +410,6 @@ def write(checkpoint, tokenizer, target, home, facts=None):
     """
     if is_own(pathlib.Path(home, FILE)):
         return False
-    is_embedder = pathlib.Path(target, sentence_transformers.MODULES).is_file()
-    card = huggingface_hub.ModelCard(text_of(checkpoint, tokenizer, is_embedder, facts))
+    card = huggingface_hub.ModelCard(text_of(checkpoint, tokenizer, target, facts))
     pathlib.Path(target, FILE).write_text(str(card), encoding="utf-8")
     return True

@@ -7,7 +7,7 @@ import warnings
 
 import huggingface_hub
 
-from keras_bert_impl.checkpoints import huggingface, model_card, sentence_transformers
+from keras_bert_impl.checkpoints import huggingface, model_card
 from keras_bert_impl.checkpoints.hub import SCHEME, SMALL_FILES, in_one_line, local_directory
 from keras_bert_impl.distribution import is_chief
 
@@ -99,6 +99,5 @@ def _write_card_for(repository, target, facts):
         path.write_text(model_card.at_place(path.read_text(encoding="utf-8"), repository), encoding="utf-8")
         return
     checkpoint = huggingface.open_checkpoint(target)
-    is_embedder = (target / sentence_transformers.MODULES).is_file()
-    card = model_card.text_of(checkpoint, tokenizer_of(checkpoint), is_embedder, facts, repository)
+    card = model_card.text_of(checkpoint, tokenizer_of(checkpoint), target, facts, repository)
     path.write_text(card, encoding="utf-8")

@@ -1,13 +1,17 @@
 """The model card that a save writes: what it says is true, its programs run, and nobody's own file is replaced."""
 
+import dataclasses
 import re
 
 import huggingface_hub
+import made_tokenizers
 import pytest
 from conftest import WORDS, revealing_config
+from families import CONFIGS
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import CardFacts, Figure, huggingface, model_card, write_card
+from keras_bert_impl.families import build_encoder
 
 MODELS = {
     "TextClassifier": lambda encoder, tokenizer: kbi.TextClassifier(encoder, 2, tokenizer, class_names=["bad", "good"]),
@@ -50,6 +54,35 @@ def test_the_programs_of_a_card_run_as_they_stand(saved, kind, capsys):
     for library in ("keras_bert_impl", "sentence-transformers" if kind == "TextEmbedder" else "transformers"):
         exec(compile(program(card, library), f"{kind} in {library}", "exec"), {})
         assert capsys.readouterr().out.strip() not in ("", "None")
+
+
+FAMILIES = {
+    "DistilBert": lambda words: words,
+    "Electra": lambda words: words,
+    "ModernBert": lambda words: words,
+    "Ernie": lambda words: words,
+    "Roberta": lambda words: made_tokenizers.byte_pair_tokenizer(),
+    "ModernBert, its own tokenizer": lambda words: made_tokenizers.modernbert_tokenizer(),
+    "Albert": lambda words: made_tokenizers.albert_tokenizer(),
+    "DebertaV2": lambda words: made_tokenizers.deberta_tokenizer(),
+    "XLNet": lambda words: made_tokenizers.xlnet_tokenizer(),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_programs_run_for_each_family_and_its_tokenizers(tmp_path, small_tokenizer, monkeypatch, family, capsys):
+    pytest.importorskip("transformers")
+    tokenizer = FAMILIES[family](small_tokenizer)
+    sizes = {"vocabulary_size": tokenizer.vocabulary_size, "max_length": 40, "pad_id": tokenizer.pad_id}
+    shape = CONFIGS[family.split(",")[0]]
+    config = dataclasses.replace(shape, **{name: value for name, value in sizes.items() if hasattr(shape, name)})
+    encoder = build_encoder(config)
+    kbi.TextClassifier(encoder, 2, tokenizer).save_pretrained(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for library in ("keras_bert_impl", "transformers"):
+        text = program((tmp_path / "README.md").read_text(encoding="utf-8"), library)
+        exec(compile(text, f"{family} in {library}", "exec"), {})
+        assert capsys.readouterr().out.strip()
 
 
 @pytest.mark.parametrize("kind", ["MaskedLM", "BertEncoder"])

@@ -93,7 +93,7 @@ def test_the_programs_of_an_uploaded_card_fetch_it(uploaded, checkpoint):
     assert kbi.push_to_hub(checkpoint, "hf://me/moods") == "https://hub/me/moods"
     card = uploaded()["README.md"].decode()
     assert 'kbi.TextClassifier.from_pretrained("hf://me/moods")' in card and "license: mit" in card
-    assert 'AutoTokenizer.from_pretrained("me/moods")' in card and '"."' not in card
+    assert 'BertTokenizer.from_pretrained("me/moods")' in card and '"."' not in card
     assert card == model_card.at_place((checkpoint / "README.md").read_text(), "me/moods")
 
 

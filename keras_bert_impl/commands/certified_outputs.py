@@ -37,7 +37,8 @@ class Outputs(typing.NamedTuple):
     Fields:
         ids: of each text the ids of its row; of multiple choice, of the rows of all endings one after the other.
         outputs: of each text a float array: logits, a number or a vector; of tokens, a row for each.
-        is_cut: of each text whether it was longer than a row.
+        is_cut: of each text whether it was longer than a row; of an export only if it cuts such texts otherwise: they
+            are not compared then.
         gradient_norm: of `LOSS` over the texts of up to SHORT tokens, by all weights together, without dropout; None of
             an export.
         weights_sha256: see `hash_of_weights`; None of an export.

@@ -75,6 +75,7 @@ class Run(typing.NamedTuple):
         gradient_norm, weights_sha256: of a backend.
         difference: the largest to the reference's outputs.
         text: the number of the text that has it, from 1.
+        left_out: the number of texts that were not compared, since such an export cuts them otherwise.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Run(typing.NamedTuple):
     weights_sha256: str | None = None
     difference: float | None = None
     text: int | None = None
+    left_out: int = 0
 
 
 def run(config):
@@ -166,11 +168,12 @@ def of_export(name, task, model, directory):
             raise NotRun(" ".join(str(error).split())) from error
         if name == "saved_model":
             return outputs_of_saved_model(target, task, model, tokenizer)
-        return outputs_of_rows(target, name, task, tokenizer)
+        return outputs_of_rows(target, name, task, model, tokenizer)
 
 
-def outputs_of_rows(target, name, task, tokenizer):
-    """The Outputs of an export that takes rows, made of texts by the file tokenizer.json beside it."""
+def outputs_of_rows(target, name, task, model, tokenizer):
+    """The Outputs of an export that takes rows, made of texts by the file tokenizer.json beside it. Where both texts of
+    a pair have to be cut, the `tokenizers` library divides an odd number of tokens otherwise: they are left out."""
     from tokenizers import Tokenizer
 
     encoder = Tokenizer.from_file(str(target / "tokenizer.json"))
@@ -189,7 +192,14 @@ def outputs_of_rows(target, name, task, tokenizer):
             array = found[OF_EXPORT[task]]
         ids.append(certified_outputs.ids_in(row))
         outputs.append(array[0][:count] if task in ("label_words", "answer") else array[0])
-    return Outputs(ids, outputs, [False] * len(TEXTS))
+    return Outputs(ids, outputs, cut_texts(task, model, tokenizer, task == "next_sentence"))
+
+
+def cut_texts(task, model, tokenizer, are_left_out):
+    """Of each text whether it is longer than a row, for an export that cuts such ones otherwise; else False."""
+    if not are_left_out:
+        return [False] * len(TEXTS)
+    return certified_outputs.rows_of(task, tokenizer, certified_outputs.longest_row(model))[2]
 
 
 def outputs_of_saved_model(target, task, model, tokenizer):
@@ -217,23 +227,22 @@ def outputs_of_saved_model(target, task, model, tokenizer):
             outputs.append(np.atleast_1d(found[OF_EXPORT[task]][0]))
     # Longer texts than a row are read whole by such a graph; the certificate is about rows.
     reads_whole = getattr(model, "long_texts", "cut") != "cut"
-    rows = certified_outputs.rows_of(task, tokenizer, certified_outputs.longest_row(model)) if reads_whole else None
-    return Outputs(None, outputs, rows[2] if reads_whole else [False] * len(TEXTS))
+    return Outputs(None, outputs, cut_texts(task, model, tokenizer, reads_whole))
 
 
 def compared(name, task, found, reference):
     """The Run of some Outputs beside those of the reference."""
-    problem, everything = "", zip(found.outputs, reference.outputs, found.is_cut, strict=True)
-    apart = np.array([0.0 if found.ids is None and left_out else difference_of(name, task, array, wanted)
-                      for array, wanted, left_out in everything])  # fmt: skip
-    largest, where = float(apart.max()), int(apart.argmax()) + 1  # both find NaN first
+    problem, is_export = "", found.weights_sha256 is None
+    kept = [place for place, is_cut in enumerate(found.is_cut) if not (is_export and is_cut)]
+    apart = [difference_of(name, task, found.outputs[place], reference.outputs[place]) for place in kept]
+    largest, where = float(np.max(apart)), kept[int(np.argmax(apart))] + 1  # both find NaN first
     if not largest <= TOLERANCE:
         problem = f"the outputs of text {where} differ by {largest:.2g}, more than {TOLERANCE:g}"
-    ids = None if found.ids is None else found.ids == reference.ids
-    if ids is False:
-        other = next(n for n, pair in enumerate(zip(found.ids, reference.ids, strict=True), 1) if pair[0] != pair[1])
-        problem = f"text {other} has other ids"
-    if found.weights_sha256 is not None:
+    other = [] if found.ids is None else [place for place in kept if found.ids[place] != reference.ids[place]]
+    ids = None if found.ids is None else not other
+    if other:
+        problem = f"text {other[0] + 1} has other ids"
+    if not is_export:
         norms = found.gradient_norm, reference.gradient_norm
         if not abs(norms[0] - norms[1]) <= TOLERANCE * abs(norms[1]):
             problem = f"the norm of the gradient is {norms[0]:.6g} instead of {norms[1]:.6g}"
@@ -241,6 +250,7 @@ def compared(name, task, found, reference):
             problem = "it has read other weights"
     status = FAILED if problem else PASSED
     more = (found.gradient_norm, found.weights_sha256, largest, None if found is reference else where)
+    more = (*more, len(TEXTS) - len(kept))
     return Run(name, status, problem, version_of(name), ids, *more)
 
 
@@ -287,7 +297,8 @@ def described(one):
         return f"{one.name:<12}not run: {one.why}"
     shown = "the reference" if one.text is None else f"largest difference {one.difference:.1e}"
     norm = "" if one.gradient_norm is None else f", norm of the gradient {one.gradient_norm:.6g}"
-    return f"{one.name:<12}{one.status}: {one.why or shown + norm}"
+    without = f", without {one.left_out} cut texts" if one.left_out else ""
+    return f"{one.name:<12}{one.status}: {one.why or shown + norm + without}"
 
 
 def differences(earlier, now):
@@ -347,6 +358,7 @@ def section_of(content):
         difference = "" if one["difference"] is None else f"{one['difference']:.1e}"
         difference = "reference" if name == content["reference"] else difference
         status = one["status"] if not one["why"] else f"{one['status']}: {model_card.plain(one['why'])}"
+        status += f", without {one['left_out']} cut texts" if one["left_out"] else ""
         rows.append([name, one["version"], ids, norm, difference, status])
     head = ["where", "version", "ids", "norm of the gradient", "largest difference", ""]
     return "\n\n".join(

@@ -218,3 +218,16 @@ def test_every_backend_and_export_gives_the_same(saved, task):
     in_words = ["saved_model"] if task in ("label_words", "answer") else []
     assert [name for name, one in runs.items() if one["status"] != "passed"] == in_words
     assert all(one["difference"] < 1e-5 for name, one in runs.items() if name not in in_words)
+
+
+def test_texts_that_an_export_is_known_to_cut_otherwise_are_left_out_and_counted(saved):
+    directory = saved("next_sentence")
+    reference = certified_outputs.computed(directory)
+    found = reference._replace(weights_sha256=None, gradient_norm=None, outputs=[a.copy() for a in reference.outputs])
+    found.outputs[48] += 1.0
+    assert reference.is_cut[48]
+    run = certify.compared("onnx", "next_sentence", found, reference)
+    assert run.status == "passed" and run.left_out == sum(reference.is_cut)
+    assert f"without {run.left_out} cut texts" in certify.described(run)
+    strict = certify.compared("onnx", "next_sentence", found._replace(is_cut=[False] * 50), reference)
+    assert strict.status == "failed" and strict.text == 49

@@ -180,7 +180,7 @@ def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
     if not (clone / "data").is_dir():
         shell(block_with("--verify").split("keras-bert prepare-data --output")[0])
-    ends_with, page = block_with("keras-bert fill-mask").split("Next:")[1].split("A page at")
+    ends_with, page = block_with("fill-mask --model runs/quickstart").split("Next:")[1].split("A page at")
     printed = shell(ends_with)
     assert "It returns a [MASK] of integers." in printed
     assert (clone / "runs/modernbert_small/encoder/model.safetensors").is_file()

@@ -14,7 +14,7 @@ import typing
 
 import jinja2
 
-from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.process_group import is_chief
 
 FILE = "report.html"
 TEMPLATES = pathlib.Path(__file__).parent / "templates"

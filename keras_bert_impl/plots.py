@@ -329,13 +329,13 @@ def contributions_of(model, text, target=None):
     embedding = model.encoder.token_embedding
     embedded = embedding(rows["token_ids"])
     rest = {name: tensor for name, tensor in model.input.items() if name != "token_ids"}
-    after = keras.Model({"embedded": embedding.output, **rest}, model.output)
-    given = {name: rows[name] for name in rest}
-    logits = keras.ops.convert_to_numpy(after({"embedded": embedded, **given}))[0]
+    after = keras.Model([embedding.output, *rest.values()], model.output)
+    given = [rows[name] for name in rest]
+    logits = keras.ops.convert_to_numpy(after([embedded, *given]))[0]
     names = getattr(model, "class_names", None) or [str(number) for number in range(len(logits))]
     place = int(np.argmax(logits)) if target is None else _class_number(target, names)
     values = keras.ops.convert_to_numpy(embedded)
-    slopes = gradient(lambda x: after({"embedded": x, **given})[0, place], values)
+    slopes = gradient(lambda x: after([x, *given])[0, place], values)
     return (slopes * values).sum(axis=-1)[0, : len(tokens)], tokens, names[place]
 
 

@@ -38,6 +38,7 @@ def filling(checkpoint, filled):
         _filling.reset(token)
 
 
+@keras.saving.register_keras_serializable(package="keras_bert_impl")  # layers of a `.keras` file name it
 class StoredValues(keras.initializers.TruncatedNormal):
     """A checkpoint's values; a truncated normal where the layer is built from its configuration alone."""
 

@@ -171,3 +171,12 @@ def test_rematerialized_blocks_have_the_same_gradients(small_config, small_batch
 def test_rematerialized_blocks_keep_no_attention(small_config):
     with pytest.raises(ValueError, match="return_attention needs the probabilities"):
         BertEncoder(small_config, rematerialize=True, return_attention=True)
+
+
+def test_a_head_of_ones_own_over_a_loaded_encoder_is_saved_and_loaded(small_config, small_inputs, tmp_path):
+    BertEncoder(small_config).save_pretrained(tmp_path)
+    encoder = BertEncoder.from_pretrained(tmp_path)
+    model = keras.Model(encoder.input, keras.layers.Dense(3)(encoder.output["pooled_output"]))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again.predict_on_batch(small_inputs), model.predict_on_batch(small_inputs), atol=1e-6)

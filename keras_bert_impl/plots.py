@@ -372,7 +372,10 @@ def _read_run(directory):
         path = directory / name
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
-            return found if name == "history.json" else found["history"]
+            if name == "history.json":
+                return found
+            dev = f"val_{found['main_metric']}"  # of `keras-bert finetune`
+            return [{"loss": row["loss"], dev: row["value"]} for row in found["history"]]
     raise ValueError(f"{directory} holds neither history.json nor metrics.json: give the directory of a run.")
 
 

@@ -48,6 +48,12 @@ def test_curves_of_a_history_of_keras_and_of_runs_side_by_side(tmp_path):
     (axis,) = kbi.plots.curves({"Keras": history, "run": tmp_path}, ["loss"]).axes
     assert lines_of(axis)["run validation"] == ([10, 20], [3.0, 1.5])
     assert axis.get_title() == "loss: 1.5, run"
+    epochs = [{"loss": 0.7, "value": 0.6, "seconds": 3.0}, {"loss": 0.5, "value": 0.8, "seconds": 4.0}]
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "metrics.json").write_text(json.dumps({"main_metric": "f1", "history": epochs}))
+    loss, f1 = kbi.plots.curves(tmp_path / "tuned").axes
+    assert lines_of(loss) == {"training": ([1, 2], [0.7, 0.5])} and f1.get_title() == "f1: 0.8"
+    assert lines_of(f1) == {"validation": ([1, 2], [0.6, 0.8])}
 
 
 @once

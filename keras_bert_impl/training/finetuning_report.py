@@ -36,6 +36,7 @@ def write_report(config, task, examples, rows, batches, model, class_names, hist
     figures = {
         **splits[reported],
         "task": task.name,
+        "main_metric": task.main_metric,
         "split": reported,
         "splits": splits,
         "predicted": list(outputs),

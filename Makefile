@@ -46,7 +46,7 @@ docs: .venv/installed-docs
 	@echo "  open build/site/index.html"
 
 bench: .venv/installed-peers
-	@for case in pretraining_step real_tokens sentence_vectors tokenizing examples_from_text; do \
+	@for case in pretraining_step real_tokens sentence_vectors tokenizing examples_from_text first_seconds; do \
 	    $(BIN)/python benchmarks/$$case.py --output runs/benchmarks || exit 1; done
 	@$(BIN)/python benchmarks/chart.py --output runs/benchmarks --picture runs/benchmarks/speed.png
 

@@ -9,6 +9,7 @@ import json
 import math
 import pathlib
 import typing
+import warnings
 from collections.abc import Sequence
 
 import huggingface_hub
@@ -23,6 +24,7 @@ MARKER = (
     "<!-- Written by keras_bert_impl, which replaces this file at each save. Remove this line to keep your own. -->"
 )
 CERTIFICATE = ("<!-- certificate -->", "<!-- end of certificate -->")
+FACTS = ("<!-- facts: ", " -->")  # a line with the CardFacts, which `write_card` adds to
 HERE = "."  # the checkpoint in the programs of a card that lies beside it
 MOST_CLASSES = 30
 # KerasHub reads Hugging Face's files of these families.
@@ -62,6 +64,8 @@ class CardFacts:
         data: (what, number) of what was trained on, such as ("training rows", 3668).
         notes: sentences about how it was trained.
         figures: what was measured.
+
+    Raises: ValueError for a license that is no name, or a figure that is no number.
     """
 
     license: str | None = None
@@ -72,6 +76,36 @@ class CardFacts:
     data: Sequence[tuple[str, int]] = ()
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
+
+    def __post_init__(self):
+        if not isinstance(self.license, str | None):
+            raise ValueError(f"license is {self.license!r}, expected the name that the hub has for it, such as 'mit'.")
+        for figure in self.figures:
+            if not math.isfinite(figure.value):
+                raise ValueError(f"The figure {figure.name} on {figure.split} is {figure.value}: leave it out.")
+
+    def with_others(self, others):
+        """These facts, with those of `others` in place of the same."""
+        given = {field.name: getattr(others, field.name) for field in dataclasses.fields(others)}
+        return dataclasses.replace(self, **{name: value for name, value in given.items() if value})
+
+
+def facts_in(text):
+    """The CardFacts in the text of a card; without any, empty ones."""
+    line = next((line for line in text.splitlines() if line.startswith(FACTS[0])), None)
+    if line is None:
+        return CardFacts()
+    found = json.loads(line.removeprefix(FACTS[0]).removesuffix(FACTS[1]))
+    figures = [Figure(*figure[:-1], tuple(map(tuple, figure[-1]))) for figure in found["figures"]]
+    return CardFacts(**{**found, "figures": figures, "data": [tuple(each) for each in found["data"]]})
+
+
+def _line_of_facts(facts):
+    content = dataclasses.asdict(facts)
+    if not any(content.values()):
+        return ""
+    stored = json.dumps(content).replace("--", "-\\u002d")  # nothing in it ends a comment
+    return f"{FACTS[0]}{stored}{FACTS[1]}"
 
 
 def deviation_of_share(share, count):
@@ -180,6 +214,7 @@ def text_of(checkpoint, tokenizer, directory, facts=None, place=HERE):
         _of_training(facts),
         _of_figures(facts.figures),
         _of_use(checkpoint, task, tokenizer, named, place),
+        _line_of_facts(facts),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -226,6 +261,13 @@ def at_place(text, place):
             scheme = "hf://" if "kbi." in line or "keras_hub." in line else ""
             lines[number] = line.replace(f'("{HERE}"', f'("{scheme}{place}"')
     return "\n".join(lines)
+
+
+def certificate_in(text):
+    """The section that `with_certificate` has put into a card; None if there is none."""
+    begin, end = CERTIFICATE
+    found = text.partition(begin)[2].partition(end)
+    return found[0].strip() if found[1] else None
 
 
 def with_certificate(text, section):
@@ -408,8 +450,17 @@ def write(checkpoint, tokenizer, target, home, facts=None):
 
     Returns: whether a card was written.
     """
-    if is_own(pathlib.Path(home, FILE)):
+    before = pathlib.Path(home, FILE)
+    if is_own(before):
         return False
+    if pathlib.Path(home) != pathlib.Path(target) and before.is_file():
+        left_out = dataclasses.asdict(facts_in(before.read_text(encoding="utf-8")))
+        if names := [name for name, value in left_out.items() if value]:
+            warnings.warn(
+                f"{before} said of the weights before: {', '.join(names)}. The new card leaves this out; "
+                "kbi.checkpoints.write_card adds what still holds.",
+                stacklevel=2,
+            )
     card = huggingface_hub.ModelCard(text_of(checkpoint, tokenizer, target, facts))
     pathlib.Path(target, FILE).write_text(str(card), encoding="utf-8")
     return True

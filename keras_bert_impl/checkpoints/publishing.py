@@ -15,11 +15,12 @@ PUSHED = (*SMALL_FILES, "*.safetensors", "1_Pooling/*", model_card.FILE)
 
 
 def write_card(directory, facts=None):
-    """Writes README.md of a checkpoint anew: what the checkpoint itself knows, and facts. One process writes.
+    """Writes README.md of a checkpoint: what the checkpoint itself knows, and facts, added to those that its card has;
+    a certificate stays. One process writes.
 
     Args:
         directory: a checkpoint in Hugging Face's format.
-        facts: a `CardFacts`; None for none.
+        facts: a `CardFacts`, whose fields take the place of those that the card has; None for none.
 
     Returns: whether a card was written: a README.md that somebody else has written stays as it is.
     Raises: ValueError if the directory holds no such checkpoint.
@@ -27,8 +28,13 @@ def write_card(directory, facts=None):
     if not is_chief():
         return False
     directory = pathlib.Path(directory)
-    checkpoint = huggingface.open_checkpoint(directory)
-    return model_card.write(checkpoint, tokenizer_of(checkpoint), directory, directory, facts)
+    checkpoint, path = huggingface.open_checkpoint(directory), directory / model_card.FILE
+    before = path.read_text(encoding="utf-8") if path.is_file() and not model_card.is_own(path) else ""
+    facts = model_card.facts_in(before).with_others(facts or model_card.CardFacts())
+    is_written = model_card.write(checkpoint, tokenizer_of(checkpoint), directory, directory, facts)
+    if is_written and (certificate := model_card.certificate_in(before)):
+        path.write_text(model_card.with_certificate(path.read_text(encoding="utf-8"), certificate), encoding="utf-8")
+    return is_written
 
 
 def tokenizer_of(checkpoint):
@@ -48,7 +54,7 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
         model: a model or an encoder; or the directory of a checkpoint in Hugging Face's format, of which only the files
             of the checkpoint, its card and its certificate are uploaded.
         repository: "owner/name"; created if it does not exist.
-        facts: the `CardFacts` of a card that is written anew; None keeps that of the directory, certificate and all.
+        facts: a `CardFacts`, added to those of the card of the directory, whose certificate stays; None for none.
         private: whether a new repository can be seen by its owner alone.
         message: of the commit.
 
@@ -95,9 +101,6 @@ def _write_card_for(repository, target, facts):
     path = target / model_card.FILE
     if model_card.is_own(path):
         return
-    if facts is None and path.is_file():
-        path.write_text(model_card.at_place(path.read_text(encoding="utf-8"), repository), encoding="utf-8")
-        return
-    checkpoint = huggingface.open_checkpoint(target)
-    card = model_card.text_of(checkpoint, tokenizer_of(checkpoint), target, facts, repository)
-    path.write_text(card, encoding="utf-8")
+    if facts is not None or not path.is_file():
+        write_card(target, facts)
+    path.write_text(model_card.at_place(path.read_text(encoding="utf-8"), repository), encoding="utf-8")

@@ -149,8 +149,31 @@ def test_a_card_of_ours_is_written_anew_and_an_outdated_certificate_removed(tmp_
     encoder.save_pretrained(tmp_path)
     write_card(tmp_path, CardFacts(license="mit"))
     (tmp_path / "certificate.json").write_text("{}")
-    encoder.save_pretrained(tmp_path)
+    with pytest.warns(
+        UserWarning, match=r"README.md said of the weights before: license\. The new card leaves this out"
+    ):
+        encoder.save_pretrained(tmp_path)
     assert "mit" not in (tmp_path / "README.md").read_text() and not (tmp_path / "certificate.json").exists()
+
+
+def test_facts_are_added_to_those_of_a_card_and_its_certificate_stays(tmp_path, small_config):
+    kbi.BertEncoder(small_config).save_pretrained(tmp_path)
+    figures, path = [Figure("loss", -0.5, "dev", baselines=(("by -- chance", 1.0),))], tmp_path / "README.md"
+    write_card(tmp_path, CardFacts(data=[("rows -->", 7)], figures=figures, languages=["en"]))
+    path.write_text(model_card.with_certificate(path.read_text(), "All the same."))
+    write_card(tmp_path, CardFacts(license="mit", languages=("de",)))
+    card = path.read_text()
+    found = model_card.facts_in(card)
+    assert (found.license, list(found.languages), found.data) == ("mit", ["de"], [("rows -->", 7)])
+    assert found.figures == figures and "| loss, dev | -0.5000 |" in card and card.count("-->") == card.count("<!--")
+    assert model_card.certificate_in(card) == "All the same." and huggingface_hub.ModelCard(card).data.license == "mit"
+
+
+def test_facts_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match="license is 3, expected the name that the hub has for it"):
+        CardFacts(license=3)
+    with pytest.raises(ValueError, match="The figure accuracy on dev is nan: leave it out"):
+        CardFacts(figures=[Figure("accuracy", float("nan"), "dev")])
 
 
 def test_names_of_classes_mean_nothing_to_markdown_and_html(tmp_path, small_tokenizer):

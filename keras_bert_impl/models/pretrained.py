@@ -3,6 +3,7 @@
 import collections
 import functools
 import inspect
+import math
 import numbers
 
 import keras
@@ -246,12 +247,18 @@ def check_tokenizer_fits(tokenizer, encoder):
 def checked_class_names(class_names, num_classes):
     """`class_names` as a list of str, where None means "0", "1", ...
 
-    Raises: ValueError if num_classes is not a whole number of at least 1, if the names are not as many, or if two are
-        equal.
+    Raises: ValueError if num_classes is not a whole number of at least 1, if the names are not as many, if two are
+        equal, or one is missing.
     """
+    if isinstance(class_names, str):
+        raise ValueError(f"class_names is {class_names!r}, one text: pass a list of names.")
     if isinstance(num_classes, bool) or not isinstance(num_classes, numbers.Integral) or num_classes < 1:
         raise ValueError(f"num_classes must be a whole number of at least 1, not {num_classes!r}.")
-    names = [str(name) for name in (range(num_classes) if class_names is None else class_names)]
+    given = list(range(num_classes) if class_names is None else class_names)
+    for place, name in enumerate(given):
+        if name is None or (isinstance(name, float) and math.isnan(name)):
+            raise ValueError(f"class_names[{place}] is {name}: a row without a label has no class.")
+    names = [str(name) for name in given]
     if len(names) != num_classes:
         raise ValueError(f"{len(names)} class_names for num_classes {num_classes}.")
     if twice := [name for name, count in collections.Counter(names).items() if count > 1]:

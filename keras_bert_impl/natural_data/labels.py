@@ -253,7 +253,7 @@ def to_array(values, name):
         found = [(place, value) for place, value in np.ndenumerate(array) if not isinstance(value, int | float)]
         place, value = (str(list(found[0][0])), found[0][1]) if found else ("", values)
         raise ValueError(
-            f"{name}{place} is {str(value)[:60]!r}, not a number; give a class by its index among the classes."
+            f"{name}{place} is {repr(value)[:60]}, not a number; give a class by its index among the classes."
         )
     return array
 

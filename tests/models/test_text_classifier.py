@@ -301,6 +301,13 @@ def test_a_tokenizer_with_more_words_than_the_embedding_is_refused(config, small
         TextClassifier(encoder, 3, tokenizer=small_tokenizer)
 
 
+def test_a_text_and_a_missing_name_are_no_class_names(config):
+    with pytest.raises(ValueError, match="class_names is 'ab', one text: pass a list of names"):
+        TextClassifier(BertEncoder(config), 2, class_names="ab")
+    with pytest.raises(ValueError, match=r"class_names\[1\] is nan: a row without a label has no class"):
+        TextClassifier(BertEncoder(config), 2, class_names=np.array(["good", np.nan], dtype=object))
+
+
 def test_class_names_of_another_number_are_refused(config):
     with pytest.raises(ValueError, match="2 class_names for num_classes 3"):
         TextClassifier(BertEncoder(config), 3, class_names=["bad", "good"])

@@ -209,7 +209,7 @@ def test_a_loss_that_would_count_padding_is_refused(make):
             ["good", "bad", "good"],
             "the classes 0, 1, 2. The model was built without names of classes: give",
         ),
-        ("text_classifier", [0, None, 1], "labels[1] is 'None', not a number"),
+        ("text_classifier", [0, None, 1], "labels[1] is None, not a number"),
         ("text_classifier", [0, [1, 2], 1], "labels are lists of different lengths"),
         ("question_answerer", [1, 2, 3], "labels have shape (3,), expected (3, 2)"),
         ("text_regressor", np.ones((3, 2)), "labels have shape (3, 2), expected (3,)"),

@@ -141,7 +141,7 @@ def test_a_missing_value_of_a_column_is_named(model):
     texts = pandas.Series(["the cat", None, "a dog"], dtype="string")
     with pytest.raises(ValueError, match="text 1 is <NA>, not a string"):
         model.predict(texts, verbose=0)
-    with pytest.raises(ValueError, match=r"labels\[2\] is '<NA>', not a number"):
+    with pytest.raises(ValueError, match=r"labels\[2\] is <NA>, not a number"):
         model.fit(TEXTS, pandas.Series([0, 1, None], dtype="Int64"), verbose=0)
     with pytest.raises(ValueError, match=r"labels\[1\] is 'ugly', which is not one of the classes bad, good"):
         model.fit(TEXTS, pandas.Series(["good", "ugly", "bad"]), verbose=0)

@@ -55,9 +55,9 @@ def cluster():
 
 
 def prepared(output, options, **more):
-    """Name and content of every file that a preparation writes, but for the record of its options."""
+    """Name and content of every file that a preparation writes, but for the record and the report of its options."""
     data_preparation.run(data_preparation.PrepareConfig(str(output), **options, **more))
-    files = (path for path in output.rglob("*") if path.is_file() and path.name != "run.json")
+    files = (path for path in output.rglob("*") if path.is_file() and path.name not in ("run.json", "report.html"))
     return {path.relative_to(output).as_posix(): path.read_bytes() for path in files}
 
 

@@ -155,7 +155,12 @@ def train(config, data, output, build):
     # The same in every process: what one of them computed alone from the weights, it would wait for for ever.
     log = pretraining_report.TensorBoardLog(data, rounds, directory / "tensorboard")
     with contextlib.closing(log):
-        fit(model, data, rounds, resume, log, output)
+        try:
+            fit(model, data, rounds, resume, log, output)
+        except (KeyboardInterrupt, SystemExit):  # by SaveOnSignal
+            if distribution.is_chief():
+                rounds.report(is_running=False)
+            raise
     model.save_pretrained(directory / "encoder")
     if distribution.is_chief():
         data.tokenizer.save_pretrained(directory / "encoder")

@@ -121,8 +121,13 @@ class Rounds(TrainingFigures):
         if time.monotonic() - self.reported < SECONDS_BETWEEN_REPORTS or not is_chief():
             return
         self.reported = time.monotonic()
-        picture = pretraining_report.curves_of(self.history, {})
-        write_pretraining_so_far(self.directory, self.config, self.history, self.total_steps, picture)
+        self.report(is_running=True)
+
+    def report(self, is_running):
+        """Writes the report of what there is so far: of a run that goes on, or that was interrupted."""
+        picture = pretraining_report.curves_of(self.history, {}) if self.history else None
+        step = self.step if is_running else self.resume.step
+        write_pretraining_so_far(self.directory, self.config, self.history, step, self.total_steps, picture, is_running)
 
     def _plan_anew(self):
         """Moves the end of training to the last step that fits into the time left."""

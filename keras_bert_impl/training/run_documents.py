@@ -132,25 +132,29 @@ def write_pretraining(directory, config, data, report, masks=()):
     run_page.write(directory, page)
 
 
-def write_pretraining_so_far(directory, config, history, total_steps, picture):
+def write_pretraining_so_far(directory, config, history, step, total_steps, picture=None, is_running=True):
     """Writes the report of a pre-training that has not ended: its curves.
 
     Args:
         directory: the run directory.
         config: a PretrainConfig.
-        history: the content of history.json.
+        history: the content of history.json; empty before the end of the first round.
+        step: the last one.
         total_steps: as they are planned now.
-        picture: the curves, a matplotlib figure.
+        picture: the curves, a matplotlib figure; None before the end of the first round.
+        is_running: False for a run that was interrupted.
     """
-    last = history[-1]
-    names = [name for name in last if name.startswith("val_")]
-    rows = [[name.removeprefix("val_").replace("_", " "), f"{last[name]:.4f}"] for name in names]
+    name = "pretrain" if config.size else "distill"
+    state = "Training" if is_running else "Interrupted; the command below resumes it"
+    last = history[-1] if history else {}
+    rows = [[key.removeprefix("val_").replace("_", " "), f"{last[key]:.4f}"] for key in last if key.startswith("val_")]
+    note = f"At step {last['step']:,}, after {last['minutes']:.1f} minutes." if last else ""
     page = Page(
         f"Pre-training: {config.size}" if config.size else "Distillation",
-        f"Training: step {last['step']:,} of {total_steps:,}, after {last['minutes']:.1f} minutes.",
-        tables=(Table("Figures of validation", ["figure", "last round"], rows),),
-        commands=(f"keras-bert pretrain ... --output {directory}  # the same command resumes it",),
-        drawn=(run_page.drawn(picture, "Figures of training and validation over the steps"),),
+        f"{state}: step {step:,} of {total_steps:,}.",
+        tables=(Table("Figures of validation", ["figure", "last round"], rows, note),) if rows else (),
+        commands=(run_page.command_of(config, name),),
+        drawn=(run_page.drawn(picture, "Figures of training and validation over the steps"),) if picture else (),
     )
     run_page.write(directory, page)
 

@@ -4,6 +4,7 @@ What it shows is read from the files of the run; all of it that comes from a use
 """
 
 import base64
+import dataclasses
 import heapq
 import io
 import json
@@ -173,6 +174,17 @@ def drawn(figure, alt):
     file = io.BytesIO()
     figure.savefig(file, format="png")
     return file.getvalue(), alt
+
+
+def command_of(config, name):
+    """The command line of a configuration, with the options that are not the defaults."""
+    words = ["keras-bert", name]
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if value is not None and value != default:
+            words += [f"--{field.name}", value if isinstance(value, str) else json.dumps(value)]
+    return shlex.join(words)
 
 
 def commands_for(checkpoint, task=None):

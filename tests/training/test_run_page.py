@@ -1,7 +1,9 @@
 """report.html: what it shows is the run's, and nothing of a user's data becomes HTML."""
 
+import html
 import json
 import re
+import shlex
 
 import matplotlib.figure
 import pytest
@@ -10,8 +12,10 @@ from made_tasks import write_lines
 from tiers import once
 
 from keras_bert_impl.checkpoints import Figure
+from keras_bert_impl.options.pretrain import PretrainConfig
 from keras_bert_impl.training import finetuning, run_documents, run_page
 from keras_bert_impl.training.run_page import Page
+from keras_bert_impl.training.runs import parse
 
 pytestmark = once
 HOSTILE = "<script>alert(1)</script>"
@@ -95,10 +99,17 @@ def test_masks_show_right_and_wrong_guesses(tmp_path):
 
 def test_a_pre_training_has_a_report_before_it_ends(tmp_path):
     history = [{"step": 40, "minutes": 1.5, "masked_lm_loss": 5.0, "val_masked_lm_loss": 5.25}]
-    config = type("Config", (), {"size": "bert_tiny"})
-    run_documents.write_pretraining_so_far(tmp_path, config, history, 100, matplotlib.figure.Figure())
+    config = PretrainConfig(data="my data", output="runs/one", size="bert_tiny", masking_rate=0.2)
+    picture = matplotlib.figure.Figure()
+    run_documents.write_pretraining_so_far(tmp_path, config, history, 52, 100, picture)
     page = page_of(tmp_path)
-    assert "Training: step 40 of 100, after 1.5 minutes." in page and "5.2500" in page and "base64" in page
+    assert "Training: step 52 of 100." in page and "5.2500" in page and "base64" in page
+    assert "At step 40, after 1.5 minutes." in page
+    run_documents.write_pretraining_so_far(tmp_path, config, [], 7, 100, is_running=False)
+    page = html.unescape(page_of(tmp_path))
+    assert "Interrupted; the command below resumes it: step 7 of 100." in page
+    program, name, *options = shlex.split(re.search("keras-bert pretrain [^<]*", page)[0])
+    assert len(options) == 8 and parse(PretrainConfig, options) == config  # data, output, size and masking_rate
 
 
 def test_the_report_of_a_study_has_its_table(tmp_path):

@@ -49,7 +49,7 @@ def without_reports():
     of the quickstart has all of it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretraining_report, "baselines", lambda data: NO_BASELINES)
-        patch.setattr(pretraining_report, "curves_of", lambda *_: types.SimpleNamespace(savefig=lambda path: None))
+        patch.setattr(pretraining_report, "curves_of", lambda *_: types.SimpleNamespace(savefig=lambda path, **_: None))
         patch.setattr(pretraining_report, "TensorBoardLog", NoCallback)
         patch.setattr(training_figures, "device_ceiling", lambda _: (1e12, "a test"))
         yield

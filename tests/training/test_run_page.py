@@ -108,7 +108,7 @@ def test_a_pre_training_has_a_report_before_it_ends(tmp_path):
     run_documents.write_pretraining_so_far(tmp_path, config, [], 7, 100, is_running=False)
     page = html.unescape(page_of(tmp_path))
     assert "Interrupted; the command below resumes it: step 7 of 100." in page
-    program, name, *options = shlex.split(re.search("keras-bert pretrain [^<]*", page)[0])
+    _, _, *options = shlex.split(re.search("keras-bert pretrain [^<]*", page)[0])
     assert len(options) == 8 and parse(PretrainConfig, options) == config  # data, output, size and masking_rate
 
 

@@ -43,7 +43,9 @@ COMMANDS = {
     "distill": Command("training.distillation", "DistillConfig", "trains a small student to imitate a checkpoint"),
     "finetune": Command("training.finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),
     "ablate": Command("studies.ablation", "AblateConfig", "repeats an ablation study of the paper"),
-    "fill-mask": Command("commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]"),
+    "fill-mask": Command(
+        "commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]", positional=("model",)
+    ),
     "ask": Command(
         "commands.ask", "AskConfig", "answers one question after the other, typed or piped", positional=("model",)
     ),

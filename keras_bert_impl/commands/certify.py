@@ -33,6 +33,7 @@ from keras_bert_impl.export.opened import open_rows, rows_of
 from keras_bert_impl.json_files import read_json, write_json
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.options.certify import CertifyConfig as CertifyConfig
+from keras_bert_impl.training.runs import remedy_for
 
 FILE = "certificate.json"
 TOLERANCE = 1e-4  # absolute, of float32 outputs; of the norm of the gradient, relative
@@ -135,7 +136,7 @@ def of_backend(name, directory):
     Raises: NotRun if the backend is not installed; RuntimeError with the last line of the process if it fails.
     """
     if importlib.util.find_spec(name) is None:
-        raise NotRun(f"{name} is not installed")
+        raise NotRun(f"{name} is not installed{remedy_for(name)}")
     root = str(pathlib.Path(__file__).parents[2])
     environment = {**os.environ, "KERAS_BACKEND": name, "TF_CPP_MIN_LOG_LEVEL": "3"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
@@ -156,7 +157,7 @@ def of_export(name, task, model, directory):
     """
     export, package = EXPORTS[name]
     if importlib.util.find_spec(package) is None:
-        raise NotRun(f"{package} is not installed")
+        raise NotRun(f"{package} is not installed{remedy_for(package)}")
     if name == "saved_model" and task in ("label_words", "answer"):
         raise NotRun(WORDS_ALONE)
     tokenizer, length = certified_outputs.model_tokenizer(model, directory), certified_outputs.longest_row(model)
@@ -361,10 +362,11 @@ def section_of(content):
         status += f", without {one['left_out']} cut texts" if one["left_out"] else ""
         rows.append([name, one["version"], ids, norm, difference, status])
     head = ["where", "version", "ids", "norm of the gradient", "largest difference", ""]
+    run = sum(one["status"] != NOT_RUN for one in content["runs"].values())
     return "\n\n".join(
         [
             "## Certificate",
-            f"The same {len(content['texts'])} texts were computed on each backend and in each export, on "
+            f"The same {len(content['texts'])} texts were computed by {run} of {len(rows)} backends and exports, on "
             f"{content['machine']}, with keras_bert_impl {content['keras_bert_impl']}. Differences are absolute, of "
             f"float32 outputs, to those of {content['reference']}; at most {content['tolerance']:g} passes. The "
             f"gradient is that of {content['loss']}.",

@@ -4,6 +4,7 @@ import re
 
 import keras
 from keras import ops
+from keras.backend import standardize_dtype
 
 from keras_bert_impl.distribution import adds_up_replicas, divided_as_state, layout_of_state, sum_over_replicas
 from keras_bert_impl.kernels import adamw
@@ -276,6 +277,11 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
         super().build(variables)
         self.layer_rates = layer_rates([variable.path for variable in variables], self.layer_decay)
         self.decays = [float(self._use_weight_decay(variable)) for variable in variables]
+        # Once, not for each weight in each step, which torch computes one by one.
+        self.are_short = [
+            moment is not None and standardize_dtype(moment.dtype) != standardize_dtype(variable.dtype)
+            for moment, variable in zip(self._momentums, variables, strict=True)
+        ]
 
     def _apply_weight_decay(self, variables):
         """Does nothing: the decay is part of the update, which saves a pass over the weights."""
@@ -308,7 +314,7 @@ class BertAdamW(ClipsToGlobalNorm, keras.optimizers.AdamW):
             beta_1=self.beta_1,
             beta_2=self.beta_2,
             epsilon=self.epsilon,
-            salt=self.iterations,
+            salt=self.iterations if self.are_short[index] else None,
         )
 
     def get_config(self):

@@ -16,7 +16,7 @@ import numpy as np
 
 from keras_bert_impl.commands.conversation import converse, typed_lines
 from keras_bert_impl.commands.export import choose_task
-from keras_bert_impl.commands.fill_mask import in_one_line
+from keras_bert_impl.commands.fill_mask import guesses_in_one_line
 from keras_bert_impl.commands.predict import ASKED
 from keras_bert_impl.console import say
 from keras_bert_impl.options.ask import AskConfig as AskConfig
@@ -111,7 +111,7 @@ def follows(model, line, k):
 
 def fill(model, line, k):
     """The likeliest words for each mask."""
-    return in_one_line(model.fill_mask(line, k))
+    return guesses_in_one_line(model.fill_mask(line, k))
 
 
 def similarity(model, line, k):

@@ -24,6 +24,7 @@ import numpy as np
 
 from keras_bert_impl import checkpoints, startup
 from keras_bert_impl.checkpoints import model_card
+from keras_bert_impl.checkpoints.hub import in_one_line
 from keras_bert_impl.commands import certified_outputs
 from keras_bert_impl.commands.certificate_texts import TEXTS
 from keras_bert_impl.commands.certified_outputs import Outputs
@@ -166,7 +167,7 @@ def of_export(name, task, model, directory):
         try:
             export(model, target, tokenizer, length)
         except (ImportError, ValueError) as error:
-            raise NotRun(" ".join(str(error).split())) from error
+            raise NotRun(in_one_line(error)) from error
         if name == "saved_model":
             return outputs_of_saved_model(target, task, model, tokenizer)
         return outputs_of_rows(target, name, task, model, tokenizer)

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import sys
 
+from keras_bert_impl.checkpoints.hub import in_one_line
 from keras_bert_impl.console import say
 
 
@@ -25,7 +26,7 @@ def converse(prompt, answer):
         try:
             found = answer(line)
         except ValueError as error:
-            found, failed = f"error: {' '.join(str(error).split())}", failed + 1
+            found, failed = f"error: {in_one_line(error)}", failed + 1
         say(f"  {found}" if is_typed else found)
         answers.append(found)
     if failed and not is_typed:

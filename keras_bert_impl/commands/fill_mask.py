@@ -19,7 +19,7 @@ def run(config):
     if config.text is None:
         mask = model.tokenizer.mask_texts[0]
         prompt = f"a sentence with {mask}, or nothing to end: "
-        return converse(prompt, lambda line: in_one_line(model.fill_mask(line, config.k, config.together)))
+        return converse(prompt, lambda line: guesses_in_one_line(model.fill_mask(line, config.k, config.together)))
     texts = [config.text] if isinstance(config.text, str) else config.text
     return [fill_and_print(model, text, config.k, config.together) for text in texts]
 
@@ -34,11 +34,11 @@ def fill_and_print(model, text, k, together=False):
             say(f"    {filled.probability:6.1%}  {filled.text}")
         return guesses
     for words in guesses:
-        say(f"    {in_one_line([words])}")
+        say(f"    {guesses_in_one_line([words])}")
     return guesses
 
 
-def in_one_line(guesses):
+def guesses_in_one_line(guesses):
     """The guesses of `fill_mask` in one line: the words of several masks with a bar between them."""
     if hasattr(guesses[0], "text"):  # for all masks together
         return "   ".join(f"{filled.text} {filled.probability:.1%}" for filled in guesses)

@@ -26,7 +26,8 @@ class Update(typing.NamedTuple):
         learning_rate: a scalar, the same for all weights of a step.
         rate, decay: numbers.
         beta_1, beta_2, epsilon: numbers; missing_i = 1 - beta_i ** step corrects for moments that start at zero.
-        salt: an integer scalar that differs between steps, for moments of bfloat16, see `rounded`.
+        salt: None; of a weight whose moments are kept in bfloat16, an integer scalar that differs between steps, see
+            `rounded`.
     """
 
     variable: typing.Any
@@ -40,11 +41,7 @@ class Update(typing.NamedTuple):
     beta_1: float
     beta_2: float
     epsilon: float
-    salt: typing.Any = 0
-
-    @property
-    def has_short_moments(self):
-        return keras.backend.standardize_dtype(self.first.dtype) != keras.backend.standardize_dtype(self.variable.dtype)
+    salt: typing.Any = None
 
     def missing(self, beta):
         """1 - beta ** step, a scalar of the gradient's type."""
@@ -75,9 +72,8 @@ def updates_together():
 
 def apply(updates, assign):
     """Applies the Updates of a step; `assign` is the optimizer's function of (variable, value)."""
-    short = [update for update in updates if update.has_short_moments]
-    by_ops(short, assign)
-    KERNELS.get(keras.backend.backend(), by_ops)([one for one in updates if not one.has_short_moments], assign)
+    by_ops([update for update in updates if update.salt is not None], assign)
+    KERNELS.get(keras.backend.backend(), by_ops)([update for update in updates if update.salt is None], assign)
 
 
 def by_ops(updates, assign):
@@ -88,7 +84,7 @@ def by_ops(updates, assign):
         first = before[0] + (gradient - before[0]) * (1 - update.beta_1)
         second = before[1] + (ops.square(gradient) - before[1]) * (1 - update.beta_2)
         for moment, value in ((update.first, first), (update.second, second)):
-            assign(moment, rounded(value, update.salt) if update.has_short_moments else value)
+            assign(moment, value if update.salt is None else rounded(value, update.salt))
         root = ops.sqrt(update.missing(update.beta_2))
         # The corrections are scalars: they are applied where they cost no additional pass over the weights.
         rate = update.scaled_rate * root / update.missing(update.beta_1)

@@ -19,7 +19,7 @@ class Rounds(TrainingFigures):
     """After each round of steps, records its figures in history.json.
 
     With limited time, every round ends with a new plan: how many steps fit into the time that is left, at the speed of
-    this round. The learning rate then falls to 0 by the last of them.
+    this round, or at the speed measured at the start if it only compiled. The learning rate then falls to 0 by the last of them.
 
     Args:
         directory: the run directory.
@@ -41,7 +41,7 @@ class Rounds(TrainingFigures):
         self.history, self.total_steps, self.earlier_minutes = [], plan["steps"], 0.0
         self.round_ends_all, self.time_start, self.minutes_at_round = False, time.monotonic(), 0.0
         self.validation_start, self.is_validated = 0.0, False
-        self.reported = time.monotonic()
+        self.reported, self.is_first = time.monotonic(), True
 
     def get_state(self):
         """For `ExactResume`."""
@@ -108,13 +108,16 @@ class Rounds(TrainingFigures):
         self.figures = self.measure()
         if self.plan["minutes"] is not None and self.step < self.total_steps:
             self._plan_anew()
+        self.is_first = False
         learned = {name: float(value) for name, value in logs.items()}
         planned = {"planned_steps": self.total_steps}
         self.history.append({"step": self.step, "minutes": self.minutes(), **learned, **self.figures, **planned})
         write_json(self.directory / "history.json", self.history)
         self._report()
-        if self.step < self.total_steps and self.steps_in_round() != self.size:
-            self.model.stop_training = True  # the next round has another size and needs its own `fit`
+        # At the end, which may have come nearer since this `fit` began, or for a round of another size, that needs its
+        # own `fit`.
+        if self.step >= self.total_steps or self.steps_in_round() != self.size:
+            self.model.stop_training = True
 
     def _report(self):
         """Writes the report of what there is so far, now and then: drawing takes half a second."""
@@ -132,7 +135,10 @@ class Rounds(TrainingFigures):
     def _plan_anew(self):
         """Moves the end of training to the last step that fits into the time left."""
         besides = time.monotonic() - self.validation_start + self.resume.seconds_to_save  # needed once in each round
-        seconds = self.seconds_per_step() + besides / self.plan["steps_per_round"]
+        # A first round of one execution, which compiled, says nothing about the next ones.
+        only_compiled = self.is_first and not self.is_compiled
+        seconds = self.plan["seconds_per_step"] if only_compiled else self.seconds_per_step()
+        seconds += besides / self.plan["steps_per_round"]
         # Whole executions, and no gradients that are left over.
         unit = math.lcm(self.config.steps_per_execution, self.config.gradient_accumulation_steps or 1)
         left = (self.plan["minutes"] - self.minutes()) * 60

@@ -396,3 +396,20 @@ def test_a_run_of_a_minute_goes_on_as_planned(prepared, tmp_path, monkeypatch):
     (tmp_path / "whole" / "evaluation.json").unlink()
     pretraining.run(config_of(prepared, tmp_path / "whole", **MINUTE))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(tmp_path / "whole"))
+
+
+@on("tensorflow")  # plans are made alike on every backend
+def test_a_first_round_that_only_compiles_does_not_make_the_run_shorter(prepared, tmp_path, monkeypatch):
+    """Steps of 20 s and then of 2 s: in the minute there is time for 1 + 20 of them, less the validations."""
+    Clock(monkeypatch, lambda step: 20.0 if step == 0 else 2.0)
+    pretraining.run(config_of(prepared, tmp_path / "run", **{**MINUTE, "steps_per_round": 1}))
+    assert 12 <= history(tmp_path / "run")[-1]["step"] <= 21
+
+
+@on("tensorflow")
+def test_a_run_ends_where_a_new_plan_says_even_within_rounds_of_one_size(prepared, tmp_path, monkeypatch):
+    """After six steps of 2 s each takes 30 s: the plan ends with the next round, of the size of the one before."""
+    Clock(monkeypatch, lambda step: 2.0 if step < 6 else 30.0)
+    pretraining.run(config_of(prepared, tmp_path / "run", **{**MINUTE, "steps_per_round": 1}))
+    rows = history(tmp_path / "run")
+    assert rows[-1]["step"] == rows[-1]["planned_steps"] == 8

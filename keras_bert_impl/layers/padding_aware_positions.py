@@ -31,7 +31,12 @@ class PaddingAwarePositions(keras.layers.Layer):
 
     def build(self, padding_mask_shape, position_ids_shape=None):
         rows = self.max_length + self.pad_id + 1
-        self.table = self.add_weight(name="embeddings", shape=(rows, self.width), initializer=self.initializer)
+        self.table = self.add_weight(
+            name="embeddings",
+            shape=(rows, self.width),
+            initializer=self.initializer,
+            autocast=False,  # see PositionEmbedding
+        )
 
     def call(self, padding_mask, position_ids=None):
         length = padding_mask.shape[1]
@@ -42,7 +47,8 @@ class PaddingAwarePositions(keras.layers.Layer):
             )
         counted = ops.cumsum(padding_mask, axis=1) if position_ids is None else position_ids + 1
         rows = ops.cast(counted, "int32") * padding_mask + self.pad_id  # pad_id for padding
-        return ops.take(ops.convert_to_tensor(self.table), rows, axis=0)  # (batch, length, width)
+        vectors = ops.take(ops.convert_to_tensor(self.table), rows, axis=0)
+        return ops.cast(vectors, self.compute_dtype)  # (batch, length, width)
 
     def compute_output_shape(self, padding_mask_shape, position_ids_shape=None):
         return (*padding_mask_shape, self.width)

@@ -26,8 +26,13 @@ class PositionEmbedding(keras.layers.Layer):
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, inputs_shape, position_ids_shape=None):
+        # No autocast: the gradient of a gather adds up what all tokens of a row of the table receive, thousands in a
+        # large batch, of which bfloat16 would lose most.
         self.table = self.add_weight(
-            name="embeddings", shape=(self.max_length, inputs_shape[-1]), initializer=self.initializer
+            name="embeddings",
+            shape=(self.max_length, inputs_shape[-1]),
+            initializer=self.initializer,
+            autocast=False,
         )
 
     def call(self, inputs, position_ids=None):
@@ -39,8 +44,8 @@ class PositionEmbedding(keras.layers.Layer):
             )
         table = ops.convert_to_tensor(self.table)
         if position_ids is not None:
-            return ops.take(table, position_ids, axis=0)  # (batch, length, width)
-        return table[: ops.shape(inputs)[1]]  # (length, width)
+            return ops.cast(ops.take(table, position_ids, axis=0), self.compute_dtype)  # (batch, length, width)
+        return ops.cast(table[: ops.shape(inputs)[1]], self.compute_dtype)  # (length, width)
 
     def compute_output_shape(self, inputs_shape, position_ids_shape=None):
         if position_ids_shape is not None:

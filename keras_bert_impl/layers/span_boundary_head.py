@@ -52,6 +52,7 @@ class SpanBoundaryHead(keras.layers.Layer):
             name="positions",
             shape=(self.longest_span, self.position_size),
             initializer=self.initializer.clone(),
+            autocast=False,  # see PositionEmbedding
         )
         widths = (2 * width + self.position_size, width)
         outputs = (width, self.token_embedding.output_dim)

@@ -19,7 +19,8 @@ class Rounds(TrainingFigures):
     """After each round of steps, records its figures in history.json.
 
     With limited time, every round ends with a new plan: how many steps fit into the time that is left, at the speed of
-    this round, or at the speed measured at the start if it only compiled. The learning rate then falls to 0 by the last of them.
+    this round, or at the speed measured at the start if it only compiled. The learning rate then falls to 0 by the last
+    of them.
 
     Args:
         directory: the run directory.

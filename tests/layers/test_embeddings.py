@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from check_layer import check_layer
@@ -53,6 +54,27 @@ def test_a_segment_that_the_table_does_not_have_is_the_last_one(num_segments):
     layer = SegmentEmbedding(3, num_segments)
     rows = ops.convert_to_numpy(layer(SEGMENTS * num_segments))
     np.testing.assert_array_equal(rows, ops.convert_to_numpy(layer.table)[SEGMENTS * (num_segments - 1)])
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda ids, **options: PositionEmbedding(4, **options)(ops.zeros((3000, 4, 3)), position_ids=ids),
+        lambda ids, **options: PaddingAwarePositions(4, 3, 1, **options)(ops.ones_like(ids), position_ids=ids),
+        lambda ids, **options: SegmentEmbedding(3, 4, **options)(ids),
+    ],
+    ids=["positions", "padding_aware", "segments"],
+)
+def test_in_bfloat16_the_gradient_of_a_row_is_of_all_tokens_that_receive_it(layer):
+    """Of 3,000 rows; a sum in bfloat16, one by one, would stop at 256."""
+    ids = keras.Input((4,), dtype="int32")
+    model = keras.Model(ids, layer(ids, dtype=keras.dtype_policies.get("mixed_bfloat16")))
+    model.compile(keras.optimizers.SGD(1.0), lambda expected, found: 3000.0 * ops.mean(ops.sum(found, axis=(1, 2))))
+    before = model.get_weights()[0]
+    places = np.tile(np.arange(4, dtype="int32"), (3000, 1))
+    model.train_on_batch(places, np.zeros((3000, 1)))
+    gradient = before - model.get_weights()[0]
+    np.testing.assert_allclose(gradient[gradient[:, 0] != 0], np.full((4, 3), 3000.0), rtol=0.01)
 
 
 PADDED = np.array([[1, 1, 1, 0, 0], [0, 1, 0, 1, 1]], "int32")

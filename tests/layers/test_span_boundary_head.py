@@ -62,3 +62,24 @@ def test_the_masked_tokens_own_vectors_do_not_count():
         *(True, True, True),
         *(False, False, False),
     ]
+
+
+def test_in_bfloat16_a_place_learns_from_all_words_that_have_it():
+    """4,000 words at each of two places: added one by one in bfloat16, most of them would be lost."""
+    vectors = keras.Input((4, 6))
+    places = keras.Input((2,), dtype="int32")
+    changes = {}
+    for policy in ("float32", "mixed_bfloat16"):
+        keras.utils.set_random_seed(0)
+        layer = head(dtype=keras.dtype_policies.get(policy))
+        layer.token_embedding.build()
+        model = keras.Model([vectors, places], layer(vectors, places)["logits"])
+        layer.token_embedding.embeddings.assign(np.random.default_rng(0).normal(size=(13, 6)))
+        model.compile(keras.optimizers.SGD(1.0), lambda expected, found: 1e4 * keras.ops.mean(found[..., 0]))
+        before = keras.ops.convert_to_numpy(layer.positions)
+        model.train_on_batch([np.ones((4000, 4, 6)), np.tile([1, 2], (4000, 1))], np.zeros((4000, 1)))
+        changes[policy] = keras.ops.convert_to_numpy(layer.positions) - before
+    assert np.abs(changes["float32"]).max() > 1
+    np.testing.assert_allclose(
+        changes["mixed_bfloat16"], changes["float32"], atol=0.05 * np.abs(changes["float32"]).max()
+    )

@@ -3,7 +3,7 @@
 import math
 
 from keras_bert_impl import plots
-from keras_bert_impl.checkpoints import CardFacts, Figure, published_repository, write_card
+from keras_bert_impl.checkpoints import CardFacts, Figure, open_checkpoint, published_repository, write_card
 from keras_bert_impl.checkpoints.model_card import deviation_of_share
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.tasks import hub_datasets
@@ -109,6 +109,13 @@ def write_pretraining(directory, config, data, report, masks=()):
         notes.append(f"A student of {base or 'a teacher that is not on the hub'}.")
     elif start and not base:
         notes.append("Training started from a checkpoint that is not on the hub.")
+    of_lengths, encoder = [], open_checkpoint(directory / "encoder").config
+    if not start and encoder.has_position_table and encoder.max_length > data.sequence_length:
+        of_lengths = [
+            f"Positions from {data.sequence_length:,} on have learnt nothing: before longer texts, train on longer rows "
+            "(--init, --sequence_length)."
+        ]
+    notes += of_lengths
     corpus = data.corpus.get("train", {})
     counts = [(f"{name} of training text", corpus[name]) for name in ("documents", "words", "bytes") if name in corpus]
     counts += [(f"rows, {split}", number) for split, number in data.num_examples.items()]
@@ -116,7 +123,7 @@ def write_pretraining(directory, config, data, report, masks=()):
     facts = CardFacts(languages=data.languages, base_model=base, data=counts, notes=notes, figures=found)
     write_card(directory / "encoder", facts)
     origin = f"a student of {teacher}" if teacher else f"from {start}" if start else "from random weights"
-    lines = [f"Trained on {data.directory}, {origin}.", length]
+    lines = [f"Trained on {data.directory}, {origin}.", length, *of_lengths]
     if data.languages:
         lines.append(f"Languages: {', '.join(data.languages)}.")
     has_words = "masked_lm_accuracy" in report and not teacher

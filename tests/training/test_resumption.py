@@ -89,6 +89,14 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_pa
     assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]
 
 
+def test_the_card_says_which_positions_have_learnt_nothing(prepared, whole, tmp_path):
+    said = "Positions from 16 on have learnt nothing"
+    assert said in (whole / "encoder" / "README.md").read_text() and said in (whole / "report.html").read_text()
+    given = {"steps": 2, "batch_size": 4, "validation_batches": 1, "init": str(whole / "encoder")}
+    pretraining.run(pretraining.PretrainConfig(str(prepared), str(tmp_path / "on"), **given))
+    assert said not in (tmp_path / "on" / "encoder" / "README.md").read_text(), "the checkpoint may have learnt them"
+
+
 @pytest.mark.parametrize(("size", "pairs"), [("roberta_small", "full_sentences"), ("albert_base", "sentence_order")])
 def test_an_interrupted_run_of_another_family_ends_as_an_uninterrupted_one(
     size, pairs, without_reports, tmp_path, monkeypatch

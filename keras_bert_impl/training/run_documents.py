@@ -112,8 +112,8 @@ def write_pretraining(directory, config, data, report, masks=()):
     of_lengths, encoder = [], open_checkpoint(directory / "encoder").config
     if not start and encoder.has_position_table and encoder.max_length > data.sequence_length:
         of_lengths = [
-            f"Positions from {data.sequence_length:,} on have learnt nothing: before longer texts, train on longer rows "
-            "(--init, --sequence_length)."
+            f"Positions from {data.sequence_length:,} on have learnt nothing: before longer texts, train on longer "
+            "rows (--init, --sequence_length)."
         ]
     notes += of_lengths
     corpus = data.corpus.get("train", {})

@@ -44,7 +44,7 @@ class Encoder(KerasMethodsMixin, keras.Model):
 
     @property
     def token_embedding(self):
-        """The `keras.layers.ReversibleEmbedding` that a masked-LM head shares."""
+        """The `TokenEmbedding` that a masked-LM head shares."""
         return self.get_layer("token_embedding")
 
     def pool(self, vectors):

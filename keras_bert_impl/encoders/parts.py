@@ -13,6 +13,7 @@ from keras_bert_impl.layers import (
     PaddingAwarePositions,
     PositionEmbedding,
     SegmentEmbedding,
+    TokenEmbedding,
     TransformerEncoderBlock,
 )
 
@@ -50,7 +51,7 @@ class Parts(typing.NamedTuple):
     return_attention: bool
 
     def token_embedding(self, width):
-        embedding = keras.layers.ReversibleEmbedding(
+        embedding = TokenEmbedding(
             self.config.vocabulary_size,
             width,
             embeddings_initializer=kernel_initializer(self.config, "token_embedding/embeddings"),

@@ -19,6 +19,7 @@ from keras_bert_impl.layers.sample_tokens import SampleTokens
 from keras_bert_impl.layers.segment_embedding import SegmentEmbedding
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
 from keras_bert_impl.layers.span_boundary_head import SpanBoundaryHead
+from keras_bert_impl.layers.token_embedding import TokenEmbedding
 from keras_bert_impl.layers.transformer_encoder_block import TransformerEncoderBlock
 
 __all__ = [
@@ -42,5 +43,6 @@ __all__ = [
     "SampleTokens",
     "SegmentEmbedding",
     "SpanBoundaryHead",
+    "TokenEmbedding",
     "TransformerEncoderBlock",
 ]

@@ -17,7 +17,7 @@ class MaskedLMHead(keras.layers.Layer):
     uses the token embedding's own table, transposed, and the head adds a bias.
 
     Args:
-        token_embedding: the encoder's `keras.layers.ReversibleEmbedding`; its table is shared, not copied.
+        token_embedding: the encoder's `TokenEmbedding`; its table is shared, not copied.
         activation: a name in `kernels.gelu.ACTIVATIONS`.
         layer_norm_epsilon: 1e-12 in Google's code.
         initializer: of the transform's kernel.

@@ -17,7 +17,7 @@ class SpanBoundaryHead(keras.layers.Layer):
     the token embedding's own table, and a bias, are the scores.
 
     Args:
-        token_embedding: the encoder's `keras.layers.ReversibleEmbedding`; its table is shared, not copied.
+        token_embedding: the encoder's `TokenEmbedding`; its table is shared, not copied.
         position_size: width of the position vectors; 200 in the published code.
         longest_span: rows of the position table. The head scores nothing for the tokens of a span behind these: see
             `is_within`. 20 in the published code; single spans have at most 10 words.

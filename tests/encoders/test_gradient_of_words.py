@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import pytest
 from tiers import every_backend
 
 from keras_bert_impl import BertConfig, BertEncoder, Pretrainer

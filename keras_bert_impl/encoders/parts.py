@@ -9,6 +9,7 @@ from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import BY_WORDS, split
 from keras_bert_impl.layers import (
     AttentionMask,
+    Dense,
     Dropout,
     PaddingAwarePositions,
     PositionEmbedding,
@@ -93,7 +94,7 @@ class Parts(typing.NamedTuple):
         return Dropout(self.config.hidden_dropout_rate, dtype=self.policy, name=name)
 
     def dense(self, units, name, activation=None):
-        return keras.layers.Dense(
+        return Dense(
             units, activation=activation, kernel_initializer=self.initializer.clone(), dtype=self.policy, name=name
         )
 

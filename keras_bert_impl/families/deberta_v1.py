@@ -5,12 +5,12 @@ import typing
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED, Transform, dense_rows, norm_rows
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.families import bert, deberta
 from keras_bert_impl.families.deberta import DisentangledAttention, DistanceConfig, DistanceEncoder
+from keras_bert_impl.kernels.bias import add_bias
 from keras_bert_impl.layers.self_attention import split_dense
 
 
@@ -77,7 +77,7 @@ class DisentangledAttentionV1(DisentangledAttention):
 
     def of_contents(self, contents):
         query, key, value = super().of_contents(contents)
-        return query + ops.convert_to_tensor(self.query_bias), key, value + ops.convert_to_tensor(self.value_bias)
+        return add_bias(query, self.query_bias), key, add_bias(value, self.value_bias)
 
     def of_distances(self, positions):
         return self.distance_query(positions), self.distance_key(positions)

@@ -24,6 +24,7 @@ from keras_bert_impl.families.deberta import at_distances
 from keras_bert_impl.families.xlnet_streams import second_stream
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
+from keras_bert_impl.kernels.bias import add_bias
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.layers import AttentionMask, LastToken, MultiHeadSelfAttention
 from keras_bert_impl.layers.self_attention import split_dense
@@ -277,11 +278,11 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
         if places is not None:
             length = ops.shape(key)[1] - ops.shape(places)[1]
             key, value = key[:, :length], value[:, :length]
-        at_places = self._of_positions((query + ops.convert_to_tensor(self.position_bias)) * scale, distant, places)
-        of_segments = self._products((query + ops.convert_to_tensor(self.segment_bias)) * scale, self.segments)
+        at_places = self._of_positions(add_bias(query, self.position_bias) * scale, distant, places)
+        of_segments = self._products(add_bias(query, self.segment_bias) * scale, self.segments)
         is_same = ops.expand_dims(same_segment, 1)  # (batch, 1, queries, keys)
         of_pairs = at_places + ops.where(is_same, of_segments[..., :1], of_segments[..., 1:])
-        query = query + ops.convert_to_tensor(self.content_bias)
+        query = add_bias(query, self.content_bias)
         return attention.AttentionInputs(query, key, value, self.num_heads, bias=of_pairs, **fields)
 
     def _of_positions(self, query, distant, places):

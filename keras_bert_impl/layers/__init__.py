@@ -1,6 +1,7 @@
 """The Keras layers of a BERT, one file each; they use `keras.ops` only."""
 
 from keras_bert_impl.layers.attention_mask import AttentionMask
+from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.frozen_model import FrozenInChunks, FrozenModel
 from keras_bert_impl.layers.gather_positions import GatherPositions
@@ -24,6 +25,7 @@ from keras_bert_impl.layers.transformer_encoder_block import TransformerEncoderB
 
 __all__ = [
     "AttentionMask",
+    "Dense",
     "Dropout",
     "FrozenInChunks",
     "FrozenModel",

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_bert_impl.distribution import BY_WORDS, split
 from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.gather_positions import GatherPositions
 
 
@@ -60,7 +61,7 @@ class MaskedLMHead(keras.layers.Layer):
     def _build_transform(self, sequence_output_shape):
         # The width of the embeddings, which in some families is not that of the encoder.
         policy, width = self.dtype_policy, self.token_embedding.output_dim
-        self.transform = keras.layers.Dense(
+        self.transform = Dense(
             width,
             activation=activation_function(self.activation),
             use_bias=self.use_bias,

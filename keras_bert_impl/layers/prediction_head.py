@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.layers.dense import Dense
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -27,7 +28,7 @@ class PredictionHead(keras.layers.Layer):
         self.initializer, self.use_bias = keras.initializers.get(initializer), bool(use_bias)
 
     def build(self, input_shape):
-        self.transform = keras.layers.Dense(
+        self.transform = Dense(
             input_shape[-1],
             activation=activation_function(self.activation),
             use_bias=self.use_bias,

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS, split
 from keras_bert_impl.kernels import attention
+from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.dropout import Dropout, SeedOfReplica
 
 
@@ -150,7 +151,7 @@ def split_dense(owner, inputs_shape, units, name, axes, initializer, use_bias=No
         initializer: of the kernel. It is cloned: one seeded instance would give two kernels the same numbers.
         use_bias: whether it has a bias; None means as the owner.
     """
-    layer = keras.layers.Dense(
+    layer = Dense(
         units,
         use_bias=owner.use_bias if use_bias is None else use_bias,
         kernel_initializer=initializer.clone(),

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.gather_positions import GatherPositions
 
 
@@ -58,7 +59,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         outputs = (width, self.token_embedding.output_dim)
         self.transforms, self.norms = [], []
         for number, (inner, outer) in enumerate(zip(widths, outputs, strict=True), start=1):
-            dense = keras.layers.Dense(
+            dense = Dense(
                 outer,
                 activation=activation_function(self.activation),
                 kernel_initializer=self.initializer.clone(),

@@ -6,6 +6,7 @@ import keras
 
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.answers import sigmoid
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, head_dense
@@ -38,7 +39,7 @@ class ReplacedTokenDetector(NaturalFitMixin, PretrainedMixin, keras.Model):
 
     def __init__(self, encoder, tokenizer=None, sequence_length=None, name="bert_replaced_token_detector"):
         check_tokenizer_fits(tokenizer, encoder)
-        hidden = keras.layers.Dense(
+        hidden = Dense(
             encoder.config.hidden_size,
             activation=activation_function(encoder.config.activation),
             kernel_initializer=kernel_initializer(encoder.config),

@@ -51,8 +51,8 @@ bench: .venv/installed-peers
 	@$(BIN)/python benchmarks/chart.py --output runs/benchmarks --picture runs/benchmarks/speed.png
 
 .venv/installed-quickstart-%: .venv/bin/python pyproject.toml constraints.txt
-	@echo "0.   Installing TensorFlow$(if $(filter-out tensorflow,$*), and $*) into .venv: a minute or two"
-	@$(PIP) --editable '.[tensorflow$(if $(filter-out tensorflow,$*),$(comma)$*)]'
+	@echo "     Installing TensorFlow$(if $(filter-out tensorflow,$*), and $*) into .venv: a minute or two"
+	@$(PIP) --editable '.[tensorflow,serving$(if $(filter-out tensorflow,$*),$(comma)$*)]'
 	@touch $@
 
 .venv/installed-tests: .venv/bin/python pyproject.toml constraints.txt

@@ -12,6 +12,14 @@ def python_blocks(page):
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+def example_with_output(page):
+    """The first ```python block of a page that a ```text block follows, and the text, which is what it prints."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.search(
+        r"^```python\n((?:(?!```).*\n)*)```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE
+    ).groups()
+
+
 def indented_blocks(page):
     """Each block indented by four spaces, without the indentation, in order."""
     text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)

@@ -15,9 +15,10 @@ from unittest import mock
 
 import pytest
 from conftest import WORDS
-from documentation import ROOT, commands, indented_blocks, python_blocks, shape_of_line
+from documentation import ROOT, commands, example_with_output, indented_blocks, python_blocks, shape_of_line
 from made_studies import COMPILED
 from made_tasks import SENTENCES, write_lines, write_mrpc
+from tiers import every_backend, once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
@@ -131,14 +132,28 @@ def shell(clone, monkeypatch, capfd):
     return run
 
 
-def test_the_python_example_runs(clone, monkeypatch):
-    (example,) = [block for block in python_blocks(PAGE) if block.startswith("import keras_bert_impl")]
-    monkeypatch.chdir(clone)
+@every_backend
+@pytest.mark.parametrize("page", [PAGE, "docs/start.md", "docs/small_english.md"])
+def test_the_first_example_prints_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # without any file
+    example, shown = example_with_output(page)
+    exec(compile(example, page, "exec"), {})
+    assert capsys.readouterr().out == shown
+
+
+@pytest.mark.filterwarnings("ignore:.* newly initialised, they need training")
+def test_the_python_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     found = {}
-    exec(compile(example, PAGE, "exec"), found)
+    for example in python_blocks(PAGE):
+        exec(compile(example, PAGE, "exec"), found)
     assert found["classifier"].predict(["what a film"], verbose=0).shape == (1, 2)
     assert json.loads(pathlib.Path("my_classifier/config.json").read_text())["id2label"] == {"0": "bad", "1": "good"}
-    assert pathlib.Path("my_saved_model/saved_model.pb").is_file()
+
+
+@once
+def test_the_readme_is_short():
+    assert len((ROOT / PAGE).read_text(encoding="utf-8").split()) < 900
 
 
 def test_the_examples_of_sentence_embeddings_run(clone, monkeypatch):
@@ -180,7 +195,7 @@ def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
     if not (clone / "data").is_dir():
         shell(block_with("--verify").split("keras-bert prepare-data --output")[0])
-    ends_with, page = block_with("fill-mask --model runs/quickstart").split("Next:")[1].split("A page at")
+    ends_with, page = block_with("fill-mask --model runs/quickstart").split("Next:")[1].split("A page that")
     printed = shell(ends_with)
     assert "It returns a [MASK] of integers." in printed
     assert (clone / "runs/modernbert_small/encoder/model.safetensors").is_file()

@@ -4,10 +4,10 @@ from keras_bert_impl.checkpoints import huggingface, keras_hub
 from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
 from keras_bert_impl.checkpoints.filled_models import build_filled
 from keras_bert_impl.checkpoints.growing import grow
-from keras_bert_impl.checkpoints.hub import local_directory, published_repository, published_table
+from keras_bert_impl.checkpoints.hub import is_packaged, local_directory, published_repository, published_table
 from keras_bert_impl.checkpoints.lengthening import lengthen
 from keras_bert_impl.checkpoints.model_card import CardFacts, Figure
-from keras_bert_impl.checkpoints.publishing import push_to_hub, write_card
+from keras_bert_impl.checkpoints.publishing import facts_of, push_to_hub, write_card
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
 from keras_bert_impl.configurations.known_families import build_encoder, family_of
 
@@ -16,9 +16,11 @@ __all__ = [
     "Figure",
     "build_filled",
     "encoder_from_pretrained",
+    "facts_of",
     "format_of",
     "grow",
     "huggingface",
+    "is_packaged",
     "lengthen",
     "load",
     "local_directory",

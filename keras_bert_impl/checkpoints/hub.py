@@ -10,16 +10,22 @@ from keras_bert_impl.configurations.known_families import count_parameters, fami
 from keras_bert_impl.misspelt import did_you_mean
 
 SCHEME = "hf://"
+# The model that lies in the package: a name like the published ones, whose files are here already.
+PACKAGED = "small_english"
+PACKAGED_DIRECTORY = pathlib.Path(__file__).parent / PACKAGED
 # Weights are fetched as safetensors if a repository has them, otherwise as pickles.
 SMALL_FILES = ("*.json", "vocab.txt", "merges.txt", "spiece.model", "spm.model", "sentencepiece.bpe.model")
 WEIGHTS = (("model*.safetensors",), ("pytorch_model*.bin",))
 
 
 class Published(typing.NamedTuple):
-    """A published checkpoint: short name, Hugging Face's owner/name, size, and vocabulary."""
+    """A published checkpoint: short name, Hugging Face's owner/name, size, and vocabulary.
+
+    `repository` is None for the model in the package.
+    """
 
     name: str
-    repository: str
+    repository: str | None
     num_layers: int
     hidden_size: int
     num_heads: int
@@ -27,11 +33,12 @@ class Published(typing.NamedTuple):
     cased: bool
     model_type: str = "bert"  # in config.json, which names the family
     embedding_size: int | None = None  # where it is a field of the configuration
+    max_length: int | None = None  # where it is not the usual one of the family
 
     @property
     def num_parameters(self):
         """The number of weights of the encoder, including its pooler if it has one."""
-        names = ("vocabulary_size", "hidden_size", "num_layers", "num_heads", "embedding_size")
+        names = ("vocabulary_size", "hidden_size", "num_layers", "num_heads", "embedding_size", "max_length")
         fields = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         config_class = families_by_model_type()[self.model_type].config_class
         size = self.name.replace("-", "_")
@@ -48,6 +55,7 @@ UNCASED, CASED, CHINESE = (30522, False), (28996, True), (21128, False)
 BASE, LARGE, HALF = (12, 768, 12), (24, 1024, 16), (6, 768, 12)
 # Devlin et al. 2019, and https://github.com/google-research/bert for those that came after the paper.
 PUBLISHED = (
+    Published(PACKAGED, None, 4, 256, 4, 8000, False, max_length=128),
     *(
         Published(name, f"google-bert/{name}", *shape, *vocabulary)
         for name, shape, vocabulary in (
@@ -184,7 +192,8 @@ def local_directory(path):
 
     Args:
         path: a directory, of a checkpoint or of a run that trained one; "hf://owner/name"; or a short name of
-            `PUBLISHED`, unless there is a directory of that name.
+            `PUBLISHED`, of which small_english lies in the package. A directory of that name, from where the process
+            runs, is taken before the published checkpoint.
 
     `huggingface_hub` caches what it fetches; its environment variables HF_HOME, HF_HUB_OFFLINE, HF_ENDPOINT and
     HF_TOKEN apply.
@@ -197,16 +206,25 @@ def local_directory(path):
         return _fetch(str(path).removeprefix(SCHEME))
     if pathlib.Path(path).is_dir():
         return _of_run(pathlib.Path(path))
+    if is_packaged(path):
+        return PACKAGED_DIRECTORY
     if str(path) in by_name:
         return _fetch(by_name[str(path)])
     raise ValueError(
-        f"{path} is neither a directory nor a published name (BertEncoder.list_pretrained() prints them); "
-        f"for another checkpoint of the Hugging Face hub write {SCHEME}owner/name.{did_you_mean(path, by_name)}"
+        f"{path} is neither a directory nor a published name (BertEncoder.list_pretrained() prints them; {PACKAGED} is "
+        f"in the package); for another checkpoint of the Hugging Face hub write {SCHEME}owner/name."
+        f"{did_you_mean(path, by_name)}"
     )
 
 
+def is_packaged(path):
+    """Whether `from_pretrained` takes this for the name of the model in the package."""
+    return str(path) == PACKAGED and not pathlib.Path(path).is_dir()
+
+
 def published_repository(path):
-    """The "owner/name" on the hub of what `from_pretrained` takes; None for a local directory."""
+    """The "owner/name" on the hub of what `from_pretrained` takes; None for a local directory and for the model in the
+    package."""
     if str(path).startswith(SCHEME):
         return str(path).removeprefix(SCHEME)
     by_name = {published.name: published.repository for published in PUBLISHED}

@@ -9,6 +9,8 @@ import json
 import pathlib
 import re
 
+import ml_dtypes
+import numpy as np
 import safetensors.numpy
 
 from keras_bert_impl.checkpoints import completeness, model_card, sentence_transformers, tensor_tables
@@ -37,6 +39,7 @@ TASKS = {
 }
 MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class
 FORM = "Hugging Face's format"
+DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
 # Redundant tensors whose names end so are copies of tied weights, unless config.json says tie_word_embeddings false.
 TIED = {"weight": "token_embedding/embeddings", "bias": "masked_lm_head/output_bias"}
 # Tasks whose `classifier` scores named classes.
@@ -53,7 +56,7 @@ def table(config):
     return family_of(config).rows(config)
 
 
-def save(model, directory, tokenizer=None):
+def save(model, directory, tokenizer=None, dtype="float32"):
     """Writes `model` to `directory` as a checkpoint of Hugging Face transformers, a TextEmbedder also as one of
     sentence-transformers.
 
@@ -62,6 +65,8 @@ def save(model, directory, tokenizer=None):
         directory: created if missing. The checkpoint's files are replaced together, after all are written; others stay.
             Its README.md is the `model_card`, unless there is one that somebody else has written.
         tokenizer: is saved, too; default is the model's, if it has one.
+        dtype: a key of DTYPES. Numbers in bfloat16 are rounded to the nearest, and take half of the space; a program
+            that reads them computes in float32 as before, ours and, because config.json says so, transformers.
 
     Raises: ValueError naming the weights or settings that would be lost, such as LoRA updates that are not merged.
     """
@@ -87,7 +92,10 @@ def save(model, directory, tokenizer=None):
     tensors = {_with_beginning(name, renamed): array for name, array in tensors.items()}
     if not is_chief():
         return  # all processes have given their parts of the weights; only the first one writes
+    tensors = {name: array.astype(DTYPES[dtype], copy=False) for name, array in tensors.items()}
     config = config_of(model)
+    if dtype != "float32":
+        config["dtype"] = "float32"  # transformers would compute in the type of the file
     pools = hasattr(model, "pooling")
     own = sentence_transformers.OF_EMBEDDING if pools else ()
     if hasattr(model, "score_activation"):  # of which config.json tells all

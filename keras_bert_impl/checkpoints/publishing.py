@@ -28,13 +28,23 @@ def write_card(directory, facts=None):
     if not is_chief():
         return False
     directory = pathlib.Path(directory)
-    checkpoint, path = huggingface.open_checkpoint(directory), directory / model_card.FILE
-    before = path.read_text(encoding="utf-8") if path.is_file() and not model_card.is_own(path) else ""
+    checkpoint, path, before = huggingface.open_checkpoint(directory), directory / model_card.FILE, card_in(directory)
     facts = model_card.facts_in(before).with_others(facts or model_card.CardFacts())
     is_written = model_card.write(checkpoint, tokenizer_of(checkpoint), directory, directory, facts)
     if is_written and (certificate := model_card.certificate_in(before)):
         path.write_text(model_card.with_certificate(path.read_text(encoding="utf-8"), certificate), encoding="utf-8")
     return is_written
+
+
+def card_in(directory):
+    """The text of the card that this library has written beside a checkpoint; "" if there is none."""
+    path = pathlib.Path(directory, model_card.FILE)
+    return path.read_text(encoding="utf-8") if path.is_file() and not model_card.is_own(path) else ""
+
+
+def facts_of(directory):
+    """The `CardFacts` of a checkpoint; empty ones if this library has not written its card."""
+    return model_card.facts_in(card_in(directory))
 
 
 def tokenizer_of(checkpoint):

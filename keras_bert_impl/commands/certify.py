@@ -98,7 +98,7 @@ def run(config):
     Raises: ValueError if an output differs, after everything has been computed.
     """
     directory = checkpoints.local_directory(config.model)
-    is_of_hub = checkpoints.published_repository(config.model) is not None
+    is_fixed = checkpoints.is_packaged(config.model) or checkpoints.published_repository(config.model) is not None
     task, model = certified_outputs.open_model(directory)
     names = [*BACKENDS, *(EXPORTS if config.exports else ())]
     first, reference, runs = None, None, []
@@ -121,8 +121,8 @@ def run(config):
     earlier = directory / FILE
     if earlier.is_file() and not config.overwrite:
         report_repetition(differences(read_json(earlier), content), earlier)
-    elif is_of_hub:
-        say("  A checkpoint of the hub stays as it is: nothing was written.")
+    elif is_fixed:
+        say("  A checkpoint of the hub or of the package stays as it is: nothing was written.")
     else:
         write_json(directory / FILE, content)
         add_to_card(directory, content)

@@ -1,9 +1,11 @@
 """Converts a checkpoint between the formats of Hugging Face, google-research/bert and KerasHub.
 
     keras-bert convert SOURCE TARGET --to google
+    keras-bert convert runs/pretrain my_bert --dtype bfloat16
 
 The source may also be "hf://owner/name" or a published name. Prints what the source holds, reads the target again, and
-prints how much the two models' outputs on a sentence differ.
+prints how much the two models' outputs on a sentence differ. What the source's card says of its training stays in the
+card of a target in Hugging Face's format.
 """
 
 import dataclasses
@@ -19,6 +21,7 @@ from keras_bert_impl.models.pretrained import HEADS_NAMED_CLASSIFIER
 from keras_bert_impl.options.convert import ConvertConfig as ConvertConfig
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
+ROUNDED = "The figures are those before the weights were rounded to"
 # The parts of a checkpoint, and our model that holds them all; the first entry that fits is used.
 MODELS = (
     (("masked_lm_head/", "next_sentence_head/"), models.Pretrainer),
@@ -57,11 +60,23 @@ def run(config):
     if exact.config.activation != checkpoint.config.activation:
         change = largest_difference(filled(exact, encoder_only), model, checkpoint.tokenizer)
         say(f"The approximation of GELU changes outputs on a sentence by at most {change:.1e}.")
-    importlib.import_module(f"keras_bert_impl.checkpoints.{config.to}").save(model, target, checkpoint.tokenizer)
+    save(config, model, target, checkpoint.tokenizer)
     again = filled(checkpoints.open_checkpoint(target), encoder_only)
     difference = largest_difference(model, again, checkpoint.tokenizer)
     say(f"{target} written and read again: outputs on a sentence differ by at most {difference:.1e}.")
     return difference
+
+
+def save(config, model, target, tokenizer):
+    """Writes the model to `target` in the format that the configuration asks for."""
+    if config.to != "huggingface":
+        importlib.import_module(f"keras_bert_impl.checkpoints.{config.to}").save(model, target, tokenizer)
+        return
+    checkpoints.huggingface.save(model, target, tokenizer, config.dtype)
+    facts = checkpoints.facts_of(checkpoints.local_directory(config.source))
+    if config.dtype != "float32" and facts.figures:
+        facts = dataclasses.replace(facts, notes=[*facts.notes, f"{ROUNDED} {config.dtype}."])
+    checkpoints.write_card(target, facts)
 
 
 def is_embedder(checkpoint):

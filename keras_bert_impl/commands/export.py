@@ -97,7 +97,7 @@ def calibration_of(config):
 
 def figures_of(config):
     """The figures to keep with the export, or None."""
-    path = pathlib.Path(config.figures or pathlib.Path(config.model).parent / "metrics.json")
+    path = pathlib.Path(config.figures or checkpoints.local_directory(config.model).parent / "metrics.json")
     return read_json(path) if config.figures or path.is_file() else None
 
 

@@ -2,10 +2,12 @@
 
 keras-bert fill-mask --model runs/pretrain/encoder --text "Returns a [MASK] of integers."
 keras-bert fill-mask --model runs/pretrain/encoder
+keras-bert fill-mask
 """
 
 from keras_bert_impl.commands.conversation import converse
 from keras_bert_impl.commands.export import choose_task
+from keras_bert_impl.commands.packaged_model import with_model
 from keras_bert_impl.console import say
 from keras_bert_impl.models import MaskedLM
 from keras_bert_impl.options.fill_mask import FillMaskConfig as FillMaskConfig
@@ -14,6 +16,7 @@ from keras_bert_impl.options.fill_mask import FillMaskConfig as FillMaskConfig
 def run(config):
     """Prints the guesses with their probabilities, and returns them; without texts, those for each line that is typed
     or piped."""
+    config = with_model(config)
     choose_task(config.model, "fill_mask")  # a new head would guess at random
     model = MaskedLM.from_pretrained(config.model)
     if config.text is None:

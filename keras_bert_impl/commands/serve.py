@@ -1,5 +1,6 @@
 """Serves models over REST and gRPC, as TensorFlow Serving does.
 
+    keras-bert serve
     keras-bert serve --model films=runs/films/model
 
 `docs/server.md` shows requests, limits, and what stands before and beside it.
@@ -10,6 +11,7 @@ import contextlib
 import dataclasses
 import signal
 
+from keras_bert_impl.commands.packaged_model import with_model
 from keras_bert_impl.console import say
 from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.options.serve import ServeConfig as ServeConfig
@@ -30,7 +32,7 @@ def run(config):
     import uvloop
 
     check_options(config)
-    models = parse_models(config.model)
+    models = parse_models(with_model(config).model)
     with contextlib.ExitStack() as opened:
         # While models are exported and loaded, SIGTERM must also remove the temporary directories.
         signal.signal(signal.SIGTERM, end)

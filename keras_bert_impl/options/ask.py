@@ -9,7 +9,8 @@ class AskConfig:
     """Answers one question after the other: typed ones until an empty line or Ctrl-D, piped ones in a line each.
 
     Args:
-        model: checkpoint directory, or the run directory of a fine-tuning.
+        model: checkpoint directory, or the run directory of a fine-tuning; default is small_english, the model in the
+            package, which fills in masks.
         text: what is asked; two texts, such as a text and an ending, are separated by a tab. Without it, texts are read
             from standard input.
         context: for questions, the text in which their answers are.
@@ -19,7 +20,7 @@ class AskConfig:
 
     REMOTE: typing.ClassVar = {"text": ("",), "context": ("",)}
 
-    model: str
+    model: str | None = None
     text: str | None = None
     context: str | None = None
     context_file: str | None = None

@@ -15,6 +15,8 @@ class ConvertConfig:
             keeps what a directory of sentence-transformers specifies about how a text becomes a vector.
         approximate_gelu: compute GELU by its tanh approximation from now on, as Google's and KerasHub's code do; if the
             source computes exact GELU, activations change by about 1e-3.
+        dtype: of the weights in the target: float32, or bfloat16, which rounds them to half of the space; for
+            huggingface.
     """
 
     REMOTE: typing.ClassVar = {"source": ("hf://",)}
@@ -23,3 +25,4 @@ class ConvertConfig:
     target: str
     to: typing.Literal["huggingface", "google", "keras_hub"] = "huggingface"
     approximate_gelu: bool = False
+    dtype: typing.Literal["float32", "bfloat16"] = "float32"

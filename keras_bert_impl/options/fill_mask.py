@@ -9,7 +9,7 @@ class FillMaskConfig:
     """Fills in masks with a pre-trained model.
 
     Args:
-        model: checkpoint directory.
+        model: checkpoint directory or a published name; default is small_english, the model in the package.
         text: a sentence with [MASK] for each word to guess; or several, as a YAML list. Without it, sentences are read
             from standard input: typed ones until an empty line or Ctrl-D, piped ones with one line of answers for each.
         k: guesses for each mask, or for all together.
@@ -18,7 +18,7 @@ class FillMaskConfig:
 
     REMOTE: typing.ClassVar = {"text": ("",)}
 
-    model: str
+    model: str | None = None
     text: str | list[str] | None = None
     k: int = 5
     together: bool = False

@@ -8,7 +8,8 @@ from keras_bert_impl.options.recipes import RECIPES
 
 @dataclasses.dataclass
 class QuickstartConfig:
-    """From raw text to a pre-trained BERT, a fine-tuned classifier and a SavedModel that takes strings.
+    """An answer of small_english, the model in the package; then from raw text to a pre-trained BERT, a fine-tuned
+    classifier and a SavedModel that takes strings.
 
     Args:
         output: output directory, with a folder for each corpus.
@@ -18,7 +19,7 @@ class QuickstartConfig:
         text_format: format of .txt files: lines, running, paragraphs, or auto (see keras-bert prepare-data --help).
         text_field: key of the text in a .jsonl row.
         language: language of the text, two letters (ISO 639-1).
-        minutes: minutes of pre-training; default is the recipe's, and another number has a folder of its own.
+        minutes: minutes of pre-training; default is the recipe's five, and another number has a folder of its own.
     """
 
     output: str = "runs/quickstart"

@@ -232,6 +232,7 @@ RULES = {
         for name in ("family", "from_scratch", "num_layers", "hidden_size", "num_heads", "intermediate_size")
     )
     + (Rule("attention_window", {"objective": ("states",)}, "is for --objective states: leave it out."),),
+    "ConvertConfig": (Rule("dtype", {"to": ("huggingface",)}, "is for --to huggingface: leave it out."),),
     "ExportConfig": (
         Rule(
             "precision",

@@ -9,8 +9,9 @@ class ServeConfig:
     """Serves models over REST and gRPC, with TensorFlow Serving's interfaces.
 
     Args:
-        model: NAME=DIR, once for each model. DIR is an export or a checkpoint, or holds exports in directories named by
-            numbers, of which the highest is served.
+        model: NAME=DIR, once for each model. DIR is an export, a checkpoint or a published name, or holds exports in
+            directories named by numbers, of which the highest is served. Default is small_english, the model in the
+            package.
         host: address to listen on; 0.0.0.0 is every one of this machine.
         port: of REST; 0 is any that is free.
         grpc_port: of gRPC; 0 is any that is free, null is no gRPC.
@@ -45,7 +46,7 @@ class ServeConfig:
         "how to compute": ("max_batch_size", "max_batch_bytes", "workers", "threads", "precision"),
     }
 
-    model: list[str]
+    model: list[str] = dataclasses.field(default_factory=list)
     host: str = "127.0.0.1"
     port: int = 8501
     grpc_port: int | None = 8500

@@ -14,6 +14,7 @@ import typing
 import numpy as np
 from grpc import StatusCode
 
+from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.serving.errors import ServingError, first_line
 from keras_bert_impl.serving.request_inputs import bytes_of, check_inputs, least_answer_bytes
 from keras_bert_impl.serving.row_servable import RowServable
@@ -38,7 +39,10 @@ class ServedModel(typing.NamedTuple):
 
 
 def parse_models(arguments):
-    """The ServedModels of arguments NAME=DIR. Raises ValueError if one is malformed, or two have one name."""
+    """The ServedModels of arguments NAME=DIR, where DIR is as `checkpoints.local_directory` takes it.
+
+    Raises: ValueError if one is malformed, if there is no such model, or two have one name.
+    """
     models = {}
     for argument in arguments:
         name, equals, directory = argument.partition("=")
@@ -46,8 +50,10 @@ def parse_models(arguments):
             raise ValueError(f"--model {argument}: expected NAME=DIR, with a name without / and :.")
         if name in models:
             raise ValueError(f"Two models are named {name}: names must differ.")
-        if not pathlib.Path(directory).is_dir():
-            raise ValueError(f"model {name}: there is no directory {directory}.")
+        try:
+            local_directory(directory)
+        except ValueError as error:
+            raise ValueError(f"model {name}: {error}") from None
         models[name] = ServedModel(name, directory)
     return list(models.values())
 

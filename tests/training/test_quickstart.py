@@ -8,6 +8,7 @@ from six_languages import SENTENCES
 
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.commands import quickstart
+from keras_bert_impl.options.serve import ServeConfig
 from keras_bert_impl.tokenizers import learn_vocabulary
 from keras_bert_impl.training import pretraining, pretraining_plan
 from keras_bert_impl.training.runs import parse
@@ -45,11 +46,15 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
     config, before = parse(quickstart.QuickstartConfig, arguments), set(threading.enumerate())
     figures = quickstart.run(config)
     printed = capfd.readouterr().out
-    for step in ("1-3.", "4-5.", "6. ", "7. ", "8. ", "9. "):
+    for step in ("0. ", "1-3.", "4-5.", "6. ", "7. ", "8. ", "9. "):
         assert f"\n{step}" in f"\n{printed}", f"step {step} was not announced"
     assert printed.count("     the word was: ") == 5
-    *_, serve = printed.splitlines()
+    assert printed.startswith(
+        "0.   small_english, the model in the package, fills in a mask\n  I have not seen him for many [MASK]."
+    )
+    *_, serve, address = printed.splitlines()
     assert re.search(rf"keras-bert serve --model quickstart=.*/{BACKEND}/saved_model$", serve)
+    assert address.strip() == f"http://localhost:{ServeConfig().port}/"
     assert figures["pretraining"]["steps"] == 6
     assert figures["classifier"]["class_names"] == ["keras.txt", "numpy.txt"]
     for name in ("evaluation.json", "curves.png", "history.json", "encoder/model.safetensors", "encoder/vocab.txt"):
@@ -66,14 +71,14 @@ def test_quickstart_goes_from_text_to_served_predictions_and_reuses_what_is_ther
 
 
 @pytest.mark.parametrize(("steps", "minutes"), [(1200, 26), (3899, 9), (3900, None)])
-def test_fewer_steps_than_a_quiet_machine_does_are_reported_with_the_command_for_more(steps, minutes, capsys):
+def test_fewer_steps_than_eight_minutes_do_are_reported_with_the_command_for_more(steps, minutes, capsys):
     figures = {"steps": steps, "minutes": 8.0}
     quickstart.advise_more_minutes(quickstart.QuickstartConfig(), figures, "data")
     printed = capsys.readouterr().out
     if minutes is None:
         assert printed == ""
     else:
-        assert f"{steps:,} steps; two cores without other work do 3,900" in printed
+        assert f"{steps:,} steps. After 3,900, eight minutes of two cores without other work," in printed
         assert f"pretrain --config quickstart/pretrain --data data \\\n         --max_minutes {minutes}" in printed
     quickstart.advise_more_minutes(quickstart.QuickstartConfig(recipes="mine"), figures, "data")
     assert capsys.readouterr().out == "", "nothing is known of other recipes"

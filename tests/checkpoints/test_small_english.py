@@ -1,0 +1,136 @@
+"""The model in the package: its files, its names, and that it says something."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+from documentation import ROOT
+from tiers import every_backend, once
+
+import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints import hub
+from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
+
+LARGEST = 12_000_000  # bytes, of all files together
+FILES = {"README.md", "config.json", "model.safetensors", "report.html", "tokenizer_config.json", "vocab.txt"}
+# A word that a reader of English expects.
+SENTENCES = {
+    "I have not seen him for many [MASK].": "years",
+    "She came into the [MASK] and closed the door.": "room",
+    "Returns a [MASK] of integers.": "list",
+}
+
+
+@once
+def test_its_files_are_those_of_a_checkpoint_and_under_twelve_megabytes():
+    files = {path.name: path.stat().st_size for path in hub.PACKAGED_DIRECTORY.iterdir()}
+    assert set(files) == FILES
+    assert sum(files.values()) < LARGEST
+
+
+@once
+def test_its_card_and_report_name_no_path_of_a_machine():
+    for name in ("README.md", "report.html"):
+        text = (hub.PACKAGED_DIRECTORY / name).read_text(encoding="utf-8")
+        assert "/tmp/" not in text and "/root/" not in text and "/home/" not in text and "/work/" not in text, name
+
+
+@once
+def test_every_number_of_the_file_is_kept_in_float32():
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    path = hub.PACKAGED_DIRECTORY / "model.safetensors"
+    ours, theirs = open_safetensors(path), load_file(path)
+    assert set(ours.kinds.values()) == {"BF16"} and set(ours.shapes) == set(theirs)
+    for name, tensor in theirs.items():
+        np.testing.assert_array_equal(ours.read(name), tensor.to(torch.float32).numpy(), err_msg=name)
+
+
+@every_backend
+def test_its_logits_are_those_of_transformers():
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    model = kbi.MaskedLM.from_pretrained("small_english")
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(hub.PACKAGED_DIRECTORY).eval()
+    ids = np.array([model.tokenizer.encode("I have not seen him for many [MASK].").ids])
+    positions = np.arange(ids.shape[1])[None]
+    rows = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1, "mask_positions": positions}
+    logits = keras.ops.convert_to_numpy(model(rows))
+    with torch.no_grad():
+        expected = theirs(input_ids=torch.tensor(ids)).logits.numpy()
+    np.testing.assert_allclose(logits, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@every_backend
+@pytest.mark.parametrize("text", SENTENCES)
+def test_it_says_the_word(text):
+    guesses = kbi.MaskedLM.from_pretrained("small_english").fill_mask(text, k=3)[0]
+    assert SENTENCES[text] in [guess.token for guess in guesses]
+
+
+@once
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (kbi.BertEncoder, {}),
+        (kbi.MaskedLM, {}),
+        (kbi.TextEmbedder, {}),
+        (kbi.TextClassifier, {"num_classes": 2}),
+        (kbi.TokenClassifier, {"num_classes": 3}),
+        (kbi.QuestionAnswerer, {}),
+        (kbi.Reranker, {}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # of heads that are newly initialised
+def test_every_model_opens_it_by_its_name(kind, options):
+    model = kind.from_pretrained("small_english", **options)
+    weight = next(one for one in model.weights if one.path.endswith("token_embedding/embeddings"))
+    stored = open_safetensors(hub.PACKAGED_DIRECTORY / "model.safetensors")
+    expected = stored.read("bert.embeddings.word_embeddings.weight")
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(weight), expected)
+
+
+@once
+def test_a_folder_of_its_name_comes_first(tmp_path, monkeypatch, small_config):
+    monkeypatch.chdir(tmp_path)
+    assert hub.local_directory("small_english") == hub.PACKAGED_DIRECTORY and hub.is_packaged("small_english")
+    kbi.BertEncoder(small_config).save_pretrained("small_english")
+    assert hub.local_directory("small_english") == pathlib.Path("small_english")
+    assert not hub.is_packaged("small_english")
+    assert kbi.BertEncoder.from_pretrained("small_english").config == small_config
+
+
+@once
+def test_a_name_like_its_own_is_answered_with_it():
+    with pytest.raises(ValueError, match=r"small_english is in the package.*Did you mean small_english\?"):
+        kbi.MaskedLM.from_pretrained("small-english")
+
+
+@once
+def test_the_table_of_names_begins_with_it_and_counts_its_weights(capsys):
+    kbi.MaskedLM.list_pretrained()
+    name, layers, width, weights, case = capsys.readouterr().out.splitlines()[1].split()
+    encoder = kbi.BertEncoder.from_pretrained("small_english")
+    assert (name, layers, width, case) == ("small_english", "4", "256", "uncased")
+    assert int(weights.replace(",", "")) == encoder.count_params()
+
+
+@once
+@pytest.mark.full
+def test_a_wheel_and_a_source_archive_hold_it(tmp_path):
+    pytest.importorskip("setuptools", minversion="77")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "keras_bert_impl"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    build = "from setuptools import build_meta as b; print(b.build_sdist('dist')); print(b.build_wheel('dist'))"
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
+    (wheel,), (archive,) = (tmp_path / "dist").glob("*.whl"), (tmp_path / "dist").glob("*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path / "source")
+    in_archive = {path.name for path in (tmp_path / "source").glob("*/keras_bert_impl/checkpoints/small_english/*")}
+    in_wheel = {name.rpartition("/")[2] for name in zipfile.ZipFile(wheel).namelist() if "/small_english/" in name}
+    assert in_archive == in_wheel == FILES

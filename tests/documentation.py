@@ -16,7 +16,7 @@ def example_with_output(page):
     """The first ```python block of a page that a ```text block follows, and the text, which is what it prints."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return re.search(
-        r"^```python\n((?:(?!```).*\n)*)```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE
+        r"^```python\n((?:(?!```)[^\n]*\n)*)```\n\n```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE
     ).groups()
 
 

@@ -1,6 +1,7 @@
 """Answers as spans of a text: SQuAD 1.1 and 2.0 and files in their layout (Devlin et al. 2019, sections 4.2, 4.3)."""
 
 import dataclasses
+import json
 import pathlib
 
 import numpy as np
@@ -96,7 +97,8 @@ class QuestionAnswering:
         return dataclasses.replace(self, null_threshold=model.null_threshold)
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
-        """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them.
+        """Writes predictions.json, nbest.json and for SQuAD 2.0 null_odds.json, as the official scripts read them, and
+        wrong_answers.jsonl for people, if the answers are known.
 
         predictions.json leaves a question unanswered where the null odds are above `null_threshold`.
         """
@@ -108,6 +110,9 @@ class QuestionAnswering:
         write_json(directory / f"nbest{suffix}.json", dict(zip(keys, n_best, strict=True)))
         if odds is not None:
             write_json(directory / f"null_odds{suffix}.json", dict(zip(keys, odds, strict=True)))
+        if examples.labels is not None:
+            with (directory / f"wrong_answers{suffix}.jsonl").open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in _wrong(examples, answers, texts))
 
     def _answers(self, examples, rows, outputs):
         refuse_nan(outputs, "The logits of window")
@@ -117,6 +122,21 @@ class QuestionAnswering:
         return best_answers(
             examples.questions, rows.source, starts, ends, with_impossible, self.n_best, self.longest_answer
         )
+
+
+def _wrong(examples, answers, texts):
+    """The questions whose answer is not exactly an accepted one, as dicts with the context and what was expected; those
+    that share the fewest words with it first, and of these the surest."""
+    by_key = {question.id: text for question, text in zip(examples.questions, texts, strict=True)}
+    exact, f1 = squad_metrics.scores_of_questions(examples.dataset, by_key)
+    rows = []
+    for question, ranked, text in zip(examples.questions, answers, texts, strict=True):
+        if not exact[question.id]:
+            given = next(found for found in ranked if found.text == text)
+            expected = [{"text": answer, "start": start} for answer, start in question.answers]
+            row = {"id": question.id, "question": question.question, "context": question.context, "expected": expected}
+            rows.append({**row, "answer": given._asdict(), "f1": f1[question.id]})
+    return sorted(rows, key=lambda row: (row["f1"], -row["answer"]["probability"]))
 
 
 def _official_figures(examples, texts, odds=None):

@@ -69,8 +69,7 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
     for key, text in predictions.items():
         if not isinstance(text, str):
             raise ValueError(f"The prediction for question {key} is {text!r:.60}, expected a string.")
-    score_f1 = token_f1 if is_second else functools.partial(token_f1, both_empty=0.0)
-    exact, f1 = (score_questions(answers, predictions, score) for score in (exact_match, score_f1))
+    exact, f1 = scores_of_questions(dataset, predictions)
     if not is_second:
         return {"exact": mean(exact), "f1": mean(f1), "total": len(answers), "missing": missing}
     has_answer = {key: bool(texts != [""]) for key, texts in answers.items()}
@@ -87,6 +86,13 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
             best, threshold = best_threshold(predictions, scores, odds, has_answer)
             figures |= {f"best_{name}": best, f"best_{name}_thresh": threshold}
     return {**figures, "missing": missing}
+
+
+def scores_of_questions(dataset, predictions):
+    """Exact match and F1 of each question, 0 to 1: two dicts by id; see `evaluate`."""
+    score_f1 = token_f1 if has_impossible_questions(dataset) else functools.partial(token_f1, both_empty=0.0)
+    answers = read_answers(dataset)
+    return tuple(score_questions(answers, predictions, score) for score in (exact_match, score_f1))
 
 
 def score_questions(answers, predictions, score):

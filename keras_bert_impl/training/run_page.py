@@ -5,7 +5,6 @@ What it shows is read from the files of the run; all of it that comes from a use
 
 import base64
 import dataclasses
-import heapq
 import io
 import json
 import os
@@ -16,6 +15,7 @@ import typing
 import jinja2
 
 from keras_bert_impl.process_group import is_chief
+from keras_bert_impl.training.worst_errors import worst_errors
 
 FILE = "report.html"
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
@@ -25,7 +25,6 @@ PICTURES = {
     "f1_by_label.png": "F1 of each label",
     "table.png": "Figures of each row of the study",
 }
-MOST_ERRORS, LONGEST_TEXT = 20, 400
 
 
 class Table(typing.NamedTuple):
@@ -66,13 +65,10 @@ def write(directory, page):
     directory = pathlib.Path(directory)
     run, data = (_read(directory / name) for name in ("run.json", "data.json"))
     drawn = [{"data": base64.b64encode(content).decode(), "alt": alt} for content, alt in page.drawn]
-    errors, note, head = worst_errors(directory)
     content = template().render(
         **page._asdict(),
         pictures=[*drawn, *pictures(directory)],
-        errors=errors,
-        errors_note=note,
-        errors_head=head,
+        errors=worst_errors(directory),
         options=[[name, _shown(value)] for name, value in sorted(run.get("configuration", {}).items())],
         versions=list(run.get("versions", {}).items()),
         files=files_of(data),
@@ -100,54 +96,6 @@ def pictures(directory):
     """The pictures of a run that are there."""
     found = [(directory / name, alt) for name, alt in PICTURES.items() if (directory / name).is_file()]
     return [{"data": base64.b64encode(path.read_bytes()).decode(), "alt": alt} for path, alt in found]
-
-
-def worst_errors(directory):
-    """The worst predictions of a run that has written predictions.jsonl with labels.
-
-    Returns: a list of dicts of `text`, `label`, `predicted` and `size`; a sentence on their order; the name of `size`.
-        Of classes, `size` is the probability of the wrong class; of numbers, the difference.
-    """
-    path, found, count, wrong = directory / "predictions.jsonl", [], 0, 0
-    if not path.is_file():
-        return [], "", ""
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            row = json.loads(line)
-            if "label" not in row:
-                return [], "", ""
-            count += 1
-            size = _size_of_error(row)
-            if size is not None:
-                wrong += 1
-                found.append((size, -number, row))
-                if len(found) > 10 * MOST_ERRORS:
-                    found = heapq.nlargest(MOST_ERRORS, found, key=lambda one: one[:2])
-    worst = heapq.nlargest(MOST_ERRORS, found, key=lambda one: one[:2])
-    is_number = bool(worst) and "probabilities" not in worst[0][2]
-    errors = [
-        {
-            "text": _cut(" / ".join(filter(None, (row["text"], row.get("text_pair"))))),
-            "label": str(row["label"]),
-            "predicted": str(row["predicted"]),
-            "size": f"{size:.3g}" if is_number else f"{size:.1%}",
-        }
-        for size, _, row in worst
-    ]
-    note = f"{wrong:,} of {count:,} predictions are wrong; these were the surest." if not is_number else (
-        f"The {len(errors)} predictions of {count:,} that are furthest from their label."
-    )  # fmt: skip
-    return errors, note, "difference" if is_number else "probability"
-
-
-def _size_of_error(row):
-    """How bad a prediction is; None if it is right."""
-    if "probabilities" not in row:
-        return abs(float(row["predicted"]) - float(row["label"])) or None
-    if str(row["predicted"]) == str(row["label"]):
-        return None
-    shares = row["probabilities"]
-    return max(shares.values() if isinstance(shares, dict) else shares)
 
 
 def figures_table(figures, title="Held-out figures"):
@@ -207,7 +155,3 @@ def _read(path):
 
 def _shown(value):
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def _cut(text):
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."

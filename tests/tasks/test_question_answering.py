@@ -86,3 +86,19 @@ def test_a_given_threshold_is_kept_and_squad_1_has_none(dev, tmp_path, small_tok
     assert given.score(*dev, None)["f1"] == 0.4  # nothing answered: "c" and "d" are right
     without = write_questions(tmp_path / "test.json", answered=False)
     assert TASKS["squad1.1"].tuned_on_dev(without, *dev[1:]).null_threshold is None
+
+
+def test_wrong_answers_are_written_the_surest_first_and_none_without_labels(dev, tmp_path, small_tokenizer):
+    TASKS["squad2.0"].write_predictions(tmp_path, "", *dev, None)
+    rows = [json.loads(line) for line in (tmp_path / "wrong_answers.jsonl").read_text().splitlines()]
+    # "b" and "e" have null odds above 0, "c" has no answer; the answer "" is the surer, the higher the null odds.
+    assert [(row["id"], row["answer"]["text"], row["expected"]) for row in rows] == [
+        ("e", "", [{"text": "cat", "start": 4}]),
+        ("b", "", [{"text": "cat", "start": 4}]),
+        ("c", "cat", []),
+    ]
+    assert rows[0]["context"] == CONTEXT and rows[2]["answer"]["start"] == 4
+    test = write_questions(tmp_path / "test.json", answered=False)
+    outputs = rows_and_logits(small_tokenizer, test, dict.fromkeys(ODDS, -1.0))
+    TASKS["squad2.0"].write_predictions(tmp_path, "_test", test, *outputs, None)
+    assert not (tmp_path / "wrong_answers_test.jsonl").exists()

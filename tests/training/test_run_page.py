@@ -16,6 +16,7 @@ from keras_bert_impl.options.pretrain import PretrainConfig
 from keras_bert_impl.training import finetuning, run_documents, run_page
 from keras_bert_impl.training.run_page import Page
 from keras_bert_impl.training.runs import parse
+from keras_bert_impl.training.worst_errors import worst_errors
 
 pytestmark = once
 HOSTILE = "<script>alert(1)</script>"
@@ -59,9 +60,9 @@ def test_the_worst_errors_are_the_surest_wrong_predictions(tmp_path):
         for text, label, predicted, share in rows
     ]
     write_lines(tmp_path / "predictions.jsonl", lines)
-    errors, note, head = run_page.worst_errors(tmp_path)
-    assert [error["text"] for error in errors] == ["worse", "bad"] and errors[0]["size"] == "90.0%"
-    assert note.startswith("2 of 3 predictions are wrong") and head == "probability"
+    errors = worst_errors(tmp_path)
+    assert errors.rows == [["worse", "a", "b", "90.0%"], ["bad", "b", "a", "60.0%"]]
+    assert errors.note.startswith("2 of 3 predictions are wrong") and errors.head[-1] == ("probability", "number")
 
 
 def test_of_numbers_the_worst_errors_are_those_furthest_away(tmp_path):
@@ -69,8 +70,14 @@ def test_of_numbers_the_worst_errors_are_those_furthest_away(tmp_path):
     write_lines(
         tmp_path / "predictions.jsonl", [json.dumps({"text": "t", "label": a, "predicted": b}) for a, b in rows]
     )
-    errors, _, head = run_page.worst_errors(tmp_path)
-    assert [error["size"] for error in errors] == ["3", "0.5"] and head == "difference"
+    errors = worst_errors(tmp_path)
+    assert [row[-1] for row in errors.rows] == ["3", "0.5"] and errors.head[-1] == ("difference", "number")
+
+
+def test_of_endings_the_worst_errors_show_the_endings(tmp_path):
+    row = {"text": "He", "endings": ["ran", "sat"], "label": 1, "predicted": 0, "probabilities": [0.8, 0.2]}
+    write_lines(tmp_path / "predictions.jsonl", [json.dumps(row)])
+    assert worst_errors(tmp_path).rows == [["He", "sat", "ran", "80.0%"]]
 
 
 def test_among_many_errors_the_worst_are_kept(tmp_path):
@@ -79,8 +86,79 @@ def test_among_many_errors_the_worst_are_kept(tmp_path):
         for n in range(900)
     ]
     write_lines(tmp_path / "predictions.jsonl", lines)
-    errors, note, _ = run_page.worst_errors(tmp_path)
-    assert [error["text"] for error in errors] == [f"text {n}" for n in range(899, 879, -1)] and "900 of 900" in note
+    errors = worst_errors(tmp_path)
+    assert [text for text, *_ in errors.rows] == [f"text {n}" for n in range(899, 879, -1)]
+    assert "900 of 900" in errors.note
+
+
+CONLL = """
+Ann B-PER B-PER
+Lee I-PER O
+saw O O
+Rome B-LOC B-LOC
+
+all O O
+right O O
+
+Paris B-LOC B-PER
+Hilton O I-PER
+slept O O
+in O O
+May O B-LOC
+"""
+
+
+def test_of_entities_the_worst_errors_are_the_sentences_with_most_missed_or_invented(tmp_path):
+    write_lines(tmp_path / "predictions.conll", CONLL.strip().replace(" ", "\t").split("\n"))
+    errors = worst_errors(tmp_path)
+    assert errors.note.startswith("2 of 3 sentences have errors")
+    first, second = errors.rows
+    assert first[1:] == ["Paris (LOC)", "Paris Hilton (PER); May (LOC)"]
+    assert first[0] == [("strong", "Paris"), ("", " "), ("del", "Hilton"), ("", " "), ("", "slept in"), ("", " "),
+                        ("del", "May")]  # fmt: skip
+    assert second[1:] == ["Ann Lee (PER)", "Ann (PER)"]
+    assert second[0][:3] == [("strong", "Ann"), ("", " "), ("ins", "Lee")]
+
+
+def test_of_labels_without_prefixes_the_worst_errors_are_words(tmp_path):
+    write_lines(tmp_path / "predictions.conll", ["the\tDT\tDT", "cat\tNN\tVB", "sat\tVB\tVB"])
+    assert worst_errors(tmp_path).rows[0][1:] == ["cat (NN)", "cat (VB)"]
+
+
+def wrong_answer(question, context, expected, start, answer, probability, f1):
+    given = {"text": answer, "probability": probability, "start": max(context.find(answer), 0)}
+    given["end"] = given["start"] + len(answer)
+    return json.dumps({"question": question, "context": context, "answer": given, "f1": f1,
+                       "expected": [{"text": expected, "start": start}] if expected else []})  # fmt: skip
+
+
+def test_of_questions_the_worst_errors_show_both_answers_in_their_context(tmp_path):
+    context = f"In May 1998 Ann met Lee. {'So it went on. ' * 40}They left in 2003."
+    lines = [
+        wrong_answer("When?", context, "2003", context.index("2003"), "May 1998", 0.9, 0.0),
+        wrong_answer("Who?", context, "Lee", 4, "met Lee", 0.8, 0.5),  # a position that is not the answer's
+        wrong_answer("Why?", context, "", 0, "Ann", 0.7, 0.0),
+        wrong_answer("Where?", context, "Lee", 20, "", 0.6, 0.0),
+    ]
+    write_lines(tmp_path / "wrong_answers.jsonl", lines)
+    (tmp_path / "predictions.json").write_text(json.dumps(dict.fromkeys("abcdefg", "")))
+    errors = worst_errors(tmp_path)
+    assert errors.note.startswith("4 of 7 answers")
+    when, who, why, where = errors.rows
+    assert [row[2:] for row in (when, why, where)] == [
+        ["2003", "May 1998", "90.0%"],
+        ["(no answer)", "Ann", "70.0%"],
+        ["Lee", "(no answer)", "60.0%"],
+    ]
+    marked = [[(mark, text) for mark, text in row[1] if mark] for row in errors.rows]
+    assert marked == [
+        [("del", "May 1998"), ("ins", "2003")],
+        [("del", "met "), ("strong", "Lee")],
+        [("del", "Ann")],
+        [("ins", "Lee")],
+    ]
+    assert when[1][0] == ("", "In ") and when[1][-1] == ("", ".") and ("", " ... ") in when[1]
+    assert len("".join(text for _, text in when[1])) < 300
 
 
 def test_a_figure_has_its_deviation_and_its_baselines_beside_it():

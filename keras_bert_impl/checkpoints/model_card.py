@@ -41,6 +41,7 @@ class Figure(typing.NamedTuple):
         deviation: one standard deviation of `value`; None if it is not known.
         over: what the deviation is over, such as "5 seeds" or "277 examples".
         baselines: (what, value) of the same figure without this model.
+        class_name: the class that the figure is of, such as "equivalent" for the F1 of MRPC; "" for one of all classes.
     """
 
     name: str
@@ -49,6 +50,12 @@ class Figure(typing.NamedTuple):
     deviation: float | None = None
     over: str = ""
     baselines: tuple[tuple[str, float], ...] = ()
+    class_name: str = ""
+
+    @property
+    def of_class(self):
+        """What follows the name where it is shown."""
+        return f" of class {self.class_name}" if self.class_name else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +103,7 @@ def facts_in(text):
     if line is None:
         return CardFacts()
     found = json.loads(line.removeprefix(FACTS[0]).removesuffix(FACTS[1]))
-    figures = [Figure(*figure[:-1], tuple(map(tuple, figure[-1]))) for figure in found["figures"]]
+    figures = [Figure(*figure)._replace(baselines=tuple(map(tuple, figure[5]))) for figure in found["figures"]]
     return CardFacts(**{**found, "figures": figures, "data": [tuple(each) for each in found["data"]]})
 
 
@@ -352,7 +359,8 @@ def _of_figures(figures):
         deviation = "" if figure.deviation is None else f"{figure.deviation:.4f} over {plain(figure.over)}"
         others = dict(figure.baselines)
         cells = [f"{others[what]:.4f}" if what in others else "" for what in baselines]
-        rows.append([f"{plain(figure.name)}, {plain(figure.split)}", f"{figure.value:.4f}", deviation, *cells])
+        name = f"{plain(figure.name + figure.of_class)}, {plain(figure.split)}"
+        rows.append([name, f"{figure.value:.4f}", deviation, *cells])
     head = ["figure", "this model", "standard deviation", *map(plain, baselines)]
     return f"## Figures\n\n{table(head, rows)}"
 

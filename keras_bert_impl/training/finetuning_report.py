@@ -8,7 +8,7 @@ from keras_bert_impl.encoders.stacked import StackedEncoder
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.tasks import glue
-from keras_bert_impl.training.run_documents import write_finetuning
+from keras_bert_impl.training.run_documents import class_of, write_finetuning
 
 
 def write_report(config, task, examples, rows, batches, model, class_names, history, directory):
@@ -76,10 +76,9 @@ def shown(figures):
     parts = []
     for name, value in figures.items():
         if isinstance(value, float):
-            is_share = "error" not in name and "thresh" not in name
-            parts.append(
-                f"{name.replace('_', ' ')} {value:.1%}" if is_share else f"{name.replace('_', ' ')} {value:.3f}"
-            )
+            is_share, of_class = "error" not in name and "thresh" not in name, class_of(name, figures)
+            title = name.replace("_", " ") + (f" of class {of_class}" if of_class else "")
+            parts.append(f"{title} {value:.1%}" if is_share else f"{title} {value:.3f}")
         elif isinstance(value, int):
             parts.append(f"{value:,} {name.replace('_', ' ')}")
     return ", ".join(parts)

@@ -98,7 +98,13 @@ def figures_of_split(task, split, figures):
         if name == "accuracy" and "confusion" in found:
             rows = [sum(row) for row in found["confusion"]]
             baselines = (("always the most frequent class", max(rows) / sum(rows)),)
-        yield Figure(name, found[name], split, deviation, over, baselines)
+        yield Figure(name, found[name], split, deviation, over, baselines, class_of(name, found))
+
+
+def class_of(name, figures):
+    """The class that a figure of `tasks.scores.classification_scores` is of; "" for one of all classes, or of entities
+    or answers."""
+    return figures["class_names"][1] if name == "f1" and "class_names" in figures else ""
 
 
 def write_pretraining(directory, config, data, report, masks=()):

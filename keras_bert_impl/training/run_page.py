@@ -106,7 +106,7 @@ def figures_table(figures, title="Held-out figures"):
         others = dict(figure.baselines)
         deviation = "" if figure.deviation is None else f"± {figure.deviation:.4f} ({figure.over})"
         cells = [f"{others[what]:.4f}" if what in others else "" for what in baselines]
-        name = f"{figure.name.replace('_', ' ')}, {figure.split}"
+        name = f"{figure.name.replace('_', ' ')}{figure.of_class}, {figure.split}"
         rows.append([name, f"{figure.value:.4f}", deviation, *cells])
     note = "± is one standard deviation." if any(figure.deviation is not None for figure in figures) else ""
     return Table(title, ["figure", "this model", "deviation", *baselines], rows, note)

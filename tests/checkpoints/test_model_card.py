@@ -1,6 +1,7 @@
 """The model card that a save writes: what it says is true, its programs run, and nobody's own file is replaced."""
 
 import dataclasses
+import json
 import re
 
 import huggingface_hub
@@ -132,6 +133,25 @@ def test_a_card_has_figures_with_deviations_beside_baselines(saved):
     card = open("README.md", encoding="utf-8").read()
     assert "| accuracy, dev | 0.7500 | 0.0484 over 80 examples | 0.5000 |" in card
     assert "| macro\\_f1, dev | 0.7000 |  |  |" in card and "| training rows | 2,490 |" in card
+
+
+def test_a_figure_of_one_class_says_of_which_and_stays_when_other_facts_are_added(saved):
+    saved("TextClassifier")
+    figure = Figure("f1", 0.75, "dev", baselines=(("always", 0.5),), class_name="not_same")
+    write_card(".", CardFacts(figures=[figure]))
+    write_card(".", CardFacts(license="mit"))
+    card = open("README.md", encoding="utf-8").read()
+    assert "| f1 of class not\\_same, dev | 0.7500 |  | 0.5000 |" in card
+    (result,) = huggingface_hub.ModelCard.load("README.md").data.eval_results
+    assert result.metric_type == "f1", "as the hub calls it"
+
+
+def test_a_card_of_an_earlier_version_is_read(saved):
+    text = saved("TextClassifier") + '<!-- facts: {"figures": [["f1", 0.5, "dev", null, "", [["always", 0.4]]]]} -->\n'
+    line = {"license": None, "data": []}
+    text = text.replace('{"figures"', json.dumps(line)[:-1] + ', "figures"')
+    (figure,) = model_card.facts_in(text).figures
+    assert figure == Figure("f1", 0.5, "dev", None, "", (("always", 0.4),), "")
 
 
 def test_the_deviation_of_a_share_is_that_of_a_coin():

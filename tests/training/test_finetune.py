@@ -97,6 +97,9 @@ def test_a_task_goes_from_its_files_to_figures_and_checkpoint(checkpoint, tmp_pa
     run = tmp_path / "run"
     losses = [row["loss"] for row in figures["history"]]
     assert len(losses) == 2 and losses[1] < losses[0]
+    if task == "mrpc":
+        assert "f1 of class equivalent, dev" in (run / "report.html").read_text()
+        assert "| f1 of class equivalent, dev |" in (run / "model" / "README.md").read_text()
     name, value = figures_of_files(task, run, tmp_path / "data")
     # A file holds four decimals of a number of up to 5: its square has an error of 2 * 5 * 0.00005 at most.
     assert figures[name] == pytest.approx(value, abs=5e-4)

@@ -135,30 +135,38 @@ def confusion_of_counts(counts, names):
     return figure
 
 
-def reliability(labels, probabilities, bins=10):
+def reliability(labels, probabilities, bins=10, names=None):
     """Whether probabilities are shares: of predictions with a probability of 0.8, about 80 % should be right.
 
     Args:
-        labels: class numbers, (examples,).
+        labels: for each example the number of its class, or its name.
         probabilities: (examples, classes), or (examples,) for the second of two classes.
         bins: number of bins, each with as many examples.
+        names: of the classes, in the order of the probabilities; needed for labels that are names.
 
-    Raises: ValueError for logits, or labels that are no numbers of classes.
+    Raises: ValueError for logits or NaN, or labels that are no classes.
 
     The title has the expected calibration error (Guo et al. 2017, "On Calibration of Modern Neural Networks"), the mean
     distance of the shares from the probabilities.
     """
-    labels, probabilities = np.asarray(labels), np.asarray(probabilities, "float64")
+    probabilities = np.asarray(probabilities, "float64")
     if probabilities.ndim == 1:
         probabilities = np.stack([1 - probabilities, probabilities], axis=1)
+    is_bad = ~np.isfinite(probabilities).all(axis=1)
+    if is_bad.any():
+        raise ValueError(
+            f"{is_bad.sum():,} of {len(probabilities):,} examples have a probability that is NaN or infinite, first "
+            f"example {np.flatnonzero(is_bad)[0]}: the model's training diverged, or its weights are damaged."
+        )
+    labels = _class_numbers(labels, names, probabilities.shape[1])
     if not np.allclose(probabilities.sum(axis=1), 1, atol=1e-3) or probabilities.min(initial=0) < 0:
         raise ValueError(
             "The probabilities of an example do not sum to 1: `predict` gives logits, of which softmax is taken."
         )
     if labels.shape != probabilities.shape[:1] or not np.isin(labels, np.arange(probabilities.shape[1])).all():
         raise ValueError(
-            f"Labels are numbers of classes, 0 to {probabilities.shape[1] - 1}, one for each of {len(probabilities):,} "
-            f"examples, but here they are {labels[:3].tolist()}, ... of shape {labels.shape}."
+            f"Labels are numbers of classes, 0 to {probabilities.shape[1] - 1}, or their names, one for each of "
+            f"{len(probabilities):,} examples, but here they are {labels[:3].tolist()}, ... of shape {labels.shape}."
         )
     is_right, sure = probabilities.argmax(axis=1) == labels, probabilities.max(axis=1)
     shares, means = calibration_curve(is_right, sure, n_bins=bins, strategy="quantile")
@@ -174,6 +182,23 @@ def reliability(labels, probabilities, bins=10):
     axis.set_title(f"Probabilities are off by {error:.1%}, {direction}" if error >= 0.0005 else "As sure as right")
     axis.legend()
     return figure
+
+
+def _class_numbers(labels, names, num_classes):
+    """Labels as numbers of classes, (examples,). Raises ValueError for names without `names`, or not among them."""
+    labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if names is not None and len(names := list(names)) != num_classes:
+        raise ValueError(f"{len(names)} names for probabilities of {num_classes} classes: give each class its name.")
+    if not any(isinstance(label, str) for label in labels):
+        return np.asarray(labels)
+    if names is None:
+        raise ValueError(
+            f"The labels are names, such as {next(filter(lambda label: isinstance(label, str), labels))!r}: give "
+            "names=[...] in the order of the probabilities, such as classifier.class_names."
+        )
+    if unknown := [label for label in labels if label not in names]:
+        raise ValueError(f"{unknown[0]!r} is none of the classes {', '.join(map(str, names))}.")
+    return np.array([names.index(label) for label in labels])
 
 
 def lengths(model, texts):

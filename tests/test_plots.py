@@ -95,10 +95,31 @@ def test_the_error_of_calibration_is_the_mean_distance_of_shares_from_probabilit
     with pytest.raises(ValueError, match="`predict` gives logits"):
         kbi.plots.reliability(labels, np.array([[2.0, -1.0]] * 20))
     with pytest.raises(ValueError, match="Labels are numbers of classes, 0 to 1"):
-        kbi.plots.reliability(np.array(["bad", "good"])[labels], sure)
+        kbi.plots.reliability(labels + 1, sure)
     # Three of four are right where 0.6 was said.
     (axis,) = kbi.plots.reliability(np.array([1, 1, 1, 0]), np.array([0.6] * 4), bins=1).axes
     assert axis.get_title() == "Probabilities are off by 15.0%, not sure enough"
+
+
+@once
+def test_the_labels_of_reliability_may_be_names_in_the_order_of_the_probabilities():
+    sure, labels = np.array([0.6, 0.9, 0.2, 0.3]), np.array([1, 1, 1, 0])
+    expected = kbi.plots.reliability(labels, sure, bins=1).axes[0].get_title()
+    named = np.array(["good", "bad"])[labels]  # not in the order of the alphabet
+    for given in (named, named.tolist()):
+        assert kbi.plots.reliability(given, sure, bins=1, names=["good", "bad"]).axes[0].get_title() == expected
+    with pytest.raises(ValueError, match=r"are names, such as 'bad': give names=\[\.\.\.\] in the order"):
+        kbi.plots.reliability(named, sure)
+    with pytest.raises(ValueError, match="'bad' is none of the classes good, worse"):
+        kbi.plots.reliability(named, sure, names=["good", "worse"])
+    with pytest.raises(ValueError, match="3 names for probabilities of 2 classes"):
+        kbi.plots.reliability(named, sure, names=["good", "bad", "worse"])
+
+
+@once
+def test_reliability_tells_a_nan_from_a_logit():
+    with pytest.raises(ValueError, match="1 of 3 examples have a probability that is NaN or infinite, first example 1"):
+        kbi.plots.reliability([0, 1, 1], [0.2, float("nan"), 0.3])
 
 
 @once

@@ -101,8 +101,14 @@ def run(config):
     is_fixed = checkpoints.is_packaged(config.model) or checkpoints.published_repository(config.model) is not None
     task, model = certified_outputs.open_model(directory)
     names = [*BACKENDS, *(EXPORTS if config.exports else ())]
-    first, reference, runs = None, None, []
-    for name in progress(names, f"{len(TEXTS)} texts on each backend and in each export"):
+    first, reference = None, None
+    found_of = {name: Run(name, NOT_RUN, why) for name in names if (why := why_not(name, task))}
+    for one in found_of.values():
+        say(f"  {described(one)}")
+    jobs = [name for name in names if name not in found_of]
+    for name in progress(jobs, f"{len(TEXTS)} texts on each backend and in each export"):
+        if name in EXPORTS and reference is None:
+            break
         try:
             found = of_backend(name, directory) if name in BACKENDS else of_export(name, task, model, directory)
         except NotRun as reason:
@@ -113,10 +119,12 @@ def run(config):
             if reference is None:
                 first, reference = name, found
             one = compared(name, task, found, reference)
-        runs.append(one)
+        found_of[name] = one
         say(f"  {described(one)}")
-        if name == BACKENDS[-1] and reference is None:
-            raise ValueError("No backend computed the texts: " + "; ".join(f"{one.name}: {one.why}" for one in runs))
+    if reference is None:
+        whys = "; ".join(f"{name}: {found_of[name].why}" for name in BACKENDS)
+        raise ValueError(f"No backend computed the texts: {whys}")
+    runs = [found_of[name] for name in names]
     content = certificate(task, first, reference, runs)
     earlier = directory / FILE
     if earlier.is_file() and not config.overwrite:
@@ -131,13 +139,19 @@ def run(config):
     return content
 
 
+def why_not(name, task):
+    """Why a backend or an export cannot compute the texts of a task on this machine; None if it may."""
+    package = name if name in BACKENDS else EXPORTS[name][1]
+    if importlib.util.find_spec(package) is None:
+        return f"{package} is not installed{remedy_for(package)}"
+    return WORDS_ALONE if name == "saved_model" and task in ("label_words", "answer") else None
+
+
 def of_backend(name, directory):
     """The Outputs of a checkpoint on a backend, computed by a process of its own.
 
-    Raises: NotRun if the backend is not installed; RuntimeError with the last line of the process if it fails.
+    Raises: RuntimeError with the last line of the process if it fails.
     """
-    if importlib.util.find_spec(name) is None:
-        raise NotRun(f"{name} is not installed{remedy_for(name)}")
     root = str(pathlib.Path(__file__).parents[2])
     environment = {**os.environ, "KERAS_BACKEND": name, "TF_CPP_MIN_LOG_LEVEL": "3"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
@@ -156,11 +170,7 @@ def of_export(name, task, model, directory):
     Raises: NotRun if this machine lacks a tool, or the format cannot hold such a model; RuntimeError if the export
         fails.
     """
-    export, package = EXPORTS[name]
-    if importlib.util.find_spec(package) is None:
-        raise NotRun(f"{package} is not installed{remedy_for(package)}")
-    if name == "saved_model" and task in ("label_words", "answer"):
-        raise NotRun(WORDS_ALONE)
+    export, _ = EXPORTS[name]
     tokenizer, length = certified_outputs.model_tokenizer(model, directory), certified_outputs.longest_row(model)
     with tempfile.TemporaryDirectory() as folder:
         target = pathlib.Path(folder, name)

@@ -110,7 +110,7 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
         labels = numbers_of_names(labels, rule.names)
     if rule is not None and rule.per_token and sizes.room is not None:
         return _labels_of_text_tokens(labels, weights, rule, sizes, ignored)
-    labels = to_array(labels, "labels")
+    labels = to_array(labels, "labels", rule)
     _check_count(labels, "labels", len(sizes.tokens))
     if rule is not None:
         labels = _checked_numbers(labels, rule, ignored)
@@ -136,7 +136,7 @@ def checked_word_labels(labels, name, counts, rule=None):
     """
     if rule is not None:
         labels = numbers_of_names(labels, rule.names)
-    rows = [to_array(row, f"{name}[{place}]") if len(row) else np.zeros(0, int) for place, row in enumerate(labels)]
+    rows = [to_array(row, f"{name}[{place}]", rule) if len(row) else np.zeros(0, int) for place, row in enumerate(labels)]
     if len(rows) != len(counts):
         raise ValueError(f"{len(counts):,} texts but {len(rows):,} {name}: each text needs its own.")
     for place, (row, count) in enumerate(zip(rows, counts, strict=True)):
@@ -240,9 +240,9 @@ def _positions_of(labels, names, place):
     return found.view(Positions)
 
 
-def to_array(values, name):
+def to_array(values, name, rule=None):
     """`values`, an array of any library or lists of numbers, as a NumPy array. Raises ValueError naming the first value
-    that is not a number."""
+    that is not a number, and what a label is by the LabelRule."""
     if keras.ops.is_tensor(values):
         return keras.ops.convert_to_numpy(values)
     try:
@@ -250,11 +250,11 @@ def to_array(values, name):
     except ValueError:  # lists of different lengths
         raise ValueError(f"{name} are lists of different lengths: all rows need the same number.") from None
     if array.dtype.kind not in "biuf":
-        found = [(place, value) for place, value in np.ndenumerate(array) if not isinstance(value, int | float)]
+        as_given = np.asarray(values, object)  # of numbers beside a text NumPy makes texts
+        found = [(place, one) for place, one in np.ndenumerate(as_given) if not isinstance(one, int | float | np.number)]
         place, value = (str(list(found[0][0])), found[0][1]) if found else ("", values)
-        raise ValueError(
-            f"{name}{place} is {repr(value)[:60]}, not a number; give a class by its index among the classes."
-        )
+        wanted = "" if rule is None else f" Each label is {rule.meaning}."
+        raise ValueError(f"{name}{place} is {repr(value)[:60]}, not a number.{wanted}")
     return array
 
 

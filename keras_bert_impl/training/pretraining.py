@@ -178,7 +178,7 @@ def fit(model, data, rounds, resume, log, output):
     kept = [KeptEncoders(rounds, data.tokenizer, directory / "encoders")] if rounds.config.encoder_rounds else []
     # Encoders are kept before the state is saved: a run that is interrupted in between writes the last one again.
     callbacks = [rounds, StopOnBadLoss(directory), *kept, resume, SaveOnSignal(resume), log, SendFiles(output)]
-    callbacks += lines_of_progress()
+    callbacks += lines_of_progress("round")
     if rounds.config.profile_steps is not None:
         callbacks.append(ProfileSteps(*steps_to_profile(rounds.config.profile_steps), directory / "profile"))
     batches = FunctionSteps(
@@ -205,7 +205,7 @@ def fit(model, data, rounds, resume, log, output):
     while rounds.begun() < rounds.total_steps:
         steps = rounds.steps_in_round()
         until = len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps
-        run.train(steps, until, shows_count=rounds.plan["minutes"] is None)
+        run.train(steps, until, shows_count=False)  # `rounds` prints it
     run.end()
 
 

@@ -82,9 +82,9 @@ class Rounds(TrainingFigures):
         super().on_epoch_begin(epoch, logs)
         self.minutes_at_round, self.size = self.minutes(), self.steps_in_round()
         self.round_ends_all = self.begun() + self.size == self.total_steps
-        if self.plan["minutes"] is not None:  # Keras' "Epoch 2/9" would count rounds that nobody knows yet
-            steps = f"steps {self.begun() + 1:,} to {self.begun() + self.size:,}"
-            say(f"Round {len(self.history) + 1}: {steps} of about {self.total_steps:,}")
+        steps = f"steps {self.begun() + 1:,} to {self.begun() + self.size:,}"
+        about = "about " if self.plan["minutes"] is not None else ""  # by the speed so far
+        say(f"Round {len(self.history) + 1}: {steps} of {about}{self.total_steps:,}")
 
     def on_train_batch_end(self, batch, logs=None):
         super().on_train_batch_end(batch, logs)

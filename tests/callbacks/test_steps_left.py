@@ -40,6 +40,16 @@ def test_the_speed_of_a_resumed_epoch_is_that_of_its_own_steps(clock, capsys):
     assert capsys.readouterr().out == "  steps of this epoch: 5 of 20, about 30 s left\n"
 
 
+def test_a_pre_training_has_rounds(clock, capsys):
+    callback = steps_left.StepsLeft("round", silence=0)
+    callback.set_params({"steps": 10})
+    callback.on_epoch_begin(0)
+    callback.on_train_batch_begin(0)
+    clock[0] = 2
+    callback.on_train_batch_end(1)
+    assert capsys.readouterr().out == "  steps of this round: 2 of 10, about 8 s left\n"
+
+
 @pytest.mark.parametrize(("verbosity", "count"), [(0, 0), (1, 0), (2, 1)])
 def test_only_a_file_gets_lines(monkeypatch, verbosity, count):
     monkeypatch.setattr(steps_left, "verbosity", lambda: verbosity)

@@ -157,23 +157,31 @@ def test_other_ids_weights_and_gradients_are_errors(saved, monkeypatch, field, c
 
 
 def test_a_backend_that_is_not_installed_is_not_said_to_have_passed(saved, monkeypatch):
-    def of_backend(name, directory):
-        if name == "jax":
-            raise certify.NotRun("jax is not installed")
-        return certified_outputs.computed(directory)
-
-    monkeypatch.setattr(certify, "of_backend", of_backend)
+    monkeypatch.setattr(certify, "of_backend", lambda name, directory: certified_outputs.computed(directory))
+    monkeypatch.setattr(certify, "why_not", lambda name, task: "jax is not installed" if name == "jax" else None)
     directory = saved()
     assert certified(directory)["runs"]["jax"]["status"] == "not run"
     assert "| not run: jax is not installed |" in (directory / "README.md").read_text()
 
 
-def test_what_is_missing_is_seen_without_starting_anything(saved, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(certify.NotRun, match="jax is not installed"):
-        certify.of_backend("jax", saved())
-    with pytest.raises(certify.NotRun, match="onnxruntime is not installed"):
-        certify.of_export("onnx", "classify", None, None)
+def test_what_is_missing_is_seen_without_starting_anything_and_is_no_part_of_the_progress(saved, quick, monkeypatch):
+    counted = []
+    monkeypatch.setattr(certify, "progress", lambda jobs, what: counted.append(list(jobs)) or jobs)
+    directory = saved("label_words")
+    monkeypatch.setattr(certify, "of_export", lambda name, *rest: certify.of_backend(name, directory))
+    monkeypatch.setattr(certify.importlib.util, "find_spec", lambda name: None if name in ("jax", "openvino") else "")
+    content = certified(directory, exports=True)
+    assert counted == [["tensorflow", "torch", "onnx", "litert"]]
+    assert list(content["runs"]) == [*certify.BACKENDS, *certify.EXPORTS]
+    missing = {name: run["why"] for name, run in content["runs"].items() if run["status"] == "not run"}
+    assert missing["jax"].startswith("jax is not installed") and missing["saved_model"] == certify.WORDS_ALONE
+    assert set(missing) == {"jax", "openvino", "saved_model"}
+
+
+def test_without_a_backend_nothing_is_certified(saved, quick, monkeypatch):
+    monkeypatch.setattr(certify, "why_not", lambda name, task: "it is missing" if name in certify.BACKENDS else None)
+    with pytest.raises(ValueError, match="No backend computed the texts: tensorflow: it is missing; jax: it"):
+        certified(saved(), exports=True)
 
 
 def test_a_readme_of_somebody_else_stays_and_the_certificate_lies_beside_it(saved, quick):

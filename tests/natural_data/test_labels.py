@@ -212,6 +212,11 @@ def test_a_loss_that_would_count_padding_is_refused(make):
         ("text_classifier", [0, None, 1], "labels[1] is None, not a number"),
         ("text_classifier", [0, [1, 2], 1], "labels are lists of different lengths"),
         ("question_answerer", [1, 2, 3], "labels have shape (3,), expected (3, 2)"),
+        (
+            "text_regressor",
+            [1.5, "two", 3],
+            "labels[1] is 'two', not a number. Each label is a finite number, the value of its row.",
+        ),
         ("text_regressor", np.ones((3, 2)), "labels have shape (3, 2), expected (3,)"),
     ],
 )

@@ -79,11 +79,14 @@ def whole(prepared, tmp_path_factory):
     return directory
 
 
-def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_path, monkeypatch):
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(prepared, whole, tmp_path, monkeypatch, capsys):
     """The run has dropout, whose random numbers continue too; it stops in the first round, within one, or at an end."""
     for at_step in (2, 7, 9):
         with monkeypatch.context() as patch:
             interrupted(config_of(prepared, tmp_path / "broken"), patch, at_step)
+    printed = capsys.readouterr().out
+    rounds = (f"Round {number}: steps {3 * number - 2} to {3 * number} of 12" for number in (1, 2, 3))
+    assert all(one in printed for one in rounds) and "Epoch" not in printed
     pretraining.run(config_of(prepared, tmp_path / "broken"))
     assert_equal_states(last_state(tmp_path / "broken"), last_state(whole))
     assert [row["step"] for row in json.loads((tmp_path / "broken" / "history.json").read_text())] == [3, 6, 9, 12]

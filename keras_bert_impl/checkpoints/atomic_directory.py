@@ -38,7 +38,8 @@ def replaced_together(directory, supersedes):
 
     Args:
         directory: created if missing.
-        supersedes: function from the names of the new files to patterns of the old files to delete.
+        supersedes: function from the paths of the new files to patterns of the old ones to delete, both within
+            `directory`, or within a folder there.
     """
     directory = pathlib.Path(directory)
     is_new = not directory.exists()
@@ -49,8 +50,9 @@ def replaced_together(directory, supersedes):
     writing.mkdir()
     try:
         yield writing
-        new = {path.name for path in writing.iterdir()}
-        old = {path.name for pattern in supersedes(new) for path in directory.glob(pattern)}
+        new = {path.relative_to(writing).as_posix() for path in writing.rglob("*")}
+        found = (path for pattern in supersedes(new) for path in directory.glob(pattern))
+        old = {path.relative_to(directory).as_posix() for path in found}
         (writing / SUPERSEDED).write_text(json.dumps(sorted(old - new)), encoding="utf-8")
         # safetensors writes files that only their owner can read: a server often runs as another user.
         usual = (writing / SUPERSEDED).stat().st_mode
@@ -78,8 +80,11 @@ def finish(directory):
     written = directory / WRITTEN
     with contextlib.suppress(FileNotFoundError):
         for name in json.loads((written / SUPERSEDED).read_text(encoding="utf-8")):
-            # The name alone: the content of a file must not lead out of the directory.
-            (directory / pathlib.PurePath(name).name).unlink(missing_ok=True)
+            if path := _within(directory, name):
+                path.unlink(missing_ok=True)
+                if path.parent != directory:
+                    with contextlib.suppress(OSError):  # not empty, or removed already
+                        path.parent.rmdir()
         (written / SUPERSEDED).unlink()
     for folder, _, names in os.walk(written, topdown=False):
         place = directory / pathlib.Path(folder).relative_to(written)
@@ -91,6 +96,15 @@ def finish(directory):
                 os.replace(pathlib.Path(folder) / name, place / name)
         with contextlib.suppress(OSError):  # already removed, or in use by another save
             os.rmdir(folder)
+
+
+def _within(directory, name):
+    """The path of a file in the directory or in a folder there; None for a name that leads out of it: names are read
+    from a file, which anybody may have written."""
+    path = pathlib.PurePath(name)
+    *folders, _ = path.parts or ("",)
+    leads_out = path.anchor or ".." in path.parts or any((directory / folder).is_symlink() for folder in folders)
+    return None if leads_out or not path.name or len(folders) > 1 else directory / path
 
 
 def open_unchanged(directory, open_files):

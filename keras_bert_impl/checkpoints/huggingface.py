@@ -22,6 +22,7 @@ from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.tokenizers import kind_in
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES
+from keras_bert_impl.user_warnings import warn_user
 
 # The counterparts of our models in transformers: the end of a class name there, as in BertForMaskedLM.
 TASKS = {
@@ -62,8 +63,10 @@ def save(model, directory, tokenizer=None, dtype="float32"):
 
     Args:
         model: an encoder or one of the models over it.
-        directory: created if missing. The checkpoint's files are replaced together, after all are written; others stay.
-            Its README.md is the `model_card`, unless there is one that somebody else has written.
+        directory: created if missing. The checkpoint's files are replaced together, after all are written; others stay,
+            but those by which sentence-transformers would open a model that was there before are removed, and a
+            warning names them if the new model has no such files. README.md is the `model_card`, unless there is one
+            that somebody else has written.
         tokenizer: is saved, too; default is the model's, if it has one.
         dtype: a key of DTYPES. Numbers in bfloat16 are rounded to the nearest, and take half of the space; a program
             that reads them computes in float32 as before, ours and, because config.json says so, transformers.
@@ -97,10 +100,8 @@ def save(model, directory, tokenizer=None, dtype="float32"):
     if dtype != "float32":
         config["dtype"] = "float32"  # transformers would compute in the type of the file
     pools = hasattr(model, "pooling")
-    own = sentence_transformers.OF_EMBEDDING if pools else ()
-    if hasattr(model, "score_activation"):  # of which config.json tells all
-        own = sentence_transformers.OF_RANKING
-    with replaced_together(directory, lambda new: _superseded(new, own)) as target:
+    left = _of_another_kind(model, directory)
+    with replaced_together(directory, _superseded) as target:
         safetensors.numpy.save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
         (target / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         if pools:
@@ -109,6 +110,11 @@ def save(model, directory, tokenizer=None, dtype="float32"):
             tokenizer.save_pretrained(target, getattr(model, "sequence_length", encoder.config.max_length))
         completeness.check_settings(model, tokenizer, lambda: open_checkpoint(target), FORM)
         model_card.write(open_checkpoint(target), tokenizer, target, directory)
+    if left:
+        warn_user(
+            f"{directory} held a model of sentence-transformers, which a {type(model).__name__} is not: removed "
+            f"{', '.join(left)}."
+        )
 
 
 def config_of(model):
@@ -337,6 +343,18 @@ def _head_config(model, family):
     return fields
 
 
-def _superseded(new, of_model):
-    """Patterns of the old files that the new ones replace; `of_model` are those that the kind of model replaces."""
-    return [*of_model, *(pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns)]
+def _of_another_kind(model, directory):
+    """The files of sentence-transformers in a directory that describe another kind of model than this one."""
+    if hasattr(model, "pooling"):
+        return []
+    # Of a Reranker config.json tells all, but another library may have written more.
+    same = sentence_transformers.OF_RANKING if hasattr(model, "score_activation") else ()
+    patterns = [pattern for pattern in sentence_transformers.FILES if pattern not in same]
+    directory = pathlib.Path(directory)
+    return [path.relative_to(directory).as_posix() for pattern in patterns for path in sorted(directory.glob(pattern))]
+
+
+def _superseded(new):
+    """Patterns of the old files that the new ones replace: another library would read them first, or besides."""
+    of_weights = [pattern for name, patterns in SUPERSEDED.items() if name in new for pattern in patterns]
+    return [*sentence_transformers.FILES, *of_weights]

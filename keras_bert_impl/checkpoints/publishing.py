@@ -7,7 +7,7 @@ import warnings
 
 import huggingface_hub
 
-from keras_bert_impl.checkpoints import huggingface, model_card
+from keras_bert_impl.checkpoints import huggingface, model_card, sentence_transformers
 from keras_bert_impl.checkpoints.hub import SCHEME, SMALL_FILES, in_one_line, local_directory
 from keras_bert_impl.distribution import is_chief
 
@@ -85,7 +85,8 @@ def push_to_hub(model, repository, facts=None, private=True, message="A checkpoi
         try:
             api.create_repo(repository, private=private, exist_ok=True)
             # What an earlier version of the repository has, and this one does not, would be read instead or besides.
-            old = [pattern for patterns in huggingface.SUPERSEDED.values() for pattern in patterns]
+            old = [*sentence_transformers.FILES]
+            old += [pattern for patterns in huggingface.SUPERSEDED.values() for pattern in patterns]
             commit = api.upload_folder(
                 repo_id=repository, folder_path=target, commit_message=message, delete_patterns=old
             )

@@ -12,8 +12,9 @@ from keras_bert_impl.json_files import read_json
 
 MODULES, POOLING_CONFIG, TRANSFORMER_CONFIG = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
 MODEL_CONFIG = "config_sentence_transformers.json"
-OF_EMBEDDING = (MODULES, MODEL_CONFIG)  # what an embedder replaces, also where it has no such file
 OF_RANKING = (MODULES, TRANSFORMER_CONFIG, MODEL_CONFIG)  # what a CrossEncoder has beside config.json
+# Patterns of all files of this library, those in the folders of modules included, such as 1_Pooling and 2_Dense.
+FILES = (*OF_RANKING, *(f"[0-9]_[A-Z]*/{name}" for name in ("config.json", "model.safetensors", "pytorch_model.bin")))
 # Their flags, in the order in which their vectors are joined, and the names of these ways of pooling, theirs and ours.
 FLAGS = {
     "pooling_mode_cls_token": "cls",

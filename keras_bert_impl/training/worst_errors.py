@@ -114,7 +114,9 @@ def _marked_words(words, missed, invented):
 
 
 def _mark(place, expected, given):
-    return {(True, False): EXPECTED, (False, True): GIVEN, (True, True): BOTH}.get((place in expected, place in given), "")
+    return {(True, False): EXPECTED, (False, True): GIVEN, (True, True): BOTH}.get(
+        (place in expected, place in given), ""
+    )
 
 
 def errors_in_answers(path):

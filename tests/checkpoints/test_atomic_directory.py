@@ -1,5 +1,6 @@
 """Saving into a directory that holds a checkpoint leaves either the whole new one or the whole old one."""
 
+import json
 import os
 import pathlib
 
@@ -100,12 +101,15 @@ def test_files_that_would_be_read_in_place_of_the_new_ones_go(models, tmp_path):
     assert_equal(tmp_path, models[1])
 
 
-def test_a_checkpoint_cannot_name_files_elsewhere_for_removal(models, tmp_path):
+@pytest.mark.parametrize("name", ["../precious", "{}/precious", "link/precious", "1_Pooling/../../precious"])
+def test_a_checkpoint_cannot_name_files_elsewhere_for_removal(models, tmp_path, name):
     models[0].save_pretrained(tmp_path / "checkpoint")
     (tmp_path / "precious").write_text("here")
+    (tmp_path / "checkpoint" / "1_Pooling").mkdir()
+    (tmp_path / "checkpoint" / "link").symlink_to(tmp_path)
     written = tmp_path / "checkpoint" / atomic_directory.WRITTEN
     written.mkdir()
-    (written / atomic_directory.SUPERSEDED).write_text('["../precious"]')
+    (written / atomic_directory.SUPERSEDED).write_text(json.dumps([name.format(tmp_path)]))
     assert_equal(tmp_path / "checkpoint", models[0])
     assert (tmp_path / "precious").read_text() == "here"
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from conftest import revealing_config
+from huggingface_hub.utils import filter_repo_objects
 from stand_in_hub import Hub
 from tiers import once
 
@@ -78,6 +79,7 @@ class Api:
         self.options = options
 
     def upload_folder(self, repo_id, folder_path, **options):
+        Api.options = options
         Api.files = {path.name: path.read_bytes() for path in folder_path.iterdir() if path.is_file()}
         return type("Commit", (), {"commit_url": f"https://hub/{repo_id}"})
 
@@ -103,6 +105,13 @@ def test_a_model_is_uploaded_with_facts(uploaded, checkpoint):
     card = uploaded()["README.md"].decode()
     assert "Languages: en." in card and 'from_pretrained("hf://me/moods")' in card
     assert {"config.json", "model.safetensors", "vocab.txt"} <= uploaded().keys()
+
+
+def test_what_an_embedder_had_in_the_repository_is_removed(uploaded, checkpoint):
+    kbi.push_to_hub(checkpoint, "me/moods")
+    before = ["modules.json", "1_Pooling/config.json", "config_sentence_transformers.json", "2_Dense/model.safetensors"]
+    kept = ["config.json", "onnx/config.json", "notes.txt"]
+    assert list(filter_repo_objects([*before, *kept], allow_patterns=Api.options["delete_patterns"])) == before
 
 
 def test_a_readme_of_somebody_else_is_uploaded_as_it_is(uploaded, checkpoint):

@@ -1,21 +1,20 @@
 """Directories of sentence-transformers: each part of modules.json is read, or refused by name, and written back."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 from conftest import without
 
 import keras_bert_impl as kbi
-from keras_bert_impl.checkpoints import open_checkpoint
+from keras_bert_impl.checkpoints import huggingface, open_checkpoint
 from keras_bert_impl.checkpoints.sentence_transformers import FLAGS
 
 
 @pytest.fixture
 def directory(small_config, small_tokenizer, tmp_path):
     """A checkpoint as transformers writes it, without information on pooling."""
-    from keras_bert_impl.checkpoints import huggingface
-
     huggingface.save(kbi.BertEncoder(small_config), tmp_path / "model", small_tokenizer)
     return tmp_path / "model"
 
@@ -245,6 +244,49 @@ def test_a_saved_embedder_comes_back_and_leaves_nothing_of_the_one_before(
     assert (again.pooling, again.normalize, again.sequence_length) == (pooling, normalize, 7)
     texts = ["the cat sat on a mat in rain", "dog"]
     np.testing.assert_allclose(again.predict(texts, verbose=0), model.predict(texts, verbose=0), atol=1e-6)
+
+
+OTHER_KINDS = {
+    "TextClassifier": lambda encoder, tokenizer: kbi.TextClassifier(encoder, 2, tokenizer),
+    "TextRegressor": kbi.TextRegressor,
+    "Reranker": kbi.Reranker,
+    "encoder": lambda encoder, tokenizer: encoder,
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_another_model_in_the_place_of_an_embedder_leaves_none_of_its_files(
+    kind, small_config, small_tokenizer, tmp_path
+):
+    """sentence-transformers opens a directory by modules.json, whatever else is there."""
+    encoder = kbi.BertEncoder(small_config)
+    kbi.TextEmbedder(encoder, small_tokenizer, normalize=True, prompts={"query": "a"}).save_pretrained(tmp_path)
+    for name in ("2_Dense/model.safetensors", "2_Dense/config.json", "1_notes/config.json", "notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    model = OTHER_KINDS[kind](encoder, small_tokenizer)
+    with pytest.warns(
+        UserWarning, match="held a model of sentence-transformers, which a .* is not: removed .*1_Pooling"
+    ):
+        huggingface.save(model, tmp_path, small_tokenizer)
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    of_model = {"README.md", "config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}
+    assert left == of_model | {"1_notes/config.json", "notes.txt"}
+    assert not list(tmp_path.glob("[0-9]_[A-Z]*")), "nor empty folders"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        huggingface.save(model, tmp_path, small_tokenizer)  # a second time there is nothing to say
+
+
+def test_a_regressor_in_the_place_of_a_cross_encoder_is_not_opened_as_one(small_config, small_tokenizer, tmp_path):
+    encoder = kbi.BertEncoder(small_config)
+    kbi.Reranker(encoder, small_tokenizer).save_pretrained(tmp_path)
+    settings = {"activation_fn": "torch.nn.modules.linear.Identity", "model_type": "CrossEncoder"}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(settings))
+    with pytest.warns(UserWarning, match="a TextRegressor is not: removed config_sentence_transformers.json"):
+        kbi.TextRegressor(encoder, small_tokenizer).save_pretrained(tmp_path)
+    assert not open_checkpoint(tmp_path).read_ranking()
+    assert "text-ranking" not in (tmp_path / "README.md").read_text()
 
 
 def test_what_is_written_has_the_keys_of_the_library(small_config, tmp_path):

@@ -33,10 +33,12 @@ def run(config):
     answer = functools.partial(answer, model, k=config.k)
     if task == "answer":
         if context is None:
-            context = next(typed_lines("the text with the answers, in one line: "), "")
+            context = next(typed_lines("the text with the answers, in one line"), None)
+            if context is None:
+                return []
         answer = functools.partial(answer, context=context)
     if config.text is None:
-        return converse(f"{prompt}, or nothing to end: ", answer)
+        return converse(prompt, answer)
     found = answer(config.text)
     say(f"  {found}")
     return [found]

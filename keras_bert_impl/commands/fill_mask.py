@@ -21,8 +21,8 @@ def run(config):
     model = MaskedLM.from_pretrained(config.model)
     if config.text is None:
         mask = model.tokenizer.mask_texts[0]
-        prompt = f"a sentence with {mask}, or nothing to end: "
-        return converse(prompt, lambda line: guesses_in_one_line(model.fill_mask(line, config.k, config.together)))
+        wanted = f"a sentence with {mask}"
+        return converse(wanted, lambda line: guesses_in_one_line(model.fill_mask(line, config.k, config.together)))
     texts = [config.text] if isinstance(config.text, str) else config.text
     return [fill_and_print(model, text, config.k, config.together) for text in texts]
 

@@ -6,13 +6,13 @@ import typing
 
 @dataclasses.dataclass
 class AskConfig:
-    """Answers one question after the other: typed ones until an empty line or Ctrl-D, piped ones in a line each.
+    """Answers one question after the other: typed ones until Ctrl-D, piped ones in a line each.
 
     Args:
         model: checkpoint directory, or the run directory of a fine-tuning; default is small_english, the model in the
             package, which fills in masks.
         text: what is asked; two texts, such as a text and an ending, are separated by a tab. Without it, texts are read
-            from standard input.
+            from standard input, where an empty line asks nothing.
         context: for questions, the text in which their answers are.
         context_file: for questions, a file with this text.
         k: classes or answers, or words for each mask, the likeliest first.

@@ -11,7 +11,8 @@ class FillMaskConfig:
     Args:
         model: checkpoint directory or a published name; default is small_english, the model in the package.
         text: a sentence with [MASK] for each word to guess; or several, as a YAML list. Without it, sentences are read
-            from standard input: typed ones until an empty line or Ctrl-D, piped ones with one line of answers for each.
+            from standard input: typed ones until Ctrl-D, piped ones with one line of answers for each; an empty line
+            asks nothing.
         k: guesses for each mask, or for all together.
         together: guess the words of all masks of a text together.
     """

@@ -25,15 +25,15 @@ def typed(monkeypatch):
     def type_lines(*lines):
         given = iter(lines)
         monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
-        monkeypatch.setattr("builtins.input", lambda prompt: next(given, None) or _end(given))
+
+        def read(prompt):
+            for line in given:
+                return line
+            raise EOFError
+
+        monkeypatch.setattr("builtins.input", read)
 
     return type_lines
-
-
-def _end(given):
-    if next(given, None) is None:
-        raise EOFError
-    return ""
 
 
 @pytest.fixture
@@ -59,9 +59,36 @@ def test_typed_lines_are_answered_until_ctrl_d(typed, capsys):
 
 
 @once
-def test_an_empty_line_ends_a_conversation(typed):
-    typed("one", "", "two")
-    assert converse("> ", str.upper) == ["ONE"]
+def test_an_empty_line_asks_nothing_wherever_it_comes_from(typed, piped, capsys):
+    typed("one", "", "  ", "two")
+    assert converse("a word", str.upper) == ["ONE", "TWO"]
+    assert capsys.readouterr().out == "  ONE\n  TWO\n\n"
+    piped("one\n\n  \ntwo\n")
+    assert converse("a word", str.upper) == ["ONE", "", "", "TWO"]
+    assert capsys.readouterr().out == "ONE\n\n\nTWO\n"
+
+
+@once
+def test_the_prompt_tells_what_is_wanted_and_how_to_end(monkeypatch):
+    shown = []
+    monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+
+    def end(prompt):
+        shown.append(prompt)
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end)
+    converse("a word", str.upper)
+    assert shown == ["a word (Ctrl-D ends): "]
+
+
+def test_an_empty_passage_is_asked_for_again_and_without_one_nothing_is_asked(saved, typed):
+    model = saved(kbi.QuestionAnswerer)
+    (direct,) = ask.run(AskConfig(model, "the cat", context="the cat sat on a mat"))
+    typed("", "the cat sat on a mat", "", "the cat")
+    assert ask.run(AskConfig(model)) == [direct]
+    typed("")
+    assert ask.run(AskConfig(model)) == []
 
 
 @once
@@ -78,11 +105,11 @@ def test_a_mistake_is_told_and_the_conversation_goes_on(typed, capsys):
 @once
 def test_each_piped_line_has_one_line_of_answer_and_a_mistake_fails_at_the_end(piped, capsys):
     def answer(line):
-        if not line:
+        if line == "bad":
             raise ValueError("nothing")
         return line[::-1]
 
-    piped("ab\n\ncd")
+    piped("ab\nbad\ncd")
     with pytest.raises(ValueError, match="1 of 3 lines could not be answered"):
         converse("> ", answer)
     assert capsys.readouterr().out == "ba\nerror: nothing\ndc\n"

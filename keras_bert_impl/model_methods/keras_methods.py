@@ -3,11 +3,12 @@
 import keras
 
 from keras_bert_impl.distribution import in_scope_of_model
+from keras_bert_impl.misspelt import KnownArguments
 from keras_bert_impl.model_methods import resumed_fit, trainable, trained_weights
 from keras_bert_impl.model_methods.compiling import CompilingMixin
 
 
-class KerasMethodsMixin(CompilingMixin):
+class KerasMethodsMixin(KnownArguments, CompilingMixin):
     """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default; `export` that
     names an alternative where Keras cannot export."""
 

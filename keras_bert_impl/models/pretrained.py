@@ -14,6 +14,7 @@ from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.layers import Dropout
+from keras_bert_impl.misspelt import refuse_unknown
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits
@@ -143,6 +144,7 @@ def with_arguments_of_constructor(cls):
 
     @functools.wraps(inherited)
     def from_pretrained(cls, *arguments, **options):
+        refuse_unknown(options, from_pretrained.__signature__.parameters, f"{cls.__name__}.from_pretrained")
         return inherited(cls, *arguments, **options)
 
     shown = dict(inspect.signature(inherited).parameters)

@@ -136,7 +136,9 @@ def checked_word_labels(labels, name, counts, rule=None):
     """
     if rule is not None:
         labels = numbers_of_names(labels, rule.names)
-    rows = [to_array(row, f"{name}[{place}]", rule) if len(row) else np.zeros(0, int) for place, row in enumerate(labels)]
+    rows = [
+        to_array(row, f"{name}[{place}]", rule) if len(row) else np.zeros(0, int) for place, row in enumerate(labels)
+    ]
     if len(rows) != len(counts):
         raise ValueError(f"{len(counts):,} texts but {len(rows):,} {name}: each text needs its own.")
     for place, (row, count) in enumerate(zip(rows, counts, strict=True)):
@@ -251,7 +253,9 @@ def to_array(values, name, rule=None):
         raise ValueError(f"{name} are lists of different lengths: all rows need the same number.") from None
     if array.dtype.kind not in "biuf":
         as_given = np.asarray(values, object)  # of numbers beside a text NumPy makes texts
-        found = [(place, one) for place, one in np.ndenumerate(as_given) if not isinstance(one, int | float | np.number)]
+        found = [
+            (place, one) for place, one in np.ndenumerate(as_given) if not isinstance(one, int | float | np.number)
+        ]
         place, value = (str(list(found[0][0])), found[0][1]) if found else ("", values)
         wanted = "" if rule is None else f" Each label is {rule.meaning}."
         raise ValueError(f"{name}{place} is {repr(value)[:60]}, not a number.{wanted}")

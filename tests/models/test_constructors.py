@@ -11,8 +11,37 @@ import keras_bert_impl as kbi
 def test_an_unknown_argument_of_a_model_is_refused_by_name(kind, small_config):
     make = kbi.BertEncoder if kind == "BertEncoder" else lambda encoder, **arguments: MODELS[kind](encoder, **arguments)
     start = small_config if kind == "BertEncoder" else kbi.BertEncoder(small_config)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'tokenizr'"):
-        make(start, tokenizr=None)
+    with pytest.raises(TypeError, match=f"{kind}.* got an unexpected keyword argument 'nam'. Did you mean name[?]"):
+        make(start, nam=None)
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "meant"),
+    [
+        (lambda **options: kbi.TextClassifier(None, **options), "num_clases", "num_classes"),
+        (lambda **options: kbi.BertConfig(20, **options), "hiden_size", "hidden_size"),
+        (lambda **options: kbi.BertConfig.from_name("bert_mini", **options), "vocabulry_size", "vocabulary_size"),
+        (lambda **options: kbi.WordPieceTokenizer("vocab.txt", **options), "lowercse", "lowercase"),
+        (lambda **options: kbi.ElectraEncoder(None, **options), "embeding_of", "embeddings_of"),
+        (lambda **options: kbi.LongformerEncoder(None, **options), "rematerialise", "rematerialize"),
+        (lambda **options: kbi.Pretrainer(None, **options), "nextsentence", "next_sentence"),
+    ],
+)
+def test_a_misspelt_argument_is_told_from_the_one_that_was_meant(make, given, meant):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{given}'. Did you mean {meant}[?]"):
+        make(**{given: 2})
+
+
+def test_a_subclass_may_pass_arguments_on(small_config):
+    class Mine(kbi.TextClassifier):
+        def __init__(self, encoder, mine=1, **options):
+            super().__init__(encoder, 2, **options)
+            self.mine = mine
+
+    model = Mine(kbi.BertEncoder(small_config), mine=3, class_names=["a", "b"])
+    assert (model.mine, model.class_names) == (3, ["a", "b"])
+    with pytest.raises(TypeError, match="Mine.. got an unexpected keyword argument 'class_nams'. Did you mean class_n"):
+        Mine(kbi.BertEncoder(small_config), class_nams=["a", "b"])
 
 
 @pytest.fixture
@@ -29,7 +58,7 @@ def test_from_pretrained_passes_rematerialize_to_the_encoder(directory):
 
 @pytest.mark.parametrize("model_class", [kbi.TextClassifier, kbi.TextRegressor, kbi.BertEncoder])
 def test_from_pretrained_refuses_what_no_model_takes(model_class, directory):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'rematerialise'"):
+    with pytest.raises(TypeError, match="argument 'rematerialise'. Did you mean rematerialize[?]"):
         model_class.from_pretrained(directory, rematerialise=True)
 
 

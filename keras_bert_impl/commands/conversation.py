@@ -7,7 +7,6 @@ import sys
 from keras_bert_impl.checkpoints.hub import in_one_line
 from keras_bert_impl.console import say
 
-
 END = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"  # what ends the input of a terminal
 
 

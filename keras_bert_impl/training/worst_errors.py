@@ -87,11 +87,16 @@ def errors_in_words(path):
             found = _with_one_more(found, (size, -number, (words, expected - given, given - expected)))
     rows = []
     for *_, (words, missed, invented) in heapq.nlargest(MOST_ERRORS, found, key=lambda one: one[:2]):
-        lists = ("; ".join(f"{' '.join(words[a : b + 1])} ({kind})" for kind, a, b in sorted(spans, key=lambda x: x[1:]))
-                 for spans in (missed, invented))  # fmt: skip
+        lists = (_listed(words, spans) for spans in (missed, invented))
         rows.append([_cut(_marked_words(words, missed, invented)), *map(_cut, lists)])
     note = f"{wrong:,} of {count:,} sentences have errors; these have the most. {LEGEND}"
     return Errors(note, (("sentence", "text"), ("missed", "word"), ("invented", "word")), rows)
+
+
+def _listed(words, spans):
+    """Entities, (type, first word, last word), as one text."""
+    in_order = sorted(spans, key=lambda span: span[1:])
+    return "; ".join(f"{' '.join(words[first : last + 1])} ({kind})" for kind, first, last in in_order)
 
 
 def sentences_in(path):

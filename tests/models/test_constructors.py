@@ -11,7 +11,7 @@ import keras_bert_impl as kbi
 def test_an_unknown_argument_of_a_model_is_refused_by_name(kind, small_config):
     make = kbi.BertEncoder if kind == "BertEncoder" else lambda encoder, **arguments: MODELS[kind](encoder, **arguments)
     start = small_config if kind == "BertEncoder" else kbi.BertEncoder(small_config)
-    with pytest.raises(TypeError, match=f"{kind}.* got an unexpected keyword argument 'nam'. Did you mean name[?]"):
+    with pytest.raises(TypeError, match=rf"{kind}.* got an unexpected keyword argument 'nam'\. Did you mean name\?"):
         make(start, nam=None)
 
 
@@ -28,7 +28,7 @@ def test_an_unknown_argument_of_a_model_is_refused_by_name(kind, small_config):
     ],
 )
 def test_a_misspelt_argument_is_told_from_the_one_that_was_meant(make, given, meant):
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{given}'. Did you mean {meant}[?]"):
+    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{given}'\. Did you mean {meant}[?]"):
         make(**{given: 2})
 
 
@@ -40,7 +40,9 @@ def test_a_subclass_may_pass_arguments_on(small_config):
 
     model = Mine(kbi.BertEncoder(small_config), mine=3, class_names=["a", "b"])
     assert (model.mine, model.class_names) == (3, ["a", "b"])
-    with pytest.raises(TypeError, match="Mine.. got an unexpected keyword argument 'class_nams'. Did you mean class_n"):
+    with pytest.raises(
+        TypeError, match=r"Mine\(\) got an unexpected keyword argument 'class_nams'\. Did you mean class_n"
+    ):
         Mine(kbi.BertEncoder(small_config), class_nams=["a", "b"])
 
 
@@ -58,7 +60,7 @@ def test_from_pretrained_passes_rematerialize_to_the_encoder(directory):
 
 @pytest.mark.parametrize("model_class", [kbi.TextClassifier, kbi.TextRegressor, kbi.BertEncoder])
 def test_from_pretrained_refuses_what_no_model_takes(model_class, directory):
-    with pytest.raises(TypeError, match="argument 'rematerialise'. Did you mean rematerialize[?]"):
+    with pytest.raises(TypeError, match=r"argument 'rematerialise'\. Did you mean rematerialize[?]"):
         model_class.from_pretrained(directory, rematerialise=True)
 
 

@@ -144,7 +144,7 @@ def test_of_questions_the_worst_errors_show_both_answers_in_their_context(tmp_pa
     (tmp_path / "predictions.json").write_text(json.dumps(dict.fromkeys("abcdefg", "")))
     errors = worst_errors(tmp_path)
     assert errors.note.startswith("4 of 7 answers")
-    when, who, why, where = errors.rows
+    when, _, why, where = errors.rows
     assert [row[2:] for row in (when, why, where)] == [
         ["2003", "May 1998", "90.0%"],
         ["(no answer)", "Ann", "70.0%"],

@@ -17,6 +17,7 @@ from keras_bert_impl.checkpoints import completeness, model_card, sentence_trans
 from keras_bert_impl.checkpoints.atomic_directory import replaced_together
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 from keras_bert_impl.checkpoints.torch_pickle import open_torch_file
+from keras_bert_impl.checkpoints.untrained_heads import untrained_heads
 from keras_bert_impl.configurations.known_families import families_by_model_type, family_of
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.json_files import read_json
@@ -93,10 +94,12 @@ def save(model, directory, tokenizer=None, dtype="float32"):
     }
     renamed = family.names_by_task.get(task, ())
     tensors = {_with_beginning(name, renamed): array for name, array in tensors.items()}
+    untrained = untrained_heads(model)
     if not is_chief():
         return  # all processes have given their parts of the weights; only the first one writes
     tensors = {name: array.astype(DTYPES[dtype], copy=False) for name, array in tensors.items()}
-    config = config_of(model)
+    # A field of our own, for the card, and for whoever opens the checkpoint.
+    config = {**config_of(model), **({"untrained": untrained} if untrained else {})}
     if dtype != "float32":
         config["dtype"] = "float32"  # transformers would compute in the type of the file
     pools = hasattr(model, "pooling")
@@ -189,9 +192,18 @@ def open_checkpoint(directory):
         {name: value for name, value in stored.items() if value is not None},
         functools.partial(_read_pooling, directory, content, config, read_tokenizer),
         functools.partial(sentence_transformers.read_ranking, directory, content, config),
+        _untrained_in(content, path),
     )
     tensor_tables.check_encoder(found, "config.json")
     return found
+
+
+def _untrained_in(content, path):
+    """The names of untrained heads in the content of a config.json. Raises ValueError for anything else."""
+    found = content.get("untrained", [])
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise ValueError(f"{path}: untrained is {found!r:.80}, expected a list of the names of heads.")
+    return tuple(found)
 
 
 def _class_names_for(content, shapes, task):

@@ -332,6 +332,12 @@ def _description(checkpoint, tokenizer):
     if names is not None:
         more = f" and {len(names) - MOST_CLASSES:,} more" if len(names) > MOST_CLASSES else ""
         lines.append(f"Classes: {', '.join(map(plain, names[:MOST_CLASSES]))}{more}.")
+    if checkpoint.untrained:
+        heads = ", ".join(f"`{head}`" for head in map(plain, checkpoint.untrained))
+        lines.append(
+            f"\n**Not trained:** {heads}. The values are still the random ones of a new head, so that what is computed "
+            "with them means nothing before training."
+        )
     return "\n".join(lines)
 
 

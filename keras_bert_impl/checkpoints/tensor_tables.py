@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import keras
 import numpy as np
 
+from keras_bert_impl.checkpoints.untrained_heads import remember
 from keras_bert_impl.configurations.encoder_config import EncoderConfig
 from keras_bert_impl.configurations.known_families import family_of, weight_shapes
 from keras_bert_impl.distribution import assign_whole, to_numpy
@@ -52,6 +53,7 @@ class Checkpoint(typing.NamedTuple):
         read_pooling: function that returns the arguments of a TextEmbedder that it specifies: pooling, normalize,
             sequence_length. Raises ValueError if a TextEmbedder would not compute the checkpoint's vectors.
         read_ranking: likewise those of a Reranker: score_activation, sequence_length.
+        untrained: the names of heads that had random values when it was saved; see `untrained_heads`.
     """
 
     config: EncoderConfig
@@ -64,6 +66,7 @@ class Checkpoint(typing.NamedTuple):
     head_arguments: Mapping[str, object] = types.MappingProxyType({})
     read_pooling: Callable[[], Mapping[str, object]] = dict
     read_ranking: Callable[[], Mapping[str, object]] = dict
+    untrained: tuple[str, ...] = ()
 
     @property
     def task(self):
@@ -165,6 +168,10 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
             if path.endswith("/kernel"):
                 _draw(ours[path], checkpoint.config, path)
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
+    still = sorted({_group(path) for path in stored & own} & set(checkpoint.untrained))
+    remember(model, {*map(_group, ledger.new), *still})
+    if still:
+        warn_user(f"{source.path} was saved before {', '.join(still)} had been trained: its values are random.")
     if report:
         print(f"{source.path}: {ledger}")
     elif ledger.new:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import warnings
 
 import huggingface_hub
 import made_tokenizers
@@ -152,6 +153,69 @@ def test_a_card_of_an_earlier_version_is_read(saved):
     text = text.replace('{"figures"', json.dumps(line)[:-1] + ', "figures"')
     (figure,) = model_card.facts_in(text).figures
     assert figure == Figure("f1", 0.5, "dev", None, "", (("always", 0.4),), "")
+
+
+@pytest.fixture
+def with_new_head(tmp_path, small_tokenizer):
+    """A classifier with a new head over the encoder of a checkpoint, which has learnt nothing yet."""
+    huggingface.save(kbi.BertEncoder(revealing_config(small_tokenizer, max_length=32)), tmp_path / "encoder")
+    with pytest.warns(UserWarning, match="newly initialised"):
+        return kbi.TextClassifier.from_pretrained(tmp_path / "encoder", num_classes=2, tokenizer=small_tokenizer)
+
+
+def card_of(directory):
+    return (directory / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_card_of_a_new_head_says_that_it_is_untrained_also_after_it_was_opened_again(with_new_head, tmp_path):
+    with_new_head.save_pretrained(tmp_path / "one")
+    assert "**Not trained:** `classifier`. " in card_of(tmp_path / "one")
+    with pytest.warns(UserWarning, match="saved before classifier had been trained: its values are random"):
+        again = kbi.TextClassifier.from_pretrained(tmp_path / "one")
+    again.save_pretrained(tmp_path / "two")
+    assert "**Not trained:** `classifier`. " in card_of(tmp_path / "two")
+    write_card(tmp_path / "two", CardFacts(license="mit"))
+    assert "**Not trained:** `classifier`. " in card_of(tmp_path / "two")
+
+
+def train(model):
+    model.fit(["the cat", "a dog"], [0, 1], epochs=1, verbose=0)
+
+
+WAYS_TO_LEARN = {
+    "fit": train,
+    "set_weights": lambda model: model.set_weights([weight + 0.5 for weight in model.get_weights()]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_LEARN)
+def test_a_head_that_has_learnt_is_not_called_untrained(with_new_head, tmp_path, way):
+    with_new_head.save_pretrained(tmp_path / "model")
+    WAYS_TO_LEARN[way](with_new_head)
+    with_new_head.save_pretrained(tmp_path / "model")
+    assert "Not trained" not in card_of(tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        kbi.TextClassifier.from_pretrained(tmp_path / "model")
+
+
+def test_another_head_in_the_place_of_an_untrained_one_is_not_told_about_it(with_new_head, tmp_path):
+    """The field of config.json is about the `classifier` that is there."""
+    with_new_head.save_pretrained(tmp_path / "model")
+    with pytest.warns(UserWarning, match="newly initialised") as told:
+        model = kbi.TextClassifier.from_pretrained(tmp_path / "model", num_classes=3)
+    assert sum(issubclass(one.category, UserWarning) for one in told) == 1
+    train(model)
+    model.save_pretrained(tmp_path / "other")
+    assert "Not trained" not in card_of(tmp_path / "other")
+
+
+def test_a_list_of_untrained_heads_that_is_none_is_refused(saved, tmp_path):
+    saved("TextClassifier")
+    content = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**content, "untrained": "classifier"}))
+    with pytest.raises(ValueError, match="untrained is 'classifier', expected a list of the names of heads"):
+        kbi.TextClassifier.from_pretrained(tmp_path)
 
 
 def test_the_deviation_of_a_share_is_that_of_a_coin():

@@ -157,12 +157,15 @@ SMALL = {
     "06_export_and_serve": {"TRAINING_TEXTS": 40, "ASKED": 16},
     "07_attention": {"SENTENCES": 5},
     "08_search": {"FILES": 80},
+    "09_features": {"TRAINING_SENTENCES": 40, "TEST_SENTENCES": 20, "EPOCHS": 1, "FINETUNING_EPOCHS": 1, "UNITS": 8},
+    "10_your_domain": {"SENTENCES": 40, "TEST_SENTENCES": 10, "EPOCHS": 1, "PAIRS": 40},
     "11_gallery": {"SENTENCES": 150, "EPOCHS": 1},
 }
 BACKEND = {
     "01_fill_mask": "jax",
     "05_devices_and_resumption": "jax",
     "06_export_and_serve": "tensorflow",
+    "09_features": "jax",
 }
 WITHOUT_MINILM = ("01_fill_mask", "05_devices_and_resumption", "11_gallery")
 

@@ -10,7 +10,8 @@ from keras_bert_impl.tasks.tables import BadRows
 
 
 class Questions(typing.NamedTuple):
-    """The questions of a file. `dataset` is its content, for the official figures; `labels` is None without answers."""
+    """The questions of a file. `dataset` is its content, for the official figures; `labels` is None without answers, or
+    where all of them are empty texts, as in some test files: any prediction would score 0."""
 
     questions: list[Question]
     dataset: dict
@@ -18,7 +19,9 @@ class Questions(typing.NamedTuple):
 
     @property
     def labels(self):
-        return self.dataset if any("answers" in row for _, row in _rows(self.dataset)) else None
+        rows = [row for _, row in _rows(self.dataset)]
+        has_answers = any(answer["text"] for row in rows for answer in row.get("answers", ()))
+        return self.dataset if has_answers or any("answers" in row and "is_impossible" in row for row in rows) else None
 
     def __len__(self):
         return len(self.questions)

@@ -90,7 +90,7 @@ def with_options(task, config):
 
 def read_splits(task, config, data):
     """The examples of each split by name. Reports malformed rows, and test splits left out because their file is
-    missing."""
+    missing. Raises ValueError for a dev split without labels."""
     examples = {}
     for split in ("train", *task.dev, *task.test):
         # Leaving a row out of a test set would shift the lines of the submission.
@@ -99,6 +99,11 @@ def read_splits(task, config, data):
             say(f"  {split}: there is no file for this split, so nothing is predicted for it")
             continue
         examples[split] = task.read(data, split, bad_rows)
+        if split in task.dev and examples[split].labels is None:
+            raise ValueError(
+                f"The {split} split of {task.name} in {data} has no labels, by which the best epoch is chosen: give a "
+                f"file with labels, such as a part of the training data, or another split in task_options.dev."
+            )
         for message in bad_rows.messages[:5]:
             say(f"  left out: {message}")
         if bad_rows.messages:

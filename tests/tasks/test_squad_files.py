@@ -32,6 +32,21 @@ def test_an_answer_that_does_not_stand_there_is_malformed(tmp_path):
     assert len(read_questions(tmp_path / "train.json", BadRows(), training=False)) == 2
 
 
+def test_a_file_whose_answers_are_all_empty_has_no_labels(tmp_path):
+    """As TyDi's dev file in some mirrors: any prediction would score 0."""
+    for row, has_labels in (
+        ({"answers": [{"text": "", "answer_start": 0}]}, False),
+        ({"answers": [{"text": "cat", "answer_start": 4}]}, True),
+        ({"answers": [], "is_impossible": True}, True),
+        ({"is_impossible": False}, False),
+        ({}, False),
+    ):
+        content = {"data": [{"paragraphs": [{"context": CONTEXT, "qas": [{"id": "a", "question": "?", **row}]}]}]}
+        (tmp_path / "dev.json").write_text(json.dumps(content))
+        found = read_questions(tmp_path / "dev.json", BadRows(), training=False)
+        assert (found.labels is not None) == has_labels, row
+
+
 @needs_data
 def test_every_answer_of_squad_lies_in_a_window_and_comes_back_as_text():
     tokenizer = WordPieceTokenizer(DATA / "vocab" / "bert-base-uncased-vocab.txt")

@@ -1,7 +1,10 @@
 """User errors: each ends with one clear line and a non-zero exit code, and nothing is written."""
 
+import json
+
 import pytest
 from conftest import WORDS
+from made_tasks import write_squad
 from tiers import once
 
 import keras_bert_impl as kbi
@@ -102,6 +105,19 @@ def test_a_malformed_line_of_labelled_text(command, tmp_path, checkpoint, line, 
     arguments = ("--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
     assert complaint in command(finetuning.FinetuneConfig, finetuning.run, *arguments)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_dev_file_without_answers(command, tmp_path, checkpoint):
+    """Its F1 would be 0 whatever is predicted, and no epoch the best."""
+    write_squad(tmp_path, "v1.1")
+    dev = tmp_path / "dev-v1.1.json"
+    content = json.loads(dev.read_text())
+    for row in content["data"][0]["paragraphs"][0]["qas"]:
+        row["answers"] = [{"text": "", "answer_start": 0}]
+    dev.write_text(json.dumps(content))
+    arguments = ("--task", "squad1.1", "--data", tmp_path, "--model", checkpoint, "--output", tmp_path / "run")
+    message = command(finetuning.FinetuneConfig, finetuning.run, *arguments)
+    assert message.startswith("error: The dev split of squad1.1 in ") and "has no labels, by which the best" in message
 
 
 def test_a_label_that_training_did_not_have(command, tmp_path, checkpoint):

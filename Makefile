@@ -4,7 +4,8 @@
 #   make test-all     all tests on the three backends: three to four hours on two cores
 #   make lint
 #   make docs         the documentation as a site, build/site/index.html; runs the notebooks that have changed
-#   make bench        speed compared with other libraries, which it installs; two hours, on a quiet machine
+#   make bench        speed compared with other libraries, which it installs, into docs/speed.md; two hours, on a quiet
+#                     machine; goes on where it was interrupted
 
 PYTHON ?= python3
 BACKEND ?= tensorflow
@@ -46,9 +47,7 @@ docs: .venv/installed-docs
 	@echo "  open build/site/index.html"
 
 bench: .venv/installed-peers
-	@for case in pretraining_step real_tokens sentence_vectors tokenizing examples_from_text first_seconds; do \
-	    $(BIN)/python benchmarks/$$case.py --output runs/benchmarks || exit 1; done
-	@$(BIN)/python benchmarks/chart.py --output runs/benchmarks --picture runs/benchmarks/speed.png
+	@$(BIN)/python benchmarks/speed_page.py --measure
 
 .venv/installed-quickstart-%: .venv/bin/python pyproject.toml constraints.txt
 	@echo "     Installing TensorFlow$(if $(filter-out tensorflow,$*), and $*) into .venv: a minute or two"

@@ -16,6 +16,7 @@ import random
 import statistics
 import time
 
+from conditions import Conditions
 from in_turn import OURS, Setting, measure_apart
 from sentence_vectors import checkpoint
 
@@ -122,6 +123,7 @@ def main():
         print(json.dumps(measure(Setting(*json.loads(arguments.setting)))))
         return
     found = {setting: [] for setting in SETTINGS}
+    conditions = Conditions()
     for number in range(arguments.rounds):
         for setting in SETTINGS:
             found[setting].append(measure_apart(__file__, setting))
@@ -137,6 +139,7 @@ def main():
     output.mkdir(parents=True, exist_ok=True)
     (output / "first_seconds.md").write_text("\n".join(lines) + "\n")
     content = {"title": title, "unit": "seconds", "ratios": list(ratios(medians))}
+    content["conditions"] = conditions.found(arguments.rounds)
     content["seconds"] = {str(setting): rounds for setting, rounds in found.items()}
     (output / "first_seconds.json").write_text(json.dumps(content, indent=2) + "\n")
     print("\n".join(lines))

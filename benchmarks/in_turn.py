@@ -69,6 +69,8 @@ def median_seconds(run, warm, repeats):
 
 def main(case, script):
     """The command line of a benchmark."""
+    from conditions import Conditions  # not needed by those who take our settings or steps from here
+
     parser = argparse.ArgumentParser(description=case.title)
     parser.add_argument("--output", default="runs/benchmarks", help="directory for the results")
     parser.add_argument("--rounds", type=int, default=3, help="how often each setting is measured; the median counts")
@@ -81,6 +83,7 @@ def main(case, script):
     choices = [choice.split() for choice in arguments.only.split("|")]
     settings = [s for s in case.settings if any(all(word in str(s) for word in choice) for choice in choices)]
     rates, errors = {setting: [] for setting in settings}, {}
+    conditions = Conditions()
     for number in range(arguments.rounds):
         for setting in settings:
             if setting in errors:
@@ -97,6 +100,7 @@ def main(case, script):
     lines = table(case, medians, errors, ceilings() if case.flops_per_unit else {})
     (output / f"{name}.md").write_text("\n".join(lines) + "\n")
     content = {"title": case.title, "unit": case.unit, "ratios": ratios(case, medians)}
+    content["conditions"] = conditions.found(arguments.rounds)
     content["rates"] = {str(setting): found for setting, found in rates.items()}
     (output / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
     plot(case, medians, output / f"{name}.png")

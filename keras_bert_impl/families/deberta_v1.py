@@ -10,7 +10,7 @@ from keras_bert_impl.configurations.family import COMMON_TASKS, SAME, TRANSPOSED
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.families import bert, deberta
 from keras_bert_impl.families.deberta import DisentangledAttention, DistanceConfig, DistanceEncoder
-from keras_bert_impl.kernels.bias import add_bias
+from keras_bert_impl.kernels.biased_product import add_bias
 from keras_bert_impl.layers.self_attention import split_dense
 
 

@@ -24,7 +24,7 @@ from keras_bert_impl.families.deberta import at_distances
 from keras_bert_impl.families.xlnet_streams import second_stream
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.kernels import attention
-from keras_bert_impl.kernels.bias import add_bias
+from keras_bert_impl.kernels.biased_product import add_bias
 from keras_bert_impl.kernels.gather import exact_product
 from keras_bert_impl.layers import AttentionMask, LastToken, MultiHeadSelfAttention
 from keras_bert_impl.layers.self_attention import split_dense

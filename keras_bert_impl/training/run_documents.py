@@ -3,11 +3,14 @@
 import math
 
 from keras_bert_impl import plots
-<<<<<<< HEAD
-from keras_bert_impl.checkpoints import CardFacts, Figure, open_checkpoint, published_repository, write_card
-=======
-from keras_bert_impl.checkpoints import CardFacts, Figure, is_packaged, published_repository, write_card
->>>>>>> 5891b93 (small_english, a BERT of 5.3 million weights, lies in the package: an answer in words without a download; convert writes bfloat16)
+from keras_bert_impl.checkpoints import (
+    CardFacts,
+    Figure,
+    is_packaged,
+    open_checkpoint,
+    published_repository,
+    write_card,
+)
 from keras_bert_impl.checkpoints.model_card import deviation_of_share
 from keras_bert_impl.distribution import is_chief
 from keras_bert_impl.tasks import hub_datasets
@@ -128,8 +131,7 @@ def write_pretraining(directory, config, data, report, masks=()):
     if teacher:
         notes.append(f"A student of {base or named(start, 'a teacher')}.")
     elif start and not base:
-<<<<<<< HEAD
-        notes.append("Training started from a checkpoint that is not on the hub.")
+        notes.append(started_from(start))
     of_lengths, encoder = [], open_checkpoint(directory / "encoder").config
     if not start and encoder.has_position_table and encoder.max_length > data.sequence_length:
         of_lengths = [
@@ -137,9 +139,6 @@ def write_pretraining(directory, config, data, report, masks=()):
             "rows (--init, --sequence_length)."
         ]
     notes += of_lengths
-=======
-        notes.append(started_from(start))
->>>>>>> 5891b93 (small_english, a BERT of 5.3 million weights, lies in the package: an answer in words without a download; convert writes bfloat16)
     corpus = data.corpus.get("train", {})
     counts = [(f"{name} of training text", corpus[name]) for name in ("documents", "words", "bytes") if name in corpus]
     counts += [(f"rows, {split}", number) for split, number in data.num_examples.items()]

@@ -9,7 +9,16 @@ import pytest
 from keras import ops
 from tiers import every_backend, on
 
-from keras_bert_impl.kernels import activated_product, adamw, cross_entropy, dropout, gather, gelu, global_norm
+from keras_bert_impl.kernels import (
+    activated_product,
+    adamw,
+    biased_product,
+    cross_entropy,
+    dropout,
+    gather,
+    gelu,
+    global_norm,
+)
 from keras_bert_impl.kernels.attention import Placement, placed
 
 pytestmark = every_backend
@@ -45,6 +54,27 @@ def by_kernel_and_plainly_adamw():
             ]
             apply(updates, lambda variable, value: variable.assign(value))
         results.append(np.stack([ops.convert_to_numpy(variable) for three in variables for variable in three]))
+    return results
+
+
+def by_kernel_and_plainly_biased_product():
+    """Outputs for inputs with two axes before the last, and the gradients of all three arguments."""
+    inputs, kernel, bias = arrays(2, 3, 5)[0], arrays(5, 7, seed=1)[0], arrays(7, seed=2)[0]
+    given = {"inputs": inputs, "kernel": kernel, "bias": bias}
+    results = []
+    for compute in (biased_product.biased_product, biased_product.biased_product_by_ops):
+        parts = [
+            part
+            for name, array in given.items()
+            for part in outputs_and_gradient(
+                lambda value, compute=compute, name=name: compute(
+                    **{**{other: ops.convert_to_tensor(one) for other, one in given.items()}, name: value}
+                ),
+                array,
+            )
+        ]
+        results.append(np.concatenate([part.ravel() for part in parts]))
+    np.testing.assert_allclose(results[1][:42].reshape(2, 3, 7), inputs @ kernel + bias, atol=2e-6)
     return results
 
 
@@ -119,6 +149,7 @@ def by_kernel_and_plainly_global_norm():
 
 KERNELS = {
     "adamw": by_kernel_and_plainly_adamw,
+    "biased_product": by_kernel_and_plainly_biased_product,
     "cross_entropy": by_kernel_and_plainly_cross_entropy,
     "gather": by_kernel_and_plainly_gather,
     "global_norm": by_kernel_and_plainly_global_norm,
@@ -143,6 +174,28 @@ def test_cross_entropy_of_bfloat16_logits_is_computed_in_float32():
     # The gradient comes back in bfloat16, which keeps eight bits.
     kernels = cross_entropy.cross_entropy_of_rows, cross_entropy.cross_entropy_by_keras
     np.testing.assert_allclose(*map(of_rounded, kernels), rtol=1e-2, atol=1e-5)
+
+
+@on("torch")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_dense_layer_with_a_bias_is_one_operation_on_torch(dtype):
+    """And with LoRA, whose kernel is a sum, it is that layer's own product."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    from keras_bert_impl.layers.biased_dense import BiasedDense
+
+    layer, inputs = BiasedDense(7, dtype=f"mixed_{dtype}" if dtype != "float32" else dtype), torch.ones(2, 3, 5)
+    layer.build((2, 3, 5))
+    layer.bias.assign(np.arange(7))
+    layer.enable_lora(2)
+    layer.lora_kernel_b.assign(np.ones((2, 7)))
+    with torch.no_grad(), profile(activities=[ProfilerActivity.CPU]) as measured:
+        found = layer(inputs)
+    assert "aten::addmm" in {event.name for event in measured.events()}
+    kernel = ops.convert_to_numpy(layer._kernel) + ops.convert_to_numpy(layer.lora_kernel_a) @ np.ones((2, 7))
+    expected = np.ones((2, 3, 5)) @ kernel + np.arange(7)
+    np.testing.assert_allclose(ops.convert_to_numpy(found.float()), expected, atol=0.1 if dtype != "float32" else 1e-5)
 
 
 def test_bfloat16_activations_are_rounded_once():

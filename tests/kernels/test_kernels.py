@@ -183,9 +183,9 @@ def test_a_dense_layer_with_a_bias_is_one_operation_on_torch(dtype):
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    from keras_bert_impl.layers.biased_dense import BiasedDense
+    from keras_bert_impl.layers import Dense
 
-    layer, inputs = BiasedDense(7, dtype=f"mixed_{dtype}" if dtype != "float32" else dtype), torch.ones(2, 3, 5)
+    layer, inputs = Dense(7, dtype=f"mixed_{dtype}" if dtype != "float32" else dtype), torch.ones(2, 3, 5)
     layer.build((2, 3, 5))
     layer.bias.assign(np.arange(7))
     layer.enable_lora(2)

@@ -5,7 +5,7 @@ import pathlib
 import typing
 
 from keras_bert_impl.natural_data.question_windows import Question
-from keras_bert_impl.tasks.squad_metrics import has_impossible_questions, read_answers
+from keras_bert_impl.tasks.squad_metrics import has_impossible_questions, refuse_equal_ids
 from keras_bert_impl.tasks.tables import BadRows
 
 
@@ -33,9 +33,10 @@ def read_questions(path, bad_rows, training):
     Args:
         path: JSON in SQuAD's layout.
         bad_rows: a BadRows; a question is malformed if an answer is not in the context at the position given.
-        training: whether to check the answers; those of dev sets are only compared as text.
+        training: whether to check the answers; those of dev sets are only compared as text, by the ids of questions.
 
-    Raises: ValueError if the file is missing, not JSON or of another layout.
+    Raises: ValueError if the file is missing, not JSON or of another layout, or if questions of a file that is not for
+        training have the same id.
     """
     path = pathlib.Path(path)
     if not path.is_file():
@@ -46,15 +47,16 @@ def read_questions(path, bad_rows, training):
         raise ValueError(f"{path} line {error.lineno}: not valid JSON ({error.msg}).") from None
     try:
         questions = [
-            Question(row["id"], row["question"], context, _answers(row, context)) for context, row in _rows(dataset)
+            Question(row["id"], row["question"], context, _answers(row, training)) for context, row in _rows(dataset)
         ]
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is not in SQuAD's layout: {error!r} is missing.") from None
     if not questions:
         raise ValueError(f"{path} holds no question.")
-    if training:
-        read_answers(dataset)
+    if training:  # where nothing is compared by ids: TyDi's file has 89 for 3,696 questions
         questions = [question for question in questions if _is_sound(question, path, bad_rows)]
+    else:
+        refuse_equal_ids([question.id for question in questions], f"{path}: ")
     return Questions(questions, dataset, has_impossible_questions(dataset))
 
 
@@ -80,10 +82,11 @@ def _rows(dataset):
                 yield paragraph["context"], row
 
 
-def _answers(row, context):
+def _answers(row, training):
     if row.get("is_impossible"):
         return []
-    return [(answer["text"], answer["answer_start"]) for answer in row.get("answers", ())]
+    answers = row["answers"] if training else row.get("answers", ())
+    return [(answer["text"], answer["answer_start"]) for answer in answers]
 
 
 def _is_sound(question, path, bad_rows):

@@ -28,16 +28,21 @@ def read_answers(dataset):
         raise ValueError(f"This is not SQuAD's layout, data > paragraphs > qas: {error!r} is missing.") from None
     if not answers:
         raise ValueError("The dataset holds no question.")
-    if len(answers) < len(questions):
-        ids = collections.Counter(question["id"] for question in questions)
-        raise ValueError(
-            f"{len(questions) - len(answers):,} of {len(questions):,} questions have the id of another one, first "
-            f"{ids.most_common(1)[0][0]!r}: predictions are compared by ids, so give each question one of its own."
-        )
+    refuse_equal_ids([question["id"] for question in questions])
     if not has_impossible_questions(dataset):
         return answers
     # evaluate-v2.0.py ignores answers that are empty after normalization.
     return {key: [text for text in texts if normalize_answer(text)] or [""] for key, texts in answers.items()}
+
+
+def refuse_equal_ids(ids, place=""):
+    """Raises ValueError if some questions have the same id; `place` begins the message."""
+    counts = collections.Counter(ids)
+    if len(counts) < len(ids):
+        raise ValueError(
+            f"{place}{len(ids) - len(counts):,} of {len(ids):,} questions have the id of another one, first "
+            f"{counts.most_common(1)[0][0]!r}: predictions are compared by ids, so give each question one of its own."
+        )
 
 
 def has_impossible_questions(dataset):

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from tasks_data import DATA, needs_data
 from tiers import once
 
@@ -45,6 +46,31 @@ def test_a_file_whose_answers_are_all_empty_has_no_labels(tmp_path):
         (tmp_path / "dev.json").write_text(json.dumps(content))
         found = read_questions(tmp_path / "dev.json", BadRows(), training=False)
         assert (found.labels is not None) == has_labels, row
+
+
+def test_equal_ids_are_refused_where_predictions_are_compared_by_them_but_not_in_training(tmp_path):
+    answers = [{"text": "cat", "answer_start": 4}], [{"text": "dog", "answer_start": CONTEXT.index("dog")}]
+    rows = [{"id": "0", "question": "?", "answers": answer} for answer in answers]
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": rows}]}]}))
+    found = read_questions(path, BadRows(), training=True).questions
+    assert [question.answers[0][0] for question in found] == ["cat", "dog"]
+    with pytest.raises(ValueError, match=r"file\.json: 1 of 2 questions have the id of another one, first '0'"):
+        read_questions(path, BadRows(), training=False)
+
+
+def test_a_question_to_train_on_needs_answers(tmp_path):
+    path, row = tmp_path / "file.json", {"id": "0", "question": "?"}
+    path.write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": [row]}]}]}))
+    assert len(read_questions(path, BadRows(), training=False)) == 1
+    with pytest.raises(ValueError, match=r"is not in SQuAD's layout: KeyError.'answers'. is missing"):
+        read_questions(path, BadRows(), training=True)
+
+
+@needs_data
+def test_the_questions_of_tydi_can_be_trained_on():
+    path = DATA / "squad" / "tydiqa.goldp.en.train.json"
+    assert len(read_questions(path, BadRows("skip"), training=True)) > 3600
 
 
 @needs_data

@@ -72,13 +72,17 @@ def lines_of(name, result):
 def circumstances(name, conditions):
     """Where and when, in a paragraph."""
     machine, others = conditions["machine"], conditions["others_took"]
-    state = "a quiet" if others < BUSY else "**a busy**"
+    state = "a quiet machine" if is_quiet(conditions) else "**a busy machine, whose ratios say little**"
+    rounds = "one round" if conditions["rounds"] == 1 else f"medians of {conditions['rounds']} rounds"
     versions = ", ".join(f"{library} {version}" for library, version in conditions["versions"].items())
     return (
-        f"`benchmarks/{name}.py`, {conditions['date']}, commit {conditions['commit'][:10]}, medians of "
-        f"{conditions['rounds']} rounds on {state} machine, {machine['cores']} cores of {machine['processor']}, of "
-        f"which other programs took {others:.0%}; {versions}."
+        f"`benchmarks/{name}.py`, {conditions['date']}, commit {conditions['commit'][:10]}, {rounds} on {state}, "
+        f"{machine['cores']} cores of {machine['processor']}, of which other programs took {others:.0%}; {versions}."
     )
+
+
+def is_quiet(conditions):
+    return conditions["others_took"] < BUSY
 
 
 def rows_of_rates(result):
@@ -126,7 +130,7 @@ def figure(value):
 
 
 def draw(found, path):
-    """A bar for every ratio."""
+    """A bar for every ratio of these results."""
     bars = [(f"{found[name]['title']}\nagainst {ratio['against'].removesuffix(': ')}", ratio["ratio"])
             for name in BENCHMARKS if name in found for ratio in each_once(found[name]["ratios"])][::-1]  # fmt: skip
     names, ratios = zip(*bars, strict=True)
@@ -145,8 +149,8 @@ def draw(found, path):
 def write_page():
     found, page = results(), DOCS / "speed.md"
     page.write_text(filled(page.read_text(encoding="utf-8"), found), encoding="utf-8")
-    if found:
-        draw(found, DOCS / "speed.png")
+    if quiet := {name: result for name, result in found.items() if is_quiet(result["conditions"])}:
+        draw(quiet, DOCS / "speed.png")
 
 
 def is_measured(name):

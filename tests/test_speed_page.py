@@ -52,9 +52,11 @@ def test_table_of_rates(speed_page):
     assert lines[-1] == "| jax | 4 | Peer: jax | 2 | 2.00 | 1.00 to 4.00 |"
     assert len(lines) == 5
     assert lines[0] == (
-        "`benchmarks/tokenizing.py`, 2026-11-27, commit 0123456789, medians of 3 rounds on **a busy** machine, 2 cores "
-        "of Some CPU, of which other programs took 25%; keras 3.15.1."
+        "`benchmarks/tokenizing.py`, 2026-11-27, commit 0123456789, medians of 3 rounds on **a busy machine, "
+        "whose ratios say little**, 2 cores of Some CPU, of which other programs took 25%; keras 3.15.1."
     )
+    alone = RATES | {"conditions": CONDITIONS | {"rounds": 1, "others_took": 0.02}}
+    assert "commit 0123456789, one round on a quiet machine" in speed_page.lines_of("tokenizing", alone)[0]
 
 
 def test_table_of_seconds(speed_page):

@@ -20,8 +20,12 @@ import nbformat
 
 HERE = pathlib.Path(__file__).parent
 SOURCES = sorted(path for path in HERE.glob("*.py") if path.name != "run.py")
-# A warning names the file of the kernel that holds the cell, and TensorFlow the folder that is removed.
-LINES_OF_THIS_RUN = re.compile(r"/\S*/ipykernel_\d+/\d+\.py:\d+: |^INFO:tensorflow:Assets written to: .*\n", re.M)
+# A warning names the file of the kernel that holds the cell, TensorFlow the folder that is removed, and tqdm complains of
+# missing widgets.
+LINES_OF_THIS_RUN = re.compile(
+    r"/\S*/ipykernel_\d+/\d+\.py:\d+: |^INFO:tensorflow:Assets written to: .*\n|^/\S*: TqdmWarning: .*\n  from .*\n",
+    re.M,
+)
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 

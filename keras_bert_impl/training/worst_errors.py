@@ -5,8 +5,6 @@ import itertools
 import json
 import typing
 
-from keras_bert_impl.natural_data.entities import runs_of
-
 MOST_ERRORS, LONGEST_TEXT = 20, 400
 AROUND = 90  # characters of a context that are shown before and after an answer
 EXPECTED, GIVEN, BOTH = "ins", "del", "strong"  # what a piece of a text is: the HTML element that the report gives it
@@ -76,6 +74,8 @@ def _size_of_error(row):
 
 def errors_in_words(path):
     """The sentences with the most entities (or, of labels without prefixes, words) missed or invented; see `Errors`."""
+    from keras_bert_impl.natural_data.entities import runs_of  # imports Keras, which a report does without
+
     known = {label for sentence in sentences_in(path) for _, *labels in sentence for label in labels}
     found, count, wrong = [], 0, 0
     for number, sentence in enumerate(sentences_in(path)):

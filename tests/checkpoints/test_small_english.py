@@ -17,7 +17,7 @@ from keras_bert_impl.checkpoints import hub
 from keras_bert_impl.checkpoints.safetensors_file import open_safetensors
 
 LARGEST = 12_000_000  # bytes, of all files together
-FILES = {"README.md", "config.json", "model.safetensors", "report.html", "tokenizer_config.json", "vocab.txt"}
+FILES = {"NOTICE", "README.md", "config.json", "model.safetensors", "report.html", "tokenizer_config.json", "vocab.txt"}
 # A word that a reader of English expects.
 SENTENCES = {
     "I have not seen him for many [MASK].": "years",

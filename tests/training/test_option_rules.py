@@ -9,6 +9,7 @@ import pytest
 from tiers import once
 
 from keras_bert_impl.cli import COMMANDS
+from keras_bert_impl.options.convert import ConvertConfig
 from keras_bert_impl.options.export import ExportConfig
 from keras_bert_impl.options.rules import ABSENT, GIVEN, OF_DEVICES, RANGES, RULES, Range, check_options, default_of
 from keras_bert_impl.training.runs import check_run, parse
@@ -123,7 +124,7 @@ def set_other(config, option, values, hints):
     object.__setattr__(config, option, values[0])
 
 
-KINDS = {kind.__name__: kind for _, kind, _ in CASES}
+KINDS = {kind.__name__: kind for _, kind, _ in CASES} | {"ConvertConfig": ConvertConfig}  # which has no numbers
 RULE_CASES = [(KINDS[name], rule) for name, rules in RULES.items() for rule in rules]
 RULE_CASES += [(KINDS["PretrainConfig"], rule) for rule in OF_DEVICES]
 

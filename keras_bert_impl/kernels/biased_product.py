@@ -59,7 +59,7 @@ def _sum_in_tensorflow(values, bias):
             ones = tf.ones((1, tf.shape(of_tokens)[0]), of_tokens.dtype)
             return upstream, tf.reshape(tf.matmul(ones, of_tokens), tf.shape(bias))
 
-        return values + bias, gradient
+        return ops.add(values, bias), gradient
 
     return biased(values, tf.convert_to_tensor(bias))
 

@@ -9,6 +9,7 @@ variant "gather" is ours with its products picked by an index, as both peers pic
 
 import numpy as np
 
+import keras_hub_models
 from in_turn import OURS, Case, Setting, Target, main, median_seconds
 from pretraining_step import HEADS, INNER, LAYERS, LENGTH, PREDICTIONS, VOCABULARY, WIDTH, batch, training_of
 
@@ -49,24 +50,6 @@ def our_model(config, precision, jit, gathers=False):
     return model
 
 
-def keras_hub_model(config, precision, jit):
-    import keras
-    import keras_hub
-
-    backbone = keras_hub.models.DebertaV3Backbone(
-        config.vocabulary_size, num_layers=config.num_layers, num_heads=config.num_heads, hidden_dim=config.hidden_size,
-        intermediate_dim=config.intermediate_size, dropout=config.hidden_dropout_rate, max_sequence_length=512,
-        bucket_size=256, dtype=precision,
-    )  # fmt: skip
-    model = keras_hub.models.DebertaV3MaskedLM(backbone, preprocessor=None)
-    model.compile(
-        optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=jit,
-    )
-    return model
-
-
 def our_step(setting):
     inputs, labels = batch(ROWS)
     model = our_model(config_of(), setting.precision, setting.compiled, setting.variant == "gather")
@@ -76,7 +59,7 @@ def our_step(setting):
 def keras_hub_step(setting):
     inputs, labels = batch(ROWS)
     del inputs["segment_ids"]
-    model = keras_hub_model(config_of(), setting.precision, setting.compiled)
+    model = keras_hub_models.masked_lm(config_of(), setting.precision, setting.compiled)
     return lambda: model.train_on_batch(inputs, labels["mask_ids"], sample_weight=labels["mask_weights"])
 
 

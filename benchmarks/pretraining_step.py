@@ -8,6 +8,7 @@ All train on the same 16 rows of 128 tokens with 20 predictions, with AdamW, wei
 
 import numpy as np
 
+import keras_hub_models
 from in_turn import OURS, Case, Setting, Target, main, median_seconds
 
 VOCABULARY, LAYERS, WIDTH, HEADS, INNER = 30522, 4, 512, 8, 2048
@@ -64,26 +65,8 @@ def our_step(precision, jit):
     return lambda: model.train_on_batch(inputs, labels)
 
 
-def keras_hub_model(precision, jit):
-    import keras
-    import keras_hub
-
-    backbone = keras_hub.models.BertBackbone(
-        VOCABULARY, num_layers=LAYERS, num_heads=HEADS, hidden_dim=WIDTH, intermediate_dim=INNER, dropout=0.1,
-        max_sequence_length=512, dtype=precision,
-    )  # fmt: skip
-    model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
-    # As in its own default compile(), with weight decay and clipping as in BERT's training.
-    model.compile(
-        optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=jit,
-    )
-    return model
-
-
 def keras_hub_step(precision, jit):
-    model, (inputs, labels) = keras_hub_model(precision, jit), batch()
+    model, (inputs, labels) = keras_hub_models.masked_lm(our_config(), precision, jit), batch()
     return lambda: model.train_on_batch(inputs, labels["mask_ids"], sample_weight=labels["mask_weights"])
 
 

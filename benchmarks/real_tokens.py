@@ -12,6 +12,7 @@ import pathlib
 import statistics
 import tempfile
 
+import keras_hub_models
 import pretraining_step
 from in_turn import OURS, Case, Setting, Target, main, median_seconds
 from prepared import prepared
@@ -33,7 +34,7 @@ def our_step(setting):
 
 
 def keras_hub_step(setting):
-    model = pretraining_step.keras_hub_model(setting.precision, setting.compiled)
+    model = keras_hub_models.masked_lm(pretraining_step.our_config(), setting.precision, setting.compiled)
     names = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 
     def step(inputs, labels):

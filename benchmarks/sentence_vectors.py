@@ -67,17 +67,24 @@ def measure(setting, repeats=4):
     return COUNT / median_seconds(vectors, warm=1, repeats=repeats)
 
 
-@functools.cache
-def flops_per_text(setting):
-    """FLOPs of the forward pass over the tokens of a text, without padding."""
+def flops_of_text(directory, passages, length):
+    """FLOPs of the forward pass over the tokens of a text, without padding: the mean over these texts.
+
+    `directory` is the checkpoint of a BERT, `length` that at which texts are cut.
+    """
     from keras_bert_impl import BertConfig, WordPieceTokenizer
     from keras_bert_impl.callbacks.flops import training_flops
     from keras_bert_impl.families import skeleton
     from keras_bert_impl.tokenizers.rows import ids_from_texts
 
-    encoder = skeleton(BertConfig.from_huggingface(f"{checkpoint()}/config.json"))
-    ids, _, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(checkpoint()), texts(), sequence_length=LENGTH)
+    encoder = skeleton(BertConfig.from_huggingface(f"{directory}/config.json"))
+    ids, _, _ = ids_from_texts(WordPieceTokenizer.from_pretrained(directory), passages, sequence_length=length)
     return statistics.mean(training_flops(encoder, 1, len(row) + 2, 0) / 3 for row in ids)
+
+
+@functools.cache
+def flops_per_text(setting):
+    return flops_of_text(checkpoint(), texts(), LENGTH)
 
 
 def case():

@@ -14,6 +14,9 @@ by round; medians of the rounds are shown. The settings:
 - TensorFlow batching: our interfaces, with TensorFlow's tf.nondifferentiable_batch_function instead of our queue
 - Ray Serve: ours, as two replicas on a core each, behind Ray's HAProxy
 - FastAPI + transformers: a plain endpoint that calls the PyTorch model, in float32
+
+What no server can exceed is measured before they start: the OpenVINO export called with one text after the other, and
+how many texts a second the machine's fastest matrix products would be, in float32 and bfloat16.
 """
 
 import argparse
@@ -32,6 +35,9 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+
+from in_turn import ceilings, median_seconds
+from sentence_vectors import flops_of_text
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 OURS, PEER, TENSORFLOW, RAY = "ours", "FastAPI + transformers", "TensorFlow batching", "Ray Serve"
@@ -258,6 +264,24 @@ def load(address, bodies, script, clients, seconds):
     return found["requests"] / found["seconds"], found["p50"], found["p99"]
 
 
+def without_server(kinds, checkpoint):
+    """A line for each kind of texts: what computing them takes if nothing serves them."""
+    from keras_bert_impl.export import open_export
+
+    tops, answer = ceilings(), open_export(f"{checkpoint}/openvino/1", batch_size=1)
+    lines = []
+    for kind in kinds:
+        passages = texts(kind)
+        seconds = median_seconds(lambda passages=passages: answer(passages), warm=1, repeats=3)
+        needed = flops_of_text(checkpoint, passages, 512)
+        products = ", ".join(f"{top / needed:.1f} in {dtype}" for dtype, top in tops.items())
+        lines.append(
+            f"- {kind}, without a server: OpenVINO {len(passages) / seconds:.1f} texts/s one after the other; the "
+            f"matrix products alone {products} ({needed / 1e9:.2f} GFLOP for a text)"
+        )
+    return lines
+
+
 def measure(arguments, checkpoint):
     """(kind, clients, setting) to lists of (requests/s, p50, p99), one of each round."""
     folder = pathlib.Path(checkpoint)
@@ -330,7 +354,9 @@ def main():
         raise SystemExit("The load comes from wrk: apt-get install wrk")
     with tempfile.TemporaryDirectory() as checkpoint:
         write_checkpoint(checkpoint, arguments.size)
-        lines = table(measure(arguments, checkpoint))
+        limits = without_server(arguments.kinds, checkpoint)
+        print("\n".join(limits), flush=True)
+        lines = [*table(measure(arguments, checkpoint)), "", *limits]
     output = pathlib.Path(arguments.output)
     output.mkdir(parents=True, exist_ok=True)
     (output / f"serving_{arguments.size}.md").write_text("\n".join(lines) + "\n")

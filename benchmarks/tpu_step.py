@@ -2,11 +2,13 @@
 
     python benchmarks/tpu_step.py --side ours --length 512 --rows 16 --layers 2 --groups 12
     python benchmarks/tpu_step.py --side keras_hub --size bert_large --length 128 --rows 64 --topology v6e:2x2
+    python benchmarks/tpu_step.py --side keras_hub --size albert_base --length 512 --rows 16 --layers 2
     python benchmarks/tpu_step.py --side gather --size deberta_v3_base --length 512 --rows 8 --layers 2
 
-Both sides train with AdamW, weight decay, clipping, dropout and mixed_bfloat16, on the same rows with a masked token in
-6.7. (KerasHub's GELU is the tanh form, ours the exact one.) Needs KERAS_BACKEND=jax and libtpu. Two layers compile in
-half a minute on two cores and suffice while one works; twelve take minutes.
+Any family of ours, and KerasHub's where it has a masked LM of it (benchmarks/keras_hub_models.py). Both train with
+AdamW, weight decay, clipping, dropout and mixed_bfloat16, on the same rows with a masked token in 6.7. (KerasHub's GELU
+is the tanh form, ours the exact one.) Needs KERAS_BACKEND=jax and libtpu. Two layers compile in half a minute on two
+cores and suffice while one works; twelve take minutes.
 
 Prints one line of JSON, of one chip: `gigabytes` that the step moves between chip and memory and its `teraflop`, both
 as the compiler counts them; `temporary_gib` and `argument_gib` of memory; `arithmetic_ms` and `memory_ms`, which these
@@ -44,43 +46,31 @@ def our_model(arguments):
     return model
 
 
-def keras_hub_model(arguments):
-    """KerasHub's masked LM of the same sizes, compiled as in its own default `compile`, with decay and clipping."""
-    import keras
-    import keras_hub
-
-    config = config_of(arguments)
-    backbone = keras_hub.models.BertBackbone(
-        config.vocabulary_size, num_layers=config.num_layers, num_heads=config.num_heads, hidden_dim=config.hidden_size,
-        intermediate_dim=config.intermediate_size, dropout=config.hidden_dropout_rate,
-        max_sequence_length=config.max_length, dtype="mixed_bfloat16",
-    )  # fmt: skip
-    model = keras_hub.models.BertMaskedLM(backbone, preprocessor=None)
-    model.compile(
-        optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=True,
-    )
-    return model
-
-
-def deberta_model(arguments):
-    """DeBERTa's masked LM of a side, compiled; "gather" is ours with an index for each product of a distance."""
+def gathering_model(arguments):
+    """Ours of a DeBERTa with an index for each product of a distance."""
     import deberta_step
+    from keras_bert_impl.families import deberta
 
-    config = config_of(arguments)
-    if arguments.side == "keras_hub":
-        return deberta_step.keras_hub_model(config, "mixed_bfloat16", True)
-    return deberta_step.our_model(config, "mixed_bfloat16", True, arguments.side == "gather")
+    deberta.at_distances = deberta_step.by_gather
+    return our_model(arguments)
 
 
-SIDES = {"ours": our_model, "keras_hub": keras_hub_model, "gather": deberta_model}
+def keras_hub_model(arguments):
+    import keras_hub_models
+
+    return keras_hub_models.masked_lm(config_of(arguments), "mixed_bfloat16", True)
+
+
+SIDES = {"ours": our_model, "keras_hub": keras_hub_model, "gather": gathering_model}
 
 
 def config_of(arguments):
     from keras_bert_impl.configurations.known_families import config_from_name
 
-    config = config_from_name(arguments.size, vocabulary_size=arguments.vocabulary_size, pad_id=0)
+    # One vocabulary for all; an MPNet's padding has the id 1.
+    config = config_from_name(
+        arguments.size, vocabulary_size=arguments.vocabulary_size, pad_id=1 if "mpnet" in arguments.size else 0
+    )
     dropout = (0.0 if "modernbert" in arguments.size else 0.1) if arguments.dropout is None else arguments.dropout
     return dataclasses.replace(
         config,
@@ -91,20 +81,14 @@ def config_of(arguments):
     )
 
 
-def is_deberta(arguments):
-    return "deberta" in arguments.size
-
-
-def batch_of(arguments, rows, make):
+def batch_of(model, arguments, rows, make):
     """What a side's `train_step` takes, of the arrays that `make(shape, dtype)` returns."""
     from keras_bert_impl.features import usual_predictions
 
     row, predictions = (rows, arguments.length), (rows, usual_predictions(arguments.length))
-    inputs = {name: make(row, "int32") for name in ("token_ids", "segment_ids", "padding_mask")}
-    inputs["mask_positions"] = make(predictions, "int32")
+    inputs = {name: make(predictions if name == "mask_positions" else row, "int32") for name in model.input}
     ids, weights = make(predictions, "int32"), make(predictions, "float32")
     if arguments.side == "keras_hub":
-        inputs = {name: array for name, array in inputs.items() if name != "segment_ids" or not is_deberta(arguments)}
         return inputs, ids, weights
     return inputs, {"mask_ids": ids, "mask_weights": weights}
 
@@ -119,9 +103,9 @@ def lowered_step(arguments):
     from keras_bert_impl.commands.plan_tpu import devices_of
     from keras_bert_impl.kernels import attention
 
-    model = (deberta_model if is_deberta(arguments) else SIDES[arguments.side])(arguments)
+    model = SIDES[arguments.side](arguments)
     model.optimizer.build(model.trainable_variables)
-    model._symbolic_build(data_batch=batch_of(arguments, 2, jax.numpy.zeros))  # makes the metrics
+    model._symbolic_build(data_batch=batch_of(model, arguments, 2, jax.numpy.zeros))  # makes the metrics
     devices = devices_of(arguments.topology)
     mesh = Mesh(np.array(devices), ("batch",))
     whole, divided = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
@@ -136,7 +120,7 @@ def lowered_step(arguments):
         shapes(model.metrics_variables),
     )
     data = batch_of(
-        arguments, arguments.rows * len(devices), lambda *array: jax.ShapeDtypeStruct(*array, sharding=divided)
+        model, arguments, arguments.rows * len(devices), lambda *array: jax.ShapeDtypeStruct(*array, sharding=divided)
     )
     stays = jax.tree.map(lambda _: whole, state)
     # Without a TPU, the plain form of attention would be chosen.

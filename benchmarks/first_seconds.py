@@ -132,7 +132,7 @@ def main():
         setting: {step: statistics.median(each[step] for each in rounds) for step in STEPS}
         for setting, rounds in found.items()
     }
-    title = "Seconds from the start of a program to the first answer of a new classifier"
+    title = "Start of Python to the first answer of a new classifier"
     lines = [title, "", f"| | {' | '.join(STEPS)} |", f"|{' --- |' * (len(STEPS) + 1)}"]
     lines += [f"| {setting} | {' | '.join(f'{row[step]:.1f}' for step in STEPS)} |" for setting, row in medians.items()]
     output = pathlib.Path(arguments.output)

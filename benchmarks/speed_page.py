@@ -1,8 +1,8 @@
-"""Measures our speed beside that of other libraries, and writes the tables of docs/speed.md.
+"""Measures our speed beside that of other libraries, and writes the tables of docs/speed.md and README.md.
 
     python benchmarks/speed_page.py --measure               every benchmark without a result of the code as it is
     python benchmarks/speed_page.py --measure tokenizing    this one, whether it has one or not
-    python benchmarks/speed_page.py                         only the page and its picture, from the results there are
+    python benchmarks/speed_page.py                         only the pages and the picture, from the results there are
 
 A result is benchmarks/results/NAME.json. It names the commit whose code was measured, so code with changes that no
 commit holds is refused. After each benchmark the page is written again: an interrupted run loses one benchmark, and the
@@ -28,16 +28,20 @@ BENCHMARKS = (
     "first_seconds",
     "tokenizing",
     "sentence_vectors",
+    "exported_formats",
     "pretraining_step",
     "real_tokens",
     "examples_from_text",
+    "deberta_step",
+    "modernbert_step",
 )
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
+README = HERE.parent / "README.md"
 # From a share of the cores that other programs took, the page calls the machine busy.
 BUSY = 0.1
-TABLE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+TABLE = re.compile(r"<!-- table: ([\w ]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def results(directory=RESULTS):
@@ -55,18 +59,60 @@ def filled(text, found):
     if sorted(names) != sorted(BENCHMARKS):
         raise ValueError(f"The page has tables of {sorted(names)}, expected each of {sorted(BENCHMARKS)} once.")
 
-    def table(match):
+    def written(match):
         name = match[1]
         lines = lines_of(name, found[name]) if name in found else [f"`make bench` has not measured {name} yet."]
         return "\n".join([f"<!-- table: {name} -->", *lines, "<!-- end -->"])
 
-    return TABLE.sub(table, text)
+    return TABLE.sub(written, text)
+
+
+def readme(text, found):
+    """README with its table: of each benchmark the first comparison with another library, and each that we lose."""
+    rows = [
+        row_of_readme(result, ratio)
+        for result in quiet(found).values()
+        for number, ratio in enumerate(with_others(result["ratios"]))
+        if number == 0 or ratio["ratio"] < 1
+    ]
+    lines = table([["", "ours", "peer", "times as fast"], *rows])
+    filled, count = TABLE.subn("\n".join(["<!-- table: first ratios -->", *lines, "<!-- end -->"]), text)
+    if count != 1:
+        raise ValueError(f"README.md has {count} tables of speed, expected one.")
+    return filled
+
+
+def with_others(ratios):
+    """Those that do not compare us with ourselves."""
+    return [ratio for ratio in each_once(ratios) if not ratio["against"].startswith(("keras_bert_impl", "our "))]
+
+
+def row_of_readme(result, ratio):
+    """What, our figure, whose figure beside it, and the ratio."""
+    peer = ratio["against"].partition(":")[0]
+    if "seconds" in result:
+        sides = ([list(one.values())[-1] for one in result["seconds"][ratio[side]]] for side in ("ours", "against"))
+        ours, theirs = (f"{statistics.median(seconds):.1f} s" for seconds in sides)
+    else:
+        ours, theirs = (figure(statistics.median(result["rates"][ratio[side]])) for side in ("ours", "against"))
+        ours += f" {result['unit']}/s"
+    return [result["title"], ours, f"{peer} {theirs}", f"{ratio['ratio']:.2f}"]
+
+
+def quiet(found):
+    """Those of the results that were measured on a quiet machine."""
+    return {name: found[name] for name in BENCHMARKS if name in found and is_quiet(found[name]["conditions"])}
 
 
 def lines_of(name, result):
     rows = rows_of_seconds(result) if "seconds" in result else rows_of_rates(result)
+    return [circumstances(name, result["conditions"]), "", *table(rows)]
+
+
+def table(rows):
+    """Lines of Markdown; the first row is the head."""
     head, *body = [f"| {' | '.join(row)} |" for row in rows]
-    return [circumstances(name, result["conditions"]), "", head, f"|{' --- |' * len(rows[0])}", *body]
+    return [head, f"|{' --- |' * len(rows[0])}", *body]
 
 
 def circumstances(name, conditions):
@@ -132,7 +178,7 @@ def figure(value):
 def draw(found, path):
     """A bar for every ratio of these results."""
     bars = [(f"{found[name]['title']}\nagainst {ratio['against'].removesuffix(': ')}", ratio["ratio"])
-            for name in BENCHMARKS if name in found for ratio in each_once(found[name]["ratios"])][::-1]  # fmt: skip
+            for name in found for ratio in each_once(found[name]["ratios"])][::-1]  # fmt: skip
     names, ratios = zip(*bars, strict=True)
     figure, axis = plt.subplots(figsize=(9, 0.6 * len(names) + 1), layout="constrained")
     colors = ["tab:blue" if ratio >= 1 else "tab:red" for ratio in ratios]
@@ -146,11 +192,12 @@ def draw(found, path):
     plt.close(figure)
 
 
-def write_page():
-    found, page = results(), DOCS / "speed.md"
-    page.write_text(filled(page.read_text(encoding="utf-8"), found), encoding="utf-8")
-    if quiet := {name: result for name, result in found.items() if is_quiet(result["conditions"])}:
-        draw(quiet, DOCS / "speed.png")
+def write_pages():
+    found = results()
+    for page, written in ((DOCS / "speed.md", filled), (README, readme)):
+        page.write_text(written(page.read_text(encoding="utf-8"), found), encoding="utf-8")
+    if quiet(found):
+        draw(quiet(found), DOCS / "speed.png")
 
 
 def is_measured(name):
@@ -191,7 +238,7 @@ def main():
     parser.add_argument("--output", default="runs/benchmarks", help="directory for what a benchmark writes besides")
     arguments = parser.parse_args()
     if arguments.measure is None:
-        write_page()
+        write_pages()
         return
     if commit_of_code() is None:
         raise SystemExit("keras_bert_impl/ or benchmarks/ holds changes without a commit: commit them, then measure.")
@@ -199,7 +246,7 @@ def main():
         for name in arguments.measure or [name for name in BENCHMARKS if not is_measured(name)]:
             print(f"== {name}", flush=True)
             measure(name, arguments.rounds, arguments.output)
-            write_page()
+            write_pages()
     except KeyboardInterrupt:
         raise SystemExit("interrupted") from None
     finally:

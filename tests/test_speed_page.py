@@ -1,4 +1,4 @@
-"""The tables of docs/speed.md are those of benchmarks/results, and each result is of a commit."""
+"""The tables of docs/speed.md and README.md are those of benchmarks/results, and each result is of a commit."""
 
 import json
 import pathlib
@@ -38,6 +38,36 @@ def speed_page(monkeypatch):
 def test_page_holds_the_committed_results(speed_page):
     text = (ROOT / "docs/speed.md").read_text(encoding="utf-8")
     assert text == speed_page.filled(text, speed_page.results()), "python benchmarks/speed_page.py writes it"
+
+
+def test_readme_holds_them(speed_page):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text == speed_page.readme(text, speed_page.results()), "python benchmarks/speed_page.py writes it"
+
+
+def test_readme_has_first_ratios_and_those_that_are_lost(speed_page):
+    """Of quiet machines alone. A peer is another library: our own other encoder is none."""
+
+    def ratio(against, value):
+        return {"ours": "keras_bert_impl: jax", "against": against, "ratio": value, "at_least": 1.0}
+
+    rates = RATES["rates"] | {"our BERT: jax": [1.0], "Other: jax": [8.0], "Third: jax": [3.0]}
+    ratios = [
+        ratio("our BERT: jax", 0.9),
+        *RATES["ratios"],
+        ratio("Other: jax", 0.5),
+        ratio("Third: jax", 1.33),
+    ]
+    result = {"title": "Text to ids", "unit": "MB", "ratios": ratios, "rates": rates}
+    text = "# Name\n<!-- table: first ratios -->\nold\n<!-- end -->\nafter\n"
+    quiet = result | {"conditions": CONDITIONS | {"others_took": 0.02}}
+    assert speed_page.readme(text, {"tokenizing": quiet}).splitlines()[4:-2] == [
+        "| Text to ids | 4 MB/s | Peer 2 | 2.00 |",
+        "| Text to ids | 4 MB/s | Other 8 | 0.50 |",
+    ]
+    assert "Text to ids" not in speed_page.readme(text, {"tokenizing": result | {"conditions": CONDITIONS}})
+    with pytest.raises(ValueError, match="0 tables"):
+        speed_page.readme("# Name\n", {})
 
 
 def test_committed_results_say_where_and_when_and_no_more(speed_page):

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Your text to fill-mask
 #
-# A folder of text becomes a vocabulary, a small encoder that has learnt to guess hidden words, and answers. It is a
-# ModernBERT, which learns more in a few minutes than a BERT of the same size. Everything runs on a CPU, and faster on a
-# GPU; on Colab choose *Runtime > Change runtime type*.
+# A model that lies in the package guesses hidden words. Then a folder of text becomes a vocabulary, a small encoder that
+# has learnt to guess them, and answers. It is a ModernBERT, which learns more in a few minutes than a BERT of the same
+# size. Everything runs on a CPU, and faster on a GPU; on Colab choose *Runtime > Change runtime type*.
 
 # %%
 # Installs the package where it is missing, as on Colab, and chooses the backend. The package is not on PyPI: replace
@@ -23,6 +23,30 @@ import random
 
 import keras_bert_impl as kbi  # isort: skip  before keras
 import keras
+
+# %% [markdown]
+# ## 0. An answer first
+#
+# `small_english` has five million weights, and was trained on novels and API documentation. `fill_mask` gives the most
+# probable words for each `[MASK]`.
+
+# %%
+SENTENCES = [
+    "I have not seen him for many [MASK].",
+    "Returns a [MASK] of integers.",
+    "If the file does not exist, an error is [MASK].",
+    "The shape of the [MASK] tensor.",
+]
+
+
+def ask(model):
+    for text in SENTENCES:
+        guesses = model.fill_mask(text)[0]
+        print(f"{text:50}", *(f"{guess.token} {guess.probability:.0%}" for guess in guesses), sep="  ")
+
+
+small_english = kbi.MaskedLM.from_pretrained("small_english")
+ask(small_english)
 
 # %% [markdown]
 # ## 1. Text
@@ -101,16 +125,11 @@ print(f"this model for {history.history['val_accuracy'][-1]:.1%}")
 
 # %% [markdown]
 # ## 5. Ask it
+#
+# The same sentences. The first one comes from no documentation: a model knows what its text is about.
 
 # %%
-for text in [
-    "Returns a [MASK] of integers.",
-    "If the file does not exist, an error is [MASK].",
-    "The shape of the [MASK] tensor.",
-]:
-    print(text)
-    for guess in masked_lm.fill_mask(text)[0]:
-        print(f"    {guess.probability:6.1%}  {guess.token}")
+ask(masked_lm)
 
 # %% [markdown]
 # ## 6. Keep it

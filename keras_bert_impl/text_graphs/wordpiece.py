@@ -46,6 +46,13 @@ class WordPiece(tf.Module):
         self._cut_words = tf_text.FastWordpieceTokenizer(tokenizer.vocabulary, no_pretokenization=True, **options)
         self._table = character_strings(_replacements(tokenizer.lowercase))
         self._fast_row = _fast_row(tokenizer.lowercase)
+        # One node of a graph: of a branch that is not taken, each node costs time. The signature is for eager calls,
+        # which would trace it anew for every number of rows.
+        self._by_row = tf.function(
+            self._pieces_by_row,
+            input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.bool)],
+            experimental_attributes={"_noinline": True},
+        )
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         texts = tf.convert_to_tensor(texts, tf.string)
@@ -53,7 +60,7 @@ class WordPiece(tf.Module):
         return tf.cond(
             tf.reduce_all(is_fast),
             lambda: self._fast_pieces(texts),
-            lambda: self._pieces_by_row(texts, is_fast),
+            lambda: self._by_row(texts, is_fast),
         )
 
     def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -43,6 +43,17 @@ def pytest_addoption(parser):
     parser.addoption("--timings", help="file to write the seconds of each test to, the slowest first")
 
 
+# XLA's optimizations for the CPU take a quarter of the time of a test that compiles.
+QUICK_COMPILATION = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+
+
+def pytest_configure(config):
+    """Without --full, XLA compiles cheaply, also in processes that a test starts. It has read no flags so far."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if keras.backend.backend() == "jax" and not config.getoption("--full") and QUICK_COMPILATION not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {QUICK_COMPILATION}".strip()
+
+
 def pytest_collection_modifyitems(config, items):
     """Leaves the tests of this backend and tier; tests/tiers.py has the rule."""
     full, backend = config.getoption("--full"), keras.backend.backend()

@@ -1,7 +1,7 @@
 """On which backends a test runs, and in which of the two tiers: `make test` or only `make test-all`.
 
 A test without a mark runs on torch in `make test`, and on all three backends in `make test-all`. `pytest.mark.full`
-leaves a test to `make test-all`.
+leaves a test to `make test-all`, and `full_on` on some backends alone.
 """
 
 import pytest
@@ -20,17 +20,27 @@ every_backend = on(*BACKENDS)
 once = on("torch")
 
 
+def full_on(*backends):
+    """Mark of a test that these backends leave to `make test-all`: JAX and TensorFlow may compile for long."""
+    return pytest.mark.full_on(*backends)
+
+
 def runs_here(item, backend, full):
     """Whether pytest runs a collected test on a backend, in `make test` or, with `full`, in `make test-all`."""
-    if item.get_closest_marker("full") and not full:
+    if not full and (item.get_closest_marker("full") or backend in _arguments_of("full_on", item)):
         return False
-    mark = item.get_closest_marker("on")
-    return backend in (mark.args if mark else BACKENDS if full else ("torch",))
+    return backend in _arguments_of("on", item, BACKENDS if full else ("torch",))
 
 
-def full_but(cases, *first):
-    """The cases of a parametrized test, of which `make test` runs only `first` and `make test-all` all."""
-    return [case if case in first else pytest.param(*_arguments(case), marks=pytest.mark.full) for case in cases]
+def full_but(cases, *first, on=BACKENDS):
+    """The cases of a parametrized test, of which `make test` runs only `first` on these backends."""
+    mark = pytest.mark.full if on == BACKENDS else full_on(*on)
+    return [case if case in first else pytest.param(*_arguments(case), marks=mark) for case in cases]
+
+
+def _arguments_of(name, item, otherwise=()):
+    mark = item.get_closest_marker(name)
+    return mark.args if mark else otherwise
 
 
 def _arguments(case):

@@ -1,0 +1,55 @@
+"""The marks of tests/tiers.py decide on which backends and in which tier a test runs."""
+
+import pytest
+from tiers import BACKENDS, every_backend, full_but, full_on, on, once, runs_here
+
+pytestmark = once
+
+
+class Item:
+    """A collected test with these marks."""
+
+    def __init__(self, *marks):
+        self.marks = {mark.name: mark for mark in marks}
+
+    def get_closest_marker(self, name):
+        return self.marks.get(name)
+
+
+def backends_of(*marks, full):
+    return [backend for backend in BACKENDS if runs_here(Item(*marks), backend, full)]
+
+
+ALL = list(BACKENDS)
+
+
+@pytest.mark.parametrize(
+    ("marks", "quick", "full"),
+    [
+        ((), ["torch"], ALL),
+        ((once,), ["torch"], ["torch"]),
+        ((every_backend,), ALL, ALL),
+        ((on("jax"),), ["jax"], ["jax"]),
+        ((pytest.mark.full,), [], ALL),
+        ((pytest.mark.full, on("jax")), [], ["jax"]),
+        ((every_backend, full_on("jax")), ["tensorflow", "torch"], ALL),
+        ((every_backend, full_on("tensorflow", "jax")), ["torch"], ALL),
+        ((full_on("torch"), on("jax", "torch")), ["jax"], ["jax", "torch"]),
+        ((full_on("torch"),), [], ALL),
+    ],
+)
+def test_marks_choose_backends_in_make_test_and_make_test_all(marks, quick, full):
+    assert backends_of(*marks, full=False) == quick
+    assert backends_of(*marks, full=True) == full
+
+
+@pytest.mark.parametrize(
+    ("backends", "quick"),
+    [({}, []), ({"on": ("jax",)}, ["tensorflow", "torch"]), ({"on": ("tensorflow", "jax")}, ["torch"])],
+)
+def test_cases_that_are_not_named_are_left_to_make_test_all_on_these_backends(backends, quick):
+    first, *others = full_but([1, (2, 3), 4], 1, **backends)
+    assert first == 1 and [case.values for case in others] == [(2, 3), (4,)]
+    for case in others:
+        assert backends_of(every_backend, *case.marks, full=False) == quick
+        assert backends_of(every_backend, *case.marks, full=True) == ALL

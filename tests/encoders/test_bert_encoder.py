@@ -134,6 +134,7 @@ def test_a_row_longer_than_the_position_table_is_refused(small_config):
         BertEncoder(small_config)(rows)
 
 
+@pytest.mark.full
 def test_built_base_has_the_published_parameters():
     assert BertEncoder(BertConfig.from_name("bert_base")).count_params() == 109_482_240
 

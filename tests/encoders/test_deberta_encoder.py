@@ -12,7 +12,7 @@ from families import CONFIGS, encoder_of
 from made_exports import check_rows_of_export
 from reference_models import open_in_transformers, outputs_of, random_model
 from safetensors.numpy import load_file, save_file
-from tiers import every_backend, on, once
+from tiers import every_backend, full_but, full_on, on, once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.families import config_from_name, count_parameters
@@ -22,6 +22,8 @@ CONFIG = CONFIGS["DebertaV2"]
 WITH_CONVOLUTION = CONFIGS["DebertaV2, with a convolution"]
 VERSIONS = {"v1": CONFIGS["Deberta"], "v2": WITH_CONVOLUTION, "v3": CONFIG}
 every_version = pytest.mark.parametrize("config", VERSIONS.values(), ids=VERSIONS)
+# JAX and TensorFlow compile several models for each version; tests/encoders/test_every_family.py has all versions.
+quick_versions = full_but(VERSIONS.values(), WITH_CONVOLUTION, on=("tensorflow", "jax"))
 
 
 def rows_of(length, lengths, seed=0):
@@ -61,8 +63,8 @@ def test_products_are_put_where_a_gather_would_find_them():
 
 
 @every_backend
-@every_version
-@pytest.mark.parametrize("length", [1, 2, 8, 9, 60])
+@pytest.mark.parametrize("config", quick_versions, ids=VERSIONS)
+@pytest.mark.parametrize("length", full_but([1, 2, 8, 9, 60], 60, on=("tensorflow", "jax")))
 def test_rows_of_any_length_are_computed_as_by_transformers(length, config, tmp_path):
     rows = rows_of(length, [length, max(1, length - 3)])
     theirs = outputs_of(random_model(f"{config.class_prefix()}Model", config, tmp_path), rows)["last_hidden_state"]
@@ -88,6 +90,7 @@ def test_a_row_beyond_the_largest_distance_and_padding_on_the_left(config, tmp_p
 
 
 @every_backend
+@full_on("tensorflow", "jax")
 @every_version
 def test_sequences_of_a_packed_row_have_the_outputs_of_rows_of_their_own(config, tmp_path):
     random_model(f"{config.class_prefix()}Model", config, tmp_path)
@@ -236,7 +239,8 @@ def decoded_by_transformers(model, rows, table):
 
 
 @every_backend
-@every_version
+@full_on("jax")
+@pytest.mark.parametrize("config", quick_versions, ids=VERSIONS)
 def test_the_enhanced_mask_decoder_is_that_of_microsoft(config, tmp_path):
     theirs = random_model(f"{config.class_prefix()}ForMaskedLM", config, tmp_path, legacy=False)
     table = np.random.default_rng(3).normal(size=(config.max_length, config.hidden_size)).astype("float32")

@@ -134,6 +134,7 @@ def test_texts_go_to_transformers_and_back(task, tokenizer, tmp_path):
 
 
 @on("tensorflow")
+@pytest.mark.full
 def test_a_saved_model_gives_the_vectors_of_its_texts(tokenizer, tmp_path):
     import tensorflow as tf
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from families import CONFIGS
 from reference_models import outputs_of, random_model
-from tiers import every_backend
+from tiers import every_backend, full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.families import count_parameters
@@ -144,7 +144,9 @@ def test_a_vector_of_the_first_token_is_refused_and_that_of_cls_is_the_last():
 
 
 @every_backend
-@pytest.mark.parametrize(("memory_length", "reused_length"), [(None, None), (5, None), (5, 3)])
+@pytest.mark.parametrize(
+    ("memory_length", "reused_length"), full_but([(None, None), (5, None), (5, 3)], (5, 3), on=("tensorflow", "jax"))
+)
 def test_segments_with_a_memory_are_computed_as_by_transformers(memory_length, reused_length, tmp_path):
     torch = pytest.importorskip("torch")
     config = dataclasses.replace(CONFIG, memory_length=memory_length, reused_length=reused_length)

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, revealing_config
-from tiers import every_backend, on
+from tiers import every_backend, full_on, on
 
 import keras_bert_impl as kbi
 
@@ -123,6 +123,7 @@ def test_a_metric_that_can_read_logits_does(small_tokenizer):
 
 
 @every_backend
+@full_on("jax")
 @pytest.mark.parametrize("given", [[0, 1, 0, 1, 0, 1, 1, 1], list("01010111")])
 def test_the_auc_of_two_classes_is_that_of_the_second(model, given):
     texts = TEXTS * 2  # of equal texts in both classes, so that no logits divide them

@@ -8,7 +8,7 @@ import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, outputs_of
 from safetensors.numpy import load_file
-from tiers import every_backend
+from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.optimization import BertAdamW, ClipsToGlobalNorm
@@ -76,6 +76,7 @@ def test_the_generator_is_half_as_deep_and_starts_with_the_words_of_the_discrimi
 
 
 @every_backend
+@full_on("jax")
 def test_no_gradient_of_the_discriminator_reaches_the_generator_s_embedding(config, small_tokenizer, batch):
     """With plain gradient descent: the generator's table moves by its own loss, and the discriminator's by both."""
     moved = {}
@@ -157,6 +158,7 @@ def test_the_head_is_that_of_microsoft_s_code(config, small_tokenizer, batch, tm
 
 
 @every_backend
+@full_on("tensorflow", "jax")
 def test_sequences_of_a_packed_row_are_judged_by_their_own_first_token(config, small_tokenizer):
     alone = kbi.ReplacedTokenDetector(kbi.DebertaV2Encoder(config), small_tokenizer)
     packed = kbi.ReplacedTokenDetector(kbi.DebertaV2Encoder(config, packed=True), small_tokenizer)

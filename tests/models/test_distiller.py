@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, random_model
-from tiers import every_backend
+from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import lengthen, open_checkpoint
@@ -330,6 +330,7 @@ def state_losses(student, teacher, rows):
 
 
 @every_backend
+@full_on("jax")
 def test_states_are_compared_layer_by_layer_in_chunks_of_the_teacher(teacher_config, tmp_path):
     """By hand: the teacher's states of each chunk alone, without the two tokens next to an end within the row."""
     student, teacher = longer_student(teacher_config, tmp_path, window=6)

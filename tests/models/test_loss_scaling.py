@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS, without
 from every_model import KINDS, MODELS
-from tiers import every_backend
+from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.optimization import BertAdamW
@@ -96,6 +96,7 @@ def test_other_precisions_are_trained_without_a_word(small_config, small_batch):
 
 
 @every_backend
+@full_on("jax")
 @pytest.mark.parametrize("dtype", ["float16", "mixed_float16"])
 def test_an_encoder_of_float16_predicts_as_one_of_float32(small_config, small_batch, dtype):
     """Without dropout, for which XLA has no fused attention of float16 on a CPU."""

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from families import CONFIGS
-from tiers import every_backend
+from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.layers import PermutedRows
@@ -106,6 +106,7 @@ def two_streams(encoder, token_ids, positions, masked):
 
 
 @every_backend
+@full_on("jax")
 def test_the_states_are_those_of_microsoft_s_two_streams():
     model, rows = model_of(), rows_of()
     masked, ranks = drawn(model, rows)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import transformers
 from conftest import revealing_config
-from tiers import every_backend
+from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.natural_data.question_windows import question_rows, questions_of
@@ -204,6 +204,7 @@ def test_answers_are_evaluated_by_exact_match_and_f1(model, threshold):
 
 
 @every_backend
+@full_on("jax")
 def test_validation_on_answers_in_words_has_their_figures(model):
     data = (QUESTIONS * 2, [LONG, CONTEXT] * 2), [("good", LONG.index("good")), None] * 2
     model.null_threshold = 0.0

@@ -6,7 +6,7 @@ from conftest import QUICK_STEPS
 from made_exports import check_rows_of_export
 from made_tokenizers import SENTENCES, xlnet_tokenizer
 from reference_models import open_in_transformers
-from tiers import every_backend, on, once
+from tiers import every_backend, full_on, on, once
 
 import keras_bert_impl as kbi
 from keras_bert_impl.models.span_answers import best_answers
@@ -49,6 +49,7 @@ def test_texts_and_pairs_are_classified_as_by_transformers_and_its_tokenizer(tok
 
 
 @every_backend
+@full_on("tensorflow", "jax")
 def test_fit_learns_from_texts(tokenizer):
     model = model_of(kbi.TextClassifier, tokenizer, num_classes=2)
     model.compile(optimizer="adam", loss=model.loss, **QUICK_STEPS)
@@ -74,6 +75,7 @@ def test_a_question_without_an_answer_has_the_place_of_cls_in_each_window(tokeni
 
 
 @every_backend
+@full_on("jax")
 def test_a_mask_at_the_beginning_of_a_row_is_predicted_like_any_other(tokenizer):
     """0 is its place there, and what predictions are padded with."""
     model = model_of(kbi.MaskedLM, tokenizer)

@@ -5,7 +5,7 @@ import importlib.util
 import keras
 import numpy as np
 import pytest
-from tiers import on
+from tiers import full_but, on
 
 if keras.backend.backend() != "jax":
     pytest.skip("the kernel is JAX's", allow_module_level=True)
@@ -26,30 +26,39 @@ def assert_same(found, expected):
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
 
 
+CASES = [
+    (16, sizes("none", rate=0.0), True),
+    (24, sizes("keys"), True),
+    (37, sizes("sequences"), True),  # odd
+    (19, sizes("sequences", num_heads=4, head_width=32), True),  # four heads fill a register
+    (37, sizes("sequences", window=5), True),
+    (24, sizes("none", window=3), True),
+    (16, sizes("none", rate=0.0), False),
+    (24, sizes("keys"), False),
+    (37, sizes("sequences"), False),
+    (19, sizes("sequences", num_heads=4, head_width=32), False),
+    (37, sizes("sequences", window=5), False),
+    (24, sizes("none", window=3), False),
+]
+
+
 @pytest.mark.parametrize(
-    ("length", "case"),
-    [
-        (16, sizes("none", rate=0.0)),
-        (24, sizes("keys")),
-        (37, sizes("sequences")),  # odd
-        (19, sizes("sequences", num_heads=4, head_width=32)),  # four heads fill a register
-        (37, sizes("sequences", window=5)),
-        (24, sizes("none", window=3)),
-    ],
+    ("length", "case", "is_fused"), full_but(CASES, CASES[1], CASES[3], CASES[4], CASES[6], CASES[8])
 )
-@pytest.mark.parametrize("is_fused", [True, False])
 def test_the_kernel_computes_what_the_plain_form_does(length, case, is_fused):
     for found, expected in jax_forms.computed_both_ways(case, length, "float32", is_fused=is_fused).values():
         assert_same(found, expected)
 
 
-def test_a_long_row_is_computed_in_blocks_of_queries(monkeypatch):
+@pytest.mark.parametrize(
+    ("window", "is_fused"), full_but([(None, True), (None, False), (130, True), (130, False)], (130, True))
+)
+def test_a_long_row_is_computed_in_blocks_of_queries(window, is_fused, monkeypatch):
     monkeypatch.setattr(tpu, "SCORES", 256 * tpu.LANES)
     assert tpu.Blocks(sizes(), (jnp.zeros((2, 256, 384)),)).query_count == tpu.LANES
-    for case in (sizes("sequences"), sizes("sequences", window=130)):
-        for is_fused in (True, False):
-            for found, expected in jax_forms.computed_both_ways(case, 256, "float32", is_fused=is_fused).values():
-                assert_same(found, expected)
+    case = sizes("sequences", window=window)
+    for found, expected in jax_forms.computed_both_ways(case, 256, "float32", is_fused=is_fused).values():
+        assert_same(found, expected)
 
 
 def test_a_row_of_padding_alone_gives_the_mean_of_its_values():
@@ -105,11 +114,14 @@ def test_another_seed_drops_other_units():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu, the TPU compiler, is not installed")
-@pytest.mark.parametrize("topology", ["v5e:2x2", "v6e:2x2"])
+@pytest.mark.parametrize("topology", full_but(["v5e:2x2", "v6e:2x2"], "v5e:2x2"))
 @pytest.mark.parametrize(
     ("batch", "length", "num_heads"),
-    [(4, 37, 2), (64, 128, 12), (64, 512, 16), (4, 1024, 12), (4, tpu.MOST_TOKENS, 16)],
-)
+    full_but(
+        [(4, 37, 2), (64, 128, 12), (64, 512, 16), (4, 1024, 12), (4, tpu.MOST_TOKENS, 16)],
+        (4, 37, 2), (64, 512, 16), (4, tpu.MOST_TOKENS, 16),
+    ),
+)  # fmt: skip
 def test_the_tpu_compiler_takes_both_kernels(topology, batch, length, num_heads, without_chips):
     compiled = compiled_for(topology, batch, length, sizes("sequences", num_heads=num_heads, interpret=False))
     # Nothing of length x length leaves the chip.

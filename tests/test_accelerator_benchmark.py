@@ -140,6 +140,7 @@ def test_warnings_of_a_part_are_among_its_figures(accelerator, monkeypatch, caps
     assert printed == {"difference": 0, "warnings": ["Attention keeps its probabilities in memory"]}
 
 
+@pytest.mark.full
 def test_the_checks_pass_on_this_machine(accelerator):
     for name, row in accelerator.checks(TINY).items():
         assert row["is_right"], (name, row)

@@ -11,7 +11,7 @@ import typing
 
 import pytest
 from documentation import ROOT, python_blocks
-from tiers import on, once
+from tiers import full_on, on, once
 
 from keras_bert_impl import cli, startup
 from keras_bert_impl.training import runs
@@ -67,6 +67,7 @@ def test_options_are_parsed_before_a_backend_is_imported(words):
     assert "usage: keras-bert" in done.stdout + done.stderr and done.stderr.endswith("[]\n")
 
 
+@pytest.mark.full
 @once
 def test_the_command_has_the_whole_package_when_it_runs(tmp_path):
     """A task's file of your own may use any public name."""
@@ -90,6 +91,7 @@ def test_the_pages_import_the_library_before_keras_and_tensorflow(page):
 
 
 @on("jax", "torch")  # where TensorFlow is not imported with Keras
+@full_on("torch")
 def test_tensorflow_is_silent_where_keras_imports_it_late():
     """`set_random_seed` also seeds TensorFlow, if that is installed."""
     code = "import keras, keras_bert_impl, sys; keras.utils.set_random_seed(0); assert 'tensorflow' in sys.modules"
@@ -98,6 +100,7 @@ def test_tensorflow_is_silent_where_keras_imports_it_late():
 
 
 @on("jax", "torch")  # about the backends that need no TensorFlow
+@full_on("torch")
 def test_a_command_that_reads_no_data_starts_without_tensorflow():
     code = (
         "import sys; import keras_bert_impl.training.runs, keras_bert_impl.commands.fill_mask; "

@@ -35,6 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @on("torch")  # once is enough
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_the_commands_of_the_page_run_and_so_does_its_example(folder):
     for block in indented_blocks(PAGE):

@@ -211,6 +211,7 @@ with distribution.distributed(distribution.Distribution(distribution="mirrored",
 
 
 @on("tensorflow")  # JAX's meshes are compiled
+@pytest.mark.full
 def test_compiled_steps_of_replicas_are_refused_as_long_as_keras_cannot_run_them():
     """When Keras can, `can_compile` has to allow it."""
     done = subprocess.run([sys.executable, "-c", COMPILED], env=next(environments(1)), capture_output=True, text=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from golden.make_embedding_losses import embedding_losses_input
 from keras import ops
-from tiers import every_backend
+from tiers import every_backend, full_on
 
 from keras_bert_impl.embedding_losses import (
     CoSENTLoss,
@@ -53,6 +53,7 @@ def test_cosent_counts_only_pairs_in_the_wrong_order_and_not_ties():
     assert float(CoSENTLoss()(np.array([3.0, 3.0, 3.0]), vectors)) == 0
 
 
+@full_on("jax")
 def test_a_row_of_weight_two_counts_in_cosent_like_two_rows():
     angles, labels = [[0, 60], [0, 90], [0, 20]], [1.0, 4.0, 2.0]
     twice = CoSENTLoss(scale=2)(np.array([*labels, 4.0]), rows(*angles, [0, 90]))
@@ -62,6 +63,7 @@ def test_a_row_of_weight_two_counts_in_cosent_like_two_rows():
     assert float(without) == pytest.approx(float(CoSENTLoss(scale=2)(np.array([1.0, 2.0]), rows(*angles[::2]))), 1e-5)
 
 
+@full_on("jax")
 def test_in_batch_negatives_are_the_positives_and_negatives_of_all_rows():
     vectors = rows([0, 0, 90], [90, 90, 0])  # the candidates of each anchor have cosines 1, 0, 0, 1
     found = MultipleNegativesRankingLoss(scale=1)(np.arange(6).reshape(2, 3), vectors)

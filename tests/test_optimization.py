@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from tiers import every_backend, on
+from tiers import every_backend, full_on, on
 
 from keras_bert_impl import BertEncoder, Pretrainer
 from keras_bert_impl.kernels.adamw import rounded
@@ -278,6 +278,7 @@ def test_weight_decay_skips_biases_and_norms_after_reloading(tmp_path):
     assert decayed(model) == {model.get_layer("dense").kernel.path}
 
 
+@full_on("jax")
 def test_weight_decay_reaches_every_kernel_and_table_of_bert(small_config):
     pretrainer = Pretrainer(BertEncoder(small_config))
     pretrainer.set_weights([np.ones(weight.shape) for weight in pretrainer.weights])

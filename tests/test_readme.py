@@ -178,6 +178,7 @@ def test_the_examples_of_the_callbacks_run(clone, monkeypatch):
     assert {path.name for path in pathlib.Path("runs/films").iterdir()} == {"step-00000008.npz", "step-00000012.npz"}
 
 
+@pytest.mark.full
 def test_the_commands_of_pretraining_run_one_after_the_other(shell, clone):
     printed = shell(block_with("--verify"))
     assert "are as they were written" in printed
@@ -191,6 +192,7 @@ def test_the_commands_that_go_on_from_a_published_checkpoint_run(shell, clone, t
     assert (clone / "runs/mine/encoder/model.safetensors").is_file()
 
 
+@pytest.mark.full
 def test_the_commands_that_the_quickstart_ends_with_run(shell, clone):
     (clone / "runs/quickstart/python_docs/data").symlink_to(clone / "data")
     if not (clone / "data").is_dir():

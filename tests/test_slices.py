@@ -90,6 +90,7 @@ def test_a_slice_is_not_trained_by_each_host_alone(metadata):
     assert "choose --distribution data_parallel or model_parallel" in found["error"]
 
 
+@pytest.mark.full
 def test_a_slice_of_one_host_has_the_service_too(metadata):
     (found,) = on_hosts([metadata(0, 1)], "data_parallel")
     assert (found["joined"], found["count"], found["gathered"]) == (True, 1, [5])

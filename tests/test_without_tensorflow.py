@@ -9,7 +9,7 @@ import keras
 import pytest
 from conftest import WORDS
 from made_tasks import write_cola
-from tiers import on
+from tiers import full_on, on
 
 pytestmark = on("jax", "torch")
 
@@ -83,6 +83,7 @@ def run_blocked(code, directory):
     subprocess.run(command, env=environment, check=True, cwd=directory)
 
 
+@full_on("jax")
 def test_raw_texts_and_pretraining_on_arrays_run(tmp_path):
     run_blocked(RAW_TEXTS, tmp_path)
 

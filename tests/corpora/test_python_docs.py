@@ -91,6 +91,7 @@ def test_numpy_holds_thousands_of_english_sentences():
     assert not any(">>>" in sentence or "``" in sentence for document in documents for sentence in document.sentences)
 
 
+@pytest.mark.full
 def test_corpora_need_no_tensorflow(tmp_path):
     (tmp_path / "a.txt").write_text("One sentence.\n")
     code = f"""

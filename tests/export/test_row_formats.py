@@ -61,7 +61,7 @@ def test_mean_of_an_encoder_leaves_padding_out():
 
 
 @on_torch
-@every_kind
+@pytest.mark.parametrize("kind", full_but(KINDS, "MaskedLM"))
 def test_onnx_and_openvino_give_the_models_outputs_for_rows_of_any_size(kind, tmp_path):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("openvino")

@@ -366,6 +366,7 @@ def test_a_quantized_model_is_served_with_its_own_outputs(tokenizer, tmp_path):
     np.testing.assert_allclose(served, model.predict(TEXTS, verbose=0), atol=1e-5)
 
 
+@pytest.mark.full
 def test_failure_of_the_other_process_is_shown(classifier, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     monkeypatch.setattr(handover, "tokenizer_to_config", lambda tokenizer: {"vocabulary": [], "lowercase": True})

@@ -16,7 +16,7 @@ from made_tokenizers import (
     modernbert_tokenizer,
 )
 from memory_of_graphs import check_memory
-from tiers import on
+from tiers import full_but, on
 
 from keras_bert_impl.export.text_signatures import graph_of
 from keras_bert_impl.text_graphs import whole_words
@@ -74,9 +74,12 @@ KINDS["characters-prefix"] = (lambda prefix: mmbert_tokenizer(), True)
 KINDS["characters, none added-prefix"] = (lambda prefix: mmbert_tokenizer(()), True)
 
 
-@pytest.fixture(params=KINDS.values(), ids=KINDS, scope="module")
+QUICK = ("roberta", "deberta-prefix", "added", "nfc", "characters-prefix", "characters, none added-prefix")
+
+
+@pytest.fixture(params=full_but(KINDS, *QUICK), scope="module")
 def tokenizer(request):
-    made, prefix = request.param
+    made, prefix = KINDS[request.param]
     return made(prefix)
 
 

@@ -37,6 +37,7 @@ def test_the_table_has_every_row_beside_the_paper_s(finished):
     assert (folder / "run" / "table.png").stat().st_size > 5000
 
 
+@pytest.mark.full
 def test_rows_with_equal_options_share_a_pretraining_run(finished):
     folder, _ = finished
     runs = sorted(path.name for path in (folder / "run" / "pretrain").iterdir() if path.is_dir())

@@ -27,6 +27,7 @@ def commands():
             for words in documentation.commands(block, "keras-bert")]  # fmt: skip
 
 
+@pytest.mark.full
 def test_the_study_of_the_page_runs(tmp_path, monkeypatch, prepared_data):
     monkeypatch.chdir(tmp_path)
     text = page().split("```yaml\n# my_study.yaml\n")[1].split("```")[0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_runs import write_checkpoint
 from safetensors.numpy import load_file
-from tiers import once
+from tiers import full_but, once
 from transformers import AutoModelForMaskedLM
 
 from keras_bert_impl import BertConfig, BertEncoder, MaskedLM, Pretrainer, TextEmbedder, WordPieceTokenizer
@@ -69,7 +69,7 @@ def test_a_deberta_learns_replaced_tokens_and_goes_on_from_its_two_checkpoints(p
     assert MaskedLM.from_pretrained(tmp_path / "long" / "encoder" / "generator").tokenizer is not None
 
 
-@pytest.mark.parametrize("size", ["deberta_base", "deberta_v2_xlarge"])
+@pytest.mark.parametrize("size", full_but(["deberta_base", "deberta_v2_xlarge"], "deberta_v2_xlarge"))
 def test_a_deberta_learns_masked_words_from_absolute_positions_too(size, prepared_data, tmp_path):
     data = prepared_data(long_sequence_length=64, packed=True)
     options = {"objective": "enhanced_masked_lm", "gradient_checkpointing": True}
@@ -236,7 +236,7 @@ def test_next_sentences_can_be_left_out_of_rows_that_are_pairs(prepared_data, tm
         train(prepared_data(pairs="full_sentences", packed=False), tmp_path / "other", next_sentence=True)
 
 
-@pytest.mark.parametrize("pairs", ["full_sentences", "next_sentence"])
+@pytest.mark.parametrize("pairs", full_but(["full_sentences", "next_sentence"], "next_sentence"))
 def test_an_xlnet_learns_words_in_a_random_order_and_reads_its_tokenizers_segments(pairs, prepared_data, tmp_path):
     data = prepared_data(pairs=pairs, packed=pairs == "full_sentences", tokenizer="xlnet_sentence_piece")
     config = pretraining.PretrainConfig(str(data), str(tmp_path), size="xlnet_tiny", objective="permuted_lm")

@@ -98,6 +98,7 @@ def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expe
 
 
 @on("tensorflow")
+@pytest.mark.full
 def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_data, tmp_path):
     data = prepared_data()
     with pytest.raises(ValueError, match="--profile_steps 9 is not of the form 100:110"):

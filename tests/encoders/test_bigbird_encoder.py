@@ -267,7 +267,7 @@ def test_gradients_are_finite_in_rows_that_are_padding_alone(config):
 
 
 @every_backend
-@full_on("jax")
+@full_on("tensorflow", "jax")
 @both_kinds
 def test_bfloat16_differs_by_its_own_error(config):
     """As much as in rows that are seen as a whole."""

@@ -255,6 +255,7 @@ def test_next_sentences_and_vectors_are_the_models(tokenizer, tmp_path):
     np.testing.assert_allclose(serve(tmp_path / "vectors", text=TEXTS)["vector"], embedder.predict(TEXTS), atol=1e-5)
 
 
+@pytest.mark.full
 def test_moved_directory_loads_in_a_process_that_knows_only_tensorflow(classifier, classifier_directory, tmp_path):
     program = """
 import json, sys

@@ -45,6 +45,7 @@ def labels_for(loss):
 
 
 @every_backend
+@full_on("tensorflow")
 def test_the_compile_of_every_tutorial_learns(model):
     with pytest.warns(UserWarning, match=READ_AS_LOGITS):
         model.compile(

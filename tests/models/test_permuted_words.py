@@ -183,6 +183,7 @@ def test_sequences_of_a_packed_row_are_rows_of_their_own():
 
 
 @every_backend
+@full_on("tensorflow")
 def test_it_learns_and_is_saved_with_its_options(tmp_path):
     model, rows = model_of(), rows_of()
     labels = {"mask_ids": np.take_along_axis(rows["token_ids"], POSITIONS, axis=1)}

@@ -6,7 +6,7 @@ import pytest
 from conftest import QUICK_STEPS
 from families import CONFIGS
 from reference_models import open_in_transformers, outputs_of, random_model
-from tiers import every_backend, full_but
+from tiers import every_backend, full_but, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.layers import QueryStream
@@ -120,6 +120,7 @@ def test_sequences_of_a_packed_row_are_rows_of_their_own():
 
 
 @every_backend
+@full_on("tensorflow")
 @pytest.mark.parametrize("permuted", full_but([{"seed": 3}, None], {"seed": 3}, on=("tensorflow", "jax")))
 def test_it_learns_and_is_saved_with_its_options(permuted, tmp_path):
     model, rows = kbi.Pretrainer(kbi.XLNetEncoder(CONFIG), next_sentence=False, permuted=permuted), rows_of()

@@ -9,7 +9,7 @@ import pytest
 from conftest import QUICK_STEPS
 from families import CONFIGS
 from reference_models import random_model
-from tiers import every_backend, full_but
+from tiers import every_backend, full_but, full_on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.layers import QueryStream, RowMemory
@@ -208,6 +208,7 @@ def test_each_half_has_an_order_of_its_own_by_hand():
 
 
 @every_backend
+@full_on("tensorflow")
 @pytest.mark.parametrize("policy", full_but(["float32", "mixed_bfloat16"], "mixed_bfloat16"))
 def test_it_learns_and_is_saved_with_and_without_its_memory(policy, tmp_path):
     model = model_of(dtype=keras.dtype_policies.get(policy), bi_data=True, rematerialize=policy == "float32")

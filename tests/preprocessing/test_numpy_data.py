@@ -77,7 +77,7 @@ def assert_same_bytes(paths, count, batch_size=4, **options):
 
 
 # Masks of the other units are compared by themselves, in test_masking.py.
-@of_formats("dynamic", "span", "phrase_packed", "static", "packed", "right_to_left_packed")
+@of_formats("dynamic", "span", "static", "packed", "right_to_left_packed")
 def test_epochs_are_those_of_tf_data(written):
     """Three epochs or so: their orders and their masks."""
     paths, options = written

@@ -17,7 +17,7 @@ from made_tokenizers import (
     xlnet_tokenizer,
 )
 from memory_of_graphs import check_memory
-from tiers import on
+from tiers import full_but, on
 
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
 from keras_bert_impl.tokenizers import AlbertTokenizer, BigBirdTokenizer
@@ -62,7 +62,11 @@ MADE = {
 }
 
 
-@pytest.fixture(params=MADE, scope="module")
+# An option of each kind once: case, accents, pieces that are cut, prefixes, bytes and what replaces them.
+QUICK = ("albert with accents", "albert that cuts pieces", "xlm_roberta", "xlnet", "bigbird as published", "deberta")
+
+
+@pytest.fixture(params=full_but(MADE, *QUICK), scope="module")
 def tokenizer(request):
     return MADE[request.param]
 

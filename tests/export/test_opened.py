@@ -78,6 +78,7 @@ def test_a_saved_model_is_opened_after_tensorflow_has_computed(tmp_path):
 
 
 @on("torch")
+@pytest.mark.full
 def test_weights_that_are_overwritten_in_place_do_not_end_the_process(tmp_path):
     pytest.importorskip("openvino")
     model = make("TextClassifier")

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from every_model import KINDS, MODELS, inputs_of
+from tiers import full_but
 
 import keras_bert_impl as kbi
 from keras_bert_impl.checkpoints import huggingface, keras_hub
@@ -82,7 +83,9 @@ def test_activations_are_rounded_when_a_configuration_says_so(kind, make, batch)
 
 @every_kind
 @pytest.mark.parametrize(
-    "how", [{"mode": "int8"}, {"mode": "int4"}, {"config": ALL_ROUNDED}], ids=["int8", "int4", "all"]
+    "how",
+    full_but([{"mode": "int8"}, {"mode": "int4"}, {"config": ALL_ROUNDED}], {"mode": "int4"}, {"config": ALL_ROUNDED}),
+    ids=["int8", "int4", "all"],
 )
 def test_a_quantized_model_survives_its_keras_file(how, kind, make, batch, tmp_path):
     model, inputs = make(kind), inputs_of(kind, batch)

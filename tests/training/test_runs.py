@@ -112,6 +112,7 @@ with locked(sys.argv[1]):
 """
 
 
+@pytest.mark.full
 def test_the_lock_of_a_killed_process_holds_no_longer(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "run"], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "locked\n"

@@ -157,6 +157,7 @@ def embedder(small_tokenizer):
 
 
 @on("tensorflow")
+@pytest.mark.full
 def test_a_saved_model_gives_the_vectors_of_its_texts(embedder, tmp_path):
     import tensorflow as tf
 

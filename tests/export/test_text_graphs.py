@@ -118,7 +118,7 @@ def test_words_are_labelled_as_by_the_model(family, tmp_path):
         assert [label.decode() for label in found["labels"][row] if label] == labels
 
 
-@of_families("Albert")
+@of_families("XLNet")
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_answers_are_those_of_the_model_with_their_bytes(family, tmp_path):
     model = model_of(family, kbi.QuestionAnswerer)

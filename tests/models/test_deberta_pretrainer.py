@@ -177,6 +177,7 @@ def test_sequences_of_a_packed_row_are_judged_by_their_own_first_token(config, s
         np.testing.assert_allclose(found[:, place], alone.predict_on_batch(rows), atol=1e-5)
 
 
+@pytest.mark.full
 def test_replaced_tokens_are_found_after_training(config, small_tokenizer, batch):
     model = build(dataclasses.replace(config, num_layers=2), small_tokenizer)
     head = model.masked_lm.get_layer("masked_lm_head")  # guesses one token everywhere

@@ -88,6 +88,7 @@ def test_a_mask_at_the_beginning_of_a_row_is_predicted_like_any_other(tokenizer)
 
 
 @on("tensorflow")
+@pytest.mark.full
 def test_a_saved_model_answers_and_classifies_as_the_model(tokenizer, tmp_path):
     import tensorflow as tf
 

@@ -83,6 +83,7 @@ def test_an_interrupted_study_goes_on_and_gives_the_same_table(tmp_path, prepare
         assert found["deviation"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
 
 
+@pytest.mark.full
 def test_fine_tuning_runs_start_from_the_pretraining_runs_in_turn(tmp_path, prepared_data):
     write_ner(tmp_path / "ner")
     rows = [{"name": "joined", "pretrain": {"direction": "left_to_right"}, "join": {"direction": "right_to_left"}}]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from conftest import WORDS
-from tiers import full_but, on
+from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.commands.export import ExportConfig, choose_task, run
@@ -38,9 +38,8 @@ def test_example_printed_for_a_pre_trained_checkpoint_runs(checkpoint, tmp_path,
 
 
 @on("tensorflow")
-@pytest.mark.parametrize(
-    "kind", full_but([kbi.TextRegressor, kbi.QuestionAnswerer, kbi.MultipleChoice], kbi.QuestionAnswerer)
-)
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [kbi.TextRegressor, kbi.QuestionAnswerer, kbi.MultipleChoice])
 def test_examples_of_other_heads_run(checkpoint, tmp_path, capsys, kind):
     path, output = checkpoint(kind), str(tmp_path / "served")
     run(parse(ExportConfig, ["--model", path, "--output", output, "--sequence-length", "9"]))

@@ -77,7 +77,7 @@ def test_a_dataset_of_texts_trains_as_lists_do(kind, small_tokenizer):
 
 
 @on("tensorflow")
-@pytest.mark.parametrize("kind", full_but(CASES, "TextClassifier", "TextEmbedder"))
+@pytest.mark.parametrize("kind", full_but(CASES, "TextClassifier"))
 def test_a_model_made_in_the_scope_of_a_strategy_is_fitted_outside_it(kind, small_tokenizer):
     """As in every guide of Keras: the model is made and compiled in `with strategy.scope()`, and `fit` follows it."""
     import tensorflow as tf

@@ -123,6 +123,7 @@ def test_who_was_connected_when_the_server_is_asked_to_end_is_answered(toy):
     assert len(found) > 50 and set(found) == {b"HTTP/1.1 200"}
 
 
+@pytest.mark.full
 def test_the_command_serves_until_sigterm_and_ends_with_0(toy, tmp_path):
     command = [sys.executable, "-m", "keras_bert_impl", "serve", "--model", f"toy={toy}", "--port=0", "--grpc_port=0"]
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2]), "KERAS_BACKEND": "tensorflow"}

@@ -114,6 +114,7 @@ def first_batches(directory, tmp_path):
 
 
 @on("tensorflow")
+@pytest.mark.full
 def test_data_may_be_where_tensorflow_alone_reads(prepared_copy, tmp_path):
     """Uses TensorFlow's file system in memory, whose names look like those of a bucket."""
     near = prepared_copy()

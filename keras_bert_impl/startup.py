@@ -44,7 +44,9 @@ def choose_backend():
     counts as none.
     """
     if named := os.environ.get("KERAS_BACKEND"):
-        if named in BACKENDS and importlib.util.find_spec(named) is None:
+        if named not in BACKENDS:
+            refuse(f"KERAS_BACKEND is {named!r}, expected tensorflow, jax or torch.")
+        if importlib.util.find_spec(named) is None:
             refuse(
                 f"KERAS_BACKEND is {named}, which is not installed: pip install 'keras_bert_impl[{named}]', or choose "
                 "another backend."

@@ -235,6 +235,14 @@ def test_a_backend_that_is_not_installed_is_named_with_the_remedy(program):
 
 
 @once
+@pytest.mark.parametrize("named", ["pytorch", "Jax", "numpy"])
+def test_an_unknown_backend_is_refused_with_those_that_there_are(monkeypatch, named):
+    monkeypatch.setenv("KERAS_BACKEND", named)
+    with pytest.raises(ImportError, match=f"KERAS_BACKEND is '{named}', expected tensorflow, jax or torch"):
+        startup.choose_backend()
+
+
+@once
 def test_a_package_that_is_missing_in_a_run_is_named_with_its_extra():
     def run(config):
         raise ModuleNotFoundError("No module named 'apache_beam'", name="apache_beam.options")

@@ -107,7 +107,7 @@ def checked_labels(labels, weights, rule, sizes, ignored=()):
     Raises: ValueError naming the first label that is wrong, what was expected, and what to do.
     """
     if rule is not None and rule.names:
-        labels = numbers_of_names(labels, rule.names)
+        labels = numbers_of_names(labels if rule.per_token else _of_one_column(labels), rule.names)
     if rule is not None and rule.per_token and sizes.room is not None:
         return _labels_of_text_tokens(labels, weights, rule, sizes, ignored)
     labels = to_array(labels, "labels", rule)
@@ -170,6 +170,13 @@ def refuse_numbers_as_names(names):
             f"The classes are named by numbers ({', '.join(names)}), but in a dataset of ids labels are the positions "
             "of the classes: give class_names that are words, or the numbers 0, 1, ... in order."
         )
+
+
+def _of_one_column(labels):
+    """Labels (rows, 1), such as those of a table with one column, as (rows,), since names are looked for in one
+    dimension; others as they are."""
+    shape = getattr(labels, "shape", ())
+    return labels if len(shape) != 2 or shape[1] != 1 else np.asarray(labels)[:, 0]
 
 
 def _number_in(name):

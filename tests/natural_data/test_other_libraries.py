@@ -147,6 +147,17 @@ def test_a_missing_value_of_a_column_is_named(model):
         model.fit(TEXTS, pandas.Series(["good", "ugly", "bad"]), verbose=0)
 
 
+def test_names_of_classes_may_stand_in_a_table_of_one_column(model):
+    """`data[["label"]]` and `data[["label"]].values`, (rows, 1); numbers of classes may, too."""
+    pandas = pytest.importorskip("pandas")
+    wanted = model.evaluate(TEXTS, NAMES, verbose=0)
+    for table in (pandas.DataFrame({"label": NAMES}), pandas.DataFrame({"label": NUMBERS})):
+        assert model.evaluate(TEXTS, table, verbose=0) == wanted
+        assert model.evaluate(TEXTS, table.values, verbose=0) == wanted
+    with pytest.raises(ValueError, match=r"labels\[1\] is 'ugly', which is not one of the classes bad, good"):
+        model.evaluate(TEXTS, pandas.DataFrame({"label": ["good", "ugly", "bad"]}), verbose=0)
+
+
 def frame():
     return pytest.importorskip("pandas").DataFrame({"text": TEXTS, "label": NUMBERS})
 

@@ -190,3 +190,12 @@ def test_a_model_made_in_the_scope_of_a_strategy_may_be_compiled_outside_it(smal
         model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer)
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     assert "accuracy" in model.fit(TEXTS, NUMBERS, verbose=0).history
+
+
+@pytest.mark.parametrize("arguments", [{"metrics": ["mae", "accuracy"]}, {"weighted_metrics": "acc"}])
+def test_accuracy_of_numbers_is_refused(small_tokenizer, arguments):
+    """Keras takes it for the binary accuracy: 0.42 where the stars of reviews are 1, 3 and 5."""
+    config = revealing_config(small_tokenizer, max_length=12)
+    regressor = kbi.TextRegressor(kbi.BertEncoder(config), tokenizer=small_tokenizer)
+    with pytest.raises(ValueError, match=r"The metric 'acc.*' counts classes, but a TextRegressor returns numbers"):
+        regressor.compile(optimizer="adam", loss="mse", **arguments)

@@ -81,6 +81,7 @@ function showTask(name) {
   );
   byId("problem").replaceChildren();
   byId("result").hidden = true;
+  byId("spoken").textContent = "";
 }
 
 function showFields() {
@@ -154,6 +155,7 @@ async function ask() {
   // Not location.hash, which would come back as an event and ask again.
   if (location.hash !== address()) history.pushState(null, "", address());
   byId("problem").replaceChildren();
+  byId("spoken").textContent = "";
   markField(null);
   setBusy(true);
   try {

@@ -153,7 +153,8 @@ def test_the_python_examples_run(tmp_path, monkeypatch):
 
 @once
 def test_the_readme_is_short():
-    assert len((ROOT / PAGE).read_text(encoding="utf-8").split()) < 900
+    words = [word for word in (ROOT / PAGE).read_text(encoding="utf-8").split() if any(map(str.isalnum, word))]
+    assert len(words) < 900
 
 
 def test_the_examples_of_sentence_embeddings_run(clone, monkeypatch):

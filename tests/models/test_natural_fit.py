@@ -89,3 +89,10 @@ def test_a_model_made_in_the_scope_of_a_strategy_is_fitted_outside_it(kind, smal
     assert np.isfinite(model.evaluate(*data, batch_size=3, verbose=0)).all()
     if ask:
         assert len(ask(model)) == len(TEXTS)
+
+
+@pytest.mark.parametrize(("method", "argument", "meant"), [("fit", "epoch", "epochs"), ("predict", "step", "steps")])
+def test_a_misspelt_argument_is_told_before_texts_are_read(small_tokenizer, method, argument, meant):
+    model = kbi.TextClassifier(encoder(), tokenizer=small_tokenizer, num_classes=2)
+    with pytest.raises(TypeError, match=rf"{method}\(\) .* '{argument}'. Did you mean {meant}\?"):
+        getattr(model, method)(object(), **{argument: 1})

@@ -176,17 +176,20 @@ def figure(value):
 
 
 def draw(found, path):
-    """A bar for every ratio of these results."""
+    """A bar for every comparison with another library, to the right of 1 where we are faster."""
     bars = [(f"{found[name]['title']}\nagainst {ratio['against'].removesuffix(': ')}", ratio["ratio"])
-            for name in found for ratio in each_once(found[name]["ratios"])][::-1]  # fmt: skip
+            for name in found for ratio in with_others(found[name]["ratios"])][::-1]  # fmt: skip
     names, ratios = zip(*bars, strict=True)
     figure, axis = plt.subplots(figsize=(9, 0.6 * len(names) + 1), layout="constrained")
     colors = ["tab:blue" if ratio >= 1 else "tab:red" for ratio in ratios]
-    axis.bar_label(axis.barh(names, ratios, color=colors), fmt="%.2f", padding=3)
+    bars = axis.barh(names, [ratio - 1 for ratio in ratios], left=1, color=colors)
+    axis.bar_label(bars, [f"{ratio:.2f}" for ratio in ratios], padding=3)
     axis.axvline(1, color="black", linewidth=1)
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter("{x:g}")
     axis.tick_params(axis="y", labelsize="small")
     axis.set(xlabel="times as fast as the peer's best setting (1: as fast)")
-    axis.margins(x=0.1)
+    axis.margins(x=0.2, y=0.01)
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -18,7 +18,8 @@ def build(kind=kbi.TextClassifier, optimizer=None, **options):
     classes = (3,) if kind is kbi.TextClassifier else ()
     model = kind(kbi.BertEncoder(config), *classes, tokenizer=kbi.WordPieceTokenizer(WORDS))
     optimizer = optimizer or kbi.optimization.BertAdamW(1e-2)
-    model.compile(optimizer=optimizer, loss=model.loss, weighted_metrics=["accuracy"], **{**QUICK_STEPS, **options})
+    chosen = {"weighted_metrics": ["accuracy"], **QUICK_STEPS, **options}
+    model.compile(optimizer=optimizer, loss=model.loss, **chosen)
     return model
 
 

@@ -79,8 +79,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
             other candidates by their score; for several a list of such lists. Each has `text`, `score`, `probability`,
             `start` and `end`, its characters in the context, and `null_score`. The text is "" if `null_threshold`
             leaves the question unanswered.
-        Raises: ValueError if top_k is below 1, the numbers of questions and contexts differ, or a context is empty and
-            a question cannot be left unanswered, as `null_threshold` is None.
+        Raises: ValueError if top_k is below 1, or the numbers of questions and contexts differ.
         """
         if top_k < 1:
             raise ValueError(f"top_k is {top_k}, expected at least 1.")
@@ -91,8 +90,6 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
         rows.labels = None
         batches = self.row_maker.batches_of(rows, batch_size, kind=SortedBatches)
         may_be_none = self.null_threshold is not None
-        if not may_be_none:
-            _refuse_empty(questions)
         logits = predict_rows(self, batches)  # (length, 2) for each window
         starts, ends = ([row[:, column] for row in logits] for column in (0, 1))
         found, _ = best_answers(questions, rows.source, starts, ends, may_be_none, n_best, longest)
@@ -107,16 +104,6 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
 
     def takes_class_numbers(self, loss):
         return loss is span_loss
-
-
-def _refuse_empty(questions):
-    """Raises ValueError for a context without a word, of which the best answer would be "", with probability 1."""
-    for number, question in enumerate(questions):
-        if not question.context.strip():
-            raise ValueError(
-                f"context {number}, of the question {question.question!r}, is empty: there is nothing to answer from. "
-                "Leave it out, or set null_threshold, which lets a question go unanswered."
-            )
 
 
 def _equally_many(questions, contexts):

@@ -153,16 +153,6 @@ def test_what_cannot_be_asked_is_refused(model):
         model.answer(QUESTIONS, [CONTEXT])
 
 
-@pytest.mark.parametrize("context", ["", " \n"])
-def test_an_empty_context_answers_nothing(model, context):
-    """It was answered by "" with probability 1. With a threshold, a question may stay unanswered."""
-    model.null_threshold = None
-    with pytest.raises(ValueError, match=r"context 1, of the question 'Who\?', is empty.*null_threshold"):
-        model.answer(["Who?", "Who?"], ["Ada came.", context])
-    model.null_threshold = 0.0
-    assert [found[0].text for found in model.answer(["Who?"], [context])] == [""]
-
-
 def test_batches_of_a_loader_have_the_windows_of_lists(model):
     answers = [("good", LONG.index("good")), None]
     (inputs, labels, weights), cut = model.row_maker.converted(

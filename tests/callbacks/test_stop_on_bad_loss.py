@@ -60,7 +60,7 @@ def test_of_steps_that_are_executed_together_the_bad_one_is_named(tmp_path):
     """Of the steps 4 to 6, one execution, step 4 has the bad label; the state that is kept is that of step 3."""
     labels = [0.0] * 18
     labels[11] = 1e38
-    model = build(kbi.TextRegressor, steps_per_execution=3, run_eagerly=False)
+    model = build(kbi.TextRegressor, weighted_metrics=["mean_absolute_error"], steps_per_execution=3, run_eagerly=False)
     callbacks = [ExactResume(tmp_path / "run", every_steps=3), StopOnBadLoss(tmp_path)]
     with pytest.raises(ValueError, match=r"The loss of step 4 is (inf|nan).*diverged_step_00000004.npz holds the rows"):
         model.fit(TEXTS + TEXTS[:4], labels, batch_size=3, epochs=2, shuffle=False, verbose=0, callbacks=callbacks)

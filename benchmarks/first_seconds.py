@@ -17,7 +17,7 @@ import statistics
 import time
 
 from conditions import Conditions
-from in_turn import OURS, Setting, measure_apart
+from in_turn import OURS, Setting, markdown, measure_apart
 from sentence_vectors import checkpoint
 
 STEPS = ("import", "fit", "predict")
@@ -133,8 +133,8 @@ def main():
         for setting, rounds in found.items()
     }
     title = "Start of Python to the first answer of a new classifier"
-    lines = [title, "", f"| | {' | '.join(STEPS)} |", f"|{' --- |' * (len(STEPS) + 1)}"]
-    lines += [f"| {setting} | {' | '.join(f'{row[step]:.1f}' for step in STEPS)} |" for setting, row in medians.items()]
+    rows = [[str(setting), *(f"{row[step]:.1f}" for step in STEPS)] for setting, row in medians.items()]
+    lines = [title, "", *markdown([["", *STEPS], *rows])]
     output = pathlib.Path(arguments.output)
     output.mkdir(parents=True, exist_ok=True)
     (output / "first_seconds.md").write_text("\n".join(lines) + "\n")

@@ -139,18 +139,24 @@ def table(case, medians, errors, top):
         products = ", ".join(f"{flops / 1e9:,.0f} GFLOP/s in {dtype}" for dtype, flops in top.items())
         lines += [f"The machine's matrix products: {products}.", ""]
     columns = ["setting", f"{case.unit}/s", *(["share of the ceiling of its type"] if top else [])]
-    lines += [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    rows = [columns]
     for setting in sorted(medians, key=medians.get, reverse=True):
         cells = [str(setting), f"{medians[setting]:,.1f}"]
         if top:
             dtype = "bfloat16" if "bfloat16" in setting.precision else "float32"
             cells.append(f"{medians[setting] * case.flops_per_unit(setting) / top[dtype]:.0%}")
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [f"| {setting} | {error} |{' |' if top else ''}" for setting, error in errors.items()]
-    lines.append("")
+        rows.append(cells)
+    rows += [[str(setting), error, *([""] if top else [])] for setting, error in errors.items()]
+    lines += [*markdown(rows), ""]
     for ratio in ratios(case, medians):
         lines.append(f"- {ratio['ratio']:.2f} times {ratio['against']} (target {ratio['at_least']:g}): {ratio['ours']}")
     return lines
+
+
+def markdown(rows):
+    """Lines of a table; the first row is its head."""
+    head, *body = [f"| {' | '.join(row)} |" for row in rows]
+    return [head, f"|{' --- |' * len(rows[0])}", *body]
 
 
 def ratios(case, medians):

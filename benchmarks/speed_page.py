@@ -20,6 +20,7 @@ import sys
 import matplotlib
 
 from conditions import changed_since, commit_of_code
+from in_turn import markdown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -75,7 +76,7 @@ def readme(text, found):
         for number, ratio in enumerate(with_others(result["ratios"]))
         if number == 0 or ratio["ratio"] < 1
     ]
-    lines = table([["", "ours", "peer", "times as fast"], *rows])
+    lines = markdown([["", "ours", "peer", "times as fast"], *rows])
     filled, count = TABLE.subn("\n".join(["<!-- table: first ratios -->", *lines, "<!-- end -->"]), text)
     if count != 1:
         raise ValueError(f"README.md has {count} tables of speed, expected one.")
@@ -106,13 +107,7 @@ def quiet(found):
 
 def lines_of(name, result):
     rows = rows_of_seconds(result) if "seconds" in result else rows_of_rates(result)
-    return [circumstances(name, result["conditions"]), "", *table(rows)]
-
-
-def table(rows):
-    """Lines of Markdown; the first row is the head."""
-    head, *body = [f"| {' | '.join(row)} |" for row in rows]
-    return [head, f"|{' --- |' * len(rows[0])}", *body]
+    return [circumstances(name, result["conditions"]), "", *markdown(rows)]
 
 
 def circumstances(name, conditions):

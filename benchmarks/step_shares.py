@@ -21,6 +21,7 @@ import tempfile
 
 import pretraining_step
 from conditions import Conditions
+from in_turn import markdown
 
 # The settings in which a step is fastest on two cores.
 SETTINGS = {"tensorflow": ("mixed_bfloat16", False), "jax": ("float32", True), "torch": ("mixed_bfloat16", False)}
@@ -110,11 +111,12 @@ def main():
         for name in sorted(seconds, key=seconds.get, reverse=True)[: arguments.names]:
             print(f"{backend}: {seconds[name]:8.3f} s  {part_of(name, backend):44} {name[:110]}")
     print(json.dumps(conditions.found(1)))
-    print("| share of the threads' time | " + " | ".join(f"{name}, {SETTINGS[name][0]}" for name in found) + " |")
-    print(f"|{' --- |' * (len(found) + 1)}")
-    for part in [*PARTS, "other", FUSED]:
-        cells = [f"{column[part]:.0%}" if part in column else "" for column in found.values()]
-        print(f"| {part} | {' | '.join(cells)} |")
+    head = ["share of the threads' time", *(f"{name}, {SETTINGS[name][0]}" for name in found)]
+    rows = [
+        [part, *(f"{column[part]:.0%}" if part in column else "" for column in found.values())]
+        for part in [*PARTS, "other", FUSED]
+    ]
+    print("\n".join(markdown([head, *rows])))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ OF_PROBABILITIES = (
     keras.metrics.TrueNegatives,
     keras.metrics.TruePositives,
 )
+ACCURACY = ("accuracy", "acc")
 OF_PROBABILITIES_BY_NAME = (keras.losses.kl_divergence, keras.losses.poisson, keras.metrics.binary_accuracy)
 
 
@@ -94,7 +95,7 @@ def metrics_on_logits(metrics):
     """
     if isinstance(metrics, list | tuple):
         return [metrics_on_logits(metric) for metric in metrics]
-    is_name = isinstance(metrics, str) and metrics.lower() not in ("accuracy", "acc")
+    is_name = isinstance(metrics, str) and metrics.lower() not in ACCURACY
     found = keras.metrics.get(metrics) if is_name else metrics
     _refuse_probabilities(found)
     if not isinstance(found, METRICS_FROM_LOGITS):
@@ -103,6 +104,17 @@ def metrics_on_logits(metrics):
     if kind is type(found) and config["from_logits"]:
         return metrics  # the caller may hold it, to ask for its result
     return kind.from_config({**config, "from_logits": True})
+
+
+def refuse_accuracy(kind, *metrics):
+    """Raises ValueError for "accuracy" among the metrics of a model that returns numbers, which Keras would count with
+    a threshold of 0.5. `kind` is the name of the model's class."""
+    for metric in keras.tree.flatten(metrics):
+        if isinstance(metric, str) and metric.lower() in ACCURACY:
+            raise ValueError(
+                f"The metric {metric!r} counts classes, but a {kind} returns numbers: give 'mean_absolute_error', or "
+                "take a TextClassifier."
+            )
 
 
 def _refuse_probabilities(found):

@@ -13,6 +13,10 @@ from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.text_batches import TextBatches
 
+KERAS_ARGUMENTS = {
+    method: inspect.signature(getattr(keras.Model, method)).parameters for method in ("fit", "evaluate", "predict")
+}
+
 
 class NaturalFitMixin:
     """Lets a head's `fit`, `evaluate` and `predict` take texts wherever they take ids.
@@ -138,4 +142,4 @@ def _refuse_misspelt(method, arguments):
     """Raises TypeError for an argument that Keras does not know either, before texts are tokenized. Those that begin
     with an underscore Keras passes to itself."""
     given = [name for name in arguments if not name.startswith("_")]
-    refuse_unknown(given, inspect.signature(getattr(keras.Model, method)).parameters, method)
+    refuse_unknown(given, KERAS_ARGUMENTS[method], method)

@@ -17,7 +17,7 @@ from keras_bert_impl.layers import Dropout
 from keras_bert_impl.misspelt import refuse_unknown
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
-from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits
+from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits, refuse_accuracy
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
@@ -31,12 +31,14 @@ class PretrainedMixin(KerasMethodsMixin):
 
     The model takes `encoder`, `tokenizer` and `sequence_length` in its constructor and has them as attributes;
     `head_arguments` names the constructor's other arguments, which are attributes, too; `scores_tokens` is whether it
-    classifies tokens, before which DistilBERT has another dropout than before texts. Its dtype policy is the encoder's,
-    since Keras decides in `compile` by the model's policy whether to scale the loss, for mixed_float16.
+    classifies tokens, before which DistilBERT has another dropout than before texts; `returns_numbers` is whether its
+    outputs stand for themselves, not for classes. Its dtype policy is the encoder's, since Keras decides in `compile`
+    by the model's policy whether to scale the loss, for mixed_float16.
     """
 
     head_arguments = ()
     scores_tokens = False
+    returns_numbers = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -48,6 +50,8 @@ class PretrainedMixin(KerasMethodsMixin):
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):
         """`keras.Model.compile`, with losses and metrics that read logits; see `compile_arguments`."""
+        if self.returns_numbers:
+            refuse_accuracy(type(self).__name__, metrics, weighted_metrics)
         metrics, weighted_metrics = metrics_on_logits(metrics), metrics_on_logits(weighted_metrics)
         super().compile(optimizer, loss_on_logits(loss), loss_weights, metrics, weighted_metrics, **arguments)
 

@@ -89,9 +89,9 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
         warn_of_cut_questions(rows.source, len(questions))
         rows.labels = None
         batches = self.row_maker.batches_of(rows, batch_size, kind=SortedBatches)
-        may_be_none = self.null_threshold is not None
         logits = predict_rows(self, batches)  # (length, 2) for each window
         starts, ends = ([row[:, column] for row in logits] for column in (0, 1))
+        may_be_none = self.null_threshold is not None
         found, _ = best_answers(questions, rows.source, starts, ends, may_be_none, n_best, longest)
         if may_be_none:
             found = [chosen_first(ranked, self.null_threshold) for ranked in found]

@@ -35,6 +35,7 @@ class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
 
     row_maker_class = LongTextRows
     head_arguments = ("dropout_rate", "long_texts")
+    returns_numbers = True
 
     def __init__(
         self,
@@ -57,18 +58,6 @@ class TextRegressor(NaturalFitMixin, PretrainedMixin, keras.Model):
         self.dropout_rate = dropout.rate
         self.long_texts = checked_long_texts(long_texts)
         self.compile(optimizer=BertAdamW(5e-5), loss="mean_squared_error", metrics=["mean_absolute_error"])
-
-    def compile(
-        self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
-    ):
-        """As the models' `compile`. Raises: ValueError for 'accuracy', which Keras counts with a threshold of 0.5."""
-        for metric in keras.tree.flatten((metrics, weighted_metrics)):
-            if isinstance(metric, str) and metric.lower() in ("accuracy", "acc"):
-                raise ValueError(
-                    f"The metric {metric!r} counts classes, but a TextRegressor returns numbers: give "
-                    "'mean_absolute_error', or take a TextClassifier."
-                )
-        super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
     def label_rule(self, sizes):
         if isinstance(getattr(self, "loss", None), DistilledSquaredError):

@@ -79,8 +79,12 @@ function showTask(name) {
       make("button", { type: "button", onclick: () => tryExample(example) }, Object.values(example)[0]),
     ),
   );
-  byId("problem").replaceChildren();
+  clearMessages();
   byId("result").hidden = true;
+}
+
+function clearMessages() {
+  byId("problem").replaceChildren();
   byId("spoken").textContent = "";
 }
 
@@ -154,8 +158,7 @@ async function ask() {
   const [asked, task, fields] = [++page.asked, page.task, written[page.task]];
   // Not location.hash, which would come back as an event and ask again.
   if (location.hash !== address()) history.pushState(null, "", address());
-  byId("problem").replaceChildren();
-  byId("spoken").textContent = "";
+  clearMessages();
   markField(null);
   setBusy(true);
   try {

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from unittest import mock
@@ -153,8 +154,11 @@ def test_the_python_examples_run(tmp_path, monkeypatch):
 
 @once
 def test_the_readme_is_short():
-    words = [word for word in (ROOT / PAGE).read_text(encoding="utf-8").split() if any(map(str.isalnum, word))]
-    assert len(words) < 900
+    """But for the table that benchmarks/speed_page.py writes."""
+    written, generated = re.subn(
+        r"<!-- table.*?<!-- end -->", "", (ROOT / PAGE).read_text(encoding="utf-8"), flags=re.S
+    )
+    assert generated == 1 and len(written.split()) < 811
 
 
 def test_the_examples_of_sentence_embeddings_run(clone, monkeypatch):

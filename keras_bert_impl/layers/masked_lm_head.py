@@ -80,17 +80,8 @@ class MaskedLMHead(keras.layers.Layer):
         if self.has_transform:
             hidden = self.norm(self.transform(hidden))  # (batch, predictions, embedding width)
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
-        logits = ops.cast(self._products_with_words(rows), "float32") + self.output_bias
+        logits = ops.cast(self.token_embedding(rows, reverse=True), "float32") + self.output_bias
         return ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
-
-    def _products_with_words(self, rows):
-        """(rows, width) to (rows, vocabulary)."""
-        if self.token_embedding.quantization_mode is not None:
-            return self.token_embedding(rows, reverse=True)  # it knows the scales of its integers
-        # A product with the rows of the table: TensorFlow would copy its transpose, and that of its gradient, which
-        # takes a tenth of a training step of a small model.
-        table = ops.cast(self.token_embedding.embeddings, self.compute_dtype)  # (vocabulary, width)
-        return ops.einsum("rw,vw->rv", rows, table)
 
     def compute_output_spec(self, sequence_output, mask_positions):
         return keras.KerasTensor((*mask_positions.shape, self.token_embedding.input_dim), dtype="float32")

@@ -85,8 +85,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         for dense, norm in zip(self.transforms, self.norms, strict=True):
             hidden = norm(dense(hidden))
         rows = ops.reshape(hidden, (-1, hidden.shape[-1]))  # (batch * predictions, embedding width)
-        table = ops.cast(self.token_embedding.embeddings, self.compute_dtype)
-        logits = ops.cast(ops.einsum("rw,vw->rv", rows, table), "float32") + self.output_bias
+        logits = ops.cast(self.token_embedding(rows, reverse=True), "float32") + self.output_bias
         logits = ops.reshape(logits, (-1, ops.shape(mask_positions)[1], self.token_embedding.input_dim))
         return {"logits": logits, "is_within": ops.cast(is_within, "float32")}
 

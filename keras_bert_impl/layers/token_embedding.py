@@ -1,6 +1,9 @@
 """Word vectors."""
 
 import keras
+from keras import ops
+
+from keras_bert_impl.kernels.biased_product import product_with_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -17,3 +20,8 @@ class TokenEmbedding(keras.layers.ReversibleEmbedding):
 
     def add_weight(self, *args, **options):
         return super().add_weight(*args, **{"autocast": False, **options})
+
+    def call(self, inputs, reverse=False):
+        if reverse:  # in the type of the vectors; of a table of integers, Keras calls `quantized_call` instead
+            return product_with_rows(inputs, ops.cast(self.embeddings, inputs.dtype))
+        return super().call(inputs)

@@ -57,24 +57,31 @@ def by_kernel_and_plainly_adamw():
     return results
 
 
+def outputs_and_gradients(compute, arguments):
+    """What a function of named arrays returns, and its gradients of each of them, in one row."""
+    tensors = {name: ops.convert_to_tensor(array) for name, array in arguments.items()}
+    parts = [
+        part
+        for name, array in arguments.items()
+        for part in outputs_and_gradient(lambda value, name=name: compute(**{**tensors, name: value}), array)
+    ]
+    return np.concatenate([part.ravel() for part in parts])
+
+
 def by_kernel_and_plainly_biased_product():
-    """Outputs for inputs with two axes before the last, and the gradients of all three arguments."""
+    """For inputs with two axes before the last."""
     inputs, kernel, bias = arrays(2, 3, 5)[0], arrays(5, 7, seed=1)[0], arrays(7, seed=2)[0]
-    given = {"inputs": inputs, "kernel": kernel, "bias": bias}
-    results = []
-    for compute in (biased_product.biased_product, biased_product.biased_product_by_ops):
-        parts = [
-            part
-            for name, array in given.items()
-            for part in outputs_and_gradient(
-                lambda value, compute=compute, name=name: compute(
-                    **{**{other: ops.convert_to_tensor(one) for other, one in given.items()}, name: value}
-                ),
-                array,
-            )
-        ]
-        results.append(np.concatenate([part.ravel() for part in parts]))
+    kernels = biased_product.biased_product, biased_product.biased_product_by_ops
+    results = [outputs_and_gradients(each, {"inputs": inputs, "kernel": kernel, "bias": bias}) for each in kernels]
     np.testing.assert_allclose(results[1][:42].reshape(2, 3, 7), inputs @ kernel + bias, atol=2e-6)
+    return results
+
+
+def by_kernel_and_plainly_product_with_rows():
+    vectors, table = arrays(3, 5)[0], arrays(7, 5, seed=1)[0]
+    kernels = biased_product.product_with_rows, biased_product.product_with_rows_by_ops
+    results = [outputs_and_gradients(each, {"vectors": vectors, "table": table}) for each in kernels]
+    np.testing.assert_allclose(results[1][:21].reshape(3, 7), vectors @ table.T, atol=2e-6)
     return results
 
 
@@ -150,6 +157,7 @@ def by_kernel_and_plainly_global_norm():
 KERNELS = {
     "adamw": by_kernel_and_plainly_adamw,
     "biased_product": by_kernel_and_plainly_biased_product,
+    "product_with_rows": by_kernel_and_plainly_product_with_rows,
     "cross_entropy": by_kernel_and_plainly_cross_entropy,
     "gather": by_kernel_and_plainly_gather,
     "global_norm": by_kernel_and_plainly_global_norm,
@@ -346,3 +354,18 @@ def test_on_a_tpu_activated_values_are_computed_again_for_the_gradient():
     assert (count, count_on_tpu) == (2, 1)
     for ours, theirs in zip(on_tpu, gradients, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+@on("torch")
+def test_the_gradient_of_the_table_of_words_lies_in_memory_as_the_table_does():
+    """Else torch copies it, twice in each step of training."""
+    import torch
+
+    from keras_bert_impl.layers import TokenEmbedding
+
+    words = TokenEmbedding(11, 5, dtype="mixed_bfloat16")
+    words.build()
+    strides = []
+    words.embeddings.value.register_hook(lambda gradient: strides.append(gradient.stride()))
+    words(torch.ones(3, 5, dtype=torch.bfloat16), reverse=True).sum().backward()
+    assert strides == [(5, 1)]

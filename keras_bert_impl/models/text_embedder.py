@@ -131,10 +131,14 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     def non_trainable_weights(self):
         return [*super().non_trainable_weights, *self._trainable_of_pooler()]
 
-    def _trainable_of_pooler(self):
+    @property
+    def unused_layers(self):
+        """Those of the encoder that the vectors do not depend on."""
         in_graph = {id(layer) for layer in self.layers}
-        unused = [layer for layer in self.encoder.layers if id(layer) not in in_graph]
-        return [weight for layer in unused for weight in layer.trainable_weights] if self.trainable else []
+        return [layer for layer in self.encoder.layers if id(layer) not in in_graph]
+
+    def _trainable_of_pooler(self):
+        return [weight for layer in self.unused_layers for weight in layer.trainable_weights] if self.trainable else []
 
     def _without_pooler(self, variables):
         left_out = {id(weight) for weight in self._trainable_of_pooler()}

@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 
 import keras
@@ -71,6 +72,17 @@ def test_its_logits_are_those_of_transformers():
 def test_it_says_the_word(text):
     guesses = kbi.MaskedLM.from_pretrained("small_english").fill_mask(text, k=3)[0]
     assert SENTENCES[text] in [guess.token for guess in guesses]
+
+
+@once
+def test_only_a_model_that_uses_the_missing_pooler_says_that_it_needs_training(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        embedder = kbi.TextEmbedder.from_pretrained("small_english")
+        embedder.save_pretrained(tmp_path)
+        kbi.TextEmbedder.from_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match="was saved before pooler had been trained"):
+        kbi.BertEncoder.from_pretrained(tmp_path)
 
 
 @once

@@ -19,10 +19,12 @@ from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits, refuse_accuracy
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
+from keras_bert_impl.user_warnings import warn_user
 
 HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice")
 OTHER_HEADS = (*HEADS_NAMED_CLASSIFIER, "ForQuestionAnswering")  # which is named so, too, in some families
 SHORTEST_ROW = 3
+NEW_HEAD = "For a new head, save the encoder alone and open that."
 OF_ENCODER = (("dtype", None), ("rematerialize", False))  # arguments of `load_model` that are passed to the encoder
 
 
@@ -118,7 +120,8 @@ class ClassesMixin(PretrainedMixin):
             report: print which tensors were used, left over and newly initialised.
             arguments: of the constructor; tokenizer and sequence_length are the checkpoint's unless given. Of
                 `class_names`, those of the checkpoint in another order move its classes; other names, as many, rename
-                them. `dtype` and `rematerialize` are passed to the encoder, as in `PretrainedMixin.from_pretrained`.
+                them, with a warning unless the classes were only numbered (0, LABEL_0). `dtype` and `rematerialize`
+                are passed to the encoder, as in `PretrainedMixin.from_pretrained`.
 
         Raises: ValueError if the checkpoint is damaged or cannot be reached, if it has no classifier and neither
             num_classes nor class_names are given, or if a name of the checkpoint would belong to another class.
@@ -134,7 +137,8 @@ class ClassesMixin(PretrainedMixin):
             )
         if names is not None and num_classes in (None, len(names)):
             given = checked_class_names(arguments.pop("class_names", None) or names, len(names))
-            order = _order_of_classes(names, given)
+            is_trained = "classifier" not in checkpoint.untrained
+            order = _order_of_classes(checkpoint, given) if is_trained else []
             model = load_model(cls, checkpoint, report, num_classes=len(names), class_names=given, **arguments)
             for weight in model.get_layer("classifier").weights if order != sorted(order) else ():
                 weight.assign(keras.ops.take(weight, order, axis=-1))
@@ -162,11 +166,12 @@ def with_arguments_of_constructor(cls):
     return classmethod(from_pretrained)
 
 
-def _order_of_classes(names, given):
-    """For each of the given names the place of its class among those of a checkpoint.
+def _order_of_classes(checkpoint, given):
+    """For each of the given names the place of its class among those of a checkpoint; a warning says which are renamed.
 
     Raises: ValueError if only some of them are the checkpoint's, and one of these at another place.
     """
+    names = checkpoint.class_names
     if set(given) == set(names):
         return [names.index(name) for name in given]
     for place, name in enumerate(given):
@@ -174,8 +179,18 @@ def _order_of_classes(names, given):
             raise ValueError(
                 f"class_names has {name!r} as class {place}, but the checkpoint was trained with it as class "
                 f"{names.index(name)} of {', '.join(names)}: give all names in that order, or leave class_names out. "
-                "For a new head, save the encoder alone and open that."
+                f"{NEW_HEAD}"
             )
+    renamed = [
+        f"{old!r} is now {new!r}"
+        for place, (old, new) in enumerate(zip(names, given, strict=True))
+        if old not in (new, str(place), f"LABEL_{place}")
+    ]
+    if renamed:
+        warn_user(
+            f"{checkpoint.source.path}: class_names gives trained classes other names: {', '.join(renamed)}. The head "
+            f"answers as before. To keep its names, leave class_names out. {NEW_HEAD}"
+        )
     return list(range(len(names)))
 
 

@@ -1,11 +1,14 @@
 """Classes named by numbers, as `Series.unique()` gives them: a label is the name of its class, wherever that stands."""
 
+import warnings
+
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, revealing_config
 from tiers import full_but
 
 import keras_bert_impl as kbi
+from keras_bert_impl.checkpoints.untrained_heads import untrained_heads
 from keras_bert_impl.natural_data.labels import named_by_numbers, numbers_of_names
 
 TEXTS = ["the cat sat", "a bad dog ran on a mat", "it is good", "red rain"]
@@ -120,7 +123,25 @@ def test_names_of_a_checkpoint_in_another_order_move_its_classes(small_tokenizer
     np.testing.assert_allclose(
         moved.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0)[:, [1, 2, 0]], atol=1e-6
     )
-    renamed = kbi.TextClassifier.from_pretrained(tmp_path, class_names=["bad", "good", "neither"])
+    message = "trained classes other names: 'NEG' is now 'bad', 'POS' is now 'good', 'NEUTRAL' is now 'neither'"
+    with pytest.warns(UserWarning, match=message):
+        renamed = kbi.TextClassifier.from_pretrained(tmp_path, class_names=["bad", "good", "neither"])
     np.testing.assert_allclose(renamed.predict(TEXTS, verbose=0), model.predict(TEXTS, verbose=0), atol=1e-6)
     with pytest.raises(ValueError, match="'POS' as class 0, but the checkpoint was trained with it as class 1 of NEG"):
         kbi.TextClassifier.from_pretrained(tmp_path, class_names=["POS", "NEG", "mixed"])
+
+
+def test_numbered_classes_and_those_of_an_untrained_head_are_named_without_a_word(small_tokenizer, tmp_path):
+    classifier(small_tokenizer, ["0", "LABEL_1", "2"]).save_pretrained(tmp_path / "numbered")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kbi.TextClassifier.from_pretrained(tmp_path / "numbered", class_names=["NEG", "POS", "NEUTRAL"])
+    classifier(small_tokenizer, ["NEG", "POS"]).encoder.save_pretrained(tmp_path / "encoder")
+    with pytest.warns(UserWarning, match="newly initialised"):
+        new = kbi.TextClassifier.from_pretrained(tmp_path / "encoder", class_names=["NEG", "POS"])
+    new.save_pretrained(tmp_path / "untrained")
+    for names in (["bad", "good"], ["POS", "NEG"], ["POS", "other"]):
+        with pytest.warns(UserWarning, match="values are random") as told:
+            again = kbi.TextClassifier.from_pretrained(tmp_path / "untrained", class_names=names)
+        assert not any("other names" in str(warning.message) for warning in told)
+        assert again.class_names == names and untrained_heads(again) == ["classifier"]

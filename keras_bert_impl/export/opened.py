@@ -139,7 +139,7 @@ def open_export(directory, threads=None, batch_size=32):
     answer = open_texts(directory, threads)
 
     def of_texts(texts):
-        if isinstance(texts, str) or not len(texts):
+        if isinstance(texts, str | bytes) or not len(texts):
             raise ValueError(f"Expected a list of texts, or of pairs of texts, but got {texts!r}.")
         texts = [tuple(text) if isinstance(text, list) else text for text in texts]
         lengths = [len(text) if isinstance(text, str) else sum(map(len, text)) for text in texts]

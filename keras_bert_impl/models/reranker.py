@@ -12,7 +12,7 @@ from keras_bert_impl.models.text_regressor import TextRegressor
 from keras_bert_impl.natural_data.long_texts import LongTextRows
 from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.natural_data.splits_and_weights import split_rows
-from keras_bert_impl.natural_data.texts import columns_of, has_columns, to_strings
+from keras_bert_impl.natural_data.texts import columns_of, has_columns, refuse_bytes, to_strings
 from keras_bert_impl.optimization import BertAdamW
 
 ACTIVATIONS = {"sigmoid": sigmoid, "linear": finite}
@@ -134,6 +134,8 @@ class Reranker(TextRegressor):
         """
         if isinstance(texts, str):
             raise ValueError("Got one text where texts were expected: pass a list of texts, [text].")
+        refuse_bytes(query)
+        refuse_bytes(texts)
         if query is None or texts is None:
             raise ValueError(f"query={query!r}, texts={texts!r}: pass a query and a list of texts.")
         queries, lists = ([query], [list(texts)]) if isinstance(query, str) else (list(query), list(texts))
@@ -165,7 +167,7 @@ class Reranker(TextRegressor):
             first; for several queries a list of such lists.
         Raises: ValueError if top_k is below 1, or as `scores` does.
         """
-        texts = texts if texts is None or isinstance(texts, str) else list(texts)
+        texts = texts if texts is None or isinstance(texts, str | bytes) else list(texts)
         found = self.scores(query, texts, batch_size)
         if isinstance(query, str):
             return _ranked(found, list(texts), top_k)

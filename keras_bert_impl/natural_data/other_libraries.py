@@ -12,7 +12,7 @@ from keras_bert_impl.natural_data.batch_sources import (
     source_of_dataset,
     source_of_loader,
 )
-from keras_bert_impl.natural_data.texts import is_text_dataset, is_texts
+from keras_bert_impl.natural_data.texts import is_text_dataset, is_texts, refuse_bytes
 
 
 def in_memory(values):
@@ -37,10 +37,11 @@ def received(x):
     """Converts the inputs given to a model to a form that it knows: lists and arrays of texts, a BatchSource of texts,
     or what Keras takes.
 
-    Raises: ValueError for what holds no text and no array, for a whole table, for which a column must be chosen, and
-        for a generator of texts.
+    Raises: ValueError for what holds no text and no array, for one text in bytes, for a whole table, for which a column
+        must be chosen, and for a generator of texts.
     """
     _refuse_table(x)
+    refuse_bytes(x)
     x = in_memory(x)
     if _is_nothing(x) or (isinstance(x, (list, tuple)) and x and all(map(_is_nothing, x))):
         raise ValueError(

@@ -95,6 +95,7 @@ def to_strings(texts):
 
     Raises: ValueError naming the first element that is neither str nor bytes, or holds half of a surrogate pair.
     """
+    refuse_bytes(texts)
     texts = list(texts) if isinstance(texts, collections.abc.Sequence) else np.asarray(texts, dtype=object).tolist()
     for index, text in enumerate(texts):
         if not isinstance(text, (str, bytes)):
@@ -104,6 +105,12 @@ def to_strings(texts):
         if not text.isascii():
             _refuse_surrogates(text, index)
     return decoded
+
+
+def refuse_bytes(x):
+    """Raises ValueError for one text in bytes, which would be read as a list of numbers."""
+    if isinstance(x, bytes):
+        raise ValueError(f"Got {repr(x)[:60]}, which is bytes: one text is a string, text.decode('utf-8').")
 
 
 def _refuse_surrogates(text, index):

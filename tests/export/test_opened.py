@@ -42,7 +42,7 @@ def test_pairs_are_answered_in_their_order(tmp_path):
     np.testing.assert_allclose(found, model.predict(pairs, verbose=0), atol=1e-4)
 
 
-@pytest.mark.parametrize("texts", ["one string", []])
+@pytest.mark.parametrize("texts", ["one string", b"one in bytes", []])
 def test_what_is_no_list_of_texts_is_refused(texts, tmp_path, monkeypatch):
     monkeypatch.setattr(opened, "open_texts", lambda directory, threads: None)
     with pytest.raises(ValueError, match="Expected a list of texts"):

@@ -5,7 +5,7 @@ import numbers
 import keras
 import numpy as np
 
-from keras_bert_impl.natural_data.labels import named_by_numbers
+from keras_bert_impl.natural_data.labels import named_by_numbers, names_to_give
 from keras_bert_impl.natural_data.texts import is_texts
 
 AMBIGUOUS = (
@@ -37,7 +37,7 @@ def rows_of_zeros_and_ones(labels, class_names):
         return np.array(rows, "int32")
     found = np.zeros((len(rows), len(class_names)), "int32")
     for index, row in enumerate(rows):
-        found[index, _class_numbers(row, class_names, index)] = 1
+        found[index, _class_numbers(row, class_names, index, rows)] = 1
     return found
 
 
@@ -81,8 +81,8 @@ def _may_be_class_numbers(row):
     )
 
 
-def _class_numbers(row, class_names, index):
-    """The positions of the classes in the row of text `index`."""
+def _class_numbers(row, class_names, index, rows):
+    """The positions of the classes in the row of text `index`, one of `rows`."""
     found, by_number = [], named_by_numbers(class_names)
     for place, label in enumerate(row):
         label = label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label
@@ -94,7 +94,7 @@ def _class_numbers(row, class_names, index):
         if not is_number or not 0 <= number < len(class_names):
             raise ValueError(
                 f"labels[{index}][{place}] is {label!r}, which is not one of the classes {', '.join(class_names)}, nor "
-                f"a number from 0 to {len(class_names) - 1}."
+                f"a number from 0 to {len(class_names) - 1}.{names_to_give(rows, class_names)}"
             )
         found.append(int(number))
     if len(set(found)) < len(found):

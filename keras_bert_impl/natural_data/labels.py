@@ -3,6 +3,7 @@
 Without this, a label beyond the last class adds no loss on JAX, gives NaN on a TensorFlow GPU and aborts torch.
 """
 
+import numbers
 import typing
 
 import keras
@@ -11,6 +12,8 @@ import numpy as np
 from keras_bert_impl.losses import NO_LABEL, WeightedCrossEntropy
 from keras_bert_impl.natural_data.texts import is_texts
 from keras_bert_impl.tokenizers.rows import rounded_length
+
+MOST_NAMES = 20  # that a message writes out
 
 
 class LabelRule(typing.NamedTuple):
@@ -189,7 +192,26 @@ def _number_in(name):
     return number if np.isfinite(number) else None
 
 
-def numbers_of_names(labels, names, place=""):
+def names_to_give(labels, names):
+    """What to do about labels that are no classes: the end of a message, "" for classes that were given names.
+
+    Args:
+        labels: an array, list or tuple of all labels, or of lists of them.
+        names: of the classes.
+    """
+    if list(names) != [str(number) for number in range(len(names))]:
+        return ""
+    rows = labels.tolist() if hasattr(labels, "tolist") else labels
+    flat = [label for row in rows for label in (row if isinstance(row, list | tuple | set | np.ndarray) else [row])]
+    words = {label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label for label in flat}
+    values = {float(label) for label in flat if isinstance(label, numbers.Real) and np.isfinite(label)}
+    found = [int(value) if value.is_integer() else value for value in sorted(values - set(NO_LABEL))]
+    found += sorted(word for word in words if isinstance(word, str))
+    shown = f"={found}" if len(found) <= MOST_NAMES else f" (your labels have {len(found):,} values)"
+    return f" The model was built without names of classes: give it class_names{shown}."
+
+
+def numbers_of_names(labels, names, place="", together=None):
     """Labels with the names of classes replaced by the positions of the classes.
 
     A number is a position, unless the classes are named by other numbers (`named_by_numbers`): then it is a name.
@@ -198,6 +220,7 @@ def numbers_of_names(labels, names, place=""):
         labels: an array, list or tuple of labels, or, for tokens, of lists of them.
         names: of the classes.
         place: where the labels stand, for messages.
+        together: the lists of labels of which these are one; None for all of them.
 
     Raises: ValueError for a name that is not a class.
     """
@@ -205,20 +228,20 @@ def numbers_of_names(labels, names, place=""):
         return labels
     if is_texts(labels):
         numbers = {name: number for number, name in enumerate(names)}
-        is_unnamed = list(names) == [str(number) for number in range(len(names))]
+        together = labels if together is None else together
         labels = np.asarray(labels, dtype=object).tolist()
         decoded = [label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label for label in labels]
         for index, label in enumerate(decoded):
             if isinstance(label, str) and label not in numbers:
                 raise ValueError(
                     f"labels{place}[{index}] is {label!r}, which is not one of the classes {', '.join(names)}."
-                    + (" The model was built without names of classes: give it class_names." if is_unnamed else "")
+                    f"{names_to_give(together, names)}"
                 )
         others = iter(_positions_of([label for label in decoded if not isinstance(label, str)], names, place))
         return [numbers[label] if isinstance(label, str) else next(others) for label in decoded]
     is_list = not isinstance(labels, np.ndarray) and not keras.ops.is_tensor(labels)
     if is_list and any(map(is_texts, labels)):
-        return [numbers_of_names(row, names, f"{place}[{index}]") for index, row in enumerate(labels)]
+        return [numbers_of_names(row, names, f"{place}[{index}]", labels) for index, row in enumerate(labels)]
     if is_list and named_by_numbers(names) and any(np.ndim(row) for row in labels):
         return [_positions_of(row, names, f"{place}[{index}]") for index, row in enumerate(labels)]
     return _positions_of(labels, names, place)
@@ -306,7 +329,8 @@ def _refuse(labels, is_wrong, what, rule):
     place = tuple(np.argwhere(is_wrong)[0])
     limits = "" if rule.limit is None else f", here 0 to {np.broadcast_to(rule.limit, labels.shape)[place] - 1}"
     where = "".join(f"[{index}]" for index in place)
-    raise ValueError(f"labels{where} is {labels[place]}, {what}. Each label is {rule.meaning}{limits}.")
+    remedy = names_to_give(labels, rule.names) if rule.names else ""
+    raise ValueError(f"labels{where} is {labels[place]}, {what}. Each label is {rule.meaning}{limits}.{remedy}")
 
 
 def _refuse_no_label(labels, is_missing, rule):

@@ -1,5 +1,7 @@
 """Lists of classes as rows of 0 and 1, and which lists are refused."""
 
+import re
+
 import numpy as np
 import pytest
 from tiers import once
@@ -80,3 +82,13 @@ def test_one_row_that_is_certain_decides_for_all():
 def test_what_is_not_a_class_is_refused_with_its_row(labels, message):
     with pytest.raises(ValueError, match=message):
         rows_of_zeros_and_ones(labels, NAMES)
+
+
+@pytest.mark.parametrize("labels", [[[1, 3], {np.int64(5)}], [["bad", b"good"], [None, float("nan"), 2.5]]])
+def test_classes_without_names_are_to_be_named_by_the_labels(labels):
+    wanted = "[1, 3, 5]" if labels[0] == [1, 3] else "[2.5, 'bad', 'good']"
+    with pytest.raises(ValueError, match=re.escape(f"without names of classes: give it class_names={wanted}.")):
+        rows_of_zeros_and_ones(labels, ["0", "1", "2"])
+    many = [[f"class {number}"] for number in range(21)]
+    with pytest.raises(ValueError, match=r"give it class_names \(your labels have 21 values\)\."):
+        rows_of_zeros_and_ones(many, ["0", "1", "2"])

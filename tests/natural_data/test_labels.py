@@ -207,8 +207,16 @@ def test_a_loss_that_would_count_padding_is_refused(make):
         (
             "text_classifier",
             ["good", "bad", "good"],
-            "the classes 0, 1, 2. The model was built without names of classes: give",
+            "the classes 0, 1, 2. The model was built without names of classes: give it class_names=['bad', 'good'].",
         ),
+        (
+            "text_classifier",
+            [1, 3, 5],
+            "0 to 2. The model was built without names of classes: give it class_names=[1, 3, 5].",
+        ),
+        ("text_classifier", [4.5, b"x", 1.0], "give it class_names=[1, 4.5, 'x']."),
+        ("token_classifier", [["O"] * 4, ["O", "B-A", "O", "C"], ["O"] * 3], "give it class_names=['B-A', 'C', 'O']."),
+        ("token_classifier", [[0, 9, 1, 2, -1, -100], *TOKEN_LABELS[1:]], "give it class_names=[0, 1, 2, 3, 9]."),
         ("text_classifier", [0, None, 1], "labels[1] is None, not a number"),
         ("text_classifier", [0, [1, 2], 1], "labels are lists of different lengths"),
         ("question_answerer", [1, 2, 3], "labels have shape (3,), expected (3, 2)"),

@@ -14,6 +14,7 @@ from documentation import ROOT, python_blocks
 from tiers import full_on, on, once
 
 from keras_bert_impl import cli, startup
+from keras_bert_impl.options.ask import AskConfig
 from keras_bert_impl.training import runs
 
 
@@ -165,6 +166,9 @@ def test_an_interrupted_command_ends_with_130(capsys):
     with pytest.raises(SystemExit) as ended:
         runs.main(MixConfig, run, ["--output", "x"])
     assert ended.value.code == 130 and "resumes" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        runs.main(AskConfig, run, ["--text", "x"])
+    assert ended.value.code == 130 and capsys.readouterr().err == "interrupted.\n"
 
 
 def test_a_command_for_another_backend_starts_anew_with_it(monkeypatch):

@@ -42,13 +42,14 @@ class ColumnRows(LongTextRows):
         return batches
 
     def labelled(self, texts, labels, weights):
-        rows = self.rows_of(texts)
+        rows = self.fitting(self.unlabelled(texts))
         if rows.choices is None:
             raise ValueError(
                 f"validation_data holds single texts, but {type(self.head).__name__} is trained by {HOW_TO_FIT}."
             )
         numbers = text_numbers(rows.first).reshape(-1, rows.choices)
         rows.labels, rows.weights = self._targets(numbers, labels, weights)
+        self.warn_of_cut(rows)
         return rows
 
     def _warn_of_equal_texts(self, rows):

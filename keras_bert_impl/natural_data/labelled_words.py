@@ -15,7 +15,6 @@ from keras_bert_impl.natural_data.labels import (
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.texts import is_texts, is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.natural_data.word_rows import IGNORED, rows_of_pieces, split_texts, split_words
-from keras_bert_impl.tokenizers.rows import warn_of_cut
 
 
 class WordRows(RowMaker):
@@ -46,12 +45,12 @@ class WordRows(RowMaker):
         else:
             return super().labelled(texts, labels, weights)
         rows = self._rows_of_split(split)
-        warn_of_cut(rows.num_cut, len(counts), self.sequence_length)
         rule = rule_of_classes(self.class_names)
         require_labels(labels, len(counts), rule, "word")
         numbers = checked_word_labels(labels, "labels", counts, rule)
         if weights is not None and np.ndim(weights[0]):
             weights = checked_word_labels(weights, "sample_weight", counts)
+        self.warn_of_cut(rows)
         return self._label_first_pieces(rows, numbers, weights)
 
     def are_in_words(self, texts, labels):

@@ -87,8 +87,12 @@ class RowMaker:
     def rows_of(self, texts):
         """As `unlabelled`; a warning says how many were cut."""
         rows = self.fitting(self.unlabelled(texts))
-        warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length)
+        self.warn_of_cut(rows)
         return rows
+
+    def warn_of_cut(self, rows):
+        """Warns, if any texts of these Rows had to be cut."""
+        warn_of_cut(rows.num_cut, len(rows.first), self.sequence_length)
 
     def fitting(self, rows):
         """Rows as they are. Raises ValueError if the encoder cannot take them, naming the first."""
@@ -96,13 +100,14 @@ class RowMaker:
         return rows
 
     def labelled(self, texts, labels, weights):
-        """The Rows of texts with their labels and weights, checked."""
-        rows = self.rows_of(texts)
+        """The Rows of texts with their labels and weights, checked; what was cut is told after an error in these."""
+        rows = self.fitting(self.unlabelled(texts))
         sizes = sizes_of_texts(rows, self.tokenizer.template, self.sequence_length)
         rule = self.head.label_rule(sizes)
         require_labels(labels, len(rows), rule)
         rows.labels, rows.weights = self.checked(sizes, labels, weights)
         rows.per_token = rule is not None and rule.per_token
+        self.warn_of_cut(rows)
         return rows
 
     def checked(self, sizes, labels, weights):

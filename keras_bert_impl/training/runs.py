@@ -44,7 +44,8 @@ class Parser(jsonargparse.ArgumentParser):
             hint = typing.get_type_hints(self.config_class)[name]
             message = f"--{name} is {value.strip()}, expected {in_words(hint)}.{did_you_mean(value, names_in(hint))}"
         elif unknown:
-            message += "." + did_you_mean(unknown[1], [field.name for field in dataclasses.fields(self.config_class)])
+            meant = did_you_mean(unknown[1], [field.name for field in dataclasses.fields(self.config_class)])
+            message += "." + meant.replace("mean ", "mean --")
         super().error(message, ex)
 
 
@@ -200,7 +201,9 @@ def main(config_class, run, arguments=None, program=None, positional=()):
     except (ValueError, OSError, ImportError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
-        print("interrupted; a run that saves checkpoints resumes with the same command.", file=sys.stderr)
+        writes = any(field.name == "output" for field in dataclasses.fields(config_class))
+        remedy = "; a run that saves checkpoints resumes with the same command" if writes else ""
+        print(f"interrupted{remedy}.", file=sys.stderr)
         sys.exit(130)
 
 

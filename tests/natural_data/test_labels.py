@@ -1,5 +1,7 @@
 """Labels and sample weights of every head: which are accepted, and which are refused by name before training."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from conftest import QUICK_STEPS
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, Rows
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
+from keras_bert_impl.tokenizers.rows import TextsCutWarning
 
 TEXTS = ["the cat is good", "the dog is bad", "a good mat"]
 PAIRS = (["is it good", "is it", "a dog"], ["the cat", "a dog sat", "ran in rain"])
@@ -330,3 +333,17 @@ def test_a_weight_that_would_spoil_the_model_is_refused(kind, wrong, make):
 def test_a_class_weight_that_would_spoil_the_model_is_refused(make):
     with pytest.raises(ValueError, match=r"class_weight\[1\] is nan, expected a finite number of at least 0"):
         make("text_classifier").fit(TEXTS, [1, 0, 2], class_weight={1: float("nan")}, verbose=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "labels"),
+    [
+        ("text_classifier", ["the cat is good " * 9, "a"], [1, 7]),
+        ("token_classifier", [["the", "cat"] * 9, ["a"]], [[1] * 18, [7]]),
+    ],
+)
+def test_an_error_in_labels_comes_before_a_warning_of_texts_that_were_cut(kind, texts, labels, make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TextsCutWarning)
+        with pytest.raises(ValueError, match="is 7, out of range"):
+            make(kind).fit(texts, labels, verbose=0)

@@ -188,7 +188,7 @@ def test_a_value_of_another_type_is_one_line_in_words(kind, option, capsys):
             "--format is onx, expected saved_model or onnx or openvino or litert. Did you mean onnx?",
         ),
         (["--quantise", "int8"], "unrecognized arguments: --quantise int8."),
-        (["--precisoin", "int8"], "unrecognized arguments: --precisoin int8. Did you mean precision?"),
+        (["--precisoin", "int8"], "unrecognized arguments: --precisoin int8. Did you mean --precision?"),
     ],
 )
 def test_a_misspelt_word_is_answered_with_what_was_meant(arguments, meant, capsys):

@@ -15,7 +15,7 @@ from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.natural_data.masked_texts import MaskedTextRows
 from keras_bert_impl.natural_data.texts import to_strings
 from keras_bert_impl.optimization import BertAdamW
-from keras_bert_impl.tokenizers.rows import pack_rows
+from keras_bert_impl.tokenizers.rows import pack_rows, sentence_without_mask
 
 
 class FilledMask(typing.NamedTuple):
@@ -117,8 +117,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         ids = [tokenizer.template.text_in(tokenizer.encode_with_masks(text).ids) for text in texts]
         for text, row in zip(texts, ids, strict=True):
             if tokenizer.mask_id not in row:
-                mask = tokenizer.mask_texts[0]
-                raise ValueError(f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess.")
+                raise ValueError(sentence_without_mask(text, tokenizer.mask_texts[0]))
             length = tokenizer.template.first_length(len(row), is_pair=False)
             if length > self.sequence_length:
                 raise ValueError(

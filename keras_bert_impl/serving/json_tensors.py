@@ -13,6 +13,7 @@ import orjson
 
 from keras_bert_impl.serving.errors import invalid
 from keras_bert_impl.serving.request_inputs import array_of, is_bytes, shortened
+from keras_bert_impl.serving.text_checks import GUESSES
 
 
 class PredictRequest(typing.NamedTuple):
@@ -115,24 +116,33 @@ def columns_of_rows(rows, signature):
     return {name: [row[name] for row in rows] for name in signature.inputs}
 
 
-def predict_answer(outputs, in_rows):
-    """The bytes of the answer to a predict request.
+def smallest_body(signature):
+    """A request to a signature, for a message that says how to ask."""
+    text = "a [MASK]" if signature.outputs.keys() == GUESSES else "a text"
+    is_list = {name: len(array.shape or ()) > 1 for name, array in signature.inputs.items()}
+    row = {name: [text, "another"] if several else text for name, several in is_list.items()}
+    return json.dumps({"instances": [row if len(row) > 1 else next(iter(row.values()))]})
+
+
+def predict_answer(outputs, in_rows, warnings=()):
+    """The bytes of the answer to a predict request; `warnings`, which TensorFlow Serving has not, stand beside it.
 
     A single output stands without its name. In rows, all outputs must have equally many rows. Raises ServingError.
     """
     shown = {name: plain(name, array) for name, array in outputs.items()}
+    beside = {"warnings": warnings} if warnings else {}
     if not in_rows:
-        return to_json({"outputs": next(iter(shown.values())) if len(shown) == 1 else shown}, outputs)
+        return to_json({"outputs": next(iter(shown.values())) if len(shown) == 1 else shown, **beside}, outputs)
     sizes = {array.shape[0] if array.ndim else None for array in outputs.values()}
     if len(sizes) > 1 or None in sizes:
         raise invalid(
             "The outputs have different numbers of rows: ask for them in columns, with 'inputs' instead of 'instances'."
         )
     if len(shown) == 1:
-        return to_json({"predictions": next(iter(shown.values()))}, outputs)
+        return to_json({"predictions": next(iter(shown.values())), **beside}, outputs)
     names = list(shown)
     rows = [dict(zip(names, row, strict=True)) for row in zip(*shown.values(), strict=True)]
-    return to_json({"predictions": rows}, outputs)
+    return to_json({"predictions": rows, **beside}, outputs)
 
 
 def plain(name, array):

@@ -147,6 +147,7 @@ class Models:
         inputs = check_inputs(inputs, found, self.limits)
         self.limits.check_answer(least_answer_bytes(inputs, found, longest_row(servable.metadata)))
         outputs = await self.queue.run(servable, found, inputs, deadline)
+        servable.text_checks.refuse_without_mask(inputs, outputs)
         self.limits.check_answer(bytes_of(outputs))
         return outputs
 

@@ -24,7 +24,7 @@ from keras_bert_impl.serving.signatures import find_signature
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,30}))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
 LOOK = re.compile(rf"{OF_MODEL}(?P<metadata>/metadata)?")
-LARGE_ANSWER = 100_000  # bytes
+LARGE = 100_000  # bytes
 TIMES_READ = 8  # the limit of a body
 
 
@@ -86,6 +86,12 @@ class RestInterface:
         return response
 
     async def _answer(self, request, path, parts, entry):
+        if asked := None if request.method == "POST" else ASK.fullmatch(path):
+            signature = find_signature(self._models.find(urllib.parse.unquote(asked["model"])), "")
+            raise invalid(
+                f"Malformed request: {request.method} {path}: ask with POST and a body such as "
+                f"{json_tensors.smallest_body(signature)}."
+            )
         if not parts:
             raise invalid(f"Malformed request: {request.method} {path}: models answer at /v1/models/NAME.")
         version = None if parts["version"] is None else int(parts["version"])
@@ -103,8 +109,9 @@ class RestInterface:
         inputs = json_tensors.inputs_of(asked, signature, self._models.limits)
         entry.answered_by(servable, signature.name, inputs)
         outputs = await self._models.ask(servable, inputs, signature.name)
+        warnings = await away_if_large(inputs, lambda: servable.text_checks.warnings(signature, inputs))
         in_rows = asked.rows is not None
-        body = await away_if_large(outputs, lambda: json_tensors.predict_answer(outputs, in_rows))
+        body = await away_if_large(outputs, lambda: json_tensors.predict_answer(outputs, in_rows, warnings))
         return Response(body, media_type="application/json")
 
 
@@ -129,9 +136,9 @@ async def read_body(request, most):
     )
 
 
-async def away_if_large(outputs, make):
-    """What `make` makes of outputs; in another thread if they are so large that all other requests would wait."""
-    return await asyncio.to_thread(make) if bytes_of(outputs) > LARGE_ANSWER else make()
+async def away_if_large(arrays, make):
+    """What `make` makes of arrays; in another thread if they are so large that all other requests would wait."""
+    return await asyncio.to_thread(make) if bytes_of(arrays) > LARGE else make()
 
 
 async def while_connected(request, answering):

@@ -12,6 +12,7 @@ import numpy as np
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.serving.signatures import Array, Signature
 from keras_bert_impl.serving.tensorflow_runtime import tf
+from keras_bert_impl.serving.text_checks import TextChecks
 
 tf1 = tf.compat.v1
 INITIALIZER = "__saved_model_init_op"
@@ -29,6 +30,7 @@ class Servable:
         signatures: Signature by name.
         signature_defs: the messages themselves, for TensorFlow Serving's metadata.
         metadata: the object in config.json beside the SavedModel, or {}.
+        text_checks: TextChecks for the texts that it is asked.
 
     Raises: OSError or an error of TensorFlow if the SavedModel is damaged or needs unknown operations.
     """
@@ -44,6 +46,7 @@ class Servable:
             self.signatures = {key: signature_of(key, value) for key, value in self.signature_defs.items()}
             self._callables = {key: self._callable(value) for key, value in self.signature_defs.items()}
             self.metadata = read_metadata(self.directory)
+            self.text_checks = TextChecks(self.directory, self.metadata, longest_row(self.metadata))
         except BaseException:
             self._session.close()
             raise

@@ -58,11 +58,20 @@ class TextsCutWarning(UserWarning):
 def warn_of_cut(num_cut, count, sequence_length):
     """Warns, if any of `count` texts had to be cut."""
     if num_cut:
-        message = (
-            f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to that length: a "
-            "model with a larger sequence_length reads more of them."
-        )
-        warn_user(TextsCutWarning(message, num_cut))
+        warn_user(TextsCutWarning(sentence_of_cut(num_cut, count, sequence_length), num_cut))
+
+
+def sentence_of_cut(num_cut, count, sequence_length):
+    """What `fit`, `predict` and the server say of texts that were cut."""
+    return (
+        f"{num_cut:,} of {count:,} texts have more than {sequence_length} tokens and were cut to that length: a "
+        "model with a larger sequence_length reads more of them."
+    )
+
+
+def sentence_without_mask(text, mask):
+    """What `fill_mask` and the server say of a text without a mask."""
+    return f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess."
 
 
 def truncate_longest_first(first, second, max_tokens):

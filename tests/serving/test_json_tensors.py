@@ -7,8 +7,9 @@ import pytest
 from tiers import on
 
 from keras_bert_impl.serving.errors import ServingError
-from keras_bert_impl.serving.json_tensors import predict_answer, read_object
+from keras_bert_impl.serving.json_tensors import predict_answer, read_object, smallest_body
 from keras_bert_impl.serving.request_inputs import array_of
+from keras_bert_impl.serving.signatures import Array, Signature
 
 pytestmark = on("tensorflow")
 
@@ -58,3 +59,12 @@ def test_outputs_of_different_numbers_of_rows_are_refused_in_rows_only():
     assert json.loads(predict_answer(outputs, in_rows=False))["outputs"] == {"a": [0, 0], "b": [0, 0, 0]}
     with pytest.raises(ServingError, match="ask for them in columns"):
         predict_answer(outputs, in_rows=True)
+
+
+def test_the_smallest_body_has_a_value_for_each_input():
+    text, several = Array(np.dtype(object), (None,)), Array(np.dtype(object), (None, None))
+    assert json.loads(smallest_body(Signature("", {"text": text}, {}, ""))) == {"instances": ["a text"]}
+    guesses = dict.fromkeys(("tokens", "token_ids", "probabilities"), text)
+    assert json.loads(smallest_body(Signature("", {"text": text}, guesses, ""))) == {"instances": ["a [MASK]"]}
+    found = json.loads(smallest_body(Signature("", {"text": text, "endings": several}, {}, "")))
+    assert found == {"instances": [{"text": "a text", "endings": ["a text", "another"]}]}

@@ -1,0 +1,144 @@
+"""What a reply says of texts that were cut, are empty, or have no mask; the sentences are those of the models."""
+
+import warnings
+
+import numpy as np
+import pytest
+from made_exports import make
+from made_servers import RunningServer, running, write_model
+from tiers import on, once
+
+import keras_bert_impl as kbi
+from keras_bert_impl.export import export_saved_model
+from keras_bert_impl.json_files import write_json
+from keras_bert_impl.serving.errors import ServingError
+from keras_bert_impl.serving.models import ServedModel
+from keras_bert_impl.serving.signatures import Array, Signature
+from keras_bert_impl.serving.text_checks import TextChecks
+from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
+
+ROOM = 9  # tokens of a text, of 11 with [CLS] and [SEP]
+FITTING, LONG = "the " * ROOM, "the " * (ROOM + 1)
+EMPTY = "1 of 2 texts are empty: what the model answers to these means nothing."
+
+
+@pytest.fixture
+def checks(small_tokenizer, tmp_path):
+    write_portable_file(small_tokenizer, tmp_path / "tokenizer.json", 11)
+    return TextChecks(tmp_path, {"export": {}}, 11)
+
+
+@pytest.fixture
+def told(checks, tmp_path):
+    """Function from the texts of a request, its signature and the description of an export to what is said."""
+
+    def told(inputs, signature="serving_default", **export):
+        inputs = {name: np.array(texts, "S").astype(object) for name, texts in inputs.items()}
+        arrays = {name: Array(np.dtype(object), (None,)) for name in inputs}
+        return TextChecks(tmp_path, {"export": export}, 11).warnings(Signature(signature, arrays, {}, ""), inputs)
+
+    return told
+
+
+@once
+def test_a_text_or_pair_is_cut_from_the_first_token_on_that_has_no_room(told):
+    assert told({"text": [FITTING, "a cat"]}, model="TextClassifier") == []
+    (sentence,) = told({"text": [LONG, FITTING, LONG]}, model="TextClassifier")
+    assert sentence.startswith("2 of 3 texts have more than 11 tokens and were cut to that length")
+    assert told({"text": ["." * ROOM]}) == [] and len(told({"text": ["." * (ROOM + 1)]})) == 1  # a byte for each token
+    (sentence,) = told({"text": ["the " * 4] * 2, "text_pair": ["cat " * 4, "cat " * 5]}, model="TextClassifier")
+    assert sentence.startswith("1 of 2 texts have more")
+    (sentence,) = told({"text": ["the cat"], "endings": [["sat", FITTING, LONG]]}, model="MultipleChoice")
+    assert sentence.startswith("2 of 3 texts have more")
+
+
+@once
+@pytest.mark.parametrize("export", [{"model": "TextClassifier", "long_texts": "windows"}, {"model": "TokenClassifier"}])
+def test_texts_that_are_read_in_windows_are_not_cut(told, export):
+    assert told({"text": [LONG]}, **export) == []
+    assert "were cut" in told({"text": [LONG]}, "attention", **export)[0]
+    assert "were cut" in told({"text": [LONG], "text_pair": ["a"]}, "pairs", **export)[0]
+
+
+@once
+def test_an_empty_text_is_told(told):
+    assert told({"text": [" ", "the cat"]}, model="TextClassifier") == [EMPTY]
+    assert told({"text": ["a", "a"], "text_pair": ["", "b"]}, model="TextClassifier") == [EMPTY]
+
+
+@once
+def test_of_other_models_nothing_is_known(tmp_path):
+    signature = Signature("serving_default", {"text": Array(np.dtype(object), (None,))}, {}, "")
+    assert TextChecks(tmp_path, {}, None).warnings(signature, {"text": np.array([b""], object)}) == []
+
+
+@once
+def test_a_text_in_which_no_word_is_guessed_has_no_mask_unless_it_was_cut(checks):
+    outputs = dict.fromkeys(("token_ids", "probabilities"), np.zeros(1))
+    for texts in ([b"a", b"the cat"], [b"the cat", LONG.encode()]):
+        outputs["tokens"] = np.array([[[b"cat", b""]], [[b"", b""]]], object)
+        if b"the cat" != texts[1]:
+            outputs["tokens"][0] = b"", b""
+        with pytest.raises(ServingError, match=r"There is no \[MASK\] in the text 'the cat': write \[MASK\] for"):
+            checks.refuse_without_mask({"text": np.array(texts, object)}, outputs)
+    outputs["tokens"][0] = b"cat", b""
+    checks.refuse_without_mask({"text": np.array([b"[MASK]", LONG.encode()], object)}, outputs)
+    no_masks = {**outputs, "tokens": np.empty((1, 0, 2), object)}
+    with pytest.raises(ServingError, match="There is no"):
+        checks.refuse_without_mask({"text": np.array([b"the cat"], object)}, no_masks)
+
+
+@on("tensorflow")
+def test_a_reply_has_warnings_only_where_there_are_some(tmp_path, small_tokenizer):
+    write_model(tmp_path, 1)
+    write_portable_file(small_tokenizer, tmp_path / "1" / "tokenizer.json", 11)
+    write_json(tmp_path / "1" / "config.json", {"export": {"sequence_length": 11}})
+    with running(tmp_path) as server:
+        for body, key in (({"instances": [LONG]}, "predictions"), ({"inputs": [LONG]}, "outputs")):
+            answer = server.json("/v1/models/toy:predict", body)
+            assert set(answer) == {key, "warnings"} and answer["warnings"][0].startswith("1 of 1 texts have more than")
+        assert set(server.json("/v1/models/toy:predict", {"instances": [FITTING]})) == {"predictions"}
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {"classes": make("TextClassifier"), "masks": make("MaskedLM")}
+
+
+@pytest.fixture(scope="module")
+def served(models, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("served")
+    for name, model in models.items():
+        export_saved_model(model, directory / name / "1")
+    server = RunningServer([ServedModel(name, str(directory / name)) for name in models])
+    yield server
+    server.stop()
+
+
+def sentence_in_python(model, texts):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", kbi.tokenizers.rows.TextsCutWarning)
+        model.predict(texts, verbose=0)
+    return [str(warning.message) for warning in told if "were cut" in str(warning.message)]
+
+
+@pytest.mark.full
+@on("tensorflow")
+def test_a_reply_tells_of_cut_texts_as_predict_does(served, models):
+    answer = served.json("/v1/models/classes:predict", {"instances": [LONG, FITTING]})
+    assert answer["warnings"] == sentence_in_python(models["classes"], [LONG, FITTING]) != []
+    assert len(answer["predictions"]) == 2
+    assert set(served.json("/v1/models/classes:predict", {"inputs": [LONG]})) == {"outputs", "warnings"}
+    assert set(served.json("/v1/models/classes:predict", {"instances": [FITTING]})) == {"predictions"}
+
+
+@pytest.mark.full
+@on("tensorflow")
+def test_a_text_without_a_mask_is_refused_as_fill_mask_refuses_it(served, models):
+    with pytest.raises(ValueError, match="There is no") as refused:
+        models["masks"].fill_mask(["the [MASK]", "the cat"])
+    for texts in (["the [MASK]", "the cat"], ["the cat"]):
+        assert served.error("/v1/models/masks:predict", {"instances": texts}) == (400, str(refused.value))
+    assert set(served.json("/v1/models/masks:predict", {"instances": ["the [MASK]", "[MASK]"]})) == {"predictions"}
+    answer = served.json("/v1/models/masks:predict", {"instances": ["the [MASK]", f"{LONG} [MASK]"]})  # not reached
+    assert answer["warnings"][0].startswith("1 of 2 texts have more than 11 tokens")

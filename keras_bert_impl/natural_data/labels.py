@@ -193,7 +193,8 @@ def _number_in(name):
 
 
 def names_to_give(labels, names):
-    """What to do about labels that are no classes: the end of a message, "" for classes that were given names.
+    """What to do about labels that are no classes: the end of a message, "" for classes that were given names, and
+    where no label can be a name.
 
     Args:
         labels: an array, list or tuple of all labels, or of lists of them.
@@ -201,12 +202,14 @@ def names_to_give(labels, names):
     """
     if list(names) != [str(number) for number in range(len(names))]:
         return ""
-    rows = labels.tolist() if hasattr(labels, "tolist") else labels
+    rows = labels if isinstance(labels, list | tuple) else np.asarray(labels, object).tolist()
     flat = [label for row in rows for label in (row if isinstance(row, list | tuple | set | np.ndarray) else [row])]
-    words = {label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label for label in flat}
+    decoded = [label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label for label in flat]
     values = {float(label) for label in flat if isinstance(label, numbers.Real) and np.isfinite(label)}
     found = [int(value) if value.is_integer() else value for value in sorted(values - set(NO_LABEL))]
-    found += sorted(word for word in words if isinstance(word, str))
+    found += sorted({label for label in decoded if isinstance(label, str)})
+    if not found:
+        return ""
     shown = f"={found}" if len(found) <= MOST_NAMES else f" (your labels have {len(found):,} values)"
     return f" The model was built without names of classes: give it class_names{shown}."
 

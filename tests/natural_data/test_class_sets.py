@@ -89,6 +89,8 @@ def test_classes_without_names_are_to_be_named_by_the_labels(labels):
     wanted = "[1, 3, 5]" if labels[0] == [1, 3] else "[2.5, 'bad', 'good']"
     with pytest.raises(ValueError, match=re.escape(f"without names of classes: give it class_names={wanted}.")):
         rows_of_zeros_and_ones(labels, ["0", "1", "2"])
+    with pytest.raises(ValueError, match=r"labels\[0\]\[0\] is None, .* nor a number from 0 to 2\.$"):
+        rows_of_zeros_and_ones([[None], [{"bad": 1}]], ["0", "1", "2"])
     many = [[f"class {number}"] for number in range(21)]
     with pytest.raises(ValueError, match=r"give it class_names \(your labels have 21 values\)\."):
         rows_of_zeros_and_ones(many, ["0", "1", "2"])

@@ -17,6 +17,7 @@ from tiers import on
 import keras_bert_impl as kbi
 from keras_bert_impl.cli import main
 from keras_bert_impl.commands.serve import ServeConfig, parse_models
+from keras_bert_impl.tokenizers.rows import sentence_of_cut
 from keras_bert_impl.training import runs
 
 pytestmark = on("tensorflow")
@@ -63,9 +64,11 @@ def test_the_requests_of_curl_are_answered(server, page):
     for block in asked:
         command = block.replace("localhost:8501", f"localhost:{server.server.port}").replace("curl", "curl -s", 1)
         answers.append(json.loads(subprocess.run(command, shell=True, capture_output=True, check=True).stdout))
-    (shown,) = [block for block in page if block.startswith('{"predictions"')]
+    shown, of_cut = [block for block in page if block.startswith('{"predictions"')]
     names = set(json.loads(shown.replace(", ...]", "]"))["predictions"][0])
     rows, columns = answers
+    warning = sentence_of_cut(1, 2, 128).partition(":")[0] + ": ..."
+    assert json.loads(of_cut.replace("[...]", "[]"))["warnings"] == [warning]
     assert len(rows["predictions"]) == 2 and set(rows["predictions"][0]) == names == set(columns["outputs"])
 
 

@@ -101,15 +101,16 @@ def pictures(directory):
 def figures_table(figures, title="Held-out figures"):
     """A `Table` of `checkpoints.Figure`s, with their deviations and beside their baselines."""
     baselines = list(dict.fromkeys(what for figure in figures for what, _ in figure.baselines))
+    have_deviation = any(figure.deviation is not None for figure in figures)
     rows = []
     for figure in figures:
         others = dict(figure.baselines)
         deviation = "" if figure.deviation is None else f"± {figure.deviation:.4f} ({figure.over})"
         cells = [f"{others[what]:.4f}" if what in others else "" for what in baselines]
         name = f"{figure.name.replace('_', ' ')}{figure.of_class}, {figure.split}"
-        rows.append([name, f"{figure.value:.4f}", deviation, *cells])
-    note = "± is one standard deviation." if any(figure.deviation is not None for figure in figures) else ""
-    return Table(title, ["figure", "this model", "deviation", *baselines], rows, note)
+        rows.append([name, f"{figure.value:.4f}", *([deviation] if have_deviation else []), *cells])
+    head = ["figure", "this model", *(["deviation"] if have_deviation else []), *baselines]
+    return Table(title, head, rows, "± is one standard deviation." if have_deviation else "")
 
 
 def counts_table(title, counts):

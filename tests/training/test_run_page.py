@@ -168,6 +168,11 @@ def test_a_figure_has_its_deviation_and_its_baselines_beside_it():
     assert table.rows == [["masked lm accuracy, test", "0.3910", "± 0.0049 (9,900 words)", "0.0692"]]
 
 
+def test_a_table_without_any_deviation_has_no_column_for_it():
+    table = run_page.figures_table([Figure("f1", 0.5, "dev", None, "", (("always O", 0.0),))])
+    assert (table.head, table.rows) == (["figure", "this model", "always O"], [["f1, dev", "0.5000", "0.0000"]])
+
+
 def test_masks_show_right_and_wrong_guesses(tmp_path):
     row = [{"truth": "the", "guess": None}, {"truth": "cat", "guess": "cat"}, {"truth": "<b>", "guess": "<i>"}]
     run_page.write(tmp_path, Page("Pre-training", "Finished.", masks=[row]))

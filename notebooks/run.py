@@ -69,7 +69,7 @@ def main(arguments):
     named = SOURCES if arguments == ["--all"] else [HERE / f"{name}.py" for name in arguments]
     for source in named or SOURCES:
         notebook, stored = jupytext.read(source), source.with_suffix(".ipynb")
-        notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+        notebook.metadata = {"kernelspec": KERNEL}
         if not named and has_run(stored, notebook):
             take_outputs(notebook, stored)
         else:
@@ -77,6 +77,7 @@ def main(arguments):
             print(f"{source.name} ...", end=" ", flush=True)
             execute(notebook)
             print(f"{time.monotonic() - begun:.0f} s")
+        notebook.metadata["language_info"] = {"name": "python"}  # whatever version of it ran
         for number, cell in enumerate(notebook.cells):
             cell.id = f"{source.stem.split('_')[0]}-{number}"  # random ones would change with every run
         nbformat.write(notebook, stored)

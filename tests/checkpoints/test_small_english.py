@@ -144,5 +144,5 @@ def test_a_wheel_and_a_source_archive_hold_it(tmp_path):
     (wheel,), (archive,) = (tmp_path / "dist").glob("*.whl"), (tmp_path / "dist").glob("*.tar.gz")
     shutil.unpack_archive(archive, tmp_path / "source")
     in_archive = {path.name for path in (tmp_path / "source").glob("*/keras_bert_impl/checkpoints/small_english/*")}
-    in_wheel = {name.rpartition("/")[2] for name in zipfile.ZipFile(wheel).namelist() if "/small_english/" in name}
+    in_wheel = {path.name for path in zipfile.Path(wheel, "keras_bert_impl/checkpoints/small_english/").iterdir()}
     assert in_archive == in_wheel == FILES

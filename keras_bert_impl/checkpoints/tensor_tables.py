@@ -170,9 +170,9 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     ledger = Ledger(used, sorted(set(source.shapes) - set(used)), [path for path in new if path in own])
     still = sorted({_group(path) for path in stored & own} & set(checkpoint.untrained))
     remember(model, {*map(_group, ledger.new), *still})
-    unused = {weight.path for layer in getattr(model, "unused_layers", ()) for weight in layer.weights}
-    need_training = [path for path in ledger.new if path not in unused]
-    still = sorted(set(still) - set(map(_group, unused)))
+    unused = {_group(weight.path) for layer in getattr(model, "unused_layers", ()) for weight in layer.weights}
+    need_training = [path for path in ledger.new if _group(path) not in unused]
+    still = [group for group in still if group not in unused]
     if still:
         warn_user(f"{source.path} was saved before {', '.join(still)} had been trained: its values are random.")
     if report:

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from keras_bert_impl.page.metadata import is_cut
 from keras_bert_impl.page.panels import FieldError, panels_of
 from keras_bert_impl.serving.rest import read_body
-from keras_bert_impl.serving.servable import longest_row
+from keras_bert_impl.serving.text_checks import longest_row
 
 STATIC = importlib.resources.files("keras_bert_impl.page") / "static"
 TYPES = {

@@ -1,7 +1,7 @@
 """What the page reads in the config.json that an export writes beside its SavedModel; any of it may be missing."""
 
 from keras_bert_impl.page.entities import words_of
-from keras_bert_impl.serving.servable import longest_row
+from keras_bert_impl.serving.text_checks import longest_row
 
 # Of the tasks whose outputs do not show that a text was cut. Question answering reads passages of any length.
 CUT_UNSEEN = ("classify", "rate", "next-sentence", "compare")

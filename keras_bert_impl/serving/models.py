@@ -18,9 +18,10 @@ from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.serving.errors import ServingError, first_line
 from keras_bert_impl.serving.request_inputs import bytes_of, check_inputs, least_answer_bytes
 from keras_bert_impl.serving.row_servable import RowServable
-from keras_bert_impl.serving.servable import Servable, longest_row
+from keras_bert_impl.serving.servable import Servable
 from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
 from keras_bert_impl.serving.tensorflow_runtime import tf
+from keras_bert_impl.serving.text_checks import longest_row
 
 SAVED_MODEL = "saved_model.pb"
 # A version is written completely once one of these is there: an export is renamed when it is whole.

@@ -13,7 +13,7 @@ from keras_bert_impl.checkpoints.huggingface import MULTI_LABEL
 from keras_bert_impl.export.opened import TextReader, description_of, open_rows
 from keras_bert_impl.export.runtimes import warn_of_overflow
 from keras_bert_impl.serving.errors import invalid
-from keras_bert_impl.serving.servable import longest_row, read_metadata
+from keras_bert_impl.serving.servable import read_metadata
 from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, Array, Signature
 from keras_bert_impl.serving.tensorflow_runtime import tf
 from keras_bert_impl.serving.text_checks import TextChecks
@@ -49,7 +49,7 @@ class RowServable:
     def __init__(self, name, version, directory, options):
         self.name, self.version, self.directory = name, version, pathlib.Path(directory)
         self.metadata = read_metadata(self.directory)
-        self.text_checks = TextChecks(self.directory, self.metadata, longest_row(self.metadata))
+        self.text_checks = TextChecks(self.directory, self.metadata)
         export = description_of(self.directory)
         check_served(self.directory, export)
         warn_of_overflow(self.directory, export)

@@ -46,7 +46,7 @@ class Servable:
             self.signatures = {key: signature_of(key, value) for key, value in self.signature_defs.items()}
             self._callables = {key: self._callable(value) for key, value in self.signature_defs.items()}
             self.metadata = read_metadata(self.directory)
-            self.text_checks = TextChecks(self.directory, self.metadata, longest_row(self.metadata))
+            self.text_checks = TextChecks(self.directory, self.metadata)
         except BaseException:
             self._session.close()
             raise
@@ -118,10 +118,3 @@ def read_metadata(directory):
         return read_json(directory / "config.json")
     except (OSError, ValueError):
         return {}
-
-
-def longest_row(metadata):
-    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
-    export = metadata.get("export")
-    length = export.get("sequence_length") if isinstance(export, dict) else None
-    return length if isinstance(length, int) else None

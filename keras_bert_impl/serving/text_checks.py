@@ -15,12 +15,11 @@ class TextChecks:
     Args:
         directory: of the export.
         metadata: what its config.json holds.
-        longest_row: the tokens of the longest row that it reads; None if its config.json does not say so.
     """
 
-    def __init__(self, directory, metadata, longest_row):
+    def __init__(self, directory, metadata):
         path = directory / "tokenizer.json"
-        self._length = longest_row if path.is_file() else None
+        self._length = longest_row(metadata) if path.is_file() else None
         if self._length is not None:
             self._export = metadata["export"]
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
@@ -63,6 +62,13 @@ class TextChecks:
         if sum(map(len, texts)) + controls <= self._length:
             return False
         return len(self._tokenizer.encode(*(text.decode("utf-8", "ignore") for text in texts))) > self._length
+
+
+def longest_row(metadata):
+    """The tokens of the longest row that a model reads, from the config.json of its export; None if it is not there."""
+    export = metadata.get("export")
+    length = export.get("sequence_length") if isinstance(export, dict) else None
+    return length if isinstance(length, int) else None
 
 
 def rows_of_texts(inputs):

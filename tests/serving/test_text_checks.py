@@ -25,7 +25,7 @@ EMPTY = "1 of 2 texts are empty: what the model answers to these means nothing."
 @pytest.fixture
 def checks(small_tokenizer, tmp_path):
     write_portable_file(small_tokenizer, tmp_path / "tokenizer.json", 11)
-    return TextChecks(tmp_path, {"export": {}}, 11)
+    return TextChecks(tmp_path, {"export": {"sequence_length": 11}})
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def told(checks, tmp_path):
     def told(inputs, signature="serving_default", **export):
         inputs = {name: np.array(texts, "S").astype(object) for name, texts in inputs.items()}
         arrays = {name: Array(np.dtype(object), (None,)) for name in inputs}
-        return TextChecks(tmp_path, {"export": export}, 11).warnings(Signature(signature, arrays, {}, ""), inputs)
+        return TextChecks(tmp_path, {"export": {"sequence_length": 11, **export}}).warnings(
+            Signature(signature, arrays, {}, ""), inputs
+        )
 
     return told
 
@@ -69,7 +71,7 @@ def test_an_empty_text_is_told(told):
 @once
 def test_of_other_models_nothing_is_known(tmp_path):
     signature = Signature("serving_default", {"text": Array(np.dtype(object), (None,))}, {}, "")
-    assert TextChecks(tmp_path, {}, None).warnings(signature, {"text": np.array([b""], object)}) == []
+    assert TextChecks(tmp_path, {}).warnings(signature, {"text": np.array([b""], object)}) == []
 
 
 @once

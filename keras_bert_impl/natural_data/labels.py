@@ -161,8 +161,8 @@ def named_by_numbers(names):
 
     Numbers as names come from `Series.unique()`, in order of appearance: ["1", "0"]. "False" and "True" are 0 and 1.
     """
-    numbers = [_number_in(name) for name in names]
-    positions = {number: place for place, number in enumerate(numbers) if number is not None}
+    found = [_number_in(name) for name in names]
+    positions = {number: place for place, number in enumerate(found) if number is not None}
     return {} if all(number == place for number, place in positions.items()) else positions
 
 
@@ -230,18 +230,18 @@ def numbers_of_names(labels, names, place="", together=None):
     if isinstance(labels, Positions):
         return labels
     if is_texts(labels):
-        numbers = {name: number for number, name in enumerate(names)}
+        positions = {name: number for number, name in enumerate(names)}
         together = labels if together is None else together
         labels = np.asarray(labels, dtype=object).tolist()
         decoded = [label.decode("utf-8", errors="replace") if isinstance(label, bytes) else label for label in labels]
         for index, label in enumerate(decoded):
-            if isinstance(label, str) and label not in numbers:
+            if isinstance(label, str) and label not in positions:
                 raise ValueError(
                     f"labels{place}[{index}] is {label!r}, which is not one of the classes {', '.join(names)}."
                     f"{names_to_give(together, names)}"
                 )
         others = iter(_positions_of([label for label in decoded if not isinstance(label, str)], names, place))
-        return [numbers[label] if isinstance(label, str) else next(others) for label in decoded]
+        return [positions[label] if isinstance(label, str) else next(others) for label in decoded]
     is_list = not isinstance(labels, np.ndarray) and not keras.ops.is_tensor(labels)
     if is_list and any(map(is_texts, labels)):
         return [numbers_of_names(row, names, f"{place}[{index}]", labels) for index, row in enumerate(labels)]
@@ -318,11 +318,11 @@ def _checked_numbers(labels, rule, ignored):
         _refuse(labels, ~np.isfinite(labels), "not a finite number", rule)
         return labels
     _refuse(labels, np.mod(labels, 1) != 0, "not a whole number", rule)
-    numbers = labels.astype("int32")
-    is_wrong = ((numbers < 0) | (numbers >= rule.limit)) & ~np.isin(numbers, ignored)
-    _refuse_no_label(numbers, is_wrong & np.isin(numbers, NO_LABEL), rule)
-    _refuse(numbers, is_wrong, "out of range", rule)
-    return numbers
+    classes = labels.astype("int32")
+    is_wrong = ((classes < 0) | (classes >= rule.limit)) & ~np.isin(classes, ignored)
+    _refuse_no_label(classes, is_wrong & np.isin(classes, NO_LABEL), rule)
+    _refuse(classes, is_wrong, "out of range", rule)
+    return classes
 
 
 def _refuse(labels, is_wrong, what, rule):

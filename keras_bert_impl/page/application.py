@@ -14,10 +14,8 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keras_bert_impl.page.metadata import is_cut
 from keras_bert_impl.page.panels import FieldError, panels_of
 from keras_bert_impl.serving.rest import read_body
-from keras_bert_impl.serving.text_checks import longest_row
 
 STATIC = importlib.resources.files("keras_bert_impl.page") / "static"
 TYPES = {
@@ -47,9 +45,10 @@ def make_page(served):
     Args:
         served: a `models.Models`, or another object with `models`, a list of objects with `name`,
             `signatures` (by name, objects with `inputs` and `outputs` by name) and `metadata` (a dict, what config.json
-            beside the SavedModel holds); with `limits`, a `request_inputs.Limits`; and with the coroutine
-            `predict(name, inputs, signature)`, which takes lists of texts and returns NumPy arrays by name, strings as
-            bytes. If it raises an exception that has `http_status`, the client is told its message.
+            beside the SavedModel holds); with `limits`, a `request_inputs.Limits`; and with two coroutines that take
+            (name, inputs, signature), where the inputs are lists of texts by name: `predict`, which returns NumPy
+            arrays by name, strings as bytes, and `cut_to`, which returns how many tokens the model reads of a text
+            that is longer, or None. If one raises an exception that has `http_status`, the client is told its message.
     """
     page = Page(served)
     return Starlette(
@@ -119,7 +118,7 @@ class Page:
         outputs = await self._served.predict(model.name, inputs, signature)
         return {
             "answer": panel.answer(asked["fields"], outputs, model.metadata),
-            "cut_to": longest_row(model.metadata) if is_cut(panel.task, inputs, model.metadata) else None,
+            "cut_to": await self._served.cut_to(model.name, inputs, signature),
             "request": {
                 "path": f"v1/models/{model.name}:predict",
                 "body": {"signature_name": signature, "inputs": inputs},

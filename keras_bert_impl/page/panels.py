@@ -10,7 +10,6 @@ import typing
 import numpy as np
 
 from keras_bert_impl.page.entities import marked_parts, words_of
-from keras_bert_impl.page.metadata import names_of_classes
 
 MOST_CHARACTERS = 20_000
 # Attention is quadratic: BERT-base returns 144 matrices, 52 MB for a text of 300 tokens.
@@ -131,6 +130,14 @@ def classes(fields, outputs, metadata):
     order = np.argsort(-probabilities, kind="stable")
     shown = [{"name": names[place], "probability": float(probabilities[place])} for place in order]
     return {"classes": shown, "chosen": chosen, "several": "labels" in outputs}
+
+
+def names_of_classes(metadata, count):
+    """The names of the classes in the config.json that an export writes; None if it does not have `count` of them."""
+    names = metadata.get("id2label")
+    if not isinstance(names, dict) or set(names) != {str(number) for number in range(count)}:
+        return None
+    return [str(names[str(number)]) for number in range(count)]
 
 
 def number(fields, outputs, metadata):

@@ -130,6 +130,17 @@ class Models:
         """The outputs of a model by its name; see `ask`."""
         return await self.ask(self.find(name), inputs, signature)
 
+    async def cut_to(self, name, inputs, signature=DEFAULT_SIGNATURE):
+        """How many tokens a model reads of the longest texts, if one of these is longer; None if it reads all of them.
+
+        Args and errors: those of `predict`.
+        """
+        servable = self.find(name)
+        found = find_signature(servable, signature)
+        inputs = check_inputs(inputs, found, self.limits)
+        is_cut = await asyncio.to_thread(servable.text_checks.number_cut, found, inputs)
+        return longest_row(servable.metadata) if is_cut else None
+
     async def ask(self, servable, inputs, signature=DEFAULT_SIGNATURE, seconds=None):
         """The outputs of a Servable.
 

@@ -39,8 +39,14 @@ class TextChecks:
         empty = sum(not all(text.strip() for text in row) for row in rows)
         if empty:
             found.append(f"{empty:,} of {len(rows):,} texts are empty: what the model answers to these means nothing.")
-        cut = 0 if self._reads_all(signature) else sum(map(self._is_cut, rows))
+        cut = self.number_cut(signature, inputs)
         return [*found, sentence_of_cut(cut, len(rows), self._length)] if cut else found
+
+    def number_cut(self, signature, inputs):
+        """How many texts, or pairs, the model reads only in part; the arguments are those of `warnings`."""
+        if self._length is None or "text" not in inputs or self._reads_all(signature):
+            return 0
+        return sum(map(self._is_cut, rows_of_texts(inputs)))
 
     def refuse_without_mask(self, inputs, outputs):
         """Raises ServingError for a text in which the model guesses no word, although it reads all of it."""

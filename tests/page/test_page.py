@@ -71,7 +71,7 @@ def running():
 
 @pytest.fixture(autouse=True)
 def without_failure(running):
-    running.served.failure = None
+    running.served.failure = running.served.longest = None
     running.served.asked.clear()
 
 
@@ -87,6 +87,7 @@ def test_an_answer_comes_with_the_same_request_to_the_rest_interface(running):
 
 def test_a_text_that_was_cut_is_reported_with_the_tokens_that_were_read(running):
     fields = {"text": "a b c d e f g", "text_pair": ""}
+    running.served.longest = 8
     assert running.ask(task="classify", model="moods", fields=fields)[1]["cut_to"] == 8
 
 
@@ -277,6 +278,36 @@ def test_a_server_that_is_away_is_reported_and_can_be_asked_again(tab):
     tab.wait_for_selector(".problem")
     assert "The server does not answer." in tab.inner_text("[role=alert]")
     assert tab.input_value("#field-text") == "fine"
+
+
+def test_a_text_that_was_cut_is_told_below_the_answer(tab, running):
+    running.served.longest = 8
+    tab.goto(f"{running.address}#task=classify&text=fine")
+    tab.wait_for_selector(".notice")
+    assert "read only its first 8 tokens" in tab.inner_text(".notice")
+    running.served.longest = None
+    tab.click("#submit")
+    tab.wait_for_selector(".notice", state="detached")
+
+
+@pytest.mark.parametrize("then", ["ask again", "another task"])
+def test_the_message_about_a_failure_goes_with_the_next_step(tab, running, then):
+    running.served.failure = Busy("The queue is full.")
+    tab.goto(f"{running.address}#task=rate&text=fine")
+    tab.wait_for_selector(".problem")
+    running.served.failure = None
+    tab.click(".problem button" if then == "ask again" else "[data-task=compare]")
+    tab.wait_for_selector(".problem", state="detached")
+    assert tab.is_visible("#result") == (then == "ask again")
+
+
+def test_the_spoken_answer_goes_with_its_task(tab, running):
+    tab.goto(f"{running.address}#task=rate&text=fine")
+    tab.wait_for_selector("#result:not([hidden])")
+    assert tab.inner_text("#spoken") == "The model says 3.142."
+    tab.click("[data-task=compare]")
+    tab.wait_for_selector("#field-sentences")
+    assert tab.text_content("#spoken") == ""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,7 +10,6 @@ from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.page.entities import marked_parts, words_of
-from keras_bert_impl.page.metadata import is_cut
 from keras_bert_impl.page.panels import FieldError, panels_of
 
 pytestmark = on("tensorflow")
@@ -116,15 +115,6 @@ def test_several_classes_may_be_chosen_or_none():
     assert shown["several"] and shown["chosen"] == ["c", "a"]
     outputs["labels"] = np.zeros((1, 0), object)
     assert panel("moods", "classify").answer({}, outputs, {})["chosen"] == []
-
-
-def test_a_text_of_more_words_than_the_model_has_tokens_is_cut():
-    six, seven = ["a b c, d e"], ["a b c, d e f"]
-    assert not is_cut("classify", {"text": six}, METADATA)
-    assert is_cut("classify", {"text": seven}, METADATA)
-    assert is_cut("classify", {"text": ["a b c"], "text_pair": ["d e f"]}, METADATA)
-    assert not is_cut("answer", {"question": ["a"], "context": seven}, METADATA)
-    assert not is_cut("classify", {"text": seven}, {})
 
 
 def test_an_answer_is_cut_out_by_its_bytes():

@@ -136,6 +136,14 @@ def test_a_reply_tells_of_cut_texts_as_predict_does(served, models):
 
 @pytest.mark.full
 @on("tensorflow")
+def test_the_page_tells_of_cut_texts_as_the_reply_does(served):
+    for text, read in ((LONG, 11), (FITTING, None)):
+        asked = {"model": "classes", "task": "classify", "fields": {"text": text}}
+        assert served.json("/page/ask", asked)["cut_to"] == read
+
+
+@pytest.mark.full
+@on("tensorflow")
 def test_a_text_without_a_mask_is_refused_as_fill_mask_refuses_it(served, models):
     with pytest.raises(ValueError, match="There is no") as refused:
         models["masks"].fill_mask(["the [MASK]", "the cat"])

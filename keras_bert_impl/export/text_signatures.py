@@ -24,7 +24,7 @@ from keras_bert_impl.text_graphs.long_texts import (
 )
 from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.text_graphs.utf8 import row_numbers
+from keras_bert_impl.text_graphs.utf8 import of_texts, row_numbers
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
 
@@ -172,14 +172,14 @@ def token_classifier_signatures(model, pieces_of, sequence_length):
         spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)
         spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
         pieces = tf.concat([pieces, spare], axis=1)
-        of_texts = words.with_flat_values(pieces).merge_dims(1, 2)  # (batch, pieces)
-        windows, counts = windows_of(of_texts, room)
+        of_rows = of_texts(words, pieces)  # (batch, pieces)
+        windows, counts = windows_of(of_rows, room)
         rows = pack_to_longest(windows, None, pieces_of.tokenizer, sequence_length)
         logits = computed_in_parts(model, rows)  # (windows, length, classes)
         lengths = words.with_flat_values(pieces.row_lengths())  # (batch, words)
         first = tf.cast(sums_within_rows(lengths) - lengths.flat_values, tf.int32)  # (all words,)
         text = row_numbers(lengths)
-        window, place = best_windows(first, tf.gather(tf.cast(of_texts.row_lengths(), tf.int32), text), room)
+        window, place = best_windows(first, tf.gather(tf.cast(of_rows.row_lengths(), tf.int32), text), room)
         window += tf.gather(tf.cumsum(counts, exclusive=True), text)
         of_words = tf.gather_nd(logits, tf.stack([window, place + len(template.before)], axis=1))
         probabilities = tf.nn.softmax(of_words)  # (all words, classes)

@@ -14,7 +14,7 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.text_graphs.pair_merging import PairMerging
-from keras_bert_impl.text_graphs.utf8 import character_starts, readable, row_numbers
+from keras_bert_impl.text_graphs.utf8 import character_starts, of_texts, readable, row_numbers
 from keras_bert_impl.text_graphs.whole_words import WholeWords
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
@@ -84,7 +84,7 @@ class BytePairs(tf.Module):
             return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
         parts = self._parts(texts)
         pieces, _ = self._pieces_of_parts(parts)
-        return parts.with_flat_values(pieces[..., 0]).merge_dims(1, 2)
+        return of_texts(parts, pieces[..., 0])
 
     def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The pieces of each word of each text, (batch, words) strings, as in running text: (all words, pieces)."""

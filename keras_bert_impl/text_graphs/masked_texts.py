@@ -3,6 +3,7 @@
 import re
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.utf8 import of_texts
 
 
 def parts_between_masks(texts, mask_texts):
@@ -21,5 +22,4 @@ def parts_between_masks(texts, mask_texts):
 def joined_by_masks(parts, pieces, mask_id):
     """The pieces of parts (all parts, pieces), with a mask between those of a text: RaggedTensor (batch, pieces)."""
     mask = tf.fill([pieces.nrows(), 1], mask_id)
-    pieces = parts.with_flat_values(tf.concat([mask, pieces], axis=1)).merge_dims(1, 2)
-    return pieces[:, 1:]  # each part but a row's first follows a mask
+    return of_texts(parts, tf.concat([mask, pieces], axis=1))[:, 1:]  # each part but a row's first follows a mask

@@ -11,7 +11,7 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 from keras_bert_impl.text_graphs.character_strings import character_strings
 from keras_bert_impl.text_graphs.character_table import CharacterTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.utf8 import character_starts, readable, row_numbers
+from keras_bert_impl.text_graphs.utf8 import character_starts, of_texts, readable, row_numbers
 from keras_bert_impl.text_graphs.wordpiece import lower_final_sigma
 from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
@@ -78,7 +78,7 @@ class SentencePieces(tf.Module):
         if self._is_albert:
             texts = self._table.normalize(self._with_quotes(texts, '"'))
         pieces = self._tokenize(texts)  # (batch, pieces of the model)
-        return pieces.with_flat_values(self._of_model(self._our_ids, pieces.flat_values)).merge_dims(1, 2)
+        return of_texts(pieces, self._of_model(self._our_ids, pieces.flat_values))
 
     def of_words(self, words: tf.RaggedTensor) -> tf.RaggedTensor:
         """The pieces of each word of each text, (batch, words) strings: (all words, pieces)."""

@@ -7,7 +7,7 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 
 from keras_bert_impl.text_graphs.character_strings import character_strings
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.utf8 import readable
+from keras_bert_impl.text_graphs.utf8 import of_texts, readable
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
 # Where FastWordpieceTokenizer, whose Unicode is a later one, finds punctuation that the original does not know: these
@@ -78,7 +78,7 @@ class WordPiece(tf.Module):
     def _pieces_by_row(self, texts, is_fast):
         fast, exact = tf.where(is_fast)[:, 0], tf.where(~is_fast)[:, 0]
         pieces = [self._fast_pieces(tf.gather(texts, fast)), self._exact_pieces(tf.gather(texts, exact))]
-        return tf.gather(tf.concat(pieces, axis=0), tf.argsort(tf.concat([fast, exact], axis=0)))
+        return tf.gather(tf.concat(pieces, axis=0), tf.math.invert_permutation(tf.concat([fast, exact], axis=0)))
 
     def _exact_pieces(self, texts):
         texts = readable(texts)
@@ -89,8 +89,8 @@ class WordPiece(tf.Module):
         lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
         # Stands for any word that is too long: it exceeds the kernel's limit in bytes, and so becomes [UNK].
         too_long, is_long = "x" * (_MOST_BYTES + 1), lengths > google_characters.MAX_CHARACTERS_PER_WORD
-        words = words.with_flat_values(tf.where(is_long, too_long, words.flat_values))
-        return self._cut_words.tokenize(words).merge_dims(1, 2)
+        pieces = self._cut_words.tokenize(tf.where(is_long, too_long, words.flat_values))  # (all words, pieces)
+        return of_texts(words, pieces)
 
 
 def _fast_row(lowercase):

@@ -151,3 +151,11 @@ def test_saved_model_needs_no_file_beside_it(wordpiece, tmp_path):
     served = tf.saved_model.load(str(tmp_path / "moved"))
     assert served.pieces(tf.constant(["Café\u200b", "the cat sat"])).numpy().tolist() == [[12, 13, 0], [5, 6, 7]]
     assert served.masked(tf.constant(["the [MASK]"])).numpy().tolist() == [[5, 4]]
+
+
+def test_no_node_of_the_graph_only_checks_rows(wordpiece):
+    spec = tf.TensorSpec([None], tf.string)
+    graph = tf.function(wordpiece.__call__, input_signature=[spec]).get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    assert "StringSplitV2" in {node.op for node in nodes}
+    assert not [node.name for node in nodes if node.op == "Assert"]

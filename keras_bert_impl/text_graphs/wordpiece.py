@@ -104,7 +104,7 @@ def _fast_row(lowercase):
     others = google_characters.character_class(_UNCERTAIN) + ("Σ" if lowercase else "")
     longest = google_characters.MAX_CHARACTERS_PER_WORD
     word = rf"(?:[0-9A-Za-z]{{0,{longest}}}|[^{ends}{others}]{{0,{longest // 3}}})"
-    return rf"(?:{word}[{ends}])*{word}"
+    return rf"(?:{word}(?:[{ends}]|\z))*"
 
 
 def _replacements(lowercase):

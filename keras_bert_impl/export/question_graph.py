@@ -8,8 +8,9 @@ an answer as a whole here, but piece by piece there.
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_bert_impl.text_graphs.ragged import row_numbers, side_by_side
 from keras_bert_impl.text_graphs.rows import pack
-from keras_bert_impl.text_graphs.utf8 import readable, row_numbers
+from keras_bert_impl.text_graphs.utf8 import readable
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import google_characters
 
@@ -175,7 +176,7 @@ def character_bytes(words):
     """The byte at which each character of each word begins, and the word's end: (words, characters + 1), int32."""
     _, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8", errors="replace")
     ends = tf.cast(tf.strings.length(words), tf.int64)[:, tf.newaxis]
-    return tf.cast(tf.concat([offsets, tf.RaggedTensor.from_tensor(ends)], axis=1).to_tensor(0), tf.int32)
+    return tf.cast(side_by_side([offsets, tf.RaggedTensor.from_tensor(ends)]).to_tensor(0), tf.int32)
 
 
 def sums_within_rows(rows):

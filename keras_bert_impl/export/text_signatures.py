@@ -22,9 +22,9 @@ from keras_bert_impl.text_graphs.long_texts import (
     means_of_texts,
     windows_of,
 )
+from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers, side_by_side
 from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.sentence_pieces import SentencePieces
-from keras_bert_impl.text_graphs.utf8 import of_texts, row_numbers
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import BytePairTokenizer, MmBertTokenizer, WordPieceTokenizer
 
@@ -171,7 +171,7 @@ def token_classifier_signatures(model, pieces_of, sequence_length):
         # A word that the tokenizer removes completely becomes [UNK], as in `tasks.conll.pieces_of`.
         spare = tf.fill([tf.shape(words.flat_values)[0], 1], pieces_of.tokenizer.unk_id)
         spare = tf.ragged.boolean_mask(spare, tf.equal(pieces.row_lengths(), 0)[:, tf.newaxis])
-        pieces = tf.concat([pieces, spare], axis=1)
+        pieces = side_by_side([pieces, spare])
         of_rows = of_texts(words, pieces)  # (batch, pieces)
         windows, counts = windows_of(of_rows, room)
         rows = pack_to_longest(windows, None, pieces_of.tokenizer, sequence_length)

@@ -14,7 +14,8 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.text_graphs.pair_merging import PairMerging
-from keras_bert_impl.text_graphs.utf8 import character_starts, of_texts, readable, row_numbers
+from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers, side_by_side
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable
 from keras_bert_impl.text_graphs.whole_words import WholeWords
 from keras_bert_impl.tokenizers import BytePairTokenizer
 from keras_bert_impl.tokenizers.byte_pair_vocabulary import NFC, byte_tokens
@@ -174,7 +175,7 @@ class BytePairs(tf.Module):
         sizes = tf.strings.length(words, unit="UTF8_CHAR")
         whole = tf.stack([tf.gather(self._added_ids, tf.argmax(same, axis=1)), tf.zeros_like(sizes), sizes - 1], axis=1)
         whole = tf.RaggedTensor.from_row_lengths(whole, tf.cast(is_added, tf.int64), validate=False)
-        return tf.concat([cut, whole], axis=1), lengths
+        return side_by_side([cut, whole]), lengths
 
     def _with_prefix(self, characters):
         """The characters (batch, characters) behind the space that a text gets before it, unless it begins with one or
@@ -183,8 +184,9 @@ class BytePairs(tf.Module):
             return characters, tf.zeros([characters.nrows()], tf.int32)
         first = characters.to_tensor(BLANK, shape=(None, 1))
         count = tf.cast(tf.reduce_all(first != self._blanks, axis=1), tf.int32)
-        spaces = tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(count)], BLANK), tf.cast(count, tf.int64))
-        return tf.concat([spaces, characters], axis=1), count
+        blanks = tf.fill([tf.reduce_sum(count)], BLANK)
+        spaces = tf.RaggedTensor.from_row_lengths(blanks, tf.cast(count, tf.int64), validate=False)
+        return side_by_side([spaces, characters]), count
 
     def _pieces(self, characters):
         """The pieces of all texts: ids, and the numbers of the first and last character of each, int32 (pieces,)."""

@@ -8,7 +8,8 @@ from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.text_graphs.byte_pairs import BLANK, BytePairs
-from keras_bert_impl.text_graphs.utf8 import character_starts, row_numbers
+from keras_bert_impl.text_graphs.ragged import row_numbers
+from keras_bert_impl.text_graphs.utf8 import character_starts
 from keras_bert_impl.tokenizers import MmBertTokenizer
 from keras_bert_impl.tokenizers.mmbert_tokenizer import BYTES, SPACE
 from keras_bert_impl.tokenizers.sentence_piece_file import BYTE, CONTROL, NORMAL, UNKNOWN, byte_pair_model

@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-from keras_bert_impl.text_graphs.utf8 import row_numbers
+from keras_bert_impl.text_graphs.ragged import row_numbers
 
 ITSELF = -1  # in a replacement, the character that is replaced
 CODE_POINTS = 0x110000

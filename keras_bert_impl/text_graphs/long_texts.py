@@ -1,7 +1,7 @@
 """Texts that are longer than a row, in TensorFlow graphs: what `natural_data.long_texts` and `.windows` do in NumPy."""
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-from keras_bert_impl.text_graphs.utf8 import row_numbers
+from keras_bert_impl.text_graphs.ragged import row_numbers, side_by_side
 
 SHARED = 3  # windows that overlap by half have a token in common with at most two others
 ROWS = 64  # that are computed at once, so that a book takes no more memory than these
@@ -21,7 +21,7 @@ def head_and_tail(pieces, room):
     begin = pieces.row_starts()
     first = tf.ragged.range(begin, begin + tf.where(is_long, tf.cast(head, tf.int64), length))
     rest = tf.ragged.range(begin + tf.where(is_long, length - (room - head), length), begin + length)
-    places = tf.concat([first, rest], axis=1)
+    places = side_by_side([first, rest])
     return places.with_flat_values(tf.gather(pieces.flat_values, places.flat_values))
 
 

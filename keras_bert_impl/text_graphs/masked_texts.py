@@ -3,7 +3,7 @@
 import re
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-from keras_bert_impl.text_graphs.utf8 import of_texts
+from keras_bert_impl.text_graphs.ragged import of_texts, side_by_side
 
 
 def parts_between_masks(texts, mask_texts):
@@ -21,5 +21,4 @@ def parts_between_masks(texts, mask_texts):
 
 def joined_by_masks(parts, pieces, mask_id):
     """The pieces of parts (all parts, pieces), with a mask between those of a text: RaggedTensor (batch, pieces)."""
-    mask = tf.fill([pieces.nrows(), 1], mask_id)
-    return of_texts(parts, tf.concat([mask, pieces], axis=1))[:, 1:]  # each part but a row's first follows a mask
+    return of_texts(parts, side_by_side([mask_id, pieces]))[:, 1:]  # each part but a row's first follows a mask

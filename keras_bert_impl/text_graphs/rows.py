@@ -6,6 +6,7 @@ from the two lengths; the tests compare it with Google's loop.
 """
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+from keras_bert_impl.text_graphs.ragged import side_by_side
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 
@@ -79,9 +80,7 @@ def pack(a, b, sequence_length, cls_id, sep_id, pad_id, rule="longest_first", te
 
 def _lay_out(pieces, first_length, sequence_length, pad_id):
     """Joins the pieces of each row, ids or ragged segments, and pads the rows."""
-    num_rows = next(piece for piece in pieces if isinstance(piece, tf.RaggedTensor)).nrows()
-    columns = [p if isinstance(p, tf.RaggedTensor) else tf.fill([num_rows, 1], p) for p in pieces]
-    rows = tf.concat(columns, axis=1)  # (batch, tokens of the row)
+    rows = side_by_side(pieces)  # (batch, tokens of the row)
     return pad_rows({"token_ids": rows, "first_segment_length": first_length}, sequence_length, pad_id)
 
 

@@ -11,7 +11,8 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 from keras_bert_impl.text_graphs.character_strings import character_strings
 from keras_bert_impl.text_graphs.character_table import CharacterTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.utf8 import character_starts, of_texts, readable, row_numbers
+from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable
 from keras_bert_impl.text_graphs.wordpiece import lower_final_sigma
 from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (

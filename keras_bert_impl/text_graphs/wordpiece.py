@@ -7,7 +7,8 @@ import tensorflow_text as tf_text  # only now, because it imports TensorFlow, to
 
 from keras_bert_impl.text_graphs.character_strings import character_strings
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.utf8 import of_texts, readable
+from keras_bert_impl.text_graphs.ragged import of_texts
+from keras_bert_impl.text_graphs.utf8 import readable
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
 # Where FastWordpieceTokenizer, whose Unicode is a later one, finds punctuation that the original does not know: these

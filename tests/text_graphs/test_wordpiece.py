@@ -155,7 +155,7 @@ def test_saved_model_needs_no_file_beside_it(wordpiece, tmp_path):
 
 def test_no_node_of_the_graph_only_checks_rows(wordpiece):
     spec = tf.TensorSpec([None], tf.string)
-    graph = tf.function(wordpiece.__call__, input_signature=[spec]).get_concrete_function().graph.as_graph_def()
+    graph = tf.function(wordpiece.with_masks, input_signature=[spec]).get_concrete_function().graph.as_graph_def()
     nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
     assert "StringSplitV2" in {node.op for node in nodes}
     assert not [node.name for node in nodes if node.op == "Assert"]

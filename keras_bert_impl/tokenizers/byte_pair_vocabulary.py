@@ -33,6 +33,8 @@ class Dialect(typing.NamedTuple):
         takes_added_tokens: whether there can be tokens that are whole wherever they are in a text.
         model, pre_tokenizer: the settings of these steps of a tokenizer.json.
         space: as which the vocabulary shows a space.
+        unread: tokens of the published vocabulary that files call special and no text is meant to hold. Others that
+            files call special have been added for texts, such as marks of entities.
     """
 
     family: str
@@ -42,12 +44,19 @@ class Dialect(typing.NamedTuple):
     model: dict = MODEL
     pre_tokenizer: dict = PRE_TOKENIZER
     space: str = SPACE
+    unread: tuple[str, ...] = ()
 
 
 # In this order at the beginning of a learned vocabulary, but for the mask, which is the last of all tokens.
 ROBERTA = Dialect("RoBERTa", ("<s>", "<pad>", "</s>", "<unk>", "<mask>"), None, takes_added_tokens=False)
 NFC = {"type": "NFC"}
-MODERNBERT = Dialect("ModernBERT", ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"), NFC, takes_added_tokens=True)
+MODERNBERT = Dialect(
+    "ModernBERT",
+    ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"),
+    NFC,
+    takes_added_tokens=True,
+    unread=("<|padding|>", "<|endoftext|>"),
+)
 DEBERTA = Dialect("DeBERTa", MODERNBERT.control, None, takes_added_tokens=False)
 MMBERT = Dialect(
     "mmBERT",
@@ -57,6 +66,7 @@ MMBERT = Dialect(
     model={**MODEL, "byte_fallback": True, "fuse_unk": True},
     pre_tokenizer={"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
     space="▁",
+    unread=("<start_of_turn>", "<end_of_turn>"),
 )
 
 Merges = list[tuple[str, str]]
@@ -107,7 +117,7 @@ def read_merges(path: str | Path) -> Merges:
 
 def read_tokenizer_file(path: str | Path, dialect: Dialect) -> dict:
     """The arguments of a tokenizer from a tokenizer.json: vocabulary, merges, add_prefix_space, and, if the dialect has
-    them, added_tokens. Tokens that the file calls special are not among these: no text is meant to hold them.
+    them, added_tokens, of which none are `dialect.unread`.
 
     Raises: ValueError if the file has steps that would give other ids.
     """
@@ -149,7 +159,7 @@ def _added_tokens(path, content, dialect):
                 f"whole. {dialect.family}'s algorithm, which is used here, would cut them to pieces and give other ids."
             )
         return {}
-    added = [t for t in content.get("added_tokens") or [] if t["content"] in words and not t.get("special")]
+    added = [t for t in content.get("added_tokens") or [] if t["content"] in set(words) - set(dialect.unread)]
     for token in added:
         # A token that is matched before normalization differs only where the characters beside it change it.
         flags = [key for key in ("lstrip", "rstrip", "single_word") if token.get(key)]

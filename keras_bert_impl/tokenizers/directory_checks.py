@@ -81,8 +81,7 @@ def _check_tokens(tokenizer, path, config, added):
     """Checks the control tokens and added tokens of a file; `added` are tokens by id."""
     control = {f"{name}_token": getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")}
     names = {key: tokenizer.vocabulary[index] for key, index in control.items()}
-    listed = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
-    words = [{"content": _text(token), "special": True} for token in listed]
+    words = [token for key in ("additional_special_tokens", "extra_special_tokens") for token in _listed(config, key)]
     for key, token in config.items():
         if not key.endswith("_token") or not isinstance(token, str | dict):  # such as add_bos_token: false
             continue
@@ -99,8 +98,6 @@ def _check_tokens(tokenizer, path, config, added):
                 f"{path}: {_text(token)} has the id {index}, but {tokenizer.token_to_id(_text(token))} in the "
                 "vocabulary. Correct one of the files."
             )
-    if tokenizer.added_tokens is not None:  # then what is special marks beginnings and ends, and no text holds it
-        words = [token for token in words if not (isinstance(token, dict) and token.get("special"))]
     known = {*names.values(), *(tokenizer.added_tokens or ()), *tokenizer.listed_tokens}
     words = sorted(set(map(_text, words)) - known)
     if words:

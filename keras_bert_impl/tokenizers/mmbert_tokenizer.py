@@ -28,8 +28,7 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     `added_tokens`, such as runs of line ends and the tags of HTML, are whole wherever they are in a text, of several at
     one place the longest, and what follows one is a text of its own. A row is `<bos> text <eos>`, of a pair
     `<bos> text <eos> pair <eos>`, always with segment 0. "<bos>" and the like within a text are ordinary text, as are
-    other tokens that a file calls special, such as "<start_of_turn>"; only `encode_with_masks` recognizes "<mask>" and
-    "[MASK]".
+    Gemma's "<start_of_turn>" and "<end_of_turn>"; only `encode_with_masks` recognizes "<mask>" and "[MASK]".
 
     Args:
         vocabulary: the tokens in order of their ids.
@@ -45,6 +44,7 @@ class MmBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     template = MODERNBERT_ROWS
     mask_texts = ("<mask>", "[MASK]")
     dialect = MMBERT
+    listed_tokens = MMBERT.unread
 
     def __init__(self, vocabulary: Sequence[str], merges: Sequence, added_tokens: Sequence[str] = ()):
         self.added_tokens = list(added_tokens)

@@ -29,8 +29,8 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     Differences from RoBERTa's: a text is brought into Unicode's composed form NFC; `added_tokens`, such as runs of
     spaces, are whole wherever they are in a text, of several at one place the longest, and what follows one is a text
     of its own; a row is `[CLS] text [SEP]`, of a pair `[CLS] text [SEP] pair [SEP]`, always with segment 0. "[CLS]" and
-    the like within a text are ordinary text, as are other tokens that a file calls special, such as "<|padding|>";
-    only `encode_with_masks` recognizes "[MASK]".
+    the like within a text are ordinary text, as are "<|padding|>" and "<|endoftext|>"; only `encode_with_masks`
+    recognizes "[MASK]".
 
     Args:
         vocabulary: the tokens in order of their ids, or the path of a vocab.json.
@@ -47,6 +47,7 @@ class ModernBertTokenizer(CuttingTokenizer, BytePairTokenizer):
     template = MODERNBERT_ROWS
     mask_texts = ("[MASK]",)
     dialect = MODERNBERT
+    listed_tokens = MODERNBERT.unread
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from keras_bert_impl.tokenizers.byte_pair_vocabulary import MMBERT
 
 pytestmark = once
 
-CONTROL = re.compile(r"<(bos|pad|eos|unk|mask|unused0)>|\[MASK\]")
+CONTROL = re.compile(r"<(bos|pad|eos|unk|mask|start_of_turn)>|\[MASK\]")
 TEXTS = [
     *(text for text in HOSTILE_TEXTS if len(text) < 1000 and not CONTROL.search(text)),
     *SENTENCES,
@@ -38,6 +38,8 @@ def published_like(folder, change=lambda content: None):
         {"id": vocabulary[token], "content": token, **flags, "special": token in (*MMBERT.control, "<unused0>")}
         for token in sorted((*MMBERT.control, *ADDED), key=vocabulary.get)
     ]
+    vocabulary["<start_of_turn>"] = len(vocabulary)
+    added.append({"id": vocabulary["<start_of_turn>"], "content": "<start_of_turn>", **flags, "special": True})
     ids = {name: {"id": name, "ids": [vocabulary[name]], "tokens": [name]} for name in ("<bos>", "<eos>")}
     slots = [("SpecialToken", "<bos>", 0), ("Sequence", "A", 0), ("SpecialToken", "<eos>", 0)]
     slots += [("Sequence", "B", 1), ("SpecialToken", "<eos>", 1)]
@@ -69,7 +71,7 @@ def published_like(folder, change=lambda content: None):
 
 def test_files_as_published_give_the_ids_of_transformers(tmp_path):
     theirs, ours = AutoTokenizer.from_pretrained(published_like(tmp_path)), MmBertTokenizer.from_pretrained(tmp_path)
-    assert kind_in(tmp_path) is MmBertTokenizer and ours.added_tokens == [token for token in ADDED if "<u" not in token]
+    assert kind_in(tmp_path) is MmBertTokenizer and ours.added_tokens == list(ADDED)
     assert [ours.cls_id, ours.sep_id, ours.pad_id, ours.unk_id, ours.mask_id] == [2, 1, 0, 3, 4]
     for text in TEXTS:
         expected = theirs(text)["input_ids"]
@@ -93,11 +95,11 @@ def test_what_is_saved_opens_in_transformers_and_what_that_saves_opens_here(tmp_
     assert MmBertTokenizer.from_config(json.loads(json.dumps(tokenizer.get_config()))) == tokenizer
 
 
-@pytest.mark.parametrize("text", ["a<bos>b <eos> <pad>", "<mask>", "<unused0> <unk>"])
+@pytest.mark.parametrize("text", ["a<bos>b <eos> <pad>", "<mask>", "<start_of_turn> <unk>"])
 def test_control_tokens_in_a_text_stay_text(text, tmp_path):
     published = MmBertTokenizer.from_pretrained(published_like(tmp_path))
     ids = published.encode(text, add_special_tokens=False).ids
-    assert not {*published.special_ids, published.token_to_id("<unused0>")} & set(ids)
+    assert not {*published.special_ids, published.token_to_id("<start_of_turn>")} & set(ids)
     assert published.decode(ids) == text and published.ids_batch([text]) == [ids]
 
 

@@ -112,6 +112,25 @@ def test_places_of_composed_characters_are_those_of_all_their_parts():
     assert len(nfc_with_places("e" + "\u0301" * 100_000)[0]) == 100_000  # in no more time than a text takes
 
 
+def test_marks_that_were_added_as_special_tokens_are_whole_as_in_transformers(tmp_path):
+    modernbert_tokenizer().save_pretrained(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    theirs.add_special_tokens({"additional_special_tokens": ["[E1]", "[/E1]"]})
+    theirs.add_tokens(["[D] "], special_tokens=True)
+    theirs.save_pretrained(tmp_path / "marked")
+    ours = ModernBertTokenizer.from_pretrained(tmp_path / "marked")
+    ours.save_pretrained(tmp_path / "ours")
+    text = "[D] the [E1]cat[/E1]  sat"
+    expected = theirs(text)["input_ids"]
+    assert {*map(ours.token_to_id, ("[E1]", "[/E1]", "[D] "))} <= set(expected)
+    assert ours.encode(text).ids == expected == AutoTokenizer.from_pretrained(tmp_path / "ours")(text)["input_ids"]
+    config = json.loads((tmp_path / "marked" / "tokenizer_config.json").read_text())
+    config["extra_special_tokens"] = [*config["extra_special_tokens"], "[E2]"]  # which has no id in tokenizer.json
+    (tmp_path / "marked" / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"tokenizer_config.json: 1 added tokens, such as \[E2\], are matched in the"):
+        ModernBertTokenizer.from_pretrained(tmp_path / "marked")
+
+
 @pytest.mark.parametrize("text", ["a[CLS]b [SEP] [PAD]", "[MASK]", "<|padding|> [UNK]"])
 def test_control_tokens_in_a_text_stay_text(text, tokenizer, tmp_path):
     published = ModernBertTokenizer.from_pretrained(published_like(tokenizer, tmp_path))

@@ -10,9 +10,13 @@ import json
 
 from keras_bert_impl.json_files import read_json
 
-MODULES, POOLING_CONFIG, TRANSFORMER_CONFIG = "modules.json", "1_Pooling/config.json", "sentence_bert_config.json"
-MODEL_CONFIG = "config_sentence_transformers.json"
-OF_RANKING = (MODULES, TRANSFORMER_CONFIG, MODEL_CONFIG)  # what a CrossEncoder has beside config.json
+MODULES, POOLING_CONFIG, MODEL_CONFIG = "modules.json", "1_Pooling/config.json", "config_sentence_transformers.json"
+# Of older versions, the name depends on the family; the library reads the first of them that there is.
+TRANSFORMER_CONFIGS = tuple(
+    f"sentence_{family}_config.json"
+    for family in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+OF_RANKING = (MODULES, *TRANSFORMER_CONFIGS, MODEL_CONFIG)  # what a CrossEncoder has beside config.json
 # Patterns of all files of this library, those in the folders of modules included, such as 1_Pooling and 2_Dense.
 FILES = (*OF_RANKING, *(f"[0-9]_[A-Z]*/{name}" for name in ("config.json", "model.safetensors", "pytorch_model.bin")))
 # Their flags, in the order in which their vectors are joined, and the names of these ways of pooling, theirs and ours.
@@ -62,9 +66,10 @@ def read(directory, config, tokenizer):
     Raises: ValueError naming the file and the module or setting that a TextEmbedder does not have.
     """
     paths = _read_modules(directory / MODULES)
-    settings = _checked(directory / paths["Transformer"] / TRANSFORMER_CONFIG, TRANSFORMER_SETTINGS)
+    transformer = _transformer_config(directory / paths["Transformer"])
+    settings = _checked(transformer, TRANSFORMER_SETTINGS)
     if settings.get("do_lower_case") and tokenizer() is not None and not tokenizer().lowercase:
-        raise _refusal(directory / TRANSFORMER_CONFIG, "do_lower_case is true for a cased vocabulary")
+        raise _refusal(transformer, "do_lower_case is true for a cased vocabulary")
     prompts = _checked(directory / MODEL_CONFIG, MODEL_SETTINGS).get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str) for prompt in prompts.values()):
         raise ValueError(f"{directory / MODEL_CONFIG}: prompts is {prompts!r:.80}, expected texts by their names.")
@@ -72,7 +77,7 @@ def read(directory, config, tokenizer):
     if "Normalize" in paths:
         _checked(directory / paths["Normalize"] / "config.json", NORMALIZE_SETTINGS)
     found |= {"prompts": prompts} if prompts else {}
-    return found | _length_in(settings, directory / TRANSFORMER_CONFIG, config, _refusal)
+    return found | _length_in(settings, transformer, config, _refusal)
 
 
 def read_ranking(directory, content, config):
@@ -108,9 +113,15 @@ def read_ranking(directory, content, config):
         raise _ranking_refusal(directory / MODULES, f"the modules are {', '.join(kinds)}")
     if settings.get("default_prompt_name") is not None:
         raise _ranking_refusal(path, f"default_prompt_name is {settings['default_prompt_name']!r:.80}")
-    transformer = directory / TRANSFORMER_CONFIG
+    transformer = _transformer_config(directory)
     settings = read_json(transformer) if transformer.is_file() else {}
     return found | _length_in(settings, transformer, config, _ranking_refusal)
+
+
+def _transformer_config(folder):
+    """The path of the settings of a module Transformer, which need not exist."""
+    paths = [folder / name for name in TRANSFORMER_CONFIGS]
+    return next((path for path in paths if path.is_file()), paths[0])
 
 
 def _length_in(settings, path, config, refusal):
@@ -149,7 +160,7 @@ def write(embedder, directory):
         pooling = {"embedding_dimension": width, "pooling_mode": list(modes)}  # an order that flags cannot express
     transformer = {"max_seq_length": embedder.sequence_length, "do_lower_case": False}
     (directory / "1_Pooling").mkdir()
-    files = {MODULES: modules, POOLING_CONFIG: pooling, TRANSFORMER_CONFIG: transformer}
+    files = {MODULES: modules, POOLING_CONFIG: pooling, TRANSFORMER_CONFIGS[0]: transformer}
     if embedder.prompts:
         files[MODEL_CONFIG] = {"prompts": embedder.prompts, "default_prompt_name": None}
     for name, content in files.items():

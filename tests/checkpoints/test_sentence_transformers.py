@@ -105,6 +105,22 @@ def test_texts_are_cut_at_max_seq_length(directory):
     assert kbi.TextEmbedder.from_pretrained(directory, sequence_length=7).sequence_length == 7
 
 
+def test_the_names_that_older_versions_gave_to_the_settings_are_read(directory):
+    library = pytest.importorskip("sentence_transformers")
+    describe(directory, flags("mean"), sentence_roberta_config={"max_seq_length": 5, "do_lower_case": False})
+    model = kbi.TextEmbedder.from_pretrained(directory)
+    texts = ["the cat sat on a mat", "the cat sat"]
+    assert library.SentenceTransformer(str(directory), device="cpu").max_seq_length == model.sequence_length == 5
+    expected = library.SentenceTransformer(str(directory), device="cpu").encode(texts)
+    np.testing.assert_allclose(model.predict(texts, verbose=0), expected, atol=1e-5)
+    settings = {"max_seq_length": 5, "do_lower_case": True, "query_length": 3}
+    describe(directory, flags("mean"), sentence_roberta_config=settings)
+    with pytest.raises(ValueError, match=r"sentence_roberta_config.json: query_length is 3"):
+        kbi.TextEmbedder.from_pretrained(directory)
+    kbi.TextEmbedder(model.encoder, model.tokenizer, 7).save_pretrained(directory)
+    assert not (directory / "sentence_roberta_config.json").exists()
+
+
 PROMPTS = {"query": "a dog : ", "document": "the cat : ", "other": ""}
 
 

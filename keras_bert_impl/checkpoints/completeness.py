@@ -149,6 +149,7 @@ def _settings_read(checkpoint, kind, with_tokenizer):
         "long_texts": "cut",
         "pooling": "mean",
         "normalize": False,
+        "similarity_function": "cosine",
         "score_activation": "sigmoid",
         "sequence_length": checkpoint.sequence_length or config.max_length,
         **(checkpoint.arguments_of(kind) if hasattr(kind, "head_arguments") else {}),

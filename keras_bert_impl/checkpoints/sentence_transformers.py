@@ -51,7 +51,7 @@ NORMALIZE_SETTINGS = {
     "module_input_name": ("sentence_embedding",),
     "module_output_name": ("sentence_embedding",),
 }
-MODEL_SETTINGS = {"__version__": None, "model_type": None, "prompts": None, "similarity_fn_name": None}
+MODEL_SETTINGS = {"__version__": None, "model_type": None, "prompts": None, "similarity_fn_name": ("cosine", "dot")}
 
 
 def read(directory, config, tokenizer):
@@ -62,7 +62,7 @@ def read(directory, config, tokenizer):
         config: its configuration.
         tokenizer: function that returns its tokenizer, or None.
 
-    Returns: dict of pooling, normalize and, if they are specified, sequence_length and prompts.
+    Returns: dict of pooling, normalize and, if they are specified, sequence_length, prompts and similarity_function.
     Raises: ValueError naming the file and the module or setting that a TextEmbedder does not have.
     """
     paths = _read_modules(directory / MODULES)
@@ -70,13 +70,14 @@ def read(directory, config, tokenizer):
     settings = _checked(transformer, TRANSFORMER_SETTINGS)
     if settings.get("do_lower_case") and tokenizer() is not None and not tokenizer().lowercase:
         raise _refusal(transformer, "do_lower_case is true for a cased vocabulary")
-    prompts = _checked(directory / MODEL_CONFIG, MODEL_SETTINGS).get("prompts") or {}
+    of_model = _checked(directory / MODEL_CONFIG, MODEL_SETTINGS)
+    prompts, similarity = of_model.get("prompts") or {}, of_model.get("similarity_fn_name")
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str) for prompt in prompts.values()):
         raise ValueError(f"{directory / MODEL_CONFIG}: prompts is {prompts!r:.80}, expected texts by their names.")
     found = {"pooling": _pooling(directory / paths["Pooling"] / "config.json"), "normalize": "Normalize" in paths}
     if "Normalize" in paths:
         _checked(directory / paths["Normalize"] / "config.json", NORMALIZE_SETTINGS)
-    found |= {"prompts": prompts} if prompts else {}
+    found |= ({"prompts": prompts} if prompts else {}) | ({"similarity_function": similarity} if similarity else {})
     return found | _length_in(settings, transformer, config, _refusal)
 
 
@@ -161,8 +162,9 @@ def write(embedder, directory):
     transformer = {"max_seq_length": embedder.sequence_length, "do_lower_case": False}
     (directory / "1_Pooling").mkdir()
     files = {MODULES: modules, POOLING_CONFIG: pooling, TRANSFORMER_CONFIGS[0]: transformer}
-    if embedder.prompts:
-        files[MODEL_CONFIG] = {"prompts": embedder.prompts, "default_prompt_name": None}
+    if embedder.prompts or embedder.similarity_function != "cosine":
+        settings = {"prompts": embedder.prompts or {}, "default_prompt_name": None}
+        files[MODEL_CONFIG] = settings | {"similarity_fn_name": embedder.similarity_function}
     for name, content in files.items():
         (directory / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 

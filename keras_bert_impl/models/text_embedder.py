@@ -27,6 +27,7 @@ class VectorRows(ColumnRows):
 
 
 QUERY_PROMPTS, CORPUS_PROMPTS = ("query",), ("document", "passage", "corpus")  # of `search`, the first that there is
+SIMILARITIES = ("cosine", "dot")
 POOLINGS = ("cls", "mean", "max", "last_four", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
 
@@ -49,10 +50,12 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         normalize: whether vectors have length 1, so that their product is the cosine.
         prompts: texts by their names, which the model expects before a text, as {"query": "search_query: "}; see
             `embed` and `search`. `predict`, `fit` and exports take texts as they are.
+        similarity_function: what `similarity` and `search` compare vectors by: "cosine", or "dot", their product, in
+            which long vectors count for more, as of sentence-transformers' models whose names end in "dot".
 
-    `from_pretrained` pools, normalizes and cuts texts as the checkpoint specifies, and has its prompts, whether it was
-    saved here or by sentence-transformers. A checkpoint with steps that are not supported here is refused, unless
-    pooling, normalize and sequence_length are all given.
+    `from_pretrained` pools, normalizes and cuts texts as the checkpoint specifies, and has its prompts and similarity,
+    whether it was saved here or by sentence-transformers. A checkpoint with steps that are not supported here is
+    refused, unless pooling, normalize and sequence_length are all given.
 
     `fit` trains on rows of texts, each of which gets its own vector, and unless the model was compiled before, with the
     loss that suits the rows; see `TextColumnsMixin.fit` and `embedding_losses`. One of:
@@ -69,7 +72,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     """
 
     row_maker_class = VectorRows
-    head_arguments = ("pooling", "normalize", "long_texts", "prompts")
+    head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
 
     def __init__(
         self,
@@ -80,10 +83,14 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         normalize=False,
         long_texts="cut",
         prompts=None,
+        similarity_function="cosine",
         name="bert_text_embedder",
     ):
         check_tokenizer_fits(tokenizer, encoder)
         pooling = checked_pooling(pooling)
+        if similarity_function not in SIMILARITIES:
+            known = ", ".join(SIMILARITIES)
+            raise ValueError(f"similarity_function {similarity_function!r} is unknown; known are {known}.")
         if encoder.cls_is_last and {"cls", "last_four"} & set(modes_of(pooling)):
             raise ValueError(
                 f"pooling {pooling!r} takes the first token, which in a row of an {encoder.config.family} is text: "
@@ -105,6 +112,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         self.pooling, self.normalize = pooling, normalize
         self.long_texts = checked_long_texts(long_texts)
         self.prompts = checked_prompts(prompts)
+        self.similarity_function = similarity_function
 
     @classmethod
     def from_pretrained(cls, path, report=False, **arguments):
@@ -164,7 +172,8 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         return vectors[0] if isinstance(texts, str) else vectors
 
     def similarity(self, first, second, batch_size=32):
-        """The cosine of the vectors of each text of `first` with those of each text of `second`.
+        """The cosine of the vectors of each text of `first` with those of each text of `second`, or their product if
+        `similarity_function` is "dot".
 
         Args:
             first: a text, texts, or what `embed` gave for them: a vector (width,), or vectors (texts, width).
@@ -173,11 +182,11 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
 
         Returns: a float if both are one text or vector, otherwise an array (texts of first, texts of second).
         """
-        cosines = self._directions(first, batch_size) @ self._directions(second, batch_size).T
-        return float(cosines[0, 0]) if is_one(first) and is_one(second) else cosines
+        scores = self._compared(first, batch_size) @ self._compared(second, batch_size).T
+        return float(scores[0, 0]) if is_one(first) and is_one(second) else scores
 
     def search(self, query, corpus, top_k=10, batch_size=32):
-        """The texts of a corpus that are most similar to a query, by the cosine of their vectors.
+        """The texts of a corpus that are most similar to a query, by the cosine of their vectors, or as `similarity`.
 
         Queries get the prompt "query", texts of the corpus the first of "document", "passage" and "corpus", if the
         model has such prompts; sentence-transformers' `encode_query` and `encode_document` do the same. Give vectors
@@ -202,7 +211,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
             next((name for name in names if name in (self.prompts or {})), None)
             for names in (QUERY_PROMPTS, CORPUS_PROMPTS)
         )
-        scores = self._directions(query, batch_size, of_query) @ self._directions(corpus, batch_size, of_corpus).T
+        scores = self._compared(query, batch_size, of_query) @ self._compared(corpus, batch_size, of_corpus).T
         texts = [None] * len(corpus) if is_vectors(corpus) else to_strings(corpus)
         found = [
             [Match(int(place), texts[place], float(row[place])) for place in places]
@@ -210,10 +219,12 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
         ]
         return found[0] if is_one(query) else found
 
-    def _directions(self, texts, batch_size, prompt=None):
-        """Vectors of length 1, (texts, width), of a text, texts or vectors."""
+    def _compared(self, texts, batch_size, prompt=None):
+        """The vectors of a text, texts or vectors whose products are their similarity, (texts, width)."""
         vectors = texts if is_vectors(texts) else self.embed(texts, batch_size, prompt)
         vectors = np.atleast_2d(np.asarray(vectors, "float32"))
+        if self.similarity_function == "dot":
+            return vectors
         return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 

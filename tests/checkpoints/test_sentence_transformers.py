@@ -159,6 +159,26 @@ def test_prompts_are_put_before_texts_as_by_sentence_transformers(directory, tmp
     assert [match.number for match in again.search(query, vectors)] == [match.number for match in found]
 
 
+def test_vectors_are_compared_as_the_checkpoint_says(directory, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    describe(directory, flags("mean"), **{MODEL: {"similarity_fn_name": "dot"}})
+    model = embedder_of(directory)
+    model.save_pretrained(tmp_path / "saved")
+    again = kbi.TextEmbedder.from_pretrained(tmp_path / "saved")
+    theirs = library.SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    assert theirs.similarity_fn_name == again.similarity_function == "dot"
+    texts = ["the cat sat", "a mat", "the dog ran in the rain and sat on a red mat"]
+    expected = theirs.similarity(*[theirs.encode(texts)] * 2).numpy()
+    np.testing.assert_allclose(again.similarity(texts, texts), expected, atol=1e-5)
+    found = again.search(texts[0], texts)
+    np.testing.assert_allclose([match.score for match in found], np.sort(expected[0])[::-1], atol=1e-5)
+    again.similarity_function = "cosine"
+    assert np.abs(again.similarity(texts, texts) - expected).max() > 0.01
+    assert kbi.TextEmbedder.from_config(model.get_config()).similarity_function == "dot"
+    with pytest.raises(ValueError, match="similarity_function 'euclidean' is unknown; known are cosine, dot"):
+        kbi.TextEmbedder(model.encoder, similarity_function="euclidean")
+
+
 def test_prompts_that_cannot_be_meant_are_refused_and_old_ones_do_not_stay(directory):
     describe(directory, flags("mean"), **{MODEL: {"prompts": {"query": 3}}})
     with pytest.raises(
@@ -195,6 +215,7 @@ MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_c
         (flags("mean"), [], {TRANSFORMER: {"query_length": 32}}, r"query_length is 32"),
         (flags("mean"), [], {MODEL: {"default_prompt_name": "query"}}, r"default_prompt_name is 'query'"),
         (flags("mean"), [], {MODEL: {"truncate_dim": 7}}, r"truncate_dim is 7"),
+        (flags("mean"), [], {MODEL: {"similarity_fn_name": "euclidean"}}, r"similarity_fn_name is 'euclidean'"),
     ],
 )
 def test_what_an_embedder_does_not_compute_is_refused_by_name(pooling, more, files, message, directory):

@@ -34,7 +34,7 @@ CLASSES = {
 
 def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
     """Checks what a directory says beside the vocabulary and the steps before the model, from which `tokenizer` was
-    read: the class, control tokens, added tokens, and what stands between the texts of a row.
+    read: the class, control tokens, added tokens, what stands between the texts of a row, and where rows are cut.
 
     Raises: ValueError naming the file, and what would be read otherwise.
     """
@@ -51,8 +51,10 @@ def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
         path = directory / "added_tokens.json"
         _check_tokens(tokenizer, path, {}, {index: token for token, index in _content(path).items()})
     path = directory / "tokenizer.json"
-    if path.is_file():
-        _check_rows(tokenizer, path, read_object(path).get("post_processor"))
+    steps = _content(path)
+    if steps:
+        _check_rows(tokenizer, path, steps.get("post_processor"))
+    _check_truncation(directory, config, steps)
 
 
 def check_same_tokens(directory: Path, name: str, found: list, in_steps: list, what: str = "tokens") -> None:
@@ -74,6 +76,18 @@ def _check_class(tokenizer, path, name):
         raise ValueError(
             f"{path}: tokenizer_class is {name}, which is not known to give the ids of the {type(tokenizer).__name__} "
             f"here, as {known[0]} does. Remove the entry if it does."
+        )
+
+
+def _check_truncation(directory, config, steps):
+    """Raises ValueError for texts that lose their beginnings; transformers asks tokenizer.json last."""
+    name, side = "tokenizer_config.json: truncation_side", config.get("truncation_side")
+    if side is None:
+        name, side = "tokenizer.json: direction of truncation", (steps.get("truncation") or {}).get("direction")
+    if str(side).lower() == "left":
+        raise ValueError(
+            f"{directory / name} is {side!r}: texts that are too long would lose their beginnings, but lose their ends "
+            "here. Set it to 'right' if no text is so long, or if the ends are what may be lost."
         )
 
 

@@ -108,6 +108,25 @@ def test_other_control_tokens_are_refused(key, name, tokenizer, tmp_path):
         assert texts_that_differ(tokenizer, tmp_path) == len(TEXTS)
 
 
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "tokenizer.json"])
+def test_texts_that_lose_their_beginnings_are_refused(name, tokenizer, tmp_path):
+    saved_by_transformers(tokenizer, tmp_path)
+    if name == "tokenizer_config.json":
+        change_json(tmp_path / name, truncation_side="left")
+        message = r"tokenizer_config.json: truncation_side is 'left': texts that are too long would lose their beg"
+    else:
+        cut = {"direction": "Left", "max_length": 9, "strategy": "LongestFirst", "stride": 0}
+        change_json(tmp_path / name, truncation=cut)
+        message = r"tokenizer.json: direction of truncation is 'Left': texts that are too long would lose"
+    with pytest.raises(ValueError, match=message):
+        open_tokenizer(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    cut = theirs(TEXTS[0], truncation=True, max_length=9)["input_ids"]
+    assert cut[1:-2] != theirs(TEXTS[0])["input_ids"][1:7]  # the end of the text
+    change_json(tmp_path / "tokenizer_config.json", truncation_side="right")
+    assert open_tokenizer(tmp_path) == tokenizer
+
+
 def test_a_tokenizer_json_without_post_processor_is_refused(tokenizer, tmp_path):
     saved_by_transformers(tokenizer, tmp_path)
     change_json(tmp_path / "tokenizer.json", post_processor=None)

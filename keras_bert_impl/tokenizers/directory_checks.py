@@ -1,6 +1,7 @@
 """Refuses a directory whose files say that its tokenizer gives other ids than the tokenizer here that read it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer as Pipeline
@@ -57,7 +58,7 @@ def check_directory(tokenizer: Tokenizer, directory: str | Path) -> None:
     _check_truncation(directory, config, steps)
 
 
-def check_same_tokens(directory: Path, name: str, found: list, in_steps: list, what: str = "tokens") -> None:
+def check_same_tokens(directory: Path, name: str, found: Sequence, in_steps: Sequence, what: str = "tokens") -> None:
     """Raises: ValueError if a file of a vocabulary and the tokenizer.json beside it hold different tokens."""
     if found != in_steps:
         raise ValueError(

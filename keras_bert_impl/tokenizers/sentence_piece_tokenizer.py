@@ -20,7 +20,14 @@ from keras_bert_impl.tokenizers.sentence_piece_file import (
     read_file,
     write_file,
 )
-from keras_bert_impl.tokenizers.sentence_piece_model import SPACE, first_pieces, library, open_model, read_model
+from keras_bert_impl.tokenizers.sentence_piece_model import (
+    SPACE,
+    character_map,
+    first_pieces,
+    library,
+    open_model,
+    read_model,
+)
 from keras_bert_impl.tokenizers.tokenizer_json_reader import VocabularyFiles, read_object
 from keras_bert_impl.tokenizers.words import stripped_span, word_numbers
 
@@ -196,7 +203,13 @@ class SentencePieceTokenizer(CuttingTokenizer):
     @classmethod
     def _read(cls, directory):
         config_path, steps_path = directory / "tokenizer_config.json", directory / "tokenizer.json"
-        said = cls._settings_in(read_object(config_path) if config_path.is_file() else {})
+        config = read_object(config_path) if config_path.is_file() else {}
+        if config.get("add_prefix_space") is False:
+            raise ValueError(
+                f"{config_path}: add_prefix_space is False, but a space is put before each text here, as the family's "
+                "models have learnt, and the ids of first words would differ. Remove the entry if that is right."
+            )
+        said = cls._settings_in(config)
         if not steps_path.is_file():
             return cls(directory / cls.model_file, **said)
         settings, pieces, table, has_bytes = read_file(steps_path, cls)
@@ -213,6 +226,7 @@ class SentencePieceTokenizer(CuttingTokenizer):
             return cls(model, **settings)
         found = cls(directory / cls.model_file, **settings)
         check_same_tokens(directory, cls.model_file, found.vocabulary, [token for token, _ in pieces])
+        check_same_tokens(directory, cls.model_file, character_map(found.model), table, "tables of characters")
         return found
 
     @classmethod

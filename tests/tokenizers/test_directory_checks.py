@@ -208,3 +208,26 @@ def test_merges_and_a_tokenizer_json_that_disagree_are_refused(tmp_path):
     BytePairTokenizer(tokenizer.vocabulary, tokenizer.merges[:10]).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"merges.txt and tokenizer.json have different merges, and programs"):
         open_tokenizer(tmp_path)
+
+
+def test_another_table_of_characters_than_in_tokenizer_json_is_refused(tmp_path):
+    tokenizer = xlm_roberta_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    change_json(tmp_path / "tokenizer.json", normalizer=None)
+    with pytest.raises(ValueError, match=r"bpe.model and tokenizer.json have different tables of characters, and prog"):
+        open_tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text("{}")
+    assert AutoTokenizer.from_pretrained(tmp_path)("½ ﬁ")["input_ids"] != tokenizer.encode("½ ﬁ").ids
+
+
+def test_sentence_pieces_without_a_space_before_a_text_are_refused(tmp_path):
+    tokenizer = xlm_roberta_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    change_json(tmp_path / "tokenizer_config.json", add_prefix_space=True)
+    assert open_tokenizer(tmp_path) == tokenizer
+    change_json(tmp_path / "tokenizer_config.json", add_prefix_space=False)
+    with pytest.raises(
+        ValueError, match=r"tokenizer_config.json: add_prefix_space is False, but a space is put before"
+    ):
+        open_tokenizer(tmp_path)
+    assert texts_that_differ(tokenizer, tmp_path) > 18

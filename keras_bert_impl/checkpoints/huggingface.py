@@ -160,8 +160,12 @@ def open_checkpoint(directory):
     if not path.is_file():
         raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")
     content = read_json(path)
+    architecture = next(iter(content.get("architectures") or []), None)
     model_type = content.get("model_type", "bert")
     known = families_by_model_type()
+    # The first files of BERT have none; those of other families can have the same tensors.
+    if "model_type" not in content and architecture is not None and not str(architecture).startswith("Bert"):
+        raise ValueError(f"{path} lacks model_type, but the model is a {architecture}: add one of {', '.join(known)}.")
     if model_type not in known:
         raise ValueError(f"{path}: model_type is {model_type!r}; known are {', '.join(known)}.")
     family = known[model_type]
@@ -172,7 +176,6 @@ def open_checkpoint(directory):
     block = re.compile(re.escape(family.block).replace(r"\{\}", r"(\d+)"))
     blocks = {found.groups() for found in map(block.match, source.shapes) if found}
     tensor_tables.check_depth(source, config, blocks, "config.json")
-    architecture = next(iter(content.get("architectures") or []), None)
     read_tokenizer = functools.partial(_read_tokenizer, directory, config, source)
     stored = {
         "dropout_rate": content.get(family.dropout_key),

@@ -121,6 +121,21 @@ def test_an_encoder_opens_by_its_config_and_not_as_one_of_another_family(config,
 
 
 @every_family
+def test_a_configuration_without_model_type_is_not_taken_for_a_bert(config, tmp_path):
+    """RoBERTa's tensors, as those of others, have the names and shapes of BERT's."""
+    encoder_of(config)(config).save_pretrained(tmp_path)
+    content = json.loads((tmp_path / "config.json").read_text())
+    del content["model_type"]
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    if config.model_type == "bert":
+        assert type(kbi.encoder_from_pretrained(tmp_path)) is kbi.BertEncoder
+        return
+    message = f"config.json lacks model_type, but the model is a {config.class_prefix()}Model: add one of bert, "
+    with pytest.raises(ValueError, match=message):
+        kbi.encoder_from_pretrained(tmp_path)
+
+
+@every_family
 def test_a_step_in_bfloat16_with_blocks_computed_twice_reaches_every_weight(config, small_batch):
     encoder = encoder_of(config)(config, rematerialize=True, dtype="mixed_bfloat16")
     model = kbi.TextClassifier(encoder, 3)

@@ -7,7 +7,7 @@ import safetensors.numpy
 from conftest import without
 from reference_models import random_model
 
-from keras_bert_impl import BertEncoder, MaskedLM, Pretrainer, checkpoints
+from keras_bert_impl import BertEncoder, DistilBertConfig, DistilBertEncoder, MaskedLM, Pretrainer, checkpoints
 from keras_bert_impl.checkpoints import huggingface
 from keras_bert_impl.families.bert import FAMILY
 from keras_bert_impl.tokenizers import write_vocabulary
@@ -252,6 +252,23 @@ def test_a_vocabulary_that_lost_words_is_noticed(encoder, checkpoint):
     write_vocabulary(checkpoint / "vocab.txt", SPECIAL_TOKENS)
     with pytest.warns(UserWarning, match=r"has 53 rows, but the vocabulary beside it has only 5 words"):
         checkpoints.open_checkpoint(checkpoint).read_tokenizer()
+
+
+def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(small_config, small_tokenizer, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    short = DistilBertConfig(53, hidden_size=15, num_layers=1, num_heads=3, intermediate_size=7, max_length=11)
+    for name, encoder in (("bert", BertEncoder(small_config)), ("distilbert", DistilBertEncoder(short))):
+        huggingface.save(encoder, tmp_path / name, small_tokenizer)
+        path = tmp_path / name / "tokenizer_config.json"
+        content = {**json.loads(path.read_text()), "model_input_names": ["input_ids", "attention_mask"]}
+        path.write_text(json.dumps(content))
+    assert "token_type_ids" not in transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")("a cat", "a dog")
+    message = r"tokenizer_config.json: model_input_names has no token_type_ids, .* a pair has the segment 1: if the"
+    with pytest.warns(UserWarning, match=message):
+        checkpoints.open_checkpoint(tmp_path / "bert").read_tokenizer()
+    with warnings.catch_warnings(record=True) as told:
+        checkpoints.open_checkpoint(tmp_path / "distilbert").read_tokenizer()  # which ignores segments
+    assert all("only 24 words" in str(warning.message) for warning in told)
 
 
 def test_an_encoder_opens_whatever_its_vocabulary(encoder, checkpoint):

@@ -51,7 +51,12 @@ NORMALIZE_SETTINGS = {
     "module_input_name": ("sentence_embedding",),
     "module_output_name": ("sentence_embedding",),
 }
-MODEL_SETTINGS = {"__version__": None, "model_type": None, "prompts": None, "similarity_fn_name": ("cosine", "dot")}
+MODEL_SETTINGS = {
+    "__version__": None,
+    "model_type": ("SentenceTransformer",),
+    "prompts": None,
+    "similarity_fn_name": ("cosine", "dot"),
+}
 
 
 def read(directory, config, tokenizer):

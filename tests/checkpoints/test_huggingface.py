@@ -266,7 +266,7 @@ def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(small_con
     message = r"tokenizer_config.json: model_input_names has no token_type_ids, .* a pair has the segment 1: if the"
     with pytest.warns(UserWarning, match=message):
         checkpoints.open_checkpoint(tmp_path / "bert").read_tokenizer()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True, action="always") as told:
         checkpoints.open_checkpoint(tmp_path / "distilbert").read_tokenizer()  # which ignores segments
     assert all("only 24 words" in str(warning.message) for warning in told)
 

@@ -216,6 +216,7 @@ MODEL, TRANSFORMER, NORMALIZE = "config_sentence_transformers", "sentence_bert_c
         (flags("mean"), [], {MODEL: {"default_prompt_name": "query"}}, r"default_prompt_name is 'query'"),
         (flags("mean"), [], {MODEL: {"truncate_dim": 7}}, r"truncate_dim is 7"),
         (flags("mean"), [], {MODEL: {"similarity_fn_name": "euclidean"}}, r"similarity_fn_name is 'euclidean'"),
+        (flags("mean"), [], {MODEL: {"model_type": "MultiVectorEncoder"}}, r"model_type is 'MultiVectorEncoder'"),
     ],
 )
 def test_what_an_embedder_does_not_compute_is_refused_by_name(pooling, more, files, message, directory):

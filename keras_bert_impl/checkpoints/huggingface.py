@@ -156,6 +156,11 @@ def open_checkpoint(directory):
         file and tensor with both shapes.
     """
     directory = pathlib.Path(directory)
+    if (directory / "adapter_config.json").is_file():  # which transformers follows, whatever else is there
+        raise ValueError(
+            f"{directory / 'adapter_config.json'}: the directory holds an adapter of the library peft, which changes a "
+            "model's weights. Merge it there with merge_and_unload(), and save the model to a directory without it."
+        )
     path = directory / "config.json"
     if not path.is_file():
         raise ValueError(f"{path} not found: a checkpoint directory holds config.json and model.safetensors.")

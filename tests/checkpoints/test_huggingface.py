@@ -254,6 +254,16 @@ def test_a_vocabulary_that_lost_words_is_noticed(encoder, checkpoint):
         checkpoints.open_checkpoint(checkpoint).read_tokenizer()
 
 
+def test_an_adapter_of_peft_is_not_passed_over(checkpoint):
+    (checkpoint / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "."}')
+    for _ in range(2):  # beside a model, and as most are published, without one
+        with pytest.raises(
+            ValueError, match=r"adapter_config.json: the directory holds an adapter of the library peft"
+        ):
+            BertEncoder.from_pretrained(checkpoint)
+        (checkpoint / "config.json").unlink(missing_ok=True)
+
+
 def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(small_config, small_tokenizer, tmp_path):
     transformers = pytest.importorskip("transformers")
     short = DistilBertConfig(53, hidden_size=15, num_layers=1, num_heads=3, intermediate_size=7, max_length=11)

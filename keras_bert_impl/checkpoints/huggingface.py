@@ -256,15 +256,18 @@ def _read_tokenizer(directory, config, source):
 
 def _warn_of_segments(tokenizer, config, path):
     """Warns if transformers computes a checkpoint without the segments that rows of texts have here."""
-    inputs = read_json(path).get("model_input_names") if path.is_file() else None
+    content, template = read_json(path) if path.is_file() else {}, tokenizer.template
+    inputs, reason = content.get("model_input_names"), "model_input_names has no token_type_ids"
+    if inputs is None and str(content.get("tokenizer_class")).startswith("DistilBert"):
+        inputs, reason = [], f"tokenizer_class is {content['tokenizer_class']}"
     reads_segments = getattr(config, "num_segments", 1) > 1 or config.model_type == "xlnet"
-    template, cls = tokenizer.template, tokenizer.vocabulary[tokenizer.cls_id]
     if reads_segments and template.second_segment and isinstance(inputs, list) and "token_type_ids" not in inputs:
+        cls = tokenizer.vocabulary[tokenizer.cls_id]
         of_cls = f", and {cls} {template.cls_segment}" if template.cls_segment else ""
         warn_user(
-            f"{path}: model_input_names has no token_type_ids, so that transformers gives every token the segment 0. "
-            f"Here the second text of a pair has the segment {template.second_segment}{of_cls}: if the model was "
-            "trained without segments, pass rows of ids whose segment_ids are 0."
+            f"{path}: {reason}, so that transformers gives every token the segment 0. Here the second text of a pair "
+            f"has the segment {template.second_segment}{of_cls}: if the model was trained without segments, pass rows "
+            "of ids whose segment_ids are 0."
         )
 
 

@@ -264,21 +264,29 @@ def test_an_adapter_of_peft_is_not_passed_over(checkpoint):
         (checkpoint / "config.json").unlink(missing_ok=True)
 
 
-def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(small_config, small_tokenizer, tmp_path):
+WITHOUT_SEGMENTS = [
+    ({"model_input_names": ["input_ids", "attention_mask"]}, "model_input_names has no token_type_ids"),
+    ({"tokenizer_class": "DistilBertTokenizer"}, "tokenizer_class is DistilBertTokenizer"),
+]
+
+
+@pytest.mark.parametrize(("entry", "reason"), WITHOUT_SEGMENTS)
+def test_a_tokenizer_without_segments_is_told_where_the_model_has_them(
+    entry, reason, small_config, small_tokenizer, tmp_path
+):
     transformers = pytest.importorskip("transformers")
     short = DistilBertConfig(53, hidden_size=15, num_layers=1, num_heads=3, intermediate_size=7, max_length=11)
     for name, encoder in (("bert", BertEncoder(small_config)), ("distilbert", DistilBertEncoder(short))):
         huggingface.save(encoder, tmp_path / name, small_tokenizer)
         path = tmp_path / name / "tokenizer_config.json"
-        content = {**json.loads(path.read_text()), "model_input_names": ["input_ids", "attention_mask"]}
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps({**json.loads(path.read_text()), **entry}))
     assert "token_type_ids" not in transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")("a cat", "a dog")
-    message = r"tokenizer_config.json: model_input_names has no token_type_ids, .* a pair has the segment 1: if the"
+    message = rf"tokenizer_config.json: {reason}, so that .* second text of a pair has the segment 1: if the"
     with pytest.warns(UserWarning, match=message):
         checkpoints.open_checkpoint(tmp_path / "bert").read_tokenizer()
     with warnings.catch_warnings(record=True, action="always") as told:
         checkpoints.open_checkpoint(tmp_path / "distilbert").read_tokenizer()  # which ignores segments
-    assert all("only 24 words" in str(warning.message) for warning in told)
+    assert ["only 24 words" in str(warning.message) for warning in told] == [True]
 
 
 def test_an_encoder_opens_whatever_its_vocabulary(encoder, checkpoint):

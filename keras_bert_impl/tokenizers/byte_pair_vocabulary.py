@@ -160,12 +160,15 @@ def _added_tokens(path, content, dialect):
             )
         return {}
     added = [t for t in content.get("added_tokens") or [] if t["content"] in set(words) - set(dialect.unread)]
+    of_spaces = {token.get("normalized", True) for token in added if token["content"].startswith(" ")}
     for token in added:
-        # A token that is matched before normalization differs only where the characters beside it change it.
+        # A token that is matched before normalization differs only where the characters beside it change it, and where
+        # a run of spaces before it is a token that is matched later.
         flags = [key for key in ("lstrip", "rstrip", "single_word") if token.get(key)]
         is_normalized, content = token.get("normalized", True), token["content"]
         if dialect.space == SPACE:
-            flags += ["normalized=false"] * (not is_normalized and not content.isascii())
+            differs = not content.isascii() or (content.startswith(" ") and len(of_spaces) > 1)
+            flags += ["normalized=false"] * (not is_normalized and differs)
         else:
             flags += ["normalized=true"] * (is_normalized and dialect.space in content)
         if flags:

@@ -190,6 +190,7 @@ def added(file, **flags):
         (lambda content: content.update(normalizer=None), "the normalizer changes texts .* and is None; ModernBERT's"),
         (lambda content: added(content, lstrip=True), r"the added token '<\|mail\|>' has lstrip, which is not"),
         (lambda content: added(content, normalized=False, content="日本"), "'日本' has normalized=false, which"),
+        (lambda content: added(content, normalized=False, content=" [E]"), r"' \[E\]' has normalized=false, which"),
         (lambda content: content["post_processor"].update(pair=[]), "post_processor"),
         (lambda content: content["added_tokens"].pop(-2), "id .* is missing"),
     ],

@@ -28,17 +28,23 @@ def freeze_layers(model, count):
 def enable_lora(model, rank):
     """Freezes the encoder, and trains updates of this rank to the kernels of its blocks instead (Hu et al. 2022).
 
-    Query, key and value are one kernel here and share the update's first factor; head and pooler are trained whole. To
-    be called before `compile`; after training, `merge_lora` turns the model into a plain one.
+    Query, key and value are one kernel here and share the update's first factor; head and pooler are trained whole.
+    Blocks that are frozen already get no update. To be called before `compile`; after training, `merge_lora` turns the
+    model into a plain one.
 
-    Raises: ValueError for a rank below 1.
+    Raises: ValueError for a rank below 1, and if all blocks are frozen.
     """
     if rank < 1:
         raise ValueError(f"The rank of a LoRA update must be at least 1, not {rank}.")
     encoder = getattr(model, "encoder", model)
+    blocks = [encoder.get_layer(f"block_{index}") for index in range(encoder.config.num_blocks)]
+    blocks = [block for block in blocks if block.trainable]
+    if not blocks:
+        raise ValueError(
+            "All blocks are frozen, so that LoRA has nothing to update: freeze fewer, or train the head without LoRA."
+        )
     freeze_layers(model, encoder.config.num_blocks)
-    for index in range(encoder.config.num_blocks):
-        block = encoder.get_layer(f"block_{index}")
+    for block in blocks:
         block.trainable = True
         for layer in _flat(block):
             if isinstance(layer, keras.layers.Dense):

@@ -199,6 +199,18 @@ def test_layers_are_frozen_and_get_low_rank_updates(config, small_batch):
     np.testing.assert_allclose(updated.predict_on_batch(rows), learnt, atol=1e-5)
 
 
+@once
+def test_blocks_that_are_frozen_get_no_low_rank_updates():
+    sizes = {"hidden_size": 6, "num_heads": 2, "intermediate_size": 7, "max_length": 8}
+    model = kbi.TextClassifier(kbi.BertEncoder(kbi.BertConfig(11, num_layers=3, **sizes)), 2)
+    freeze_layers(model, 2)
+    enable_lora(model, 2)
+    assert {weight.path.split("/")[0] for weight in model.trainable_weights} == {"block_2", "pooler", "classifier"}
+    freeze_layers(model, 3)
+    with pytest.raises(ValueError, match="All blocks are frozen, so that LoRA has nothing to update"):
+        enable_lora(model, 2)
+
+
 @every_family
 @pytest.mark.parametrize("form", ["google", "keras_hub"])
 def test_formats_without_the_family_refuse_it(form, config, tmp_path):

@@ -71,6 +71,7 @@ def run_task(config, data):
     task = find_task(config, data)
     if unknown := sorted(set(task.defaults) - set(DEFAULTS)):
         raise ValueError(f"The task {config.task} has a default {unknown[0]!r}; it can have {', '.join(DEFAULTS)}.")
+    check_search(config)
     usual = {**DEFAULTS, **task.defaults}
     chosen = {name: value for name, value in usual.items() if getattr(config, name) is None}
     config = dataclasses.replace(config, **chosen)
@@ -121,12 +122,23 @@ def check_devices(config):
 
 
 SEARCHED = ("search_learning_rates", "search_batch_sizes", "search_epochs")
+CHOSEN = ("learning_rate", "batch_size", "epochs")  # in each trial one of these values
+
+
+def check_search(config):
+    """Raises ValueError for a value beside `search`, which tries those of a list in its place."""
+    given = [(one, values) for one, values in zip(CHOSEN, SEARCHED, strict=True) if getattr(config, one) is not None]
+    if config.search and given:
+        one, values = given[0]
+        raise ValueError(
+            f"--{one} {getattr(config, one)} beside search, which tries the values of --{values}: leave {one} out, or "
+            f"give --{values} [{getattr(config, one)}]."
+        )
 
 
 def plan_trials(config):
     """The configurations to try, each with a folder and a seed of its own, and without search."""
-    choices = [("learning_rate", "batch_size", "epochs")]
-    values = [[config.learning_rate], [config.batch_size], [config.epochs]]
+    values = [[getattr(config, name)] for name in CHOSEN]
     if config.search:
         values = [getattr(config, name) for name in SEARCHED]
     usual = {name: default_of(config, name) for name in SEARCHED} | {"search": False, "seeds": 1}
@@ -134,7 +146,7 @@ def plan_trials(config):
     for rate, size, epochs in itertools.product(*values):
         for seed in range(config.seed, config.seed + config.seeds):
             folder = pathlib.Path(config.output) / "trials" / f"rate{rate:g}_batch{size}_epochs{epochs}_seed{seed}"
-            options = dict(zip(choices[0], (rate, size, epochs), strict=True))
+            options = dict(zip(CHOSEN, (rate, size, epochs), strict=True))
             trials.append(dataclasses.replace(config, **options, **usual, seed=seed, output=str(folder)))
     return trials
 

@@ -146,10 +146,13 @@ def test_the_best_epoch_is_restored(checkpoint, tmp_path):
     assert figures["splits"]["dev"]["f1"] == max(row["value"] for row in figures["history"]) > 0
 
 
+NOT_GIVEN = dict.fromkeys(("epochs", "batch_size", "learning_rate"))
+
+
 def test_seeds_and_search_report_best_mean_and_deviation(checkpoint, tmp_path):
     write_mrpc(tmp_path / "data")
     options = {"search_learning_rates": [1e-3, 1e-2], "search_batch_sizes": [4], "search_epochs": [1]}
-    config = config_of(checkpoint, tmp_path, "mrpc", seeds=2, search=True, **options)
+    config = config_of(checkpoint, tmp_path, "mrpc", seeds=2, search=True, **NOT_GIVEN, **options)
     figures = finetuning.run(config)
     values = figures["trials"]
     assert list(values) == [f"rate{rate}_batch4_epochs1_seed{seed}" for rate in ("0.001", "0.01") for seed in (0, 1)]
@@ -160,6 +163,21 @@ def test_seeds_and_search_report_best_mean_and_deviation(checkpoint, tmp_path):
         assert (tmp_path / "run" / name).read_bytes() == (
             tmp_path / "run" / "trials" / figures["best_trial"] / name
         ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "values"),
+    [
+        ("epochs", 9, "search_epochs"),
+        ("batch_size", 4, "search_batch_sizes"),
+        ("learning_rate", 0.1, "search_learning_rates"),
+    ],
+)
+def test_a_value_beside_a_search_is_refused_with_the_values_that_it_tries(option, value, values, checkpoint, tmp_path):
+    write_mrpc(tmp_path / "data")
+    config = config_of(checkpoint, tmp_path, "mrpc", search=True, **{**NOT_GIVEN, option: value})
+    with pytest.raises(ValueError, match=rf"--{option} {value} beside search, .* or give --{values} \[{value}\]\."):
+        finetuning.run(config)
 
 
 def test_patience_stops_a_run_that_gets_no_better(checkpoint, tmp_path):

@@ -6,6 +6,8 @@ never learn, and say nothing.
 
 import keras
 
+from keras_bert_impl.losses import MultiLabelF1
+from keras_bert_impl.natural_data.labels import takes_class_numbers
 from keras_bert_impl.user_warnings import warn_user
 
 CROSS_ENTROPIES = {
@@ -23,8 +25,11 @@ METRICS_FROM_LOGITS = (
 )
 # What compares probabilities with a threshold, or needs them, and has no form for logits.
 OF_PROBABILITIES = (
+    keras.losses.CategoricalGeneralizedCrossEntropy,
+    keras.losses.Dice,
     keras.losses.KLDivergence,
     keras.losses.Poisson,
+    keras.losses.Tversky,
     keras.metrics.BinaryAccuracy,
     keras.metrics.BinaryIoU,
     keras.metrics.FalseNegatives,
@@ -41,7 +46,26 @@ OF_PROBABILITIES = (
     keras.metrics.TruePositives,
 )
 ACCURACY = ("accuracy", "acc")
-OF_PROBABILITIES_BY_NAME = (keras.losses.kl_divergence, keras.losses.poisson, keras.metrics.binary_accuracy)
+OF_PROBABILITIES_BY_NAME = (
+    keras.losses.categorical_generalized_cross_entropy,
+    keras.losses.dice,
+    keras.losses.kl_divergence,
+    keras.losses.poisson,
+    keras.losses.tversky,
+    keras.metrics.binary_accuracy,
+)
+# What compares labels with outputs as they are, unless these are said to be a number for each class.
+OF_CLASS_NUMBERS = (keras.metrics.Accuracy, keras.metrics.IoU, keras.metrics.MeanIoU)
+# What takes the class with the largest of a row's labels.
+OF_ONE_HOT_LABELS = (keras.metrics.CategoricalAccuracy, keras.metrics.OneHotIoU, keras.metrics.OneHotMeanIoU)
+# What takes the class with the largest logit of a row, though a row may have several classes, or none.
+OF_ONE_CLASS = (
+    keras.metrics.CategoricalAccuracy,
+    keras.metrics.FBetaScore,
+    keras.metrics.OneHotIoU,
+    keras.metrics.OneHotMeanIoU,
+    keras.metrics.TopKCategoricalAccuracy,
+)
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
@@ -66,11 +90,20 @@ class AUC(keras.metrics.AUC):
         super().update_state(y_true, y_pred, sample_weight)
 
 
+def of_each(change, given):
+    """`change` of what was given to `compile`, or of each entry of lists and dicts of it."""
+    if isinstance(given, dict):
+        return {name: of_each(change, one) for name, one in given.items()}
+    return [of_each(change, one) for one in given] if isinstance(given, list | tuple) else change(given)
+
+
 def loss_on_logits(loss):
     """A loss given to `compile`, made to read logits; a warning says that it was made so.
 
     Raises: ValueError for a loss of probabilities that has no form for logits.
     """
+    if isinstance(loss, dict | list | tuple):
+        return of_each(loss_on_logits, loss)
     if isinstance(loss, str) and loss.lower() in ("crossentropy", "ce"):
         raise ValueError(
             f"loss {loss!r} can be several: give 'sparse_categorical_crossentropy' for numbers of classes, or "
@@ -89,21 +122,61 @@ def loss_on_logits(loss):
 
 
 def metrics_on_logits(metrics):
-    """Metrics given to `compile`, one or a list, made to read logits.
+    """Metrics given to `compile`, one or several, made to read logits.
 
-    Raises: ValueError for a metric of probabilities that has no form for logits.
+    Raises: ValueError for a metric of probabilities, or of numbers of classes, that has no form for logits.
     """
-    if isinstance(metrics, list | tuple):
-        return [metrics_on_logits(metric) for metric in metrics]
-    is_name = isinstance(metrics, str) and metrics.lower() not in ACCURACY
-    found = keras.metrics.get(metrics) if is_name else metrics
+    return of_each(_metric_on_logits, metrics)
+
+
+def _metric_on_logits(metric):
+    found = _found(metric)
     _refuse_probabilities(found)
-    if not isinstance(found, METRICS_FROM_LOGITS):
-        return metrics
+    if isinstance(found, OF_CLASS_NUMBERS) and getattr(found, "sparse_y_pred", True):
+        raise ValueError(
+            f"{found.name} compares labels with numbers of classes, but the model returns logits: give 'accuracy', or "
+            "for IoU and MeanIoU sparse_y_pred=False."
+        )
+    if callable(found) and found in CROSS_ENTROPIES:
+        return keras.metrics.MeanMetricWrapper(found, name=found.__name__, from_logits=True)
+    if not isinstance(found, (*METRICS_FROM_LOGITS, *CROSS_ENTROPIES.values())):
+        return metric
     kind, config = AUC if type(found) is keras.metrics.AUC else type(found), found.get_config()
     if kind is type(found) and config["from_logits"]:
-        return metrics  # the caller may hold it, to ask for its result
+        return metric  # the caller may hold it, to ask for its result
     return kind.from_config({**config, "from_logits": True})
+
+
+def _found(metric):
+    """What a name among metrics stands for; that of the accuracy, which Keras decides by the labels, stays a name."""
+    is_name = isinstance(metric, str) and metric.lower() not in ACCURACY
+    return keras.metrics.get(metric) if is_name else metric
+
+
+def refuse_one_hot(loss, *metrics):
+    """Raises ValueError for a metric that takes the largest of a row's labels, beside a loss of numbers of classes."""
+    for found in map(_found, keras.tree.flatten(metrics)) if takes_class_numbers(loss) else ():
+        if isinstance(found, OF_ONE_HOT_LABELS) or found is keras.metrics.categorical_accuracy:
+            raise ValueError(
+                f"{_name(found)} reads one-hot labels, but the loss takes the number of a class for each label: give "
+                "'accuracy', or for IoU and MeanIoU sparse_y_pred=False."
+            )
+
+
+def refuse_one_class(*metrics):
+    """Raises ValueError for a metric of a row's one class, given to a model of which a row may have several."""
+    for found in map(_found, keras.tree.flatten(metrics)):
+        is_accuracy = isinstance(found, str) or found is keras.metrics.categorical_accuracy
+        if is_accuracy or (isinstance(found, OF_ONE_CLASS) and not isinstance(found, MultiLabelF1)):
+            raise ValueError(
+                f"{_name(found)} takes the class with the largest logit of each text, but with multi_label a text has "
+                "several classes, or none: give keras_bert_impl.losses.MultiLabelF1(), "
+                "keras.metrics.BinaryAccuracy(threshold=0.0) or 'AUC'."
+            )
+
+
+def _name(found):
+    return found if isinstance(found, str) else getattr(found, "name", None) or found.__name__
 
 
 def refuse_accuracy(kind, *metrics):
@@ -120,10 +193,11 @@ def refuse_accuracy(kind, *metrics):
 def _refuse_probabilities(found):
     if isinstance(found, keras.metrics.BinaryAccuracy) and found.threshold == 0:
         return  # of logits
-    if isinstance(found, OF_PROBABILITIES) or any(found is one for one in OF_PROBABILITIES_BY_NAME):
-        name = getattr(found, "name", None) or found.__name__
+    is_f1 = isinstance(found, keras.metrics.FBetaScore) and not isinstance(found, MultiLabelF1)
+    has_threshold = is_f1 and found.threshold is not None
+    if has_threshold or isinstance(found, OF_PROBABILITIES) or any(found is one for one in OF_PROBABILITIES_BY_NAME):
         raise ValueError(
-            f"{name} reads probabilities, but the model returns logits, whose threshold is 0. Losses that read logits "
-            "are the cross-entropies of keras.losses with from_logits=True; metrics are 'accuracy', keras.metrics.AUC "
-            "and keras_bert_impl.losses.MultiLabelF1."
+            f"{_name(found)} reads probabilities, but the model returns logits, whose threshold is 0. Losses that read "
+            "logits are the cross-entropies of keras.losses with from_logits=True; metrics are 'accuracy', "
+            "keras.metrics.AUC and keras_bert_impl.losses.MultiLabelF1."
         )

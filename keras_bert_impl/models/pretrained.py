@@ -17,7 +17,13 @@ from keras_bert_impl.layers import Dropout
 from keras_bert_impl.misspelt import refuse_unknown
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
-from keras_bert_impl.models.compile_arguments import loss_on_logits, metrics_on_logits, refuse_accuracy
+from keras_bert_impl.models.compile_arguments import (
+    loss_on_logits,
+    metrics_on_logits,
+    refuse_accuracy,
+    refuse_one_class,
+    refuse_one_hot,
+)
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.user_warnings import warn_user
 
@@ -54,8 +60,11 @@ class PretrainedMixin(KerasMethodsMixin):
         """`keras.Model.compile`, with losses and metrics that read logits; see `compile_arguments`."""
         if self.returns_numbers:
             refuse_accuracy(type(self).__name__, metrics, weighted_metrics)
-        metrics, weighted_metrics = metrics_on_logits(metrics), metrics_on_logits(weighted_metrics)
-        super().compile(optimizer, loss_on_logits(loss), loss_weights, metrics, weighted_metrics, **arguments)
+        loss, metrics, weighted_metrics = loss_on_logits(loss), *map(metrics_on_logits, (metrics, weighted_metrics))
+        refuse_one_hot(loss, metrics, weighted_metrics)
+        if getattr(self, "multi_label", False):
+            refuse_one_class(metrics, weighted_metrics)
+        super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
     def compile_from_config(self, config):
         """As Keras does it, which does not for a class with a `compile` of its own: the optimizer's state of a file

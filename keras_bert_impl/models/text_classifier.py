@@ -33,8 +33,8 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
         dropout_rate: on the pooled vector; None means the encoder's, 0.1 in the paper.
         class_names: names of the classes, kept in checkpoints and exports; None means "0", "1", ...
         multi_label: whether a text may have several classes, or none: each class is decided for itself, and its
-            probability is the sigmoid of its logit. Do not compile such a model with "accuracy", which Keras computes
-            from the largest logit of each text.
+            probability is the sigmoid of its logit. Metrics of the largest logit of each text are refused, such as
+            "accuracy".
 
     `classify` answers in words.
 

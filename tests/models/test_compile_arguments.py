@@ -88,7 +88,22 @@ def test_a_loss_that_reads_logits_stays_without_a_word(model):
             assert model.loss is loss
 
 
-@pytest.mark.parametrize("loss", ["kl_divergence", keras.losses.KLDivergence(), "poisson"], ids=name_of)
+def test_a_loss_in_a_list_or_by_the_output_is_computed_from_logits(model):
+    expected = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(NUMBERS, model.predict(TEXTS, verbose=0))
+    for given in (["sparse_categorical_crossentropy"], {"classifier": "sparse_categorical_crossentropy"}):
+        with pytest.warns(UserWarning, match=READ_AS_LOGITS):
+            model.compile("sgd", given, **QUICK_STEPS)
+        assert np.ravel(model.evaluate(TEXTS, NUMBERS, verbose=0))[0] == pytest.approx(float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        *("kl_divergence", keras.losses.KLDivergence(), "poisson", "dice", keras.losses.Tversky()),
+        keras.losses.CategoricalGeneralizedCrossEntropy(),
+    ],
+    ids=name_of,
+)
 def test_a_loss_of_probabilities_is_refused(model, loss):
     with pytest.raises(ValueError, match="reads probabilities, but the model returns logits"):
         model.compile("sgd", loss)
@@ -100,7 +115,12 @@ def test_a_loss_that_could_be_several_is_refused(model):
 
 
 @pytest.mark.parametrize(
-    "metric", ["binary_accuracy", "Precision", keras.metrics.Recall(), "TruePositives"], ids=name_of
+    "metric",
+    [
+        *("binary_accuracy", "Precision", keras.metrics.Recall(), "TruePositives"),
+        *(keras.metrics.F1Score(threshold=0.5), keras.metrics.FBetaScore(threshold=0.5)),
+    ],
+    ids=name_of,
 )
 @pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
 def test_a_metric_of_probabilities_is_refused(model, metric, argument):
@@ -121,6 +141,51 @@ def test_a_metric_that_can_read_logits_does(small_tokenizer):
     auc.update_state(ONE_HOT, probabilities)
     names = [name for name in found if name in ("auc", "AUC", "mine")]
     assert len(names) == 2 and all(found[name] == pytest.approx(float(auc.result()), abs=1e-6) for name in names)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        keras.metrics.sparse_categorical_crossentropy,
+        keras.losses.SparseCategoricalCrossentropy(),
+        {"classifier": ["sparse_categorical_crossentropy"]},
+    ],
+    ids=["function", "loss", "by the output"],
+)
+def test_a_metric_is_computed_from_logits_however_it_is_given(model, metric):
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("sgd", loss, metrics=metric if isinstance(metric, dict) else [metric], **QUICK_STEPS)
+    found = model.evaluate(TEXTS, NUMBERS, verbose=0, return_dict=True)
+    assert found["sparse_categorical_crossentropy"] == pytest.approx(found["loss"], rel=1e-5)
+
+
+def test_a_metric_of_probabilities_is_refused_by_the_output_too(model):
+    with pytest.raises(ValueError, match="precision.* reads probabilities"):
+        model.compile("sgd", "binary_crossentropy", metrics={"classifier": ["precision"]})
+
+
+@pytest.mark.parametrize("metric", ["Accuracy", keras.metrics.MeanIoU(2), keras.metrics.IoU(2, [0])], ids=name_of)
+def test_a_metric_of_numbers_of_classes_is_refused(model, metric):
+    if metric == "Accuracy":
+        metric = keras.metrics.Accuracy()  # the name is that of the accuracy, whose kind Keras chooses
+    with pytest.raises(ValueError, match="compares labels with numbers of classes, but the model returns logits"):
+        model.compile("sgd", model.loss, metrics=[metric])
+
+
+@pytest.mark.parametrize("metric", ["categorical_accuracy", keras.metrics.OneHotIoU(2, [0])], ids=name_of)
+def test_a_metric_of_one_hot_labels_beside_numbers_of_classes_is_refused(model, metric):
+    """Keras' figure is 0 whatever is predicted."""
+    with pytest.raises(ValueError, match="reads one-hot labels, but the loss takes the number of a class"):
+        model.compile("sgd", model.loss, metrics=[metric])
+    model.compile("sgd", "categorical_crossentropy", metrics=[metric])
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "categorical_accuracy", "f1_score", "TopKCategoricalAccuracy"])
+def test_a_metric_of_the_largest_logit_is_refused_where_a_text_may_have_no_class(small_tokenizer, metric):
+    config = revealing_config(small_tokenizer, max_length=12)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer, multi_label=True)
+    with pytest.raises(ValueError, match="takes the class with the largest logit of each text"):
+        model.compile("sgd", model.loss, weighted_metrics=[metric])
 
 
 @every_backend

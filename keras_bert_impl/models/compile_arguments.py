@@ -6,8 +6,8 @@ never learn, and say nothing.
 
 import keras
 
-from keras_bert_impl.losses import MultiLabelF1
-from keras_bert_impl.natural_data.labels import takes_class_numbers
+from keras_bert_impl.losses import LabelledAccuracy, MultiLabelF1
+from keras_bert_impl.natural_data.labels import ignored_labels, takes_class_numbers
 from keras_bert_impl.user_warnings import warn_user
 
 CROSS_ENTROPIES = {
@@ -44,6 +44,14 @@ OF_PROBABILITIES = (
     keras.metrics.SpecificityAtSensitivity,
     keras.metrics.TrueNegatives,
     keras.metrics.TruePositives,
+)
+# What counts every label, also those of padding.
+OF_EVERY_LABEL = (
+    keras.metrics.IoU,
+    keras.metrics.MeanIoU,
+    keras.metrics.SparseCategoricalCrossentropy,
+    keras.metrics.SparseTopKCategoricalAccuracy,
+    keras.losses.SparseCategoricalCrossentropy,
 )
 ACCURACY = ("accuracy", "acc")
 OF_PROBABILITIES_BY_NAME = (
@@ -151,6 +159,30 @@ def _found(metric):
     """What a name among metrics stands for; that of the accuracy, which Keras decides by the labels, stays a name."""
     is_name = isinstance(metric, str) and metric.lower() not in ACCURACY
     return keras.metrics.get(metric) if is_name else metric
+
+
+def metrics_of_labelled(loss, metrics):
+    """Metrics given to `compile` of a model of tokens, where the accuracy is that of the tokens that have a label:
+    Keras' own would count padding and the further pieces of words as wrong.
+
+    Raises: ValueError for another metric that counts them, beside a loss that ignores them.
+    """
+
+    def of_labelled(metric):
+        found = _found(metric)
+        is_accuracy = isinstance(found, str) or found is keras.metrics.sparse_categorical_accuracy
+        if is_accuracy or type(found) is keras.metrics.SparseCategoricalAccuracy:
+            return LabelledAccuracy(getattr(found, "name", "accuracy"))
+        is_cross_entropy = found is keras.metrics.sparse_categorical_crossentropy
+        if is_cross_entropy or (isinstance(found, OF_EVERY_LABEL) and getattr(found, "ignore_class", None) is None):
+            if ignored_labels(loss):
+                raise ValueError(
+                    f"{_name(found)} counts the tokens without a label, padding too, which the loss ignores: give "
+                    "'accuracy', or for IoU and MeanIoU ignore_class=-1."
+                )
+        return metric
+
+    return of_each(of_labelled, metrics)
 
 
 def refuse_one_hot(loss, *metrics):

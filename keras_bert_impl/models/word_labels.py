@@ -4,8 +4,8 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
-from keras_bert_impl.losses import LabelledAccuracy
 from keras_bert_impl.models.answers import Label, softmax
+from keras_bert_impl.models.compile_arguments import metrics_of_labelled
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.natural_data.entities import entities_of
 from keras_bert_impl.natural_data.labelled_words import WordRows, rule_of_classes
@@ -29,10 +29,10 @@ class WordLabelsMixin(NaturalFitMixin):
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):
-        """`keras.Model.compile`, where "accuracy" is that of the tokens that have a label: Keras' own would count
-        padding and the further pieces of words as wrong."""
+        """`keras.Model.compile`, where the accuracy is that of the tokens that have a label; see
+        `compile_arguments.metrics_of_labelled`."""
         if self.takes_class_numbers(loss):
-            metrics, weighted_metrics = _of_labelled(metrics), _of_labelled(weighted_metrics)
+            metrics, weighted_metrics = (metrics_of_labelled(loss, given) for given in (metrics, weighted_metrics))
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 
     @in_scope_of_model
@@ -91,13 +91,6 @@ class WordLabelsMixin(NaturalFitMixin):
 
     def label_rule(self, sizes):
         return rule_of_classes(self.class_names)._replace(shape=(len(sizes.tokens), sizes.width))
-
-
-def _of_labelled(metrics):
-    """The metrics of `compile` with LabelledAccuracy for "accuracy"."""
-    if isinstance(metrics, list | tuple):
-        return [_of_labelled(metric) for metric in metrics]
-    return LabelledAccuracy() if metrics in ("accuracy", "acc") else metrics
 
 
 def _joined(logits, begins, count, room):

@@ -160,7 +160,7 @@ def test_a_metric_is_computed_from_logits_however_it_is_given(model, metric):
 
 
 def test_a_metric_of_probabilities_is_refused_by_the_output_too(model):
-    with pytest.raises(ValueError, match="precision.* reads probabilities"):
+    with pytest.raises(ValueError, match=r"precision.* reads probabilities"):
         model.compile("sgd", "binary_crossentropy", metrics={"classifier": ["precision"]})
 
 

@@ -36,6 +36,21 @@ def model(config, small_tokenizer):
     return model
 
 
+@pytest.mark.parametrize("metrics", [["accuracy"], {"masked_lm_head": [keras.metrics.SparseCategoricalAccuracy()]}])
+def test_the_accuracy_counts_no_prediction_that_fills_a_row_up(model, metrics):
+    texts = ["rain", "the cat sat on a mat in red rain"]
+    model.compile("sgd", model.loss, metrics=metrics, **QUICK_STEPS)
+    inputs, ids, weights = model.row_maker.to_judge(texts, None, None, 32)
+    assert weights.min() == 0
+    right = (model.predict(inputs, verbose=0).argmax(-1) == ids)[weights > 0]
+    [name] = model.evaluate(texts, verbose=0, return_dict=True).keys() - {"loss"}
+    assert model.evaluate(texts, verbose=0, return_dict=True)[name] == pytest.approx(right.mean())
+    model.get_layer("masked_lm_head").output_bias.assign(
+        np.eye(1, 29)[0] * 99
+    )  # every guess is [PAD], as what fills up
+    assert model.evaluate(texts, verbose=0, return_dict=True)[name] == 0
+
+
 def test_filled_masks_have_the_probabilities_of_transformers(config, small_tokenizer, tmp_path):
     theirs = random_model("BertForMaskedLM", config, tmp_path)
     small_tokenizer.save_pretrained(tmp_path)

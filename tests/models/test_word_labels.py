@@ -33,11 +33,31 @@ def trained(model, *data, **arguments):
 
 
 @pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
-def test_accuracy_by_name_counts_only_labelled_tokens(model, argument):
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["accuracy"],
+        {"classifier": ["accuracy"]},
+        ["sparse_categorical_accuracy"],
+        [keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+        [keras.metrics.sparse_categorical_accuracy],
+    ],
+    ids=["name", "by the output", "Keras' name", "object", "function"],
+)
+def test_accuracy_counts_only_labelled_tokens(model, argument, given):
     expected = model.evaluate(WORDS, LABELS, verbose=0, return_dict=True)["accuracy"]
-    model.compile(optimizer="adam", loss=model.loss, **{argument: ["accuracy"]})
+    model.compile(optimizer="adam", loss=model.loss, **{argument: given})
     found = model.evaluate(WORDS, LABELS, verbose=0, return_dict=True)
-    assert found["accuracy"] == expected == pytest.approx(round(expected * 8) / 8)  # of eight words
+    [name] = found.keys() - {"loss"}
+    assert found[name] == expected == pytest.approx(round(expected * 8) / 8)  # of eight words
+
+
+def test_a_metric_that_counts_padding_is_refused(model):
+    for metric in (keras.metrics.SparseTopKCategoricalAccuracy(2), keras.metrics.MeanIoU(5, sparse_y_pred=False)):
+        with pytest.raises(ValueError, match="counts the tokens without a label, padding too, which the loss ignores"):
+            model.compile(optimizer="adam", loss=model.loss, metrics=[metric])
+    iou = keras.metrics.MeanIoU(5, sparse_y_pred=False, ignore_class=-1)
+    model.compile(optimizer="adam", loss=model.loss, metrics=[iou])
 
 
 def test_a_label_for_each_word_of_a_string_is_refused_with_the_remedy(model):

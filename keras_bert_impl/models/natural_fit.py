@@ -91,8 +91,8 @@ class NaturalFitMixin:
         if isinstance(x, SortedBatches) and (judged := maker.judged(x)) is not None:
             outputs, labels, weights, figures = judged
             verbose = 0 if arguments.get("_use_cached_eval_dataset") else verbose  # `fit` prints for its validation
-            return_dict = arguments.get("return_dict", False)
-            return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, return_dict, **figures)
+            told = {name: arguments.get(name) for name in ("return_dict", "callbacks")}
+            return evaluate_outputs(self, outputs, labels, weights, x.batch_size, verbose, **told, **figures)
         return super().evaluate(
             x, y, batch_size=batch_size, verbose=verbose, sample_weight=sample_weight, steps=steps, **arguments
         )

@@ -85,11 +85,11 @@ def evaluation(maker, x, y, weights, batch_size, steps):
     x, y, weights = received(x), _labels(maker, y), in_memory(weights)
     _refuse_beside_batches(x, y, weights)
     if maker.is_natural(x):
-        return maker.to_judge(x, y, weights, batch_size)
+        return _judged_in_memory(maker, x, y, weights, batch_size, steps)
     if (found := _texts_in(maker, x, steps, with_labels=True)) is not None:
         return maker.to_judge(*found, batch_size)
     x = inputs(maker, x, steps, with_labels=True)
-    if isinstance(x, SortedBatches) and (x.rows.windows is not None or x.rows.source is not None):
+    if _is_judged_as_a_whole(x):
         return x, y, weights  # made by `to_judge`, for the validation of `fit`: its rows are not what has labels
     return x, *maker.checked_beside(x, y, weights)
 
@@ -184,8 +184,24 @@ def _validation(maker, data, batch_size, steps):
         return inputs(maker, data, steps, with_labels=True)
     x, y, weights = (*data, None, None)[:3]
     if maker.is_natural(x):
-        return maker.to_judge(x, y, weights, batch_size)
+        return _judged_in_memory(maker, x, y, weights, batch_size, steps)
     return x, *maker.checked_beside(x, y, weights)
+
+
+def _judged_in_memory(maker, x, y, weights, batch_size, steps):
+    """What `evaluate` is given for lists. Raises ValueError for steps where the rows are not what is judged."""
+    found = maker.to_judge(x, y, weights, batch_size)
+    if steps is not None and _is_judged_as_a_whole(found[0]):
+        raise ValueError(
+            f"steps={steps}, or validation_steps, is for datasets: these texts are judged by all of their windows. "
+            "Pass only those texts that you want."
+        )
+    return found
+
+
+def _is_judged_as_a_whole(x):
+    """Whether rows are windows, of texts or of questions, which `RowMaker.judged` joins."""
+    return isinstance(x, SortedBatches) and (x.rows.windows is not None or x.rows.source is not None)
 
 
 def _refuse_beside_batches(x, labels, weights, validation_split=0):

@@ -254,3 +254,30 @@ def test_pairs_of_a_dataset_are_cut(build):
 def test_vectors_of_a_dataset_are_those_of_its_texts(build):
     model = build(kbi.TextEmbedder, long_texts="windows", normalize=True)
     np.testing.assert_allclose(model.predict(loader(TEXTS), verbose=0), model.embed(TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["evaluate", "fit"])
+def test_steps_over_texts_that_are_judged_by_their_windows_are_refused(build, method):
+    model = build(kbi.TextClassifier, 2, long_texts="windows")
+    data = ([LONG, SHORT] * 3, [0, 1] * 3)
+    with pytest.raises(ValueError, match="is for datasets: these texts are judged by all of their windows"):
+        if method == "evaluate":
+            model.evaluate(*data, batch_size=2, steps=1, verbose=0)
+        else:
+            model.fit(*data, validation_data=data, validation_steps=1, verbose=0)
+
+
+class Seen(keras.callbacks.Callback):
+    """Notes what it is told of an evaluation."""
+
+    def on_test_end(self, logs=None):
+        self.figures, self.judged = logs, self.model
+
+
+def test_callbacks_are_told_what_texts_in_windows_are_judged_at(build):
+    model, seen = build(kbi.TextClassifier, 2, long_texts="windows"), Seen()
+    data = ([LONG, SHORT], [0, 1])
+    figures = model.evaluate(*data, verbose=0, callbacks=[seen], return_dict=True)
+    assert seen.figures["loss"] == figures["loss"] and seen.judged is model
+    history = model.fit(*data, validation_data=data, callbacks=[seen], verbose=0).history
+    assert seen.figures["loss"] == history["val_loss"][0]

@@ -15,6 +15,8 @@ from keras_bert_impl.tasks.conll import Sentence, label_names, read_conll
 from keras_bert_impl.tasks.scores import refuse_nan
 from keras_bert_impl.tasks.tag_scores import entity_scores, word_scores
 
+USUAL_UNITS = 768  # section 5.3
+
 
 class LabelledSentences(typing.NamedTuple):
     """Labelled sentences."""
@@ -50,12 +52,18 @@ class NamedEntities:
     test: tuple = ("test",)
     document_context: bool = False
     features: str | None = None
-    units: int = 768
+    units: int = USUAL_UNITS
     main_metric: str | None = None
     paper: dict = dataclasses.field(default_factory=dict)
     defaults: dict = dataclasses.field(default_factory=dict)
     bad_rows: str = "stop"
     submissions: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.features is None and self.units != USUAL_UNITS:
+            raise ValueError(
+                f"units {self.units} are of the BiLSTM over features: give features, too, or leave units out."
+            )
 
     @property
     def exports(self):

@@ -231,6 +231,11 @@ RULES = {
         Rule(name, {"objective": ("distilbert", "minilm")}, "is of a smaller student: leave it out of states.")
         for name in ("family", "from_scratch", "num_layers", "hidden_size", "num_heads", "intermediate_size")
     )
+    + (
+        Rule(
+            "initializer_range", {"from_scratch": GIVEN}, "is of random weights: give --from_scratch, or leave it out."
+        ),
+    )
     + (Rule("attention_window", {"objective": ("states",)}, "is for --objective states: leave it out."),),
     "ConvertConfig": (Rule("dtype", {"to": ("huggingface",)}, "is for --to huggingface: leave it out."),),
     "ExportConfig": (

@@ -44,7 +44,9 @@ class Parser(jsonargparse.ArgumentParser):
             hint = typing.get_type_hints(self.config_class)[name]
             message = f"--{name} is {value.strip()}, expected {in_words(hint)}.{did_you_mean(value, names_in(hint))}"
         elif unknown:
-            meant = did_you_mean(unknown[1], [field.name for field in dataclasses.fields(self.config_class)])
+            meant = did_you_mean(
+                unknown[1], [field.name for field in dataclasses.fields(self.config_class) if field.init]
+            )
             message += "." + meant.replace("mean ", "mean --")
         super().error(message, ex)
 

@@ -54,6 +54,11 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
     x, y, weights = received(given.x), _labels(maker, given.y), in_memory(given.sample_weight)
     split, validation, class_weight = given.validation_split, given.validation_data, given.class_weight
     _refuse_beside_batches(x, y, weights, split)
+    if isinstance(x, BatchSource) and batch_size is not None:
+        raise ValueError(
+            f"batch_size={batch_size} beside a dataset, which is trained on in the batches that it yields: leave it "
+            "out, or give it to dataset.batch or the DataLoader. Lists of validation_data have validation_batch_size."
+        )
     if isinstance(validation, tuple) and len(validation) > 1:
         validation = (validation[0], _labels(maker, validation[1]), *validation[2:])
     validation, class_weight = received_validation(validation), weights_by_number(class_weight, maker.head)

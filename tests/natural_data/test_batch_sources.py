@@ -267,3 +267,9 @@ def test_batches_of_texts_are_recognised():
     assert batch_sources.is_text_batch((TEXTS, NUMBERS)) and batch_sources.is_text_batch([[tuple(TEXTS)], NUMBERS])
     assert not batch_sources.is_text_batch({"token_ids": np.zeros((2, 3)), "text": TEXTS})
     assert not batch_sources.is_text_batch(None) and not batch_sources.is_text_batch(np.zeros(3))
+
+
+def test_a_batch_size_beside_a_loader_is_refused(model):
+    """Keras trains on its batches as they come."""
+    with pytest.raises(ValueError, match="batch_size=1 beside a dataset, which is trained on in the batches that it"):
+        model.fit(loader(rows_of(TEXTS, NUMBERS)), batch_size=1, verbose=0)

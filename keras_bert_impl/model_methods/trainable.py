@@ -41,7 +41,8 @@ def enable_lora(model, rank):
     blocks = [block for block in blocks if block.trainable]
     if not blocks:
         raise ValueError(
-            "All blocks are frozen, so that LoRA has nothing to update: freeze fewer, or train the head without LoRA."
+            "All blocks are frozen, so that LoRA has nothing to update: freeze none, since enable_lora freezes their "
+            "kernels itself, or fewer; or train the head without LoRA."
         )
     freeze_layers(model, encoder.config.num_blocks)
     for block in blocks:

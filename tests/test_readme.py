@@ -37,7 +37,12 @@ QUICK_PRETRAINING = [
     f"--jit_compile={COMPILED}",
 ]
 QUICK_FINETUNING = ["--epochs=3", "--batch_size=8", "--sequence_length=32", f"--jit_compile={COMPILED}"]
-SMALL_SEARCH = ["--search_learning_rates=[5e-5,2e-5]", "--search_batch_sizes=[8]", "--search_epochs=[1]"]
+SMALL_SEARCH = [
+    "--search_learning_rates=[5e-5,2e-5]",
+    "--search_batch_sizes=[8]",
+    "--search_epochs=[1]",
+    *QUICK_FINETUNING[2:],
+]
 SMALL = {
     "pretrain": [*QUICK_PRETRAINING, f"--jit_compile={COMPILED}"],
     "finetune": [*QUICK_FINETUNING, f"--jit_compile={COMPILED}"],
@@ -127,7 +132,7 @@ def shell(clone, monkeypatch, capfd):
     def run(block):
         for name, *options in commands(block, "keras-bert"):
             with redirected(options):
-                main([name, *options, *SMALL.get(name, []), *(SMALL_SEARCH if "--search" in options else [])])
+                main([name, *options, *(SMALL_SEARCH if "--search" in options else SMALL.get(name, []))])
         return capfd.readouterr().out
 
     return run

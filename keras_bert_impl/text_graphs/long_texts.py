@@ -1,7 +1,7 @@
 """Texts that are longer than a row, in TensorFlow graphs: what `natural_data.long_texts` and `.windows` do in NumPy."""
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-from keras_bert_impl.text_graphs.ragged import row_numbers, side_by_side
+from keras_bert_impl.text_graphs.ragged import between, row_numbers, side_by_side
 
 SHARED = 3  # windows that overlap by half have a token in common with at most two others
 ROWS = 64  # that are computed at once, so that a book takes no more memory than these
@@ -18,11 +18,10 @@ def head_and_tail(pieces, room):
     """
     length, head = pieces.row_lengths(), room // 4
     is_long = length > room
-    begin = pieces.row_starts()
-    first = tf.ragged.range(begin, begin + tf.where(is_long, tf.cast(head, tf.int64), length))
-    rest = tf.ragged.range(begin + tf.where(is_long, length - (room - head), length), begin + length)
-    places = side_by_side([first, rest])
-    return places.with_flat_values(tf.gather(pieces.flat_values, places.flat_values))
+    begin, end = pieces.row_starts(), pieces.row_limits()
+    first = between(pieces.flat_values, begin, tf.where(is_long, begin + head, end))
+    rest = between(pieces.flat_values, tf.where(is_long, end - (room - head), end), end)
+    return side_by_side([first, rest])
 
 
 def windows_of(pieces, room):
@@ -41,8 +40,7 @@ def windows_of(pieces, room):
     begins = number.flat_values * step
     ends = tf.minimum(begins + room, tf.gather(length, of_text))
     start = tf.gather(pieces.row_starts(), of_text)
-    places = tf.ragged.range(start + begins, start + ends)
-    return places.with_flat_values(tf.gather(pieces.flat_values, places.flat_values)), tf.cast(counts, tf.int32)
+    return between(pieces.flat_values, start + begins, start + ends), tf.cast(counts, tf.int32)
 
 
 def best_windows(places, lengths, room):

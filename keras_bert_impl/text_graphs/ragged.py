@@ -27,9 +27,14 @@ def side_by_side(columns: list[tf.RaggedTensor | int]) -> tf.RaggedTensor:
             lengths.append(column.row_lengths())
         size += tf.shape(values[-1], tf.int64)[0]
     starts, lengths = (tf.reshape(tf.stack(each, axis=1), [-1]) for each in (starts, lengths))
-    places = tf.ragged.range(starts, starts + lengths)  # (rows * columns, values)
-    joined = tf.gather(tf.concat(values, axis=0), places.values)
-    return tf.RaggedTensor.from_row_splits(joined, places.row_splits[:: len(columns)], validate=False)
+    joined = between(tf.concat(values, axis=0), starts, starts + lengths)  # (rows * columns, values)
+    return tf.RaggedTensor.from_row_splits(joined.values, joined.row_splits[:: len(columns)], validate=False)
+
+
+def between(values: tf.Tensor, begins: tf.Tensor, ends: tf.Tensor) -> tf.RaggedTensor:
+    """`values[begin:end]` of each begin and end: a row each."""
+    places = tf.ragged.range(begins, ends)
+    return places.with_flat_values(tf.gather(values, places.flat_values))
 
 
 def of_texts(parts: tf.RaggedTensor, pieces: tf.RaggedTensor) -> tf.RaggedTensor:

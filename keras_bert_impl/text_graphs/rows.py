@@ -6,7 +6,7 @@ from the two lengths; the tests compare it with Google's loop.
 """
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-from keras_bert_impl.text_graphs.ragged import side_by_side
+from keras_bert_impl.text_graphs.ragged import between, side_by_side
 from keras_bert_impl.tokenizers.row_template import BERT_ROWS
 
 
@@ -132,6 +132,5 @@ def _only_second_lengths(a_length, b_length, max_tokens):
 
 def _first_tokens(rows, length):
     """The first `length` (batch,) tokens of each row."""
-    first = rows.row_starts()
-    indices = tf.ragged.range(first, first + length)
-    return indices.with_flat_values(tf.gather(rows.flat_values, indices.flat_values))
+    begins = rows.row_starts()
+    return between(rows.flat_values, begins, begins + length)

@@ -1,7 +1,7 @@
 """The command `keras-bert`: one subcommand for each job; only the module of the one that is run is imported, and only
 after its options are parsed."""
 
-import importlib
+import importlib.util
 import os
 import sys
 import typing
@@ -135,8 +135,13 @@ def run_command(name, options):
 def run_of(name, options):
     """The function `run` of a command's module; a command that needs another environment is started anew with it."""
     command = COMMANDS[name]
+    remedy = f": pip install 'keras_bert_impl[{command.extras}]'" if command.extras else ""
     missing = {key: value for key, value in command.environment.items() if os.environ.get(key) != value}
     if missing:
+        # The new process would find a backend missing of which its user has never heard.
+        backend = command.environment["KERAS_BACKEND"]
+        if importlib.util.find_spec(backend) is None:
+            sys.exit(f"error: keras-bert {name} needs {backend}, which is not installed{remedy}")
         # A program may have imported Keras, whose backend cannot be changed.
         os.execve(
             sys.executable,
@@ -152,5 +157,4 @@ def run_of(name, options):
     try:
         return importlib.import_module(f"keras_bert_impl.{command.module}").run
     except ModuleNotFoundError as error:
-        remedy = f": pip install 'keras_bert_impl[{command.extras}]'" if command.extras else ""
         sys.exit(f"error: keras-bert {name} needs {error.name}, which is not installed{remedy}")

@@ -284,3 +284,21 @@ def test_a_command_whose_packages_are_missing_names_its_extras(monkeypatch, caps
         "error: keras-bert serve needs prometheus_client, which is not installed: "
         "pip install 'keras_bert_impl[tensorflow,serving]'"
     )
+
+
+@once
+@pytest.mark.parametrize(
+    ("command", "absent", "extras"),
+    [("serve", "tensorflow", "tensorflow,serving"), ("plan-tpu", "jax", "jax,tpu-plan")],
+)
+def test_a_command_that_needs_another_backend_names_its_extras(monkeypatch, command, absent, extras):
+    """Without KERAS_BACKEND, nobody would know where a message about this variable comes from."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == absent else find(name, *rest))
+    monkeypatch.setattr("os.execve", lambda *rest: pytest.fail("a process was started without its backend"))
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    with pytest.raises(SystemExit) as ended:
+        cli.run_of(command, [])
+    assert ended.value.code == (
+        f"error: keras-bert {command} needs {absent}, which is not installed: pip install 'keras_bert_impl[{extras}]'"
+    )

@@ -213,6 +213,37 @@ def test_what_cannot_be_asked_is_refused(asked, kind, name, options, message):
         asked(kind, {}, content if name.endswith(".json") else "the O\n", name, **options)
 
 
+SQUAD = json.dumps({"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "1", "question": "b"}]}]}]})
+UNRANKED = "top_k 2 is for classes of which a text has one, for answers and for masks: .* ranks nothing"
+
+
+@pytest.mark.parametrize(
+    "kind, arguments, content, name, options, message",
+    [
+        (kbi.TextRegressor, {}, "the\n", "new.txt", {"top_k": 2}, UNRANKED),
+        (kbi.TextClassifier, {"num_classes": 2, "multi_label": True}, "the\n", "new.txt", {"top_k": 2}, UNRANKED),
+        (kbi.TextEmbedder, {}, "the\n", "new.txt", {"top_k": 2}, UNRANKED),
+        (kbi.QuestionAnswerer, {}, SQUAD, "new.json", {"context_column": "c"}, "--context_column c is for tables"),
+        (kbi.TokenClassifier, {"num_classes": 2}, "the O\n", "new.conll", {"text_column": "t"}, "the rows have words"),
+    ],
+)
+def test_an_option_that_would_change_no_answer_is_refused(asked, kind, arguments, content, name, options, message):
+    with pytest.raises(ValueError, match=message):
+        asked(kind, arguments, content, name, **options)
+
+
+def test_masks_are_filled_in_as_many_texts_at_once_as_asked(asked, monkeypatch):
+    rows_at_once, predict = [], keras.Model.predict
+
+    def watched(model, rows, batch_size=None, **options):
+        rows_at_once.append(batch_size)
+        return predict(model, rows, batch_size=batch_size, **options)
+
+    monkeypatch.setattr(keras.Model, "predict", watched)
+    asked(kbi.MaskedLM, {}, "the [MASK]\na [MASK] ran\n", batch_size=1)
+    assert set(rows_at_once) == {1}
+
+
 def test_the_first_part_is_one_batch_and_later_ones_grow():
     assert [len(part) for part in parts_of(iter(range(31)), 2)] == [2, 4, 8, 16, 1]
 

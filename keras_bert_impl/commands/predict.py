@@ -18,18 +18,22 @@ from keras_bert_impl import models
 from keras_bert_impl.commands.export import choose_task
 from keras_bert_impl.commands.prediction_files import format_of, open_output, read_rows
 from keras_bert_impl.options.predict import PredictConfig as PredictConfig
+from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.tasks.tables import BadRows
 from keras_bert_impl.tokenizers.rows import TextsCutWarning
 from keras_bert_impl.training.runs import closed_pipe_ends
 
 LARGEST_PART = 64  # batches; texts of a part that have about the same length are computed together
 SECONDS_BETWEEN_NOTES = 10
+RANKED = ("classify", "answer", "fill_mask")  # the tasks whose answers are ranked, and of which more than one is given
 
 
 def run(config):
     """Answers all rows and returns their number."""
-    asked = ASKED[choose_task(config.model, config.task)]
+    task = choose_task(config.model, config.task)
+    asked = ASKED[task]
     model = asked.kind.from_pretrained(config.model)
+    check_ranked(config, "top_k", task, model)
     bad_rows, started, count, cut = BadRows(config.bad_rows), time.monotonic(), 0, [0]
     noted = started
     with open_output(config.output) as write, closed_pipe_ends():
@@ -50,6 +54,17 @@ def run(config):
     where = "" if config.output == "-" else f": {config.output}"
     note(f"{count:,} row{'s' * (count != 1)} in {time.monotonic() - started:.1f} s{skipped}{where}")
     return count
+
+
+def check_ranked(config, option, task, model):
+    """Raises ValueError if a number of answers is given, in an option, for a model that gives one, or all of them."""
+    number = getattr(config, option)
+    is_ranked = task in RANKED and not getattr(model, "multi_label", False)
+    if number != default_of(config, option) and not is_ranked:
+        raise ValueError(
+            f"--{option} {number} is for classes of which a text has one, for answers and for masks: {config.model} "
+            "ranks nothing, leave it out."
+        )
 
 
 def note(text):
@@ -120,6 +135,11 @@ def label_words(model, rows, config):
     if config.words_column not in rows[0]:
         found = model.tag(texts_of(rows, config), batch_size=config.batch_size)
         return [{"entities": [entity._asdict() for entity in entities]} for entities in found]
+    if config.text_column != default_of(config, "text_column"):
+        raise ValueError(
+            f"--text_column {config.text_column}, but the rows have words, in {config.words_column}, which are labelled: "
+            "leave the option out, or the words."
+        )
     found = model.tag([row[config.words_column] for row in rows], batch_size=config.batch_size)
     return [
         {"predicted": [label for label, _ in labels], "probabilities": [share for _, share in labels]}
@@ -153,7 +173,7 @@ def next_sentence(model, rows, config):
 
 def fill_mask(model, rows, config):
     """The likeliest words for each mask."""
-    found = model.fill_mask(texts_of(rows, config), k=config.top_k)
+    found = model.fill_mask(texts_of(rows, config), k=config.top_k, batch_size=config.batch_size)
     return [{"masks": [[guess._asdict() for guess in guesses] for guesses in masks]} for masks in found]
 
 

@@ -141,7 +141,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             rows["mask_positions"][row, : len(place)] = place
         return rows
 
-    def fill_mask(self, text, k=5, together=False):
+    def fill_mask(self, text, k=5, together=False, batch_size=32):
         """The k most likely words for every `[MASK]` of a text.
 
         Args:
@@ -149,6 +149,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             k: words for each mask, or combinations.
             together: False guesses each word as if the other masks stayed masks; True finds the k most likely
                 combinations of words for all masks, see `joint_filling.fill_together`.
+            batch_size: how many texts are computed at once; with together one, in all its fillings.
 
         Returns: a list with an entry for each mask: a list of k FilledMask, the most likely first. With together: a
             list of k FilledText, the most likely first. For a list of texts, a list of such lists.
@@ -161,7 +162,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
         if together:
             return fill_together(self, text, k) if is_one else [fill_together(self, one, k) for one in to_strings(text)]
         rows = self.rows([text] if is_one else text)
-        filled = [self._guesses(logits, k) for logits in super().predict(rows, verbose=0)]
+        filled = [self._guesses(logits, k) for logits in super().predict(rows, batch_size=batch_size, verbose=0)]
         # Texts with fewer masks than others were padded.
         counts = (rows["token_ids"] == self.tokenizer.mask_id).sum(axis=1)
         filled = [guesses[:count] for guesses, count in zip(filled, counts, strict=True)]

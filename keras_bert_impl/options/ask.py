@@ -15,7 +15,8 @@ class AskConfig:
             from standard input, where an empty line asks nothing.
         context: for questions, the text in which their answers are.
         context_file: for questions, a file with this text.
-        k: classes or answers, or words for each mask, the likeliest first.
+        k: number of classes, answers, or words for each mask, the likeliest first; not for classes of which a text may
+            have several, which are all given.
     """
 
     REMOTE: typing.ClassVar = {"text": ("",), "context": ("",)}

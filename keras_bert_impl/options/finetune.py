@@ -114,7 +114,7 @@ class FinetuneConfig:
     class_weights: dict[str, float] | typing.Literal["balanced"] | None = None
     patience: int | None = None
     export: bool = False
-    precision: str = "float32"
+    precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     seed: int = 0
     distribution: typing.Literal["single", "mirrored", "multi_worker", "data_parallel", "model_parallel"] = "single"

@@ -23,7 +23,8 @@ class PredictConfig:
         endings_column: column of the endings, a list in JSON, for multiple choice.
         words_column: column of the words, a list in JSON, for labels of words; without it, entities are found in the
             text.
-        top_k: number of classes, answers, or words for each mask, the likeliest first.
+        top_k: number of classes, answers, or words for each mask, the likeliest first; not for classes of which a text
+            may have several, which are all given.
         bad_rows: what to do with malformed rows: stop at the first, or skip and count them.
         batch_size: number of texts that are computed at once.
     """

@@ -31,7 +31,8 @@ class PrepareConfig:
         lowercase: whether text is lower-cased and accents are dropped; default is to do so, but for the two of
             byte-level BPE, which keep the case.
         sequence_length: number of tokens in a row.
-        long_sequence_length: also write rows of this length, for the last part of the training; 512 in the paper.
+        long_sequence_length: also write rows of this greater length, for the last part of the training; 512 in the
+            paper.
         predictions_per_sequence: largest number of masked tokens in a row; default is 15 % of the length, rounded up.
         pairs: what a row holds. next_sentence as in the paper; sentence_order as in ALBERT; full_sentences or
             doc_sentences as in RoBERTa: no pairs, but as many sentences as fit, across documents or not;

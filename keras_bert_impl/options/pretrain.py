@@ -188,7 +188,7 @@ class SpeedOptions:
     TITLE: typing.ClassVar = "speed and memory"
 
     gradient_checkpointing: bool = False
-    precision: str = "float32"
+    precision: typing.Literal["float32", "mixed_bfloat16"] = "float32"
     jit_compile: typing.Literal["auto", "on", "off"] = "auto"
     steps_per_execution: int | None = None
     profile_steps: str | None = None

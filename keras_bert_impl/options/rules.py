@@ -237,6 +237,9 @@ RULES = {
         ),
     )
     + (Rule("attention_window", {"objective": ("states",)}, "is for --objective states: leave it out."),),
+    "EvaluateConfig": (
+        Rule("null_threshold", {"null_odds": GIVEN}, "is compared with null odds: give --null_odds, or leave it out."),
+    ),
     "ConvertConfig": (Rule("dtype", {"to": ("huggingface",)}, "is for --to huggingface: leave it out."),),
     "ExportConfig": (
         Rule(
@@ -247,6 +250,14 @@ RULES = {
         ),
         Rule("calibration", {"format": ("openvino",)}, "is for --format openvino --precision int8: leave it out."),
         Rule("calibration", {"precision": ("int8",)}, "is for --format openvino --precision int8: leave it out."),
+    ),
+    "ServeConfig": (
+        Rule(
+            "max_batch_size",
+            {"max_batch_bytes": ABSENT},
+            "beside max_batch_bytes: each text is computed alone, however long it is. Leave max_batch_bytes out.",
+            values=(1,),
+        ),
     ),
     "PlanConfig": (
         Rule("shard_optimizer", {"model_devices": ABSENT}, "is for data parallelism: leave model_devices out."),

@@ -36,7 +36,7 @@ import numpy as np
 
 from keras_bert_impl import corpora
 from keras_bert_impl.console import progress, say
-from keras_bert_impl.features import usual_predictions
+from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.options.prepare_data import PrepareConfig as PrepareConfig
 from keras_bert_impl.options.rules import check_options
@@ -44,9 +44,10 @@ from keras_bert_impl.preprocessing.beam_jobs import run_jobs_on_beam
 from keras_bert_impl.preprocessing.beam_storage import open_storage, remove_storage
 from keras_bert_impl.preprocessing.language_sampling import copies_of, language_sizes, sampling_factors
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
+from keras_bert_impl.preprocessing.masking import check_predictions
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
-from keras_bert_impl.preprocessing.pretraining_rows import CONTINUED, check_halves
+from keras_bert_impl.preprocessing.pretraining_rows import CONTINUED, PAIRS, check_halves
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -82,6 +83,7 @@ from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open
 
 # Longest documents to try if there are too few for a split: a chapter, some pages, two pages.
 PART_CHARACTERS = (64_000, 16_000, 4_000)
+SHORTEST_PAIR = 5
 LEAST_DOCUMENTS = {"next_sentence": 2}  # of a split; 1 for other pairs
 SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more processes would not pay off
 
@@ -95,6 +97,7 @@ def run(config):
     if config.verify:
         return verify(pathlib.Path(config.output))
     check_options(config)
+    check_lengths(config)
     if config.pairs == CONTINUED:
         for length in row_lengths(config):
             check_halves(length, XLNET_ROWS)
@@ -227,6 +230,22 @@ def settings_of(config):
         },
         phrases=phrase_option(config),
     )  # fmt: skip
+
+
+def check_lengths(config):
+    """Raises ValueError if the long rows are not longer than the others, or rows are too short for what they hold."""
+    short, long = config.sequence_length, config.long_sequence_length
+    if long is not None and long <= short:
+        raise ValueError(
+            f"--long_sequence_length {long} is not above --sequence_length {short}: give a larger one, or leave it out."
+        )
+    if config.pairs in PAIRS and short < SHORTEST_PAIR:
+        raise ValueError(
+            f"--sequence_length {short} is too short for two segments, which need {SHORTEST_PAIR} tokens: [CLS], [SEP] "
+            "twice, and one of each. Give more, or --pairs full_sentences."
+        )
+    if config.predictions_per_sequence is not None:
+        check_predictions(config.predictions_per_sequence, short, MASKING_RATE)
 
 
 def row_lengths(config):

@@ -38,7 +38,7 @@ from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
 from keras_bert_impl.training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
-from keras_bert_impl.training.pretraining_plan import make_plan
+from keras_bert_impl.training.pretraining_plan import check_is_reached, make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
 from keras_bert_impl.training.run_documents import write_pretraining
@@ -84,6 +84,7 @@ def run_here(config, open_data, build):
         check_executions(config)
         if config.profile_steps is not None:
             steps_to_profile(config.profile_steps)
+        check_is_reached(config)
         hardware.keep_compiled(config.compilation_cache)
         # A bucket has no locks, and a process' own copy of it needs none.
         with contextlib.nullcontext() if output.is_remote else locked(directory):

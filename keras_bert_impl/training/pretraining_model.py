@@ -104,6 +104,8 @@ def pretrainer_of(config, data, encoder):
         remedy = "give --objective replaced_tokens, or " if family in REPLACED_TOKENS else ""
         raise ValueError(f"A {family.family} has no generator: {remedy}leave generator_size out.")
     if config.objective == "span_boundary":
+        if config.next_sentence:
+            raise ValueError("SpanBERT's rows are single sequences: leave next_sentence out with span_boundary.")
         check_spans(config, data)
         if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):
             raise ValueError(f"The objective span_boundary is for BERT, not for {encoder.config.family}: leave it out.")

@@ -147,6 +147,15 @@ def test_every_kind_of_model_is_asked_in_a_line(saved, piped, case, capsys):
     assert capsys.readouterr().out == f"  {direct}\n{direct}\n"
 
 
+@pytest.mark.parametrize(
+    ("kind", "arguments", "options"),
+    [(kbi.TextRegressor, (), {}), (kbi.TextClassifier, (2,), {"multi_label": True}), (kbi.MultipleChoice, (), {})],
+)
+def test_a_number_of_answers_is_refused_where_there_is_one_or_are_all(saved, kind, arguments, options):
+    with pytest.raises(ValueError, match="--k 2 is for classes of which a text has one, for answers and for masks"):
+        ask.run(AskConfig(saved(kind, *arguments, **options), "the cat", k=2))
+
+
 def test_a_classifier_answers_what_classify_does(saved):
     model = saved(kbi.TextClassifier, 2, class_names=["bad", "good"])
     found = kbi.TextClassifier.from_pretrained(model).classify("the cat", 2)

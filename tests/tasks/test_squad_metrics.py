@@ -188,6 +188,19 @@ def official_best_threshold(preds, scores, na_probs, qid_to_has_ans):
 
 
 @pytest.mark.parametrize(
+    ("impossible", "odds", "complaint"),
+    [
+        (None, {"q": 0.5}, "Null odds are for SQuAD 2.0"),
+        (set(), {"q": "a"}, "The null odds of question q are 'a', expected a finite number"),
+        (set(), {"q": float("nan")}, "The null odds of question q are nan, expected a finite number"),
+    ],
+)
+def test_null_odds_that_cannot_count_are_refused(impossible, odds, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        evaluate(dataset_of({"q": ["cat"]}, impossible), {"q": "cat"}, odds)
+
+
+@pytest.mark.parametrize(
     ("dataset", "predictions", "complaint"),
     [
         ({"data": [{"paragraphs": [{}]}]}, {}, "not SQuAD's layout"),

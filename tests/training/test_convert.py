@@ -1,3 +1,4 @@
+import dataclasses
 import importlib.util
 import json
 import pathlib
@@ -92,6 +93,19 @@ def test_weights_are_rounded_to_bfloat16_and_what_the_card_says_is_kept(small_co
     assert facts.license == "apache-2.0" and facts.figures == [figure]
     assert facts.notes == ["Ten steps.", "The figures are those before the weights were rounded to bfloat16."]
     assert json.loads((tmp_path / "new" / "config.json").read_text())["dtype"] == "float32"
+
+
+def test_no_other_activation_is_replaced_by_the_approximation_of_gelu(small_config, tmp_path, capsys):
+    for activation in ("relu", "gelu_tanh"):
+        encoder = kbi.BertEncoder(dataclasses.replace(small_config, activation=activation))
+        kbi.MaskedLM(encoder).save_pretrained(tmp_path / activation)
+    with pytest.raises(
+        ValueError, match=r"--approximate_gelu: the source computes relu, which is no GELU: leave it out"
+    ):
+        convert.run(convert.ConvertConfig(str(tmp_path / "relu"), str(tmp_path / "new"), approximate_gelu=True))
+    assert not (tmp_path / "new").exists()
+    convert.run(convert.ConvertConfig(str(tmp_path / "gelu_tanh"), str(tmp_path / "new"), approximate_gelu=True))
+    assert "computes gelu_tanh already: --approximate_gelu changes nothing." in capsys.readouterr().out
 
 
 def test_formats_that_hold_float32_alone_take_no_other_type():

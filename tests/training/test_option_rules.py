@@ -68,6 +68,15 @@ def test_a_number_out_of_range_is_refused_in_one_line(command, kind, option):
             parse(kind, arguments_of(kind, option, form_of(option, number)))
 
 
+@pytest.mark.parametrize("command", ["pretrain", "finetune", "distill"])
+def test_a_precision_that_the_help_does_not_name_is_refused(command, capsys):
+    kind = next(kind for name, kind, _ in CASES if name == command)
+    with pytest.raises(SystemExit):
+        parse(kind, arguments_of(kind, "precision", "bfloat16"))
+    wanted = "error: --precision is bfloat16, expected float32 or mixed_bfloat16."
+    assert capsys.readouterr().err.splitlines()[-1].startswith(wanted)
+
+
 def test_every_range_is_of_an_option():
     assert set(RANGES) == {option for _, _, option in CASES}
 

@@ -320,9 +320,12 @@ def test_a_vocabulary_that_does_not_suit_the_options_is_refused(tmp_path, text_f
             "short_sequence_probability 0.5 is for pairs next_sentence or sentence_order",
         ),
         ({"pairs": "doc_sentences", "duplicates": 3}, "duplicates 3 would be equal copies of the rows"),
+        ({"long_sequence_length": 128}, "--long_sequence_length 128 is not above --sequence_length 128"),
+        ({"sequence_length": 4}, "--sequence_length 4 is too short for two segments, which need 5 tokens"),
+        ({"predictions_per_sequence": 129}, "predictions_per_sequence 129 exceeds the 128 tokens of a row"),
     ],
 )
-def test_an_option_that_would_change_nothing_is_refused(options, message, tmp_path, text_folder):
+def test_an_option_that_would_change_nothing_or_suit_no_row_is_refused(options, message, tmp_path, text_folder):
     with pytest.raises(ValueError, match=message):
         data_preparation.run(data_preparation.PrepareConfig(str(tmp_path / "data"), str(text_folder), **options))
     assert not (tmp_path / "data").exists()

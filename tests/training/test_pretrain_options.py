@@ -97,6 +97,19 @@ def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expe
     assert pretraining_plan.usual_steps_per_execution(steps) == by_backend
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"encoder_rounds": 3}, r"--encoder_rounds 3, but 4 steps are 2 rounds of 2: no encoder would be kept"),
+        ({"profile_steps": "5:6"}, r"--profile_steps 5:6 begins behind the last of 4 steps"),
+    ],
+)
+def test_what_the_run_would_end_before_is_refused(options, message, prepared_data, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        train(prepared_data(), tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
 @on("tensorflow")
 @pytest.mark.full
 def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_data, tmp_path):

@@ -137,8 +137,8 @@ def label_words(model, rows, config):
         return [{"entities": [entity._asdict() for entity in entities]} for entities in found]
     if config.text_column != default_of(config, "text_column"):
         raise ValueError(
-            f"--text_column {config.text_column}, but the rows have words, in {config.words_column}, which are labelled: "
-            "leave the option out, or the words."
+            f"--text_column {config.text_column}, but the rows have words in {config.words_column}, and these are "
+            "labelled: leave the option out, or the words."
         )
     found = model.tag([row[config.words_column] for row in rows], batch_size=config.batch_size)
     return [

@@ -146,6 +146,7 @@ class Rule(typing.NamedTuple):
 GIVEN, ABSENT = "given", "absent"
 OF_PAIRS = ("next_sentence", "sentence_order")
 OF_SHUFFLED = (*OF_PAIRS, "full_sentences", "doc_sentences")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")  # hosts that this machine alone reaches
 PHRASES = ("phrases", "phrase_field", "segmented")
 RULES = {
     "PrepareConfig": (
@@ -252,6 +253,11 @@ RULES = {
         Rule("calibration", {"precision": ("int8",)}, "is for --format openvino --precision int8: leave it out."),
     ),
     "ServeConfig": (
+        Rule(
+            "host_names",
+            {"host": LOOPBACK},
+            "beside a host that others reach: there requests are answered whatever the name. Leave one of them out.",
+        ),
         Rule(
             "max_batch_size",
             {"max_batch_bytes": ABSENT},

@@ -12,10 +12,9 @@ import socket
 
 import uvicorn
 
+from keras_bert_impl.options.rules import LOOPBACK
 from keras_bert_impl.serving.grpc_services import start_grpc
 from keras_bert_impl.serving.rest import make_app
-
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class HttpServer(uvicorn.Server):
@@ -47,7 +46,7 @@ class Server:
     def __init__(self, models, log, metrics, host="127.0.0.1", port=8501, grpc_port=8500, host_names=(), page=None):
         self.models, self.host, self.port, self.grpc_port = models, host, port, grpc_port
         self._log, self._grpc, self._serving, self._listening = log, None, None, None
-        hosts = LOOPBACK | set(host_names) if host in LOOPBACK else None
+        hosts = {*LOOPBACK, *host_names} if host in LOOPBACK else None
         self._http = HttpServer(
             uvicorn.Config(
                 make_app(models, log, metrics, hosts, page and page(models)),

@@ -235,9 +235,9 @@ def test_an_option_that_would_change_no_answer_is_refused(asked, kind, arguments
 def test_masks_are_filled_in_as_many_texts_at_once_as_asked(asked, monkeypatch):
     rows_at_once, predict = [], keras.Model.predict
 
-    def watched(model, rows, batch_size=None, **options):
+    def watched(model, rows, batch_size=None, *others, **options):
         rows_at_once.append(batch_size)
-        return predict(model, rows, batch_size=batch_size, **options)
+        return predict(model, rows, batch_size, *others, **options)
 
     monkeypatch.setattr(keras.Model, "predict", watched)
     asked(kbi.MaskedLM, {}, "the [MASK]\na [MASK] ran\n", batch_size=1)

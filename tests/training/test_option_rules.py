@@ -10,8 +10,10 @@ from tiers import once
 
 from keras_bert_impl.cli import COMMANDS
 from keras_bert_impl.options.convert import ConvertConfig
+from keras_bert_impl.options.evaluate import EvaluateConfig
 from keras_bert_impl.options.export import ExportConfig
 from keras_bert_impl.options.rules import ABSENT, GIVEN, OF_DEVICES, RANGES, RULES, Range, check_options, default_of
+from keras_bert_impl.options.serve import ServeConfig
 from keras_bert_impl.training.runs import check_run, parse
 
 pytestmark = once
@@ -75,6 +77,23 @@ def test_a_precision_that_the_help_does_not_name_is_refused(command, capsys):
         parse(kind, arguments_of(kind, "precision", "bfloat16"))
     wanted = "error: --precision is bfloat16, expected float32 or mixed_bfloat16."
     assert capsys.readouterr().err.splitlines()[-1].startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        (
+            EvaluateConfig,
+            ["--task=squad", "--dataset=a", "--predictions=b", "--null_threshold=0.5"],
+            "--null_threshold 0.5 is compared with null odds: give --null_odds",
+        ),
+        (ServeConfig, ["--max_batch_size=1", "--max_batch_bytes=9"], "--max_batch_size 1 beside max_batch_bytes: each"),
+        (ServeConfig, ["--host=0.0.0.0", "--host_names=a.example"], r"--host_names \['a.example'\] beside a host that"),
+    ],
+)
+def test_what_another_option_makes_meaningless_is_refused(kind, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        parse(kind, arguments)
 
 
 def test_every_range_is_of_an_option():

@@ -84,7 +84,7 @@ def run_here(config, open_data, build):
         check_executions(config)
         if config.profile_steps is not None:
             steps_to_profile(config.profile_steps)
-        check_is_reached(config)
+        check_is_reached(config, directory)
         hardware.keep_compiled(config.compilation_cache)
         # A bucket has no locks, and a process' own copy of it needs none.
         with contextlib.nullcontext() if output.is_remote else locked(directory):

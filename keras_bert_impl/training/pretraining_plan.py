@@ -73,12 +73,13 @@ def steps_per_round_of(config, steps, together):
     return -(-size // together) * together  # rounded up
 
 
-def check_is_reached(config):
+def check_is_reached(config, directory):
     """Raises ValueError for an encoder to be kept, or a step to be profiled, that lies behind the end of the run.
 
-    With max_minutes the end is not known, and nothing is refused.
+    With max_minutes the end is not known, and nothing is refused; nor of a run that goes on by its own plan.
     """
-    if config.max_minutes is not None or config.steps is None:
+    is_planned = distribution.from_chief((directory / "plan.json").is_file())
+    if config.max_minutes is not None or config.steps is None or is_planned:
         return
     together = config.steps_per_execution or usual_steps_per_execution(config.steps)
     unit = math.lcm(together, config.gradient_accumulation_steps or 1)

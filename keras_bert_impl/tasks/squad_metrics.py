@@ -7,7 +7,6 @@ counts as wrong in both cases, whatever its null odds, and is reported.
 
 import collections
 import functools
-import math
 
 from keras_bert_impl.models.span_answers import exact_match, normalize_answer, token_f1
 
@@ -67,8 +66,7 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
 
     Returns: dict of `exact`, `f1`, `total`, `missing`; for 2.0 also `HasAns_*` and `NoAns_*`, and with null odds
         `best_exact`, `best_f1` and their thresholds.
-    Raises: ValueError if a prediction is not a string, if null odds lack a predicted question or are not numbers, or
-        for null odds of SQuAD 1.1.
+    Raises: ValueError if a prediction is not a string, or null odds lack a predicted question.
     """
     answers = read_answers(dataset)
     is_second = has_impossible_questions(dataset)
@@ -77,11 +75,6 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
         if not isinstance(text, str):
             raise ValueError(f"The prediction for question {key} is {text!r:.60}, expected a string.")
     exact, f1 = scores_of_questions(dataset, predictions)
-    if not is_second and null_odds is not None:
-        raise ValueError(
-            "Null odds are for SQuAD 2.0, and these are questions of SQuAD 1.1, all of which have an answer: leave "
-            "null_odds out."
-        )
     if not is_second:
         return {"exact": mean(exact), "f1": mean(f1), "total": len(answers), "missing": missing}
     has_answer = {key: bool(texts != [""]) for key, texts in answers.items()}
@@ -123,10 +116,6 @@ def _odds_of(answers, predictions, null_odds):
     lacking = [key for key in predicted if key not in null_odds]
     if lacking:
         raise ValueError(f"The null odds lack {len(lacking)} predicted questions, for example {lacking[0]}.")
-    for key in predicted:
-        odds = null_odds[key]
-        if isinstance(odds, bool) or not isinstance(odds, int | float) or not math.isfinite(odds):
-            raise ValueError(f"The null odds of question {key} are {odds!r:.60}, expected a finite number.")
     return {key: null_odds[key] for key in predicted}
 
 

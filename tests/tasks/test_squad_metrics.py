@@ -190,14 +190,18 @@ def official_best_threshold(preds, scores, na_probs, qid_to_has_ans):
 @pytest.mark.parametrize(
     ("impossible", "odds", "complaint"),
     [
-        (None, {"q": 0.5}, "Null odds are for SQuAD 2.0"),
-        (set(), {"q": "a"}, "The null odds of question q are 'a', expected a finite number"),
-        (set(), {"q": float("nan")}, "The null odds of question q are nan, expected a finite number"),
+        (None, {"q": 0.5}, r"odds\.json is for SQuAD 2\.0, but .*dataset\.json has the layout of SQuAD 1\.1"),
+        (set(), {"q": "a"}, r"odds\.json: question q has 'a', expected a finite number"),
+        (set(), {"q": float("nan")}, r"odds\.json: question q has nan, expected a finite number"),
     ],
 )
-def test_null_odds_that_cannot_count_are_refused(impossible, odds, complaint):
+def test_null_odds_that_cannot_count_are_refused(impossible, odds, complaint, tmp_path):
+    contents = {"dataset": dataset_of({"q": ["cat"]}, impossible), "predictions": {"q": "cat"}, "odds": odds}
+    for name, content in contents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    paths = [str(tmp_path / f"{name}.json") for name in contents]
     with pytest.raises(ValueError, match=complaint):
-        evaluate(dataset_of({"q": ["cat"]}, impossible), {"q": "cat"}, odds)
+        script.run(script.EvaluateConfig("squad", *paths))
 
 
 @pytest.mark.parametrize(

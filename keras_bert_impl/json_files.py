@@ -1,5 +1,6 @@
-"""JSON files: read as input that may be untrusted, and written completely or not at all."""
+"""JSON files, read as input that may be untrusted; and text files, written completely or not at all."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -32,7 +33,18 @@ def write_json(path, content):
     """Writes a JSON file completely or not at all. Only one of several processes writes."""
     if not is_chief():
         return
-    path = pathlib.Path(path)
-    temporary = path.with_name(path.name + ".writing")
-    temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    with written_whole(path) as file:
+        file.write(json.dumps(content, indent=2) + "\n")
+
+
+@contextlib.contextmanager
+def written_whole(path):
+    """Yields a text file to write to, which replaces the one at `path` once all is written.
+
+    After an error the earlier file is as it was, and `path` with .writing behind it holds what was written until then.
+    """
+    path = pathlib.Path(path).resolve()  # a link keeps leading to its file
+    writing = path.with_name(path.name + ".writing")
+    with writing.open("w", encoding="utf-8", newline="") as file:
+        yield file
+    os.replace(writing, path)

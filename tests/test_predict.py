@@ -254,3 +254,34 @@ def test_a_misspelt_column_is_an_error_and_not_a_missing_second_text(asked):
         asked(kbi.TextClassifier, {"num_classes": 3}, content, "new.csv", pair_column="secnd")
     with pytest.raises(ValueError, match="--pair_column is not for this model, which is asked about text"):
         asked(kbi.TokenClassifier, {"num_classes": 3}, content, "new.csv", pair_column="second")
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_the_input_is_refused_as_output_and_stays_as_it_was(asked, tmp_path, link):
+    content, output = table([{"text": text} for text in TEXTS], "new.jsonl"), tmp_path / "new.jsonl"
+    if link:
+        (tmp_path / "link.jsonl").symlink_to(output)
+    with pytest.raises(ValueError, match=r"--output \S+ is the --input: name another file"):
+        asked(kbi.TextEmbedder, {}, content, "new.jsonl", output=str(tmp_path / "link.jsonl") if link else str(output))
+    assert output.read_text() == content
+
+
+def test_an_error_leaves_an_earlier_file_of_answers_as_it_was(asked, tmp_path):
+    earlier = tmp_path / "answers.jsonl"
+    earlier.write_text("earlier\n")
+    with pytest.raises(ValueError, match=r"new.jsonl line 3: not valid JSON"):
+        asked(kbi.TextEmbedder, {}, '{"text": "a"}\n{"text": "b"}\n{\n', "new.jsonl", batch_size=1)
+    assert earlier.read_text() == "earlier\n"
+    assert json.loads((tmp_path / "answers.jsonl.writing").read_text())["text"] == "a"
+
+
+def test_columns_of_the_users_own_keep_their_values_beside_the_answers(asked, tmp_path, capsys):
+    own = {"text": "the cat", "predicted": "by hand", "probability": "mine"}
+    names = {"num_classes": 2, "class_names": ["x", "y"]}
+    (row,), model = asked(kbi.TextClassifier, names, json.dumps(own), "new.jsonl")
+    (label,) = model.classify(["the cat"])[0]
+    assert {name: row[name] for name in own} == own
+    assert row["predicted_2"] == label.label and abs(row["probability_2"] - label.probability) < 1e-5
+    assert "predicted_2, probability_2" in capsys.readouterr().err
+    (row,), _ = asked(kbi.TextClassifier, names, (tmp_path / "answers.jsonl").read_text(), "again.jsonl")
+    assert list(row) == [*own, "predicted_2", "probability_2", "predicted_3", "probability_3"]

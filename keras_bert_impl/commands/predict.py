@@ -16,7 +16,7 @@ import warnings
 
 from keras_bert_impl import models
 from keras_bert_impl.commands.export import choose_task
-from keras_bert_impl.commands.prediction_files import format_of, open_output, read_rows
+from keras_bert_impl.commands.prediction_files import format_of, joined, open_output, read_rows
 from keras_bert_impl.options.predict import PredictConfig as PredictConfig
 from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.tasks.tables import BadRows
@@ -35,13 +35,18 @@ def run(config):
     model = asked.kind.from_pretrained(config.model)
     check_ranked(config, "top_k", task, model)
     bad_rows, started, count, cut = BadRows(config.bad_rows), time.monotonic(), 0, [0]
-    noted = started
-    with open_output(config.output) as write, closed_pipe_ends():
+    noted, suffix = started, 1
+    with open_output(config.output, config.input) as write, closed_pipe_ends():
         rows = read_rows(config, asked.needed, asked.optional, bad_rows)
         for part in parts_of(rows, config.batch_size):
             with counting_cut_texts(cut):
                 answers = asked.ask(model, part, config)
-            write([{**row, **answer} for row, answer in zip(part, answers, strict=True)])
+            rows_written, number = joined(part, answers, suffix)
+            if number != suffix:
+                suffix = number
+                new = ", ".join(name for name in rows_written[0] if name not in part[0])
+                note(f"the rows have columns with the names of answers: the answers are in {new}")
+            write(rows_written)
             count += len(part)
             if time.monotonic() - noted > SECONDS_BETWEEN_NOTES:
                 noted = time.monotonic()

@@ -3,13 +3,16 @@
 import contextlib
 import csv
 import dataclasses
+import itertools
 import json
+import os
 import pathlib
 import shutil
 import sys
 import tempfile
 
 from keras_bert_impl.corpora.numbered_lines import text_lines
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.tasks.conll import read_conll
 from keras_bert_impl.tasks.squad_files import read_questions
@@ -161,10 +164,10 @@ def checked_value(value, is_list):
 
 
 @contextlib.contextmanager
-def open_output(name):
+def open_output(name, source):
     """A function that writes a list of dicts at once, to a .jsonl or .csv file or to standard output.
 
-    Raises: ValueError if the name ends otherwise.
+    Raises: ValueError if the name ends otherwise, or is that of the input `source`.
     """
     if name == STANDARD:
         yield lambda rows: write_json_lines(sys.stdout, rows)
@@ -172,8 +175,24 @@ def open_output(name):
     suffix = pathlib.Path(name).suffix
     if suffix not in (".jsonl", ".csv"):
         raise ValueError(f"output {name} must end in .jsonl or .csv.")
-    with pathlib.Path(name).open("w", encoding="utf-8", newline="") as file:
+    if all(map(os.path.exists, (name, source))) and os.path.samefile(name, source):
+        raise ValueError(f"--output {name} is the --input: name another file.")
+    with written_whole(name) as file:
         yield (lambda rows: write_json_lines(file, rows)) if suffix == ".jsonl" else CsvRows(file)
+
+
+def joined(rows, answers, number):
+    """The rows with their answers, and the number behind the names of the answers' columns, from `number` on: the first
+    with which no row has a column of such a name, as a user's own "predicted"; a 1 is not written."""
+    own, names = set().union(*rows), set().union(*answers)
+    number = next(n for n in itertools.count(number) if own.isdisjoint(numbered(name, n) for name in names))
+    pairs = zip(rows, answers, strict=True)
+    return [row | {numbered(name, number): value for name, value in answer.items()} for row, answer in pairs], number
+
+
+def numbered(name, number):
+    """The name of a column: predicted, predicted_2 and so on."""
+    return name if number == 1 else f"{name}_{number}"
 
 
 def write_json_lines(file, rows):

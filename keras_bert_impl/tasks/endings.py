@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.batching import Rows
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.models import MultipleChoice
 from keras_bert_impl.models.answers import softmax
 from keras_bert_impl.tasks.labelled_texts import Split
@@ -127,7 +128,7 @@ class EndingChoice:
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl: text, endings, label if known, prediction, probabilities."""
         probabilities = softmax(outputs)
-        with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
+        with written_whole(directory / f"predictions{suffix}.jsonl") as file:
             for place, row in enumerate(probabilities):
                 line = {"text": examples.texts[place], "endings": examples.endings[place]}
                 if examples.labels is not None:

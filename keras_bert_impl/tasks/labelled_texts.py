@@ -7,6 +7,7 @@ import typing
 import numpy as np
 
 from keras_bert_impl.batching import Rows
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.natural_data.long_texts import rows_of_long_texts, share_labels
 from keras_bert_impl.tasks.tables import read_table
 
@@ -133,4 +134,5 @@ def examples_of(rows):
 def write_submission(path, predictions):
     """Writes GLUE's format: a header, then a line `index<TAB>prediction` for each test row in order."""
     lines = ["index\tprediction", *(f"{index}\t{prediction}" for index, prediction in enumerate(predictions))]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with written_whole(path) as file:
+        file.write("\n".join(lines) + "\n")

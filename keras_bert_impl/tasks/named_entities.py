@@ -7,6 +7,7 @@ import typing
 import numpy as np
 
 from keras_bert_impl.batching import Rows
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import FeatureTagger, TokenClassifier
 from keras_bert_impl.natural_data.entities import are_entities
@@ -130,7 +131,8 @@ class NamedEntities:
             examples.sentences, word_labels(examples, rows, outputs, class_names), strict=True
         ):
             lines += ["\t".join(cells) for cells in zip(sentence.words, sentence.labels, predicted, strict=True)] + [""]
-        (directory / f"predictions{suffix}.conll").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with written_whole(directory / f"predictions{suffix}.conll") as file:
+            file.write("\n".join(lines) + "\n")
 
 
 def word_labels(examples, rows, outputs, class_names):

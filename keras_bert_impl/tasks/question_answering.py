@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from keras_bert_impl.json_files import write_json
+from keras_bert_impl.json_files import write_json, written_whole
 from keras_bert_impl.models.question_answerer import QuestionAnswerer, span_loss
 from keras_bert_impl.models.span_answers import best_answers, choose
 from keras_bert_impl.natural_data.question_windows import question_rows
@@ -111,7 +111,7 @@ class QuestionAnswering:
         if odds is not None:
             write_json(directory / f"null_odds{suffix}.json", dict(zip(keys, odds, strict=True)))
         if examples.labels is not None:
-            with (directory / f"wrong_answers{suffix}.jsonl").open("w", encoding="utf-8") as file:
+            with written_whole(directory / f"wrong_answers{suffix}.jsonl") as file:
                 file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in _wrong(examples, answers, texts))
 
     def _answers(self, examples, rows, outputs):

@@ -2,12 +2,12 @@
 
 import dataclasses
 import json
-import pathlib
 import typing
 
 import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.losses import WeightedCrossEntropy
 from keras_bert_impl.models import TextClassifier
 from keras_bert_impl.models.answers import softmax
@@ -133,7 +133,7 @@ def weights_of_classes(class_weights, class_names, labels):
 
 def write_predictions(path, examples, probabilities, class_names):
     """Writes a line of JSON for each example: its text, label, prediction and the probability of each class."""
-    with pathlib.Path(path).open("w", encoding="utf-8") as file:
+    with written_whole(path) as file:
         for index, row in enumerate(np.asarray(probabilities, "float64")):
             line = {"text": examples.texts[index]}
             if examples.pairs is not None:

@@ -7,6 +7,7 @@ import typing
 import keras
 import numpy as np
 
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.models import TextRegressor
 from keras_bert_impl.natural_data.long_texts import checked_long_texts
 from keras_bert_impl.tasks.labelled_texts import read_split, write_submission
@@ -80,7 +81,7 @@ class TextRegression:
 
     def write_predictions(self, directory, suffix, examples, rows, outputs, class_names):
         """Writes predictions{suffix}.jsonl: text, label if known, prediction."""
-        with (directory / f"predictions{suffix}.jsonl").open("w", encoding="utf-8") as file:
+        with written_whole(directory / f"predictions{suffix}.jsonl") as file:
             for place, value in enumerate(numbers_of(outputs)):
                 line = {"text": examples.texts[place]}
                 if examples.pairs is not None:

@@ -1,7 +1,6 @@
 """Reads, checks and writes the vocabularies of byte-pair encoding, and learns them from text."""
 
 import json
-import os
 import re
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.tokenizers.tokenizer_json_reader import added_tokens, check_step, read_object, tokens_by_id
 
 SPACE = "Ġ"  # as which the vocabularies of byte-level BPE show a space
@@ -222,9 +222,8 @@ def write_files(directory: str | Path, tokens: Sequence[str], merges: Merges) ->
         ("vocab.json", json.dumps(ids, ensure_ascii=False)),
         ("merges.txt", f"#version: 0.2\n{pairs}"),
     ):
-        partial = Path(directory, f"{name}.partial")
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(partial, Path(directory, name))
+        with written_whole(Path(directory, name)) as file:
+            file.write(text)
 
 
 def learn_byte_pairs(

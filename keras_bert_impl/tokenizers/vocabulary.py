@@ -1,6 +1,5 @@
 """Reads, checks and writes vocabularies, and learns them from text."""
 
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models, trainers
 
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.tokenizers import google_characters, google_pipeline, tokenizer_json_reader
 from keras_bert_impl.tokenizers.tokenizer_json_reader import SPECIAL_TOKENS
 
@@ -60,9 +60,8 @@ def check_vocabulary(tokens: Sequence[str], source: str, names: Sequence[str] = 
 def write_vocabulary(path: str | Path, tokens: Sequence[str], names: Sequence[str] = SPECIAL_TOKENS) -> None:
     """Writes one token per line; the file is replaced at once, so that no reader ever sees a part of it."""
     check_vocabulary(tokens, str(path), names)
-    partial = Path(f"{path}.partial")
-    partial.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8", newline="\n")
-    os.replace(partial, path)
+    with written_whole(path) as file:
+        file.writelines(f"{token}\n" for token in tokens)
 
 
 def learn_vocabulary(texts: Iterable[str], vocabulary_size: int, lowercase: bool = True) -> list[str]:

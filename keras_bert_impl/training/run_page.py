@@ -7,13 +7,13 @@ import base64
 import dataclasses
 import io
 import json
-import os
 import pathlib
 import shlex
 import typing
 
 import jinja2
 
+from keras_bert_impl.json_files import written_whole
 from keras_bert_impl.process_group import is_chief
 from keras_bert_impl.training.worst_errors import worst_errors
 
@@ -73,9 +73,8 @@ def write(directory, page):
         versions=list(run.get("versions", {}).items()),
         files=files_of(data),
     )
-    temporary = directory / f"{FILE}.writing"
-    temporary.write_text(content, encoding="utf-8")
-    os.replace(temporary, directory / FILE)
+    with written_whole(directory / FILE) as file:
+        file.write(content)
 
 
 def files_of(data):

@@ -23,11 +23,6 @@ In packed rows `next_sentence_labels` is (batch, sequences), and there are two m
 | `cls_positions`        | (batch, sequences)   | int32   | where each sequence begins; padded with 0                  |
 | `next_sentence_weights`| (batch, sequences)   | float32 | 1 for a sequence, 0 for padding of `cls_positions`         |
 
-Rows that continue those of the batch before (`preprocessing.continued_batches`) have one more:
-
-| `continues`            | (batch,)             | int32   | 1 if the row continues that of the same number in the      |
-|                        |                      |         | batch before, 0 if it has to forget that                   |
-
 Outputs of an encoder: `sequence_output` (batch, length, hidden_size) and, if the family has a pooler, `pooled_output`
 (batch, hidden_size); on request `hidden_states` and `attention_probabilities`, see `families.bert.BertEncoder`.
 """

@@ -17,7 +17,7 @@ LONGEST_MEASUREMENT = 1.0  # seconds, about
 PEAKS = pathlib.Path(__file__).with_name("published_peaks.json")
 
 
-def training_flops(encoder, rows, length, predictions, enhanced_decoder=False, remembered=0):
+def training_flops(encoder, rows, length, predictions, enhanced_decoder=False):
     """Floating-point operations of a pre-training step: those of its matrix products, once forward, twice backward.
 
     Args:
@@ -27,7 +27,6 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False, r
         predictions: number of masked tokens predicted in a row.
         enhanced_decoder: whether the last block runs twice instead of once, each time projecting hidden states and
             queries by the whole kernel (`MaskedLM`).
-        remembered: tokens of a memory before each row, which are projected as the row's are, and seen.
     """
     config = encoder.config
     kernels, width = collections.Counter(), config.hidden_size
@@ -38,11 +37,9 @@ def training_flops(encoder, rows, length, predictions, enhanced_decoder=False, r
         kernels[block] += math.prod(weight.shape) * of_row
     # Not what turns narrow embeddings into that width, 0.1 % of the arithmetic.
     seen = config.keys_seen(length)
-    distances = config.distance_products * (2 * length - 1 + remembered)
+    distances = config.distance_products * (2 * length - 1)
     of_blocks = [
-        2 * length * kernels[f"block_{number}"]
-        + 2 * remembered * 3 * width**2
-        + (4 * (keys + remembered) + 2 * distances) * length * width
+        2 * length * kernels[f"block_{number}"] + (4 * keys + 2 * distances) * length * width
         for number, keys in zip(config.schedule, seen, strict=True)
     ]
     blocks = sum(of_blocks) + 2 * length * kernels["convolution"]

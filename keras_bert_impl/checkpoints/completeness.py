@@ -7,7 +7,6 @@ from the written files, so that a setting which is added later is compared, too.
 
 import warnings
 
-from keras_bert_impl.checkpoints.tensor_tables import lasting_weights
 from keras_bert_impl.distribution import to_numpy
 from keras_bert_impl.tokenizers import WordPieceTokenizer, tokenizer_to_config
 
@@ -32,7 +31,7 @@ def check_weights(model, rows, form):
     check_not_quantized(model)
     places = {path for path, _, _ in rows} | _idle_updates(model.weights)
     seen, lost = set(), []
-    for weight in lasting_weights(model):
+    for weight in model.weights:
         # If two weights have the same name, one would overwrite the other.
         if weight.path not in places or weight.path in seen:
             lost.append(weight.path)

@@ -123,13 +123,6 @@ class Ledger(typing.NamedTuple):
         return "\n".join(lines)
 
 
-def lasting_weights(model):
-    """The weights of a model without the memory of rows, which belongs to a training and not to what it has learnt."""
-    memory = getattr(model, "row_memory", None)
-    of_memory = set() if memory is None else {id(weight) for weight in memory.weights}
-    return [weight for weight in model.weights if id(weight) not in of_memory]
-
-
 def load(model, checkpoint, except_for=(), report=False, filled=None):
     """Copies the tensors of a checkpoint into the weights of `model`, one at a time.
 
@@ -149,7 +142,7 @@ def load(model, checkpoint, except_for=(), report=False, filled=None):
     """
     encoder, source = getattr(model, "encoder", model), checkpoint.source
     # An encoder's pooler is not among the weights of a model whose head does not use it.
-    ours = {weight.path: weight for weight in [*encoder.weights, *lasting_weights(model)]}
+    ours = {weight.path: weight for weight in [*encoder.weights, *model.weights]}
     _check_depth(checkpoint, encoder)
     missing = _missing_groups(checkpoint, ours, {weight.path for weight in encoder.weights}, tuple(except_for))
     found = [row for row in checkpoint.rows if row[0] in ours and _group(row[0]) not in missing]

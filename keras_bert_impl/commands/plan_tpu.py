@@ -187,7 +187,7 @@ def _step(rows):
 class Rows:
     """What building a model reads of prepared data: rows that suit the objective of a recipe, and a vocabulary."""
 
-    directory, packed, static_masks, is_continued, bi_data = "the plan", False, False, False, False
+    directory, packed, static_masks = "the plan", False, False
 
     def __init__(self, recipe, vocabulary_size):
         self.tokenizer = types.SimpleNamespace(vocabulary_size=vocabulary_size, pad_id=0, sep_id=2, mask_id=4)
@@ -197,8 +197,8 @@ class Rows:
 
 
 def recipe_of(phase, config):
-    """The PretrainConfig of a phase, one step of which is planned, without a memory of rows: that is on one device."""
-    options = {name: value for name, value in phase.items() if name not in ("name", "memory_length")}
+    """The PretrainConfig of a phase, one step of which is planned."""
+    options = {name: value for name, value in phase.items() if name != "name"}
     of_plan = {"steps_per_execution": 1, "gradient_checkpointing": config.gradient_checkpointing}
     return PretrainConfig(data="", output="", **{**options, **of_plan})
 

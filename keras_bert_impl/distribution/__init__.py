@@ -37,10 +37,10 @@ from keras_bert_impl.distribution.replicas import (
     to_numpy,
 )
 from keras_bert_impl.distribution.shared_directory import SHARED_TOKEN, check_shared
-from keras_bert_impl.distribution.split_weights import BY_BATCH, BY_COLUMNS, BY_ROWS, BY_WORDS, axes_of_weight, split
+from keras_bert_impl.distribution.split_weights import BY_COLUMNS, BY_ROWS, BY_WORDS, axes_of_weight, split
 
 __all__ = [
-    "BY_BATCH", "BY_COLUMNS", "BY_ROWS", "BY_WORDS", "SHARED_TOKEN", "Distribution", "EndSignal", "Kind", "SharedClock",
+    "BY_COLUMNS", "BY_ROWS", "BY_WORDS", "SHARED_TOKEN", "Distribution", "EndSignal", "Kind", "SharedClock",
     "adds_up_replicas", "assign_whole", "axes_of_state", "axes_of_weight", "can_compile", "check_batch_size",
     "check_can_compile", "check_shared", "compiles_steps", "distributed", "divided_as_state", "failing_together",
     "from_chief", "gathered_from_processes", "gathered_from_replicas", "in_scope_of_model", "is_chief", "is_shared",

@@ -7,20 +7,8 @@ new weights. Nothing else changes; the compiler divides the work by the layouts 
 
 import keras
 
-from keras_bert_impl.distribution.split_weights import axes_of_weight
 
-
-class DataParallel(keras.distribution.DataParallel):
-    """Keras' own, with devices that divide what belongs to the rows of a batch, as `BY_BATCH` says."""
-
-    def get_variable_layout(self, variable):
-        axes = axes_of_weight(variable, 1, self.num_model_replicas)
-        if not any(axes):
-            return super().get_variable_layout(variable)
-        return keras.distribution.TensorLayout(axes, self.device_mesh)
-
-
-class DataParallelWithDividedState(DataParallel):
+class DataParallelWithDividedState(keras.distribution.DataParallel):
     """`DataParallel` whose devices also divide what the optimizer keeps for each weight."""
 
 

@@ -5,7 +5,7 @@ import os
 
 import keras
 
-from keras_bert_impl.distribution.divided_state import DataParallel, DataParallelWithDividedState
+from keras_bert_impl.distribution.divided_state import DataParallelWithDividedState
 from keras_bert_impl.distribution.launchers import check_all_joined, join_processes
 from keras_bert_impl.distribution.split_weights import axes_of_weight
 
@@ -27,7 +27,7 @@ def mesh_distribution(options):
     check_all_joined()
     devices = by_slice_and_host(first_devices(jax.devices(), options.devices), jax.process_count())
     if options.distribution == "data_parallel":
-        kind = DataParallelWithDividedState if shards_optimizer(options) else DataParallel
+        kind = DataParallelWithDividedState if shards_optimizer(options) else keras.distribution.DataParallel
         return kind(devices=devices, auto_shard_dataset=False)  # `shared` does it
     check_model_devices(devices, options.model_devices)
     shape = (len(devices) // options.model_devices, options.model_devices)
@@ -90,7 +90,7 @@ class ModelParallel(keras.distribution.ModelParallel):
         super().__init__(layout_map=layout, batch_dim_name="batch", auto_shard_dataset=False)  # `shared` does it
 
     def get_variable_layout(self, variable):
-        axes = axes_of_weight(variable, self.device_mesh.shape[1], self.device_mesh.shape[0])
+        axes = axes_of_weight(variable, self.device_mesh.shape[1])
         return keras.distribution.TensorLayout(axes, self.device_mesh)
 
 

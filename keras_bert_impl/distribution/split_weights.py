@@ -12,9 +12,6 @@ import contextvars
 BY_COLUMNS = {"kernel": (None, "model"), "bias": ("model",)}
 BY_ROWS = {"kernel": ("model", None)}
 BY_WORDS = {"embeddings": ("model", None), "output_bias": ("model",)}
-# What belongs to the rows of a batch is where these are computed.
-BY_BATCH = {name: ("batch", None, None, None) for name in ("training_states", "evaluation_states")}
-BY_BATCH |= {name: ("batch",) for name in ("training_count", "evaluation_count")}
 
 _declared = contextvars.ContextVar("declared", default=None)
 
@@ -37,7 +34,7 @@ def split(layer, axes):
             weight.split_axes = axes[weight.name]
 
 
-def axes_of_weight(weight, model_devices, batch_devices=1):
+def axes_of_weight(weight, model_devices):
     """The axis of the mesh over which each axis of a weight is split; None for an axis that is whole on all devices.
 
     A weight that cannot be split evenly is whole on all devices, too: 30,522 words cannot be split by 4, a multiple of
@@ -46,11 +43,10 @@ def axes_of_weight(weight, model_devices, batch_devices=1):
     Args:
         weight: a variable, built or being built.
         model_devices: the number of devices that share a model.
-        batch_devices: the number of parts into which a batch is divided.
     """
     whole = (None,) * len(weight.shape)
     # A variable that is being built, which asks for its layout, has no attributes yet.
     axes = getattr(weight, "split_axes", None) or (_declared.get() or {}).get(weight.name, whole)
-    devices = {None: 1, "model": model_devices, "batch": batch_devices}
+    devices = {None: 1, "model": model_devices}
     is_even = all(size % devices[axis] == 0 for axis, size in zip(axes, weight.shape, strict=True))
     return tuple(axis if devices[axis] > 1 else None for axis in axes) if is_even else whole

@@ -19,7 +19,6 @@ from keras_bert_impl.configurations.family import (
 )
 from keras_bert_impl.distribution import BY_COLUMNS
 from keras_bert_impl.encoders.encoder import FamilyEncoder
-from keras_bert_impl.families import xlnet_memory
 from keras_bert_impl.families.deberta import at_distances
 from keras_bert_impl.families.xlnet_streams import second_stream
 from keras_bert_impl.json_files import read_json
@@ -44,8 +43,6 @@ class XLNetConfig(EncoderConfig):
             in that format.
         max_length: the longest row in tokens. There is no table of positions, and transformers sets no limit.
         max_distance: the distance from which on all count as the same; None for no such distance (`clamp_len`).
-        memory_length, reused_length: of `predict_segments`: the states before a segment that it sees (`mem_len`), and
-            how many of each segment, from its first on, are remembered (`reuse_len`); None for all.
     """
 
     vocabulary_size: int = 32000
@@ -61,8 +58,6 @@ class XLNetConfig(EncoderConfig):
     layer_norm_epsilon: float = 1e-12
     pad_id: int = 5
     max_distance: int | None = None
-    memory_length: int | None = None
-    reused_length: int | None = None
 
     model_type: typing.ClassVar = "xlnet"
     family: typing.ClassVar = "XLNet"
@@ -112,10 +107,14 @@ class XLNetConfig(EncoderConfig):
             raise ValueError(
                 f"hidden_size must be even, not {self.hidden_size}: half of a sinusoid's columns are sines."
             )
-        for name in ("max_distance", "memory_length", "reused_length"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise ValueError(f"{name} must be None or an integer of at least 1, not {value!r}.")
+        reach = self.max_distance
+        if reach is not None and (not isinstance(reach, int) or isinstance(reach, bool) or reach < 1):
+            raise ValueError(f"max_distance must be None or an integer of at least 1, not {reach!r}.")
+
+    @classmethod
+    def from_dict(cls, fields):
+        """As EncoderConfig; earlier versions also wrote the lengths of a memory."""
+        return super().from_dict({name: fields[name] for name in set(fields) - {"memory_length", "reused_length"}})
 
     @classmethod
     def from_huggingface(cls, path):
@@ -127,17 +126,10 @@ class XLNetConfig(EncoderConfig):
                 f"{path}: d_head {found['d_head']!r} is not supported; expected d_model / n_head, {width}."
             )
         reach = found.get("clamp_len") or -1
-        return dataclasses.replace(
-            config,
-            max_distance=reach if reach > 0 else None,
-            # 0 means all in transformers, too.
-            memory_length=found.get("mem_len", 512) or None,
-            reused_length=found.get("reuse_len") or None,
-        )
+        return dataclasses.replace(config, max_distance=reach if reach > 0 else None)
 
     def to_huggingface(self):
-        memory = {"mem_len": self.memory_length, "reuse_len": self.reused_length}
-        return {**super().to_huggingface(), "clamp_len": self.max_distance or -1, **memory}
+        return {**super().to_huggingface(), "clamp_len": self.max_distance or -1}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -147,36 +139,29 @@ class DistanceSinusoids(keras.layers.Layer):
     Args:
         max_distance: the distance from which on, to either side, all count as the same; None for no such distance.
 
-    Input:  (batch, length, width), whose length and width are read; optionally `memory` (batch, layers, remembered,
-            width), of keys before the row, whose number is read; `bi_data`, whether every second row has text that
-            is read backwards.
-    Output: (1, remembered + 2 * length - 1, width): of the distances remembered + length - 1, ..., 0, ..., 1 - length,
-            the query's place less the key's. The first half of the columns are sines. With `bi_data` (2, ..., width),
-            behind these those of the opposite distances, which are those within the text.
+    Input:  (batch, length, width), whose length and width are read.
+    Output: (1, 2 * length - 1, width): of the distances length - 1, ..., 0, ..., 1 - length, the query's place less the
+            key's. The first half of the columns are sines.
     """
 
     def __init__(self, max_distance=None, **kwargs):
         super().__init__(**kwargs)
         self.max_distance = max_distance
 
-    def call(self, inputs, memory=None, bi_data=False):
+    def call(self, inputs):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
-        remembered = 0 if memory is None else ops.shape(memory)[2]
-        places = ops.arange(remembered + 2 * length - 1, dtype="int32")
-        distances = ops.cast(remembered + length - 1 - places, "float32")
+        distances = ops.cast(length - 1 - ops.arange(2 * length - 1, dtype="int32"), "float32")
         if self.max_distance is not None:
             distances = ops.clip(distances, -self.max_distance, self.max_distance)
         frequencies = 1 / np.power(np.float32(10000), np.arange(0, width, 2, dtype="float32") / width)
         # In float32: bfloat16 has no numbers between 256 and 258.
         angles = ops.expand_dims(distances, 1) * ops.convert_to_tensor(frequencies, "float32")
-        both = [angles, -angles] if bi_data else [angles]
-        sinusoids = ops.stack([ops.concatenate([ops.sin(one), ops.cos(one)], axis=-1) for one in both])
-        return ops.cast(sinusoids, self.compute_dtype)
+        sinusoids = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
+        return ops.cast(ops.expand_dims(sinusoids, 0), self.compute_dtype)
 
-    def compute_output_spec(self, inputs, memory=None, bi_data=False):
-        length, remembered = inputs.shape[1], 0 if memory is None else memory.shape[2]
-        count = None if length is None or remembered is None else remembered + 2 * length - 1
-        return keras.KerasTensor((1 + bi_data, count, inputs.shape[-1]), dtype=self.compute_dtype)
+    def compute_output_spec(self, inputs):
+        count = inputs.shape[1] and 2 * inputs.shape[1] - 1
+        return keras.KerasTensor((1, count, inputs.shape[-1]), dtype=self.compute_dtype)
 
     def get_config(self):
         return {**super().get_config(), "max_distance": self.max_distance}
@@ -229,10 +214,9 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
 
     Input:  (batch, length, width), or (batch, length + predictions, width) with the queries of the second stream at the
             end, which nothing sees. `attention_mask`, bool, broadcastable to (batch, heads, queries, keys), where the
-            keys are the tokens alone; `positions` (1 or 2, distances, width), as DistanceSinusoids gives them;
+            keys are the tokens alone; `positions` (1, distances, width), as DistanceSinusoids gives them;
             `same_segment` (batch, queries, keys), bool; with a second stream `places` (batch, predictions), int, where
-            each of its queries stands, -1 for padding; with a memory `memory` (batch, remembered, width), states whose
-            keys stand before those of the tokens in mask, distances and segments.
+            each of its queries stands, -1 for padding.
     Output: as of MultiHeadSelfAttention, for all queries.
     """
 
@@ -257,24 +241,21 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
         positions=None,
         same_segment=None,
         places=None,
-        memory=None,
         training=False,
         return_probabilities=False,
     ):
         return super().call(
-            inputs if memory is None else ops.concatenate([memory, inputs], axis=1),
+            inputs,
             attention_mask,
-            positions=(self.distance_key(positions), same_segment, places, memory),
+            positions=(self.distance_key(positions)[0], same_segment, places),
             training=training,
             return_probabilities=return_probabilities,
         )
 
     def attention_inputs(self, contents, positions, training, bias=None, **fields):
-        distant, same_segment, places, memory = positions
+        distant, same_segment, places = positions
         query, key, value = ops.split(contents, 3, axis=-1)
         scale = (query.shape[-1] // self.num_heads) ** -0.5
-        if memory is not None:
-            query = query[:, ops.shape(memory)[1] :]
         if places is not None:
             length = ops.shape(key)[1] - ops.shape(places)[1]
             key, value = key[:, :length], value[:, :length]
@@ -288,25 +269,16 @@ class SegmentedDistanceAttention(MultiHeadSelfAttention):
     def _of_positions(self, query, distant, places):
         """The products of queries with the distances of keys, (batch, heads, queries, keys)."""
         if places is None:
-            return at_distances(self._with_distances(query, distant))
+            return at_distances(self._products(query, distant))
         length = ops.shape(query)[1] - ops.shape(places)[1]
         content, further = query[:, :length], query[:, length:]
         # Queries of the second stream are put to their places, and found there again: by products, whose gradients are
         # products. Those of padding, at -1, are nowhere.
         one_hot = ops.cast(ops.expand_dims(places, -1) == ops.arange(length, dtype=places.dtype), query.dtype)
         placed = exact_product(ops.swapaxes(one_hot, 1, 2), further)  # (batch, length, width)
-        found = at_distances(self._with_distances(placed, distant))  # (batch, heads, length, keys)
+        found = at_distances(self._products(placed, distant))  # (batch, heads, length, keys)
         found = exact_product(ops.expand_dims(one_hot, 1), found)
-        return ops.concatenate([at_distances(self._with_distances(content, distant)), found], axis=2)
-
-    def _with_distances(self, query, distant):
-        """`_products` with the distances (1, count, width) of all rows, or (2, count, width) of each of two rows."""
-        if distant.shape[0] == 1:
-            return self._products(query, distant[0])
-        length, heads = ops.shape(query)[1], (self.num_heads, query.shape[-1] // self.num_heads)
-        query = ops.reshape(query, (-1, 2, length, *heads))
-        products = ops.einsum("brihd,rmhd->brhim", query, ops.reshape(distant, (2, -1, *heads)))
-        return ops.reshape(products, (-1, self.num_heads, length, ops.shape(distant)[1]))
+        return ops.concatenate([at_distances(self._products(content, distant)), found], axis=2)
 
     def _products(self, query, vectors):
         """The products of queries (batch, queries, width) with vectors (count, width), by heads: (batch, heads,
@@ -345,8 +317,7 @@ class XLNetEncoder(FamilyEncoder):
     pooler_activation = "tanh"
     cls_is_last = True
     tokens_of_predictions = (1, 1)
-    permuted_arguments = ("seed", "halves", "bi_data", "memory_rows")
-    _memory_model = None
+    permuted_arguments = ("seed",)
 
     @staticmethod
     def connect(inputs, parts):
@@ -383,26 +354,6 @@ class XLNetEncoder(FamilyEncoder):
     def pooled(self, outputs, rows):
         last = LastToken(dtype=self.dtype_policy, name="cls_vector")
         return self.pool(last(outputs["sequence_output"], rows["padding_mask"]))
-
-    def with_memory(self):
-        """The model that reads a segment of a text with a memory; see `xlnet_memory.with_memory`."""
-        return xlnet_memory.with_memory(self)
-
-    def predict_segments(self, rows, segment_length=512, batch_size=32):
-        """The states of rows that are longer than what the encoder has learnt, read in segments: each token sees those
-        of its own segment, and by the memory of `config.memory_length` states those before it.
-
-        Args:
-            rows: dict of the encoder's inputs, (batch, length) each, padded on the right.
-            segment_length: tokens of a segment.
-            batch_size: how many rows are computed at once.
-
-        Returns: NumPy array (batch, length, hidden_size), float32.
-        Raises: ValueError for padding before tokens, which the memory would take for text.
-        """
-        if self._memory_model is None:
-            object.__setattr__(self, "_memory_model", self.with_memory())  # not tracked: its layers are this model's
-        return xlnet_memory.predict_segments(self._memory_model, self.config, rows, segment_length, batch_size)
 
     def masked_states(self, rows, mask_positions):
         return second_stream(self, rows, mask_positions, permuted=False)

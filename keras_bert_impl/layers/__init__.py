@@ -15,7 +15,6 @@ from keras_bert_impl.layers.prediction_head import PredictionHead
 from keras_bert_impl.layers.query_stream import QueryStream
 from keras_bert_impl.layers.replace_tokens import ReplaceTokens
 from keras_bert_impl.layers.rotary_positions import RotaryPositions
-from keras_bert_impl.layers.row_memory import RowMemory
 from keras_bert_impl.layers.sample_tokens import SampleTokens
 from keras_bert_impl.layers.segment_embedding import SegmentEmbedding
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention
@@ -41,7 +40,6 @@ __all__ = [
     "QueryStream",
     "ReplaceTokens",
     "RotaryPositions",
-    "RowMemory",
     "SampleTokens",
     "SegmentEmbedding",
     "SpanBoundaryHead",

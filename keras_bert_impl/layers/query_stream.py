@@ -24,27 +24,22 @@ class QueryStream(keras.layers.Layer):
     Args:
         permuted: whether the order is a random one, drawn anew for each row; otherwise nothing sees any other token
             that is predicted, as where words are masked.
-        halves: whether each half of a row has an order of its own, and the first half does not see the second, as in
-            the original code: the states of the first half are what the next row, which follows upon it, may remember.
         seed: of the orders; None draws one.
 
     Input:  mask_positions (batch, predictions), of which 0 is padding but in the first column, since an XLNet's row
             begins with a word; padding_mask and segment_ids (batch, length); optionally sequence_ids (batch, length) of
-            packed rows; optionally `remembered`, bool (batch, remembered), which places of a memory hold something;
-            the others int32. A memory stands before the tokens, is seen by everything, and counts as of segment 0, as
-            in the original code.
+            packed rows; int32.
     Output: dict of `places`, where each query stands, int32 (batch, predictions), -1 for padding; `query_places`, where
             the queries are behind the tokens, int32 (batch, predictions); `attention_mask`, bool (batch, 1, length +
-            predictions, keys), and `same_segment`, bool (batch, length + predictions, keys), of queries and keys, which
-            are the memory and the tokens.
+            predictions, length), and `same_segment`, bool (batch, length + predictions, length), of queries and keys.
     """
 
-    def __init__(self, permuted=True, seed=None, halves=False, **kwargs):
+    def __init__(self, permuted=True, seed=None, **kwargs):
         super().__init__(**kwargs)
-        self.permuted, self.seed, self.halves = bool(permuted), seed, bool(halves)
+        self.permuted, self.seed = bool(permuted), seed
         self.seed_generator = keras.random.SeedGenerator(seed) if self.permuted else None
 
-    def call(self, mask_positions, padding_mask, segment_ids, sequence_ids=None, remembered=None, training=False):
+    def call(self, mask_positions, padding_mask, segment_ids, sequence_ids=None, training=False):
         (_, length), count = ops.shape(padding_mask), ops.shape(mask_positions)[1]
         places, numbers = ops.arange(length, dtype="int32"), ops.arange(count, dtype="int32")
         is_predicted = ops.logical_or(ops.greater(mask_positions, 0), ops.equal(numbers, 0))
@@ -56,9 +51,9 @@ class QueryStream(keras.layers.Layer):
             of_tokens = ops.cast(of_tokens, "int32")
             return ops.concatenate([of_tokens, ops.sum(is_here * ops.expand_dims(of_tokens, 1), axis=-1)], axis=1)
 
-        def equal(of_tokens, of_memory=()):
-            of_keys = ops.concatenate([*of_memory, ops.cast(of_tokens, "int32")], axis=1)
-            return ops.equal(ops.expand_dims(with_queries(of_tokens), 2), ops.expand_dims(of_keys, 1))
+        def equal(of_tokens):
+            of_keys = ops.expand_dims(ops.cast(of_tokens, "int32"), 1)
+            return ops.equal(ops.expand_dims(with_queries(of_tokens), 2), of_keys)
 
         # 1, 2, ... for predicted tokens in their order, or 1 for all of them; 0 for all others.
         ranks = ops.ones_like(mask_positions)
@@ -73,39 +68,28 @@ class QueryStream(keras.layers.Layer):
         # without one.
         seen_below = ops.expand_dims(ops.maximum(with_queries(rank_of_token), 1), -1)
         seen = ops.expand_dims(rank_of_token, 1) < seen_below
-        if self.halves:  # a random order of the row is one of each half
-            half = ops.zeros_like(padding_mask) + ops.cast(places >= length // 2, "int32")
-            half_of_query, half_of_key = ops.expand_dims(with_queries(half), 2), ops.expand_dims(half, 1)
-            seen = ops.where(half_of_query == half_of_key, seen, half_of_key < half_of_query)
         seen = ops.logical_and(seen, ops.expand_dims(ops.cast(padding_mask, "bool"), 1))
         if sequence_ids is not None:
             seen = ops.logical_and(seen, equal(sequence_ids))
         of_all = ops.concatenate([places, numbers * 0 - 1], axis=0)
         seen = ops.logical_or(seen, ops.expand_dims(of_all, 1) == places)  # a token sees itself
-        of_memory = []
-        if remembered is not None:
-            by_all = ops.repeat(ops.expand_dims(remembered, 1), length + count, axis=1)
-            seen, of_memory = ops.concatenate([by_all, seen], axis=2), [ops.cast(remembered, "int32") * 0]
         return {
             "places": query_places,
             "query_places": ops.zeros_like(mask_positions) + numbers + length,
             "attention_mask": ops.expand_dims(seen, 1),
-            "same_segment": equal(segment_ids, of_memory),
+            "same_segment": equal(segment_ids),
         }
 
-    def compute_output_spec(
-        self, mask_positions, padding_mask, segment_ids, sequence_ids=None, remembered=None, training=False
-    ):
+    def compute_output_spec(self, mask_positions, padding_mask, segment_ids, sequence_ids=None, training=False):
         (batch, length), count = padding_mask.shape, mask_positions.shape[1]
         total = None if length is None or count is None else length + count
-        keys = length if remembered is None or length is None else remembered.shape[1] + length
         # Each of its own: Keras tells tensors apart by identity.
         return {
             "places": keras.KerasTensor((batch, count), dtype="int32"),
             "query_places": keras.KerasTensor((batch, count), dtype="int32"),
-            "attention_mask": keras.KerasTensor((batch, 1, total, keys), dtype="bool"),
-            "same_segment": keras.KerasTensor((batch, total, keys), dtype="bool"),
+            "attention_mask": keras.KerasTensor((batch, 1, total, length), dtype="bool"),
+            "same_segment": keras.KerasTensor((batch, total, length), dtype="bool"),
         }
 
     def get_config(self):
-        return {**super().get_config(), "permuted": self.permuted, "seed": self.seed, "halves": self.halves}
+        return {**super().get_config(), "permuted": self.permuted, "seed": self.seed}

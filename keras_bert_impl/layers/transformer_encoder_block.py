@@ -128,14 +128,13 @@ class TransformerEncoderBlock(keras.layers.Layer):
         global_places=None,
         same_segment=None,
         places=None,
-        memory=None,
         training=False,
         return_probabilities=False,
     ):
         warn_of_unscaled_loss(self)
         differentiable = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
         others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}
-        others |= {"global_places": global_places, "same_segment": same_segment, "places": places, "memory": memory}
+        others |= {"global_places": global_places, "same_segment": same_segment, "places": places}
         # What is not there is not an argument that every attention has to know.
         others = {name: value for name, value in others.items() if value is not None}
         differentiable = {name: value for name, value in differentiable.items() if value is not None}

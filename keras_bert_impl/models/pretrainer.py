@@ -10,7 +10,7 @@ from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.kernels.cross_entropy import as_kept
-from keras_bert_impl.layers import GatherPositions, MaskedLMHead, RowMemory, SpanBoundaryHead
+from keras_bert_impl.layers import GatherPositions, MaskedLMHead, SpanBoundaryHead
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
@@ -28,12 +28,10 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         enhanced_decoder: as of MaskedLM.
         permuted: for words in a random order, in which each is predicted from those before it. Of an MPNet, which masks
             them, too, the arguments of `layers.PermutedRows`, a dict with `mask_id` (Song et al. 2020); of an XLNet
-            those of `families.xlnet_streams.second_stream`, or an empty dict (Yang et al. 2019), which with
-            `memory_rows` remembers rows of the batch before. No token of the rows is masked then. None means masked
-            words alone.
+            `seed`, or an empty dict (Yang et al. 2019); no token of its rows is masked. None means masked words alone.
 
     Input:  dict of the encoder's inputs and `mask_positions` (batch, predictions), int32; over a packed encoder also
-            `cls_positions` (batch, sequences), and with a memory of rows `continues` (batch,).
+            `cls_positions` (batch, sequences).
     Output: dict of `masked_lm_logits` (batch, predictions, vocabulary) and, unless left out, `next_sentence_logits`
             (batch, 2), or (batch, sequences, 2) for packed rows, float32; with span_boundary also
             `span_boundary_logits` (batch, predictions, vocabulary) and `is_within_span` (batch, predictions).
@@ -55,11 +53,8 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         config, policy = encoder.config, encoder.dtype_policy
         initializer = kernel_initializer(config)
         mask_positions = keras.Input((None,), dtype="int32", name="mask_positions")
-        rows = {**encoder.input}
-        if permuted is not None and permuted.get("memory_rows"):
-            rows["continues"] = keras.Input((), dtype="int32", name="continues")
         if permuted is not None:
-            states, predicted = encoder.permuted_states(rows, mask_positions, **permuted)
+            states, predicted = encoder.permuted_states(encoder.input, mask_positions, **permuted)
         else:
             states, predicted = encoder.masked_states(encoder.input, mask_positions)
         if enhanced_decoder:
@@ -74,7 +69,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
             dtype=policy,
             name="masked_lm_head",
         )(states, predicted)
-        inputs = {**rows, "mask_positions": mask_positions}
+        inputs = {**encoder.input, "mask_positions": mask_positions}
         outputs = {"masked_lm_logits": masked_lm_logits}
         if span_boundary:
             found = SpanBoundaryHead(
@@ -153,19 +148,7 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""
         predictions *= 1 + self.span_boundary  # each head transforms its vectors and scores the vocabulary
         length += predictions * self.encoder.tokens_of_predictions[self.permuted is not None]
-        remembered = self.row_memory.length if self.row_memory else 0
-        return training_flops(self.encoder, rows, length, predictions, self.enhanced_decoder, remembered)
-
-    @property
-    def row_memory(self):
-        """The `layers.RowMemory` of a model that remembers rows of the batch before, or None."""
-        return next((layer for layer in self.layers if isinstance(layer, RowMemory)), None)
-
-    @property
-    def constant_variables(self):
-        """What a training goes on without: an evaluation begins with an empty memory."""
-        memory = self.row_memory
-        return [memory.evaluation_states, memory.evaluation_count] if memory else []
+        return training_flops(self.encoder, rows, length, predictions, self.enhanced_decoder)
 
     def get_config(self):
         encoder = keras.saving.serialize_keras_object(self.encoder)
@@ -179,8 +162,14 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
 
     @classmethod
     def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return restore_layer_records(cls(**{**without_layer_records(config), "encoder": encoder}), config)
+        arguments = {
+            **without_layer_records(config),
+            "encoder": keras.saving.deserialize_keras_object(config["encoder"]),
+        }
+        if arguments.get("permuted"):  # of which earlier versions had more
+            known = arguments["encoder"].permuted_arguments
+            arguments["permuted"] = {name: one for name, one in arguments["permuted"].items() if name in known}
+        return restore_layer_records(cls(**arguments), config)
 
     @classmethod
     def from_pretrained(cls, path, report=False, next_sentence=True, span_boundary=False, **arguments):
@@ -203,13 +192,12 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
 
 
 def own_inputs(model, inputs):
-    """The arrays of a pre-training row that a model takes: one without next sentences has no `cls_positions`, one
-    without a memory of rows no `continues`.
+    """The arrays of a pre-training row that a model takes: one without next sentences has no `cls_positions`.
 
     Keras assigns the arrays of a dict to inputs by the order of their names: one too many, and each of those after it
     would silently take the place of another.
     """
     if not isinstance(inputs, dict):
         return inputs
-    left_out = {"cls_positions", "continues"} - set(model.input)
+    left_out = {"cls_positions"} - set(model.input)
     return {name: array for name, array in inputs.items() if name not in left_out}

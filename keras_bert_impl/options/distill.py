@@ -58,9 +58,8 @@ class DistillConfig(PretrainConfig):
     size: None = dataclasses.field(init=False, default=None)
     generator_size: None = dataclasses.field(init=False, default=None)
     init: None = dataclasses.field(init=False, default=None)
-    # Those of objectives that no student has here: it reads both sides, and neither learns from pairs nor remembers.
+    # Those of objectives that no student has here: it reads both sides, and does not learn from pairs.
     direction: str = dataclasses.field(init=False, default="both")
     next_sentence: None = dataclasses.field(init=False, default=None)
-    memory_length: None = dataclasses.field(init=False, default=None)
     # Recorded in run.json, so that a run is resumed with the same teacher only.
     teacher_sha256: str | None = dataclasses.field(init=False, default=None)

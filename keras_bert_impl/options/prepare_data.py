@@ -35,11 +35,7 @@ class PrepareConfig:
             paper.
         predictions_per_sequence: largest number of masked tokens in a row; default is 15 % of the length, rounded up.
         pairs: what a row holds. next_sentence as in the paper; sentence_order as in ALBERT; full_sentences or
-            doc_sentences as in RoBERTa: no pairs, but as many sentences as fit, across documents or not;
-            continued_text as in XLNet: the first half of a row continues that of the row before it, and two segments
-            follow.
-        bi_data: with pairs continued_text, half of each batch reads the text backwards, as in XLNet: every file of rows
-            is written a second time, from the end of its text to its beginning.
+            doc_sentences as in RoBERTa: no pairs, but as many sentences as fit, across documents or not.
         short_sequence_probability: share of documents cut into pairs of a random, shorter length.
         duplicates: how many times the training text is cut into pairs, differently each time.
         static_masks: mask only once, while preparing, in google-research/bert's format, and not again in every epoch.
@@ -75,7 +71,7 @@ class PrepareConfig:
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
         "the rows": (
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
-            *("bi_data", "phrases", "phrase_field", "segmented"),
+            *("phrases", "phrase_field", "segmented"),
             *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
         ),
         "how it is done": ("workers", "runner", "beam_options", "beam_storage", "verify"),
@@ -99,10 +95,7 @@ class PrepareConfig:
     sequence_length: int = 128
     long_sequence_length: int | None = None
     predictions_per_sequence: int | None = None
-    pairs: typing.Literal["next_sentence", "sentence_order", "full_sentences", "doc_sentences", "continued_text"] = (
-        "next_sentence"
-    )
-    bi_data: bool = False
+    pairs: typing.Literal["next_sentence", "sentence_order", "full_sentences", "doc_sentences"] = "next_sentence"
     short_sequence_probability: float = 0.1
     duplicates: int = 1
     static_masks: bool = False

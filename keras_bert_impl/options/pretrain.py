@@ -25,8 +25,6 @@ class ModelOptions:
             versions 1 and 2 predicted masked words from absolute positions, too; permuted_lm, words in a random
             order as XLNet's, and with an MPNet also masked; or replaced_tokens, which DeBERTa of version 3 learnt and
             an ELECTRA always learns.
-        memory_length: with permuted_lm and an XLNet, the number of tokens before a row that it sees, by their states
-            in the step before; 384 in its paper. For rows made with --pairs continued_text. Default is no memory.
         num_layers, hidden_size, num_heads, intermediate_size: replace the values that belong to the size.
         generator_size: for ELECTRA, the share of the discriminator's width and heads that its generator has; default
             is 0.25, the paper tries 0.25 to 0.5. For DeBERTa the share of its layers; default is 0.5, as in the paper.
@@ -44,7 +42,6 @@ class ModelOptions:
     objective: typing.Literal["masked_lm", "span_boundary", "enhanced_masked_lm", "permuted_lm", "replaced_tokens"] = (
         "masked_lm"
     )
-    memory_length: int | None = None
     num_layers: int | None = None
     hidden_size: int | None = None
     num_heads: int | None = None

@@ -56,7 +56,6 @@ RANGES = {
     "hidden_size": COUNT,
     "initializer_range": POSITIVE,
     "intermediate_size": COUNT,
-    "memory_length": COUNT,
     "lora_rank": AT_LEAST_0,
     "num_heads": COUNT,
     "num_layers": COUNT,
@@ -145,7 +144,6 @@ class Rule(typing.NamedTuple):
 
 GIVEN, ABSENT = "given", "absent"
 OF_PAIRS = ("next_sentence", "sentence_order")
-OF_SHUFFLED = (*OF_PAIRS, "full_sentences", "doc_sentences")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")  # hosts that this machine alone reaches
 PHRASES = ("phrases", "phrase_field", "segmented")
 RULES = {
@@ -169,20 +167,6 @@ RULES = {
             for name in ("beam_options", "beam_storage")
         ),
         Rule("packed", {"static_masks": ABSENT}, "beside static_masks: Google's format has no packed rows."),
-        *(
-            Rule(name, {"pairs": OF_SHUFFLED}, f"beside pairs continued_text: {why}. Leave it out.")
-            for name, why in (
-                ("packed", "its rows are full"),
-                ("static_masks", "its words are learnt in a random order, and not masked"),
-            )
-        ),
-        Rule(
-            "pairs",
-            {"tokenizer": ("xlnet_sentence_piece",)},
-            "is XLNet's: give --tokenizer xlnet_sentence_piece.",
-            values=("continued_text",),
-        ),
-        Rule("bi_data", {"pairs": ("continued_text",)}, "is for --pairs continued_text: leave it out."),
         Rule(
             "masking_unit",
             dict.fromkeys(PHRASES, GIVEN),
@@ -198,13 +182,12 @@ RULES = {
         Rule("short_sequence_probability", {"pairs": OF_PAIRS}, f"is for pairs {' or '.join(OF_PAIRS)}: leave it out."),
         Rule(
             "duplicates",
-            {"pairs": (*OF_PAIRS, "continued_text"), "static_masks": GIVEN},
+            {"pairs": OF_PAIRS, "static_masks": GIVEN},
             "would be equal copies of the rows, which are no pairs and are masked anew in each epoch: leave it out, "
             "and train for more steps.",
         ),
     ),
     "PretrainConfig": (
-        Rule("memory_length", {"objective": ("permuted_lm",)}, "is for --objective permuted_lm: leave it out."),
         Rule("decay_share", {"schedule": ("stable",)}, "is for --schedule stable: leave it out."),
         Rule("moments", {"optimizer": ("adamw", "stable_adamw")}, "is for adamw and stable_adamw: leave it out."),
         Rule(

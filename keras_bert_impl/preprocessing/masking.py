@@ -41,7 +41,6 @@ def mask_tokens(
     random_token_rate=0.1,
     unit="token",
     is_continuation=None,
-    halves=False,
     arrays=numpy_arrays,
 ):
     """Chooses tokens to predict and hides most of them.
@@ -70,7 +69,6 @@ def mask_tokens(
             section 3.2), or of a word outside phrases.
         is_continuation: bool (vocabulary,), whether an id goes on with a word, like a "##piece"; needed for words,
             spans, n-grams and phrases.
-        halves: whether each half of a row gets half of its predictions; of the unit "context_span".
         arrays: the module of the array operations, of which the rows are arrays.
 
     With the unit "phrase", `rows` also has `phrase_continuations`, int32 (batch, length): 1 for a token that goes on
@@ -98,8 +96,7 @@ def mask_tokens(
         if unit == "phrase":
             goes_on = goes_on | (rows[MARKS] == 1)
         words = _words(is_candidate, goes_on, arrays)
-        options = {"halves": halves} if unit == "context_span" else {}
-        is_chosen, treated_as = CHOOSE[unit](words, is_candidate, room, draws, **options)  # both (batch, length)
+        is_chosen, treated_as = CHOOSE[unit](words, is_candidate, room, draws)  # both (batch, length)
         position, is_real = _positions_of(is_chosen, predictions_per_sequence, arrays)
         treated_as = arrays.take(treated_as, position)
     original = arrays.take(token_ids, position)  # (batch, predictions)
@@ -331,9 +328,9 @@ def _choose_ngrams(words, is_candidate, room, draws):
     return is_chosen, _own_places(words, arrays)
 
 
-def _choose_context_spans(words, is_candidate, room, draws, halves=False):
-    """Chooses spans from the beginning of each row, or half of a row, to its end, one in each context, and single
-    tokens for what is then still wanted.
+def _choose_context_spans(words, is_candidate, room, draws):
+    """Chooses spans from the beginning of each row to its end, one in each context, and single tokens for what is then
+    still wanted.
 
     A context is six times as long as its span, which stands at a random place in it, or behind it, where the next word
     begins. Control tokens within a span are not predicted, and others are in their place; zihangdai/xlnet's
@@ -345,49 +342,36 @@ def _choose_context_spans(words, is_candidate, room, draws, halves=False):
     arrays = draws.arrays
     length = arrays.shape(is_candidate)[1]
     place = arrays.arange(length)
-    middle = length // 2 if halves else length
     word_before = arrays.take(words, arrays.spread(arrays.where(place > 0, place - 1, 0), arrays.shape(words)))
     is_start = is_candidate & ((words != word_before) | (place == 0))
 
-    def chosen_in(begin, end, room):
-        """Of the tokens from `begin` to before `end`."""
-
-        def add(turn, at, is_chosen):
-            """`at`: where the next context begins, int32 (batch, 1)."""
-            left = room - arrays.row_sum(is_chosen)
-            draw = draws.uniforms(Stream.SPAN_LENGTH, begin + turn)
-            size = 1 + arrays.places_in(CONTEXT_SPAN_LENGTHS, draw)
-            size = arrays.where(size < len(CONTEXT_SPAN_LENGTHS), size, len(CONTEXT_SPAN_LENGTHS))
-            size = arrays.where(size < left, size, left)
-            context = size * CONTEXT_OF_TOKEN
-            # A bound of at least 1, also in rows that want nothing any more.
-            bound = arrays.where(context > 1, context, 1)
-            before = arrays.cast(draws.integers(Stream.SPAN_PLACE, begin + turn, bound), arrays.int32)
-            is_free = is_start & (place >= at + before) & (place < end)
-            first = arrays.row_min(arrays.where(is_free, place, end))
-            fits = (first + size < end) & (left > 0)
-            within = (place >= first) & (place < first + size) & fits & is_candidate
-            # Where a span does not fit, the row is finished.
-            at = arrays.where(fits, first + size + context - before, end)
-            return turn + 1, at, is_chosen | within
-
-        def goes_on(turn, at, is_chosen):
-            return arrays.any_of((at < end) & (arrays.row_sum(is_chosen) < room))
-
-        start = begin + 0 * room
-        _, _, is_chosen = arrays.loop(goes_on, add, arrays.constant(0, arrays.int32), start, is_candidate & (place < 0))
-        is_free = is_candidate & ~is_chosen & (place >= begin) & (place < end)
+    def add(turn, at, is_chosen):
+        """`at`: where the next context begins, int32 (batch, 1)."""
         left = room - arrays.row_sum(is_chosen)
-        draw = draws.uniforms(Stream.MASK_POSITION, place)
-        order = arrays.order_of(arrays.where(is_free, draw, arrays.constant(2, arrays.float32)))
-        rank = arrays.order_of(order)
-        return is_chosen | (is_free & (rank < left))
+        size = 1 + arrays.places_in(CONTEXT_SPAN_LENGTHS, draws.uniforms(Stream.SPAN_LENGTH, turn))
+        size = arrays.where(size < len(CONTEXT_SPAN_LENGTHS), size, len(CONTEXT_SPAN_LENGTHS))
+        size = arrays.where(size < left, size, left)
+        context = size * CONTEXT_OF_TOKEN
+        # A bound of at least 1, also in rows that want nothing any more.
+        bound = arrays.where(context > 1, context, 1)
+        before = arrays.cast(draws.integers(Stream.SPAN_PLACE, turn, bound), arrays.int32)
+        first = arrays.row_min(arrays.where(is_start & (place >= at + before), place, length))
+        fits = (first + size < length) & (left > 0)
+        within = (place >= first) & (place < first + size) & fits & is_candidate
+        # Where a span does not fit, the row is finished.
+        at = arrays.where(fits, first + size + context - before, length)
+        return turn + 1, at, is_chosen | within
 
-    of_second = room // 2 if halves else 0 * room
-    is_chosen = chosen_in(0, middle, room - of_second)
-    if halves:
-        is_chosen = is_chosen | chosen_in(middle, length, of_second)
-    return is_chosen, _own_places(words, arrays)
+    def goes_on(turn, at, is_chosen):
+        return arrays.any_of((at < length) & (arrays.row_sum(is_chosen) < room))
+
+    start = arrays.constant(0, arrays.int32), 0 * room, is_candidate & (place < 0)
+    _, _, is_chosen = arrays.loop(goes_on, add, *start)
+    left = room - arrays.row_sum(is_chosen)
+    is_free = is_candidate & ~is_chosen
+    draw = draws.uniforms(Stream.MASK_POSITION, place)
+    order = arrays.order_of(arrays.where(is_free, draw, arrays.constant(2, arrays.float32)))
+    return is_chosen | (is_free & (arrays.order_of(order) < left)), _own_places(words, arrays)
 
 
 CHOOSE = {"whole_word": _choose_words, "phrase": _choose_words, "span": _choose_spans, "ngram": _choose_ngrams}

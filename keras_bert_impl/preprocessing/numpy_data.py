@@ -113,7 +113,7 @@ class TrainingBatches(keras.utils.PyDataset):
             rows = parse(columns, self.sequence_length, self.tokenizer.pad_id, self.masking["unit"] == "phrase")
             rows = self.tokenizer.template.with_cls_segments(rows, self.tokenizer.cls_id, np.where)
             if self.direction == "both":
-                rows = self._hidden(rows, epochs)
+                rows = mask_tokens(rows, epoch=epochs, **self.masking)
             else:
                 rows = predict_neighbours(rows, self.direction)
         arrays, ends = inputs_and_labels(rows, self.packed), np.cumsum(sizes)
@@ -121,10 +121,6 @@ class TrainingBatches(keras.utils.PyDataset):
             tuple({name: array[end - size : end] for name, array in each.items()} for each in arrays)
             for end, size in zip(ends.tolist(), sizes, strict=True)
         ]
-
-    def _hidden(self, rows, epochs):
-        """The rows of several batches, with the words that they predict; `epochs` (rows,)."""
-        return mask_tokens(rows, epoch=epochs, **self.masking)
 
     def _blocks(self, batches):
         """Lists of batches with about ROWS_AT_ONCE rows."""

@@ -8,7 +8,6 @@ In NumPy and without padding: each token is copied once, from the text into its 
 import numpy as np
 
 from keras_bert_impl.preprocessing.bin_packing import assign_rows, most_sequences
-from keras_bert_impl.preprocessing.continued_text import continue_documents
 from keras_bert_impl.preprocessing.example_writing import (
     write_masked_examples,
     write_packed_examples,
@@ -28,8 +27,6 @@ ROWS_AT_ONCE = 4096
 # What a row holds: a pair, that is two segments and a label that tells how the second was chosen, or running text.
 PAIRS = {"next_sentence": chunk_documents, "sentence_order": order_documents}
 RUNS = ("full_sentences", "doc_sentences")
-CONTINUED = "continued_text"  # rows that keep the order of the text
-END_OF_DOCUMENT = "<eod>"  # in XLNet's vocabulary
 
 
 def write_rows(
@@ -47,7 +44,6 @@ def write_rows(
     short_sequence_probability=0.1,
     seed=0,
     number=0,
-    backwards=False,
 ):
     """Turns documents into one file of pre-training examples.
 
@@ -59,9 +55,7 @@ def write_rows(
         predictions_per_sequence: the most predictions of a row; used for static masks.
         pairs: what a row holds. "next_sentence": two segments, the second one random in half of the rows (Devlin et
             al. 2019); "sentence_order": two consecutive ones, swapped in half of the rows (Lan et al. 2020);
-            "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019);
-            "continued_text": the first half continues that of the row before it, two segments follow (Yang et al. 2019,
-            see `continued_text`).
+            "full_sentences" and "doc_sentences": as many sentences as fit, across documents or not (Liu et al. 2019).
         static_masks: masks rows now, in google-research/bert's format, instead of differently in every epoch.
         packed: puts several pairs in a row, so that hardly any position is padding; see `bin_packing`.
         masking_unit: unit of static masks: "token", "whole_word", "span", "ngram" or "phrase", see
@@ -70,27 +64,21 @@ def write_rows(
         short_sequence_probability: share of documents cut into shorter pairs; 0.1 in Google's code.
         seed: seed of every random choice.
         number: number of the file in the dataset. The same documents give different rows with another number.
-        backwards: of "continued_text", whether the text is read from its end to its beginning.
 
     Returns: (examples written, tokens in them that are not padding).
-    Raises: ValueError if there are too few documents for pairs, for packed rows with static masks, or if rows of
-        "continued_text" have an odd number of tokens.
+    Raises: ValueError if there are too few documents for pairs, or for packed rows with static masks.
     """
     if packed and static_masks:
         raise ValueError("Google's format has no packed rows: use either static_masks or packed.")
     if pairs in RUNS:
         count, rows_at = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
-    elif pairs == CONTINUED:
-        count, rows_at = _rows_of_continued_text(documents, tokenizer, sequence_length, seed, number, backwards)
     else:
         count, rows_at = _rows_of_pairs(
             PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
         )
-    order = np.arange(count)
-    if pairs != CONTINUED:
-        # Shuffled, so that rows of neighbouring text are far apart, whatever the size of a reader's shuffle buffer.
-        draws = uniforms(random_keys(Stream.ORDER_IN_FILE, seed, number), order)
-        order = np.argsort(draws, kind="stable")
+    # Shuffled, so that rows of neighbouring text are far apart, whatever the size of a reader's shuffle buffer.
+    draws = uniforms(random_keys(Stream.ORDER_IN_FILE, seed, number), np.arange(count))
+    order = np.argsort(draws, kind="stable")
     first_index = number << 32  # no two rows of a dataset share a number, whichever process writes the others
     tokens = []
 
@@ -152,38 +140,6 @@ def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
         return {**rows, "next_sentence_labels": np.zeros(len(index), np.int32)}
 
     return len(ranges), rows_at
-
-
-def _rows_of_continued_text(documents, tokenizer, sequence_length, seed, number, backwards):
-    """As `_rows_of_pairs`, for rows whose first half is running text, and which have no padding."""
-    check_halves(sequence_length, tokenizer.template)
-    half = sequence_length // 2
-    room = half - tokenizer.template.num_control(is_pair=True)
-    end_id = tokenizer.token_to_id(END_OF_DOCUMENT)
-    end_id = tokenizer.sep_id if end_id is None else end_id
-    tokens, pairs = continue_documents(documents, end_id, half, room, seed, number, backwards)
-    first, second = pairs.first_range, pairs.second_range
-    kept = longest_first_lengths(first[:, 1] - first[:, 0] - half, second[:, 1] - second[:, 0], room)
-    first = np.stack([first[:, 0], first[:, 0] + half + kept[0]], axis=1)
-    ranges = np.stack([first, np.stack([second[:, 0], second[:, 0] + kept[1]], axis=1)], axis=1)
-
-    def rows_at(index):
-        rows = lay_out(tokens, ranges[index], tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
-        return {**rows, "next_sentence_labels": pairs.next_sentence_labels[index]}
-
-    return len(ranges), rows_at
-
-
-def check_halves(sequence_length, template):
-    """Raises ValueError for rows of "continued_text" that cannot be divided, or have no room for both segments."""
-    if template.before:
-        raise ValueError("The first half of a row of continued_text is text alone: use the tokenizer of an XLNet.")
-    least = 2 * (template.num_control(is_pair=True) + 2)
-    if sequence_length % 2 or sequence_length < least:
-        raise ValueError(
-            f"Rows of continued_text have two halves, of which the second holds two segments: sequence_length "
-            f"{sequence_length} must be even and at least {least}."
-        )
 
 
 def truncate_at_random(ranges, max_tokens, seed, number, example_index):

@@ -3,7 +3,6 @@
 The format is described in TensorFlow's tensorflow/core/lib/io/record_writer.h; checksums are CRC-32C, masked.
 """
 
-import array
 import contextlib
 import functools
 import os
@@ -14,7 +13,6 @@ import google_crc32c
 HEAD = struct.Struct("<QI")  # length of the record, checksum of the length
 FOOT = struct.Struct("<I")  # checksum of the record
 BUFFER_BYTES = 1 << 18
-ROW_BYTES = 1 << 12  # read at once where the next record is anywhere: more than a row of 512 tokens
 
 
 class DamagedRecords(ValueError):
@@ -52,8 +50,8 @@ class RecordReader:
     Raises: DamagedRecords with the place in the file, if a record is not as it was written.
     """
 
-    def __init__(self, path, buffer_bytes=BUFFER_BYTES):
-        self.path, self._file = path, open(path, "rb", buffer_bytes)
+    def __init__(self, path):
+        self.path, self._file = path, open(path, "rb", BUFFER_BYTES)
 
     def read(self, count):
         """The next `count` records, a list of bytes; fewer at the end of the file."""
@@ -62,17 +60,6 @@ class RecordReader:
     def skip(self, count):
         """Passes over `count` records without looking at them; returns a list with None for each."""
         return self._next(count, self._passed)
-
-    def seek(self, offset):
-        """Goes to the record that begins at this byte."""
-        self._file.seek(offset)
-
-    def offsets(self):
-        """The byte at which each of the next records begins, a list."""
-        found = [self._file.tell()]
-        while self.skip(1):
-            found.append(self._file.tell())
-        return found[:-1]
 
     def close(self):
         self._file.close()
@@ -100,31 +87,6 @@ class RecordReader:
 
     def _damaged(self):
         return DamagedRecords(f"{self.path} is damaged in the record before byte {self._file.tell():,}.")
-
-
-class RecordsByPlace:
-    """Reads the records of TFRecord files in any order.
-
-    Args:
-        open_files: the most files that are open at a time.
-    """
-
-    def __init__(self, open_files):
-        self.open_files, self._offsets, self._readers = open_files, {}, {}
-
-    def read(self, path, place):
-        """The record of this number in a file, bytes. Raises: DamagedRecords, also if the file has fewer records."""
-        reader = self._readers.pop(path, None) or RecordReader(path, ROW_BYTES)
-        self._readers[path] = reader  # now the last one used
-        if path not in self._offsets:
-            self._offsets[path] = array.array("q", reader.offsets())
-        if len(self._readers) > self.open_files:
-            self._readers.pop(next(iter(self._readers))).close()
-        if place >= len(self._offsets[path]):
-            raise DamagedRecords(f"{path} has {len(self._offsets[path]):,} rows, fewer than expected.")
-        reader.seek(self._offsets[path][place])
-        [record] = reader.read(1)
-        return record
 
 
 def _checksum(content):

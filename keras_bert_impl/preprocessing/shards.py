@@ -53,7 +53,7 @@ class Settings:
     Args:
         directory: the directory of the run, with the vocabulary. Every process must see it at this path.
         sequence_lengths: lengths of the rows; each length has its own files.
-        pairs: next_sentence, sentence_order, full_sentences, doc_sentences or continued_text.
+        pairs: next_sentence, sentence_order, full_sentences or doc_sentences.
         duplicates: how often the training text is cut into rows.
         static_masks: mask now, in google-research/bert's format.
         masking_unit: unit of static masks, see `masking.mask_tokens`.
@@ -67,8 +67,6 @@ class Settings:
             of a segmenter, or spans of the documents; empty if nothing does.
         language_factors: pairs of a language and how often its training text is used, see `language_sampling`; empty
             if all text is used once.
-        bi_data: write the text that each file holds a second time, read from its end to its beginning, to a file of its
-            own, see `is_backward`.
     """
 
     directory: str
@@ -85,7 +83,6 @@ class Settings:
     block_bytes: int
     phrases: str = ""
     language_factors: tuple[tuple[str, float], ...] = ()
-    bi_data: bool = False
 
     @property
     def work(self):
@@ -203,7 +200,7 @@ def plan_shards(settings, pieces):
     shards = []
     for split in SPLITS:
         groups = _groups([block for piece in pieces for block in piece["blocks"]], split)
-        copies = (settings.duplicates if split == "train" else 1) * (1 + settings.bi_data)
+        copies = settings.duplicates if split == "train" else 1
         for length in settings.sequence_lengths:
             for place, files in enumerate(groups):
                 shards += [Shard(place * copies + copy, split, length, files) for copy in range(copies)]
@@ -242,7 +239,6 @@ def _write_examples(settings, shard, path):
         short_sequence_probability=settings.short_sequence_probability,
         seed=settings.seed,
         number=shard.number,
-        backwards=settings.bi_data and is_backward(shard.path),
     )
     return {"examples": examples, "tokens": tokens, **file_identity(path)}
 
@@ -256,12 +252,6 @@ def _attempt(settings):
     worker = f"{platform.node()}-{os.getpid()}"  # the owner of a folder that was left behind
     with tempfile.TemporaryDirectory(prefix=f"attempt-{worker}-", dir=settings.work) as directory:
         yield pathlib.Path(directory)
-
-
-def is_backward(path):
-    """Whether a file of a run with `bi_data` holds text that is read from its end to its beginning: every second one
-    does."""
-    return int(pathlib.PurePosixPath(path).stem.rpartition("-")[2]) % 2 == 1
 
 
 def shard_record(settings, path):

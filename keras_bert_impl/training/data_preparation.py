@@ -47,7 +47,7 @@ from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.masking import check_predictions
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
-from keras_bert_impl.preprocessing.pretraining_rows import CONTINUED, PAIRS, check_halves
+from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
     PIECE_BYTES,
@@ -65,7 +65,6 @@ from keras_bert_impl.preprocessing.shards import (
     write_record,
     write_shard,
 )
-from keras_bert_impl.tokenizers.row_template import XLNET_ROWS
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.input_record import check_input, write_input
 from keras_bert_impl.training.labelled_sentences import report_losses, write_sentences
@@ -98,9 +97,6 @@ def run(config):
         return verify(pathlib.Path(config.output))
     check_options(config)
     check_lengths(config)
-    if config.pairs == CONTINUED:
-        for length in row_lengths(config):
-            check_halves(length, XLNET_ROWS)
     phrases = read_phrases(config.phrases) if config.phrases else None
     config = dataclasses.replace(config, lowercase=checked_lowercase(config.tokenizer, config.lowercase))
     what = dataclasses.replace(config, **WITHOUT_INFLUENCE_ON_ROWS)
@@ -225,7 +221,7 @@ def settings_of(config):
             name: getattr(config, name)
             for name in (
                 "pairs", "duplicates", "static_masks", "masking_unit", "packed", "short_sequence_probability",
-                "labelled_sentences", "seed", "bi_data",
+                "labelled_sentences", "seed",
             )
         },
         phrases=phrase_option(config),

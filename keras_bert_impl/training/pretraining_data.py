@@ -6,7 +6,6 @@ batches are the same.
 """
 
 import contextlib
-import functools
 import hashlib
 import json
 import pathlib
@@ -17,10 +16,9 @@ import numpy as np
 
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
-from keras_bert_impl.preprocessing.continued_batches import ContinuedBatches
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches, check_streams
 from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
-from keras_bert_impl.preprocessing.pretraining_rows import CONTINUED, PAIRS
+from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
 from keras_bert_impl.preprocessing.shards import damaged_files, read_manifest, read_prepared_json
@@ -65,8 +63,6 @@ class PretrainingData:
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.pairs, self.static_unit = prepared["pairs"], prepared["masking_unit"]
         self.has_pairs = self.pairs in PAIRS
-        self.is_continued, self.bi_data = self.pairs == CONTINUED, prepared.get("bi_data", False)
-        self._check_order(config)
         self.masking = self._masking(config, prepared, hides_words, rates)
         shards, files = read_manifest(self.directory)
         # Thoroughly: with another vocabulary the ids in the rows would be meaningless.
@@ -99,30 +95,6 @@ class PretrainingData:
             raise ValueError(
                 f"{self.directory} holds no prepared data: run keras-bert prepare-data --output {self.directory} first."
             ) from None
-
-    def _check_order(self, config):
-        """Raises ValueError for what rows that continue others do not work with, or for a memory of other rows."""
-        memory_length = getattr(config, "memory_length", None)
-        if memory_length and not self.is_continued:
-            raise ValueError(
-                f"--memory_length {memory_length} is for rows that continue others, but those in {self.directory} were "
-                f"made with --pairs {self.pairs}: prepare them with --pairs continued_text, or leave it out."
-            )
-        if not self.is_continued:
-            return
-        rows = f"The rows in {self.directory} were made with --pairs continued_text"
-        if config.objective != "permuted_lm":
-            raise ValueError(f"{rows}, for --objective permuted_lm, not {config.objective}: prepare others.")
-        if config.streams > 1:
-            raise ValueError(f"{rows}, of which each row of a batch is a stream of its own: leave streams out.")
-        if is_remote(self.directory):
-            raise ValueError(f"{rows}, which are not read in the order of their files: copy them to this machine.")
-        if distribution.is_shared() and keras.backend.backend() != "jax":
-            raise ValueError(
-                f"{rows}, in which a row of a batch continues one of the batch before: only JAX has it on the same "
-                "device of several. Train with KERAS_BACKEND=jax, or on one device, with --gradient_accumulation_steps "
-                "for larger batches."
-            )
 
     def _masking(self, config, prepared, hides_words, rates):
         """The options by which rows are masked while they are read. Raises ValueError if the files forbid them."""
@@ -210,10 +182,9 @@ class PretrainingData:
         return distribution.shared(self.batches(split, whole_batches=is_shared, part=part, **options))
 
     def batches(self, split, **options):
-        """(inputs, labels) for Keras: a tf.data.Dataset on TensorFlow and from buckets, or `TrainingBatches`; of rows
-        that continue others `ContinuedBatches`."""
-        if self.is_continued or (keras.backend.backend() != "tensorflow" and not is_remote(self.directory)):
-            return self.read_with(self._reader(), split, **options)
+        """(inputs, labels) for Keras: a tf.data.Dataset on TensorFlow and from buckets, or `TrainingBatches`."""
+        if keras.backend.backend() != "tensorflow" and not is_remote(self.directory):
+            return self.read_with(TrainingBatches, split, **options)
         from keras_bert_impl.preprocessing.tf_data import read_training_data
 
         return self.read_with(read_training_data, split, **options)
@@ -222,11 +193,7 @@ class PretrainingData:
         """Iterates over the same (inputs, labels) as NumPy arrays."""
         if is_remote(self.directory):
             return self.batches(split, **options).as_numpy_iterator()
-        return iter(self.read_with(self._reader(), split, **options))
-
-    def _reader(self):
-        """What reads rows in NumPy."""
-        return functools.partial(ContinuedBatches, bi_data=self.bi_data) if self.is_continued else TrainingBatches
+        return iter(self.read_with(TrainingBatches, split, **options))
 
     def read_with(self, read, split, **options):
         """Batches of a split from `TrainingBatches` or `tf_data.read_training_data`; for `options` see the latter."""

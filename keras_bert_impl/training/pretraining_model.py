@@ -45,7 +45,7 @@ def schedule_of(config, steps):
 def build_pretrainer(config, data, jit_compile, schedule):
     """A new model, compiled with this learning rate schedule."""
     encoder = build_encoder(
-        with_memory(model_config(config, data), config, data),
+        model_config(config, data),
         packed=data.packed,
         rematerialize=config.gradient_checkpointing,
         dtype=keras.dtype_policies.get(config.precision),
@@ -128,13 +128,6 @@ def permuted_options(config, data, encoder):
         )
     rates = {name: rate if given[name] is None else given[name] for name, rate in RATES.items()}
     options = {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **rates}
-    memory_rows = config.batch_size if config.memory_length else None
-    options |= {"halves": data.is_continued, "bi_data": data.bi_data, "memory_rows": memory_rows}
-    if known and data.is_continued and "halves" not in known:
-        raise ValueError(
-            f"The rows in {data.directory} were made with --pairs continued_text, for an XLNet, not for "
-            f"{encoder.config.family}: prepare others."
-        )
     return {name: options[name] for name in known}
 
 
@@ -178,16 +171,6 @@ def check_spans(config, data):
             f"The objective span_boundary needs masked spans, but masking_unit is {unit}: give --masking_unit span"
             f"{' to keras-bert prepare-data, which masks these rows' if data.static_masks else ''}."
         )
-
-
-def with_memory(found, config, data):
-    """The configuration of an encoder, whose rows also remember the first halves of those before them if that is asked
-    for. Raises: ValueError for a family without memory."""
-    if config.memory_length is None:
-        return found
-    if not hasattr(found, "memory_length"):
-        raise ValueError(f"A {found.family} has no memory, as XLNet's: leave memory_length out.")
-    return dataclasses.replace(found, memory_length=config.memory_length, reused_length=data.sequence_length // 2)
 
 
 def model_config(config, data):

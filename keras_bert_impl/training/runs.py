@@ -227,7 +227,8 @@ def remedy_for(module):
 def check_run(directory, config):
     """The run directory as a pathlib.Path, if it is new, empty, or holds a run of this configuration. Writes nothing.
 
-    An option that is missing from the run's record, because an earlier version did not have it, counts as its default.
+    An option that is missing from the run's record, because an earlier version did not have it, counts as its default;
+    one that this version no longer has counts as different if the run used it.
     Two spellings of one path, like data and ./data, count as equal. The option `output` is not compared.
 
     Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
@@ -263,7 +264,8 @@ def _check_new_or_same(directory, config):
 def _differences(found, config):
     """What differs between the configuration in a run.json and this one, in words."""
     wanted, different = _plain(config), []
-    there = {**_defaults(config), **found}
+    used = {key: value for key, value in found.items() if key in wanted or value not in (None, False, "")}
+    there = {**_defaults(config), **used}
     for key in sorted({*there, *wanted} - {"output"}):
         if key not in wanted:
             different.append(f"{key} {there[key]!r} there, no such option in this version")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from families import CONFIGS
 from reference_models import outputs_of, random_model
-from tiers import every_backend, full_but
+from tiers import every_backend
 
 import keras_bert_impl as kbi
 from keras_bert_impl.families import count_parameters
@@ -117,7 +117,6 @@ def test_what_transformers_would_compute_otherwise_is_refused(changes, message, 
     [
         ({"hidden_size": 15}, "hidden_size must be even, not 15"),
         ({"max_distance": 0}, "max_distance must be None or an integer of at least 1, not 0"),
-        ({"memory_length": -1}, "memory_length must be None or an integer of at least 1, not -1"),
     ],
 )
 def test_a_shape_that_no_xlnet_has_is_refused(changes, message):
@@ -143,42 +142,17 @@ def test_a_vector_of_the_first_token_is_refused_and_that_of_cls_is_the_last():
     np.testing.assert_allclose(model.predict_on_batch(left)[1], model.predict_on_batch(rows)[1], atol=1e-5)
 
 
-@every_backend
-@pytest.mark.parametrize(
-    ("memory_length", "reused_length"), full_but([(None, None), (5, None), (5, 3)], (5, 3), on=("tensorflow", "jax"))
-)
-def test_segments_with_a_memory_are_computed_as_by_transformers(memory_length, reused_length, tmp_path):
-    torch = pytest.importorskip("torch")
-    config = dataclasses.replace(CONFIG, memory_length=memory_length, reused_length=reused_length)
-    theirs, rows = random_model("XLNetModel", config, tmp_path), rows_of(11, [11, 10])
-    encoder = kbi.XLNetEncoder.from_pretrained(tmp_path)
-    assert encoder.config == config
-    memory, mems, states = np.zeros((2, 2, 0, 12), "float32"), None, []
-    model = encoder.with_memory()
-    for start in (0, 4, 8):
-        part = {name: array[:, start : start + 4] for name, array in rows.items()}
-        found = model.predict_on_batch({**part, "memory": memory})
-        with torch.no_grad():
-            ids, segments, mask = (torch.tensor(array, dtype=torch.long) for array in part.values())
-            outputs = theirs(ids, attention_mask=mask, token_type_ids=segments, mems=mems, use_mems=True)
-        np.testing.assert_allclose(found["sequence_output"], outputs.last_hidden_state.numpy(), atol=1e-5)
-        mems, memory = outputs.mems, found["memory"]
-        expected = np.stack([states.numpy().swapaxes(0, 1) for states in mems], axis=1)
-        np.testing.assert_allclose(memory, expected, atol=1e-5)
-        states.append(found["sequence_output"])
-    together = encoder.predict_segments(rows, segment_length=4, batch_size=1)
-    np.testing.assert_allclose(together, np.concatenate(states, axis=1), atol=1e-5)
-
-
-def test_one_segment_is_the_row_and_padding_before_tokens_is_refused():
+def test_files_that_name_a_memory_open_without_it(tmp_path):
+    """As xlnet-large's config.json does, and the `.keras` files of earlier versions."""
     encoder, rows = kbi.XLNetEncoder(CONFIG), rows_of(9, [9, 5])
     states = encoder.predict_on_batch(rows)["sequence_output"]
-    np.testing.assert_allclose(encoder.predict_segments(rows), states, atol=1e-6)
-    assert np.abs(encoder.predict_segments(rows, segment_length=5) - states).max() > 1e-4
-    with pytest.raises(ValueError, match=r"Row 1 has padding before its tokens, .* pad rows on the right"):
-        encoder.predict_segments(rows_of(9, [9, 5], "left"))
-    with pytest.raises(ValueError, match="segment_length is 0, expected at least 1"):
-        encoder.predict_segments(rows, segment_length=0)
+    encoder.save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "mem_len": 384, "reuse_len": 256}))
+    again = kbi.XLNetEncoder.from_pretrained(tmp_path)
+    np.testing.assert_array_equal(again.predict_on_batch(rows)["sequence_output"], states)
+    fields = {**CONFIG.to_dict(), "memory_length": 384, "reused_length": None}
+    assert kbi.XLNetConfig.from_dict(fields) == CONFIG
 
 
 def test_longer_rows_are_a_setting_that_a_checkpoint_keeps(tmp_path):

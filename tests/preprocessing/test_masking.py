@@ -357,12 +357,12 @@ def ngrams_by_loop(words, room, row):
     return chosen
 
 
-def context_spans_by_loop(words, room, row, begin=0, end=26):
-    """The positions that XLNet's spans choose between two places: one in each context of six times its length."""
+def context_spans_by_loop(words, room, row, end=26):
+    """The positions that XLNet's spans choose: one in each context of six times its length."""
     starts, text = [word[0] for word in words], {position for word in words for position in word}
     shares, draws = np.cumsum(1 / np.arange(1, 6)), draws_of(Stream.MASK_POSITION, row, end)
     lengths = 1 + np.searchsorted(shares / shares[-1], draws_of(Stream.SPAN_LENGTH, row, 2 * end))
-    chosen, at, turn = set(), begin, begin
+    chosen, at, turn = set(), 0, 0
     while at < end and len(chosen) < room:
         size = min(int(lengths[turn]), room - len(chosen))
         before = int(uniform_integers(random_keys(Stream.SPAN_PLACE, 1, 0, row), turn, 6 * size))
@@ -371,7 +371,7 @@ def context_spans_by_loop(words, room, row, begin=0, end=26):
             break
         chosen |= set(range(first, first + size)) & text
         at, turn = first + 7 * size - before, turn + 1
-    left = sorted((place for place in text - chosen if begin <= place < end), key=lambda place: draws[place])
+    left = sorted(text - chosen, key=lambda place: draws[place])
     return chosen | set(left[: room - len(chosen)])
 
 
@@ -389,20 +389,6 @@ def test_words_and_spans_are_those_of_a_loop_over_the_same_draws(unit, by_loop, 
         room = max(1, round(num_tokens[row] * masking_rate))
         marks = rows["phrase_continuations"].numpy()[row] if unit == "phrase" else ()
         assert chosen == by_loop(words_of(ids, marks), room, row), row
-
-
-def test_each_half_of_a_row_gets_half_of_the_predictions():
-    rows = rows_of_text([[4 + number % 90 for number in range(row, row + 24)] + [SEP, CLS] for row in range(30)])
-    options = {"predictions_per_sequence": 7, "masking_rate": 7 / 26, "halves": True, **UNITS["context_span"]}
-    masked = mask(rows, **options)
-    for row, (ids, chosen) in enumerate(zip(rows["token_ids"].numpy(), chosen_positions(masked), strict=True)):
-        words = words_of(ids)
-        # Words that begin in the other half are no starts there.
-        expected = context_spans_by_loop(words, 4, row, 0, 13) | context_spans_by_loop(words, 3, row, 13, 26)
-        assert chosen == expected and len(chosen) == 7
-    found = mask({name: array.numpy() for name, array in rows.items()}, arrays=numpy_arrays, **options)
-    for name, array in masked.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 def test_spans_in_contexts_are_as_long_and_as_frequent_as_the_paper_s():

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from test_distribution import environments
 from tiers import on
@@ -98,21 +97,3 @@ def test_a_run_in_a_bucket_that_was_killed_in_its_first_round_goes_on(prepared_d
     printed, _ = run(prepared_data(), tmp_path, **started)
     assert "resuming after step" in printed[0]
     assert [row["step"] for row in json.loads((folder / "history.json").read_text())] == [4]
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_devices_divide_the_memory_of_an_xlnet_with_the_rows(processes, prepared_data, tmp_path):
-    """As one device has it, which may be of another process; also where each process reads its own rows."""
-    data = prepared_data(pairs="continued_text", tokenizer="xlnet_sentence_piece", bi_data=True)
-    options = {"size": "xlnet_tiny", "objective": "permuted_lm", "masking_unit": "context_span", "memory_length": 24}
-    options |= {"batch_size": 32, "dropout_rate": 0.0, "steps": 6}
-    shared = {"distribution": "data_parallel", **({"devices": 2} if processes == 1 else {})}
-    for name, count, of_devices in (("alone", 1, {}), ("shared", processes, shared)):
-        (tmp_path / name).mkdir()
-        run(data, tmp_path / name, processes=count, **options, **of_devices)
-    found = {}
-    for name in ("alone", "shared"):
-        history = json.loads((tmp_path / name / "run" / "history.json").read_text())
-        found[name] = [(row["masked_lm_loss"], row["val_masked_lm_loss"]) for row in history]
-    assert len(found["alone"]) == 3
-    np.testing.assert_allclose(found["shared"], found["alone"], rtol=1e-5)

@@ -19,17 +19,14 @@ OF_PRETRAINING = sorted(path for path in RECIPES.rglob("*.yaml") if path.stem.st
 SMALL = {"num_layers": 1, "hidden_size": 12, "num_heads": 3, "intermediate_size": 7, "batch_size": 2}
 DATA = types.SimpleNamespace(
     tokenizer=WordPieceTokenizer(WORDS[:11]),
-    **{"packed": False, "has_pairs": True, "pairs": "next_sentence", "is_continued": False, "bi_data": False},
+    **{"packed": False, "has_pairs": True, "pairs": "next_sentence"},
 )
-CONTINUED = {"has_pairs": False, "pairs": "continued_text", "is_continued": True, "bi_data": True}
 ORDERS = types.SimpleNamespace(**{**vars(DATA), "pairs": "sentence_order"})
 MPNETS = MPNetTokenizer(["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "cat", "<mask>"])
 DATA_OF = {
     "albert": ORDERS,
     "mpnet": types.SimpleNamespace(**{**vars(DATA), "tokenizer": MPNETS}),
-    "xlnet": types.SimpleNamespace(
-        **{**vars(DATA), **CONTINUED, "tokenizer": xlnet_tokenizer(), "sequence_length": 512}
-    ),
+    "xlnet": types.SimpleNamespace(**{**vars(DATA), "tokenizer": xlnet_tokenizer()}),
 }
 
 

@@ -59,10 +59,13 @@ def test_an_option_without_default_cannot_be_absent(config):
         check_run("run", config)
 
 
-def test_an_option_that_is_gone_is_named(config):
+def test_an_option_that_is_gone_is_named_if_the_run_used_it(config):
     other = dataclasses.make_dataclass("Other", [("data", str), ("output", str)])("data", "run")
     with pytest.raises(ValueError, match="steps 5 there, no such option in this version"):
         check_run("run", other)
+    with open("run/run.json", "w") as file:
+        json.dump({"configuration": {"data": "data", "steps": None, "rates": False}}, file)
+    check_run("run", other)
 
 
 @pytest.mark.parametrize("spelling", ["./data", "data/", "other/../data", "absolute"])

@@ -1,8 +1,8 @@
 """The losses of pre-training and the weighted loss of fine-tuning, in float32.
 
 If a batch is distributed over the replicas of a strategy, each loss is the replica's share, and the shares add up to
-the loss of the batch. A mean of the replicas' means would differ, because replicas may have different numbers of masked
-tokens.
+the loss of the batch (`equal_share`). A mean of the replicas' means would differ, because replicas may have different
+numbers of masked tokens.
 """
 
 import functools
@@ -10,7 +10,7 @@ import functools
 import keras
 from keras import ops
 
-from keras_bert_impl.distribution import sum_over_replicas
+from keras_bert_impl.distribution import equal_share, sum_over_replicas
 from keras_bert_impl.kernels.cross_entropy import cross_entropy_of_rows
 
 # The label of a token without a label: -1 in Google's code and scikit-learn, -100 in Hugging Face and torch.
@@ -30,7 +30,7 @@ def masked_lm_loss(mask_ids, mask_weights, logits):
     """
     per_token = cross_entropy(mask_ids, logits)  # (batch, predictions)
     weights = ops.cast(mask_weights, "float32")
-    return ops.sum(per_token * weights) / (sum_over_replicas(ops.sum(weights)) + 1e-5)
+    return equal_share(ops.sum(per_token * weights) / (sum_over_replicas(ops.sum(weights)) + 1e-5))
 
 
 def next_sentence_loss(labels, logits, weights=None):
@@ -272,7 +272,7 @@ def accuracy(labels, logits, weights):
 
 def weighted_mean(values, weights):
     """The replica's share of the mean over the batch, scalar; 0 if all weights are 0."""
-    return ops.divide_no_nan(ops.sum(values * weights), sum_over_replicas(ops.sum(weights)))
+    return equal_share(ops.divide_no_nan(ops.sum(values * weights), sum_over_replicas(ops.sum(weights))))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -66,13 +67,9 @@ else:
     keras.distribution.set_distribution(keras.distribution.DataParallel(auto_shard_dataset=False))
     shared = [found(*case) for case in cases]
 for case, one, two in zip(cases, alone, shared):
-    # On TensorFlow, the gradient of an uneven batch differs, see docs/devices.md; what was found before it does not.
-    is_same_gradient = BACKEND == "jax" or case == (16, 8)
-    counted = 5 if is_same_gradient or case in ((17, 17), (1, 8)) else 3
-    for number in range(counted):
+    for number in range(5):
         np.testing.assert_allclose(two[0][number], one[0][number], atol=1e-5, err_msg=f"{case} {number}")
-    if is_same_gradient:
-        np.testing.assert_allclose(two[1], one[1], atol=1e-6, err_msg=str(case))
+    np.testing.assert_allclose(two[1], one[1], atol=1e-6, err_msg=str(case))
 print("done")
 """
 
@@ -88,3 +85,19 @@ def test_uneven_batches_give_the_figures_of_one_device(cases):
     command = [sys.executable, "-c", PROGRAM, json.dumps(CASES[cases])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr[-3000:]
+
+
+LOSSES = pathlib.Path(__file__).with_name("replica_losses.py")
+
+
+@on("tensorflow")  # JAX's meshes see the whole batch
+@pytest.mark.parametrize("losses", full_but(["words", "all"], "words"))
+def test_losses_and_gradients_of_unequal_replicas_are_those_of_one_device(losses):
+    environment = {**os.environ, "KERAS_BACKEND": keras.backend.backend()}
+    command = [sys.executable, str(LOSSES), *([] if losses == "all" else [losses])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=500)
+    differences = json.loads(done.stdout.splitlines()[-1])
+    assert len(differences) == (30 if losses == "all" else 3)
+    for case, of_figures in differences.items():
+        for figure, difference in of_figures.items():
+            assert difference < 1e-5, (case, figure)

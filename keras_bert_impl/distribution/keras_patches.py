@@ -38,7 +38,9 @@ def make_multi_worker_fit_work():
 def take_any_batch():
     """Makes Keras' trainer take batches that several devices cannot share evenly, and the first batch among them."""
     if keras.__version__.startswith(VERSIONS):
-        {"tensorflow": _build_from_a_share, "jax": _compute_whole}.get(keras.backend.backend(), lambda: None)()
+        patches = {"tensorflow": (_build_from_a_share, _average_over_the_batch), "jax": (_compute_whole,)}
+        for patch in patches.get(keras.backend.backend(), ()):
+            patch()
 
 
 def _build_from_a_share():
@@ -59,6 +61,26 @@ def _build_from_a_share():
         symbolic_build(self, data_batch=data_batch)
 
     trainer.TensorFlowTrainer._maybe_symbolic_build = build_from_a_share
+
+
+def _average_over_the_batch():
+    """Keras' losses are means over the rows of each replica, which Keras averages: a row of a smaller share would have
+    a larger weight. Here they are means over the rows of the batch, as on one device.
+    """
+    from keras.src.losses import loss
+
+    from keras_bert_impl.distribution.replicas import adds_up_replicas, equal_share, sum_over_replicas
+
+    reduce_of_one_device = loss.reduce_values
+
+    def reduce_values(values, sample_weight=None, reduction="sum_over_batch_size"):
+        if not adds_up_replicas() or reduction in (None, "none", "sum") or values.shape == ():
+            return reduce_of_one_device(values, sample_weight, reduction)
+        is_weighted = reduction == "mean_with_sample_weight" and sample_weight is not None
+        divisor = keras.ops.sum(sample_weight if is_weighted else keras.ops.ones_like(values))
+        return equal_share(keras.ops.divide_no_nan(keras.ops.sum(values), sum_over_replicas(divisor)))
+
+    loss.reduce_values = reduce_values
 
 
 def _compute_whole():

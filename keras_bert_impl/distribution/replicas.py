@@ -121,6 +121,17 @@ def sum_over_replicas(values):
     return values if context is None else context.all_reduce("sum", values)
 
 
+def equal_share(share):
+    """A replica's share of a sum over the batch, in value as large as that of every other replica.
+
+    Keras averages what the replicas return, weighted by their rows, which is the loss of the batch only if all return
+    the same. The gradient stays that of the replica's own rows.
+    """
+    if _replica_context() is None:
+        return share
+    return share + keras.ops.stop_gradient(sum_over_replicas(share) / num_replicas() - share)
+
+
 def adds_up_replicas():
     """Whether `sum_over_replicas` adds anything up: the replicas are those of a `tf.distribute` strategy."""
     return active_strategy() is not None and num_replicas() > 1

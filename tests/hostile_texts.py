@@ -7,7 +7,7 @@ import unicodedata
 
 from google_tokenization import basic_tokenize
 
-from keras_bert_impl.tokenizers import unicode_table
+from keras_bert_impl.tokenizers import google_characters
 from keras_bert_impl.tokenizers.vocabulary import SPECIAL_TOKENS
 
 HOSTILE_TEXTS = [
@@ -49,7 +49,7 @@ def _is_comparable(code):
     if 0xD800 <= code <= 0xDFFF:
         return False
     # In a Python with another version of Unicode, only the characters of Unicode 3.2 are certain to be the same.
-    is_same_unicode = unicodedata.unidata_version == unicode_table.UNICODE_VERSION
+    is_same_unicode = unicodedata.unidata_version == google_characters.UNICODE_VERSION
     return is_same_unicode or unicodedata.ucd_3_2_0.category(chr(code)) != "Cn"
 
 

@@ -12,7 +12,7 @@ punctuation), yet its effect on a character depends on that character alone, wit
     tone marks and musical stems could change places, and no published vocabulary contains them.
 """
 
-from keras_bert_impl.tokenizers import unicode_table
+import pathlib
 
 Ranges = list[tuple[int, int]]
 
@@ -37,13 +37,11 @@ def parse_ranges(table: str) -> Ranges:
     return [(int(span[0], 16), int(span[-1], 16)) for span in spans]
 
 
-DROPPED = parse_ranges(unicode_table.DROPPED)
-SPACES = parse_ranges(unicode_table.SPACES)
-PUNCTUATION = parse_ranges(unicode_table.PUNCTUATION)
-NONSPACING_MARKS = parse_ranges(unicode_table.NONSPACING_MARKS)
-CASED = parse_ranges(unicode_table.CASED)
-# A dropped character no longer separates a sigma from its neighbour.
-CASE_IGNORABLE = DROPPED + parse_ranges(unicode_table.CASE_IGNORABLE)
+# Written by tests/golden/make_unicode_table.py, which describes it.
+_TABLE = pathlib.Path(__file__).with_name("unicode_table.txt").read_text(encoding="utf-8")
+UNICODE_VERSION, *_RANGES, _FOLDED = (part.partition("\n")[2] for part in _TABLE.split("\n\n"))
+DROPPED, SPACES, PUNCTUATION, NONSPACING_MARKS, CASED, CASE_IGNORABLE = map(parse_ranges, _RANGES)
+CASE_IGNORABLE = DROPPED + CASE_IGNORABLE  # a dropped character no longer separates a sigma from its neighbour
 
 
 def characters(ranges: Ranges) -> list[str]:
@@ -62,7 +60,7 @@ def replacements(lowercase: bool) -> dict[str, str]:
     if not lowercase:
         return table
     table |= dict.fromkeys(characters(NONSPACING_MARKS), "")
-    for line in unicode_table.FOLDED.strip().splitlines():
+    for line in _FOLDED.strip().splitlines():
         first, *folded = line.split()
         table |= {chr(int(first, 16) + place): text for place, text in enumerate(folded)}
     return table

@@ -1,9 +1,13 @@
-"""Writes keras_bert_impl/tokenizers/unicode_table.py from this Python's Unicode database.
+"""Writes keras_bert_impl/tokenizers/unicode_table.txt from this Python's Unicode database.
 
-    python tests/golden/make_unicode_table.py > keras_bert_impl/tokenizers/unicode_table.py
+    python tests/golden/make_unicode_table.py > keras_bert_impl/tokenizers/unicode_table.txt
 
-The table was made with Python 3.11 (Unicode 14). Making it again with a newer Python changes only the ids of text
-with characters that were assigned since, none of which is in a published vocabulary.
+The file has parts with a name in their first line, and empty lines between them. Ranges are hexadecimal and
+inclusive. A line of FOLDED starts with a code point, then gives what it and each following code point become by
+str.lower(), canonical decomposition and removal of nonspacing marks.
+
+The table was made with Python 3.11 (Unicode 14). Making it again with a newer Python changes only the ids of text with
+characters that were assigned since, none of which is in a published vocabulary.
 """
 
 import textwrap
@@ -11,14 +15,6 @@ import unicodedata
 
 CODE_POINTS = [code for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF]
 HANGUL_SYLLABLES = range(0xAC00, 0xD7A4)  # decomposed by arithmetic and therefore not in the table
-
-HEADER = '''# ruff: noqa: RUF001
-"""The Unicode data that Google's tokenizer needs. Written by tests/golden/make_unicode_table.py; do not edit.
-
-Ranges are hexadecimal and inclusive. A line of FOLDED starts with a code point, then gives what it and each following
-code point become by str.lower(), canonical decomposition and removal of nonspacing marks.
-"""
-'''
 
 
 def category(code):
@@ -71,7 +67,7 @@ def ranges(codes):
 def range_table(name, belongs):
     spans = ranges(filter(belongs, CODE_POINTS))
     words = " ".join(f"{first:x}" if first == last else f"{first:x}-{last:x}" for first, last in spans)
-    return f'{name} = """\n{textwrap.fill(words, 118, break_on_hyphens=False)}\n"""\n'
+    return f"{name}\n{textwrap.fill(words, 118, break_on_hyphens=False)}\n"
 
 
 def is_folded(code):
@@ -86,12 +82,11 @@ def folded_table():
         for start in range(first, last + 1, 24):
             codes = range(start, min(start + 24, last + 1))
             lines.append(" ".join([f"{start:x}", *map(folded, codes)]))
-    return 'FOLDED = """\n' + "\n".join(lines) + '\n"""'
+    return "\n".join(["FOLDED", *lines])
 
 
 def main():
-    print(HEADER)
-    print(f'UNICODE_VERSION = "{unicodedata.unidata_version}"\n')
+    print(f"VERSION\n{unicodedata.unidata_version}\n")
     print(range_table("DROPPED", is_dropped))
     print(range_table("SPACES", is_space))
     print(range_table("PUNCTUATION", is_punctuation))

@@ -10,7 +10,7 @@ from tiers import once
 from tokenizers import Tokenizer
 
 import keras_bert_impl as kbi
-from keras_bert_impl.tokenizers import unicode_table
+from keras_bert_impl.tokenizers import google_characters
 from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
 
 pytestmark = once
@@ -25,7 +25,7 @@ def portable(tokenizer, folder, sequence_length=NO_LIMIT, **options):
 
 def assigned_letters(step):
     """Characters between two letters, without those that Unicode 14 does not have."""
-    is_same_unicode = unicodedata.unidata_version == unicode_table.UNICODE_VERSION
+    is_same_unicode = unicodedata.unidata_version == google_characters.UNICODE_VERSION
     return [text for text in letters_between(step) if not is_same_unicode or unicodedata.category(text[1]) != "Cn"]
 
 

@@ -13,13 +13,13 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import gathered_from_replicas, sum_over_replicas
-from keras_bert_impl.losses import weighted_mean
+from keras_bert_impl.losses import WeightedLoss, weighted_mean, weights_of_rows
 
 MASKED = -1e9  # a logit whose exponential is 0 in float32
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class CosineSimilarityLoss(keras.losses.Loss):
+class CosineSimilarityLoss(WeightedLoss):
     """Mean squared difference between the cosine of a pair and its similarity (Reimers & Gurevych 2019, section 3,
     "regression objective").
 
@@ -29,7 +29,7 @@ class CosineSimilarityLoss(keras.losses.Loss):
     columns, takes_similarities, label_range = (2, 2), True, (-1.0, 1.0)
 
     def __init__(self, name="cosine_similarity_loss"):
-        super().__init__(name=name, reduction="sum", dtype="float32")
+        super().__init__(name)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         check_columns(self, columns_of(y_pred))
@@ -81,7 +81,7 @@ class CoSENTLoss(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class MultipleNegativesRankingLoss(keras.losses.Loss):
+class MultipleNegativesRankingLoss(WeightedLoss):
     """Cross-entropy of finding an anchor's positive among the positives and negatives of the whole batch, by
     scale * cosine (Henderson et al. 2017, section 4.4, "in-batch negatives"). A larger batch is a harder task.
 
@@ -98,7 +98,7 @@ class MultipleNegativesRankingLoss(keras.losses.Loss):
     columns, takes_similarities = (2, None), False
 
     def __init__(self, scale=20.0, name="multiple_negatives_ranking_loss"):
-        super().__init__(name=name, reduction="sum", dtype="float32")
+        super().__init__(name)
         self.scale = scale
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -113,7 +113,7 @@ class MultipleNegativesRankingLoss(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TripletLoss(keras.losses.Loss):
+class TripletLoss(WeightedLoss):
     """max(0, |anchor - positive| - |anchor - negative| + margin), the mean over the batch, by Euclidean distance
     (Reimers & Gurevych 2019, section 3, "triplet objective").
 
@@ -127,7 +127,7 @@ class TripletLoss(keras.losses.Loss):
     columns, takes_similarities = (3, 3), False
 
     def __init__(self, margin=1.0, name="triplet_loss"):
-        super().__init__(name=name, reduction="sum", dtype="float32")
+        super().__init__(name)
         self.margin = margin
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -162,13 +162,6 @@ def similarities(of, labels):
             f"{type(of).__name__} needs one similarity for each pair, (batch,), but labels are {labels.shape}."
         )
     return ops.cast(labels, "float32")
-
-
-def weights_of_rows(weights, vectors):
-    """Sample weights, (batch,), float32; 1 each if None."""
-    if weights is None:
-        return ops.ones_like(vectors[:, 0, 0], dtype="float32")
-    return ops.reshape(ops.cast(weights, "float32"), (-1,))
 
 
 def unit_vectors(vectors):

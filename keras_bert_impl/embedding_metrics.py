@@ -11,8 +11,8 @@ from keras_bert_impl.embedding_losses import (
     cosines_of_pairs,
     distances_of_triplets,
     similarities,
-    weights_of_rows,
 )
+from keras_bert_impl.losses import weights_of_rows
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")

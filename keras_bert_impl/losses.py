@@ -139,8 +139,20 @@ def divergence(logits, other_logits):
     return ops.sum(ops.exp(logs) * (logs - other_logs), axis=-1)
 
 
+class WeightedLoss(keras.losses.Loss):
+    """A loss that is a mean over the batch, by `weights`; the loss of an epoch is that by the weights of all of its
+    batches (`model_methods.epoch_loss`)."""
+
+    def __init__(self, name):
+        super().__init__(name=name, reduction="sum", dtype="float32")
+
+    def weights(self, y_true, y_pred, sample_weight=None):
+        """The weights of the rows, (batch,), float32."""
+        return weights_of_rows(sample_weight, y_pred)
+
+
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class WeightedCrossEntropy(keras.losses.Loss):
+class WeightedCrossEntropy(WeightedLoss):
     """Mean cross-entropy, weighted by the sample weights of the batch, for padding and rare classes.
 
     On one device it equals Keras' SparseCategoricalCrossentropy with reduction="mean_with_sample_weight".
@@ -153,26 +165,28 @@ class WeightedCrossEntropy(keras.losses.Loss):
     """
 
     def __init__(self, ignore_class=None, name="weighted_cross_entropy"):
-        super().__init__(name=name, reduction="sum", dtype="float32")
+        super().__init__(name)
         self.ignore_class = ignore_class
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         labels = ops.cast(y_true, "int32")
-        weights = (
-            ops.ones(ops.shape(labels), "float32") if sample_weight is None else ops.cast(sample_weight, "float32")
-        )
-        weights = weights_of_labels(weights, labels)
         if self.ignore_class is not None:
-            counts = has_label(labels, self.ignore_class)
-            labels, weights = ops.where(counts, labels, 0), weights * ops.cast(counts, "float32")
-        return weighted_mean(cross_entropy(labels, y_pred), weights)
+            labels = ops.where(has_label(labels, self.ignore_class), labels, 0)
+        return weighted_mean(cross_entropy(labels, y_pred), self.weights(y_true, y_pred, sample_weight))
+
+    def weights(self, y_true, y_pred, sample_weight=None):
+        """The weights of the labels, of their shape, float32."""
+        weights = weights_of_labels(1.0 if sample_weight is None else sample_weight, y_true)
+        if self.ignore_class is None:
+            return weights
+        return weights * ops.cast(has_label(ops.cast(y_true, "int32"), self.ignore_class), "float32")
 
     def get_config(self):
         return {"ignore_class": self.ignore_class, "name": self.name}
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class DistilledCrossEntropy(keras.losses.Loss):
+class DistilledCrossEntropy(WeightedLoss):
     """The weighted sum of two losses of a classifier: cross-entropy with the labels, and `soft_target_loss` with the
     logits of a teacher (Hinton et al. 2015, section 2).
 
@@ -186,14 +200,13 @@ class DistilledCrossEntropy(keras.losses.Loss):
     """
 
     def __init__(self, teacher_weight, temperature, name="distilled_cross_entropy"):
-        super().__init__(name=name, reduction="sum", dtype="float32")
+        super().__init__(name)
         self.teacher_weight, self.temperature = checked_share(teacher_weight), float(temperature)
         if not temperature > 0:
             raise ValueError(f"temperature must be above 0, not {temperature!r}.")
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        weights = ops.ones_like(y_true[:, 0]) if sample_weight is None else ops.cast(sample_weight, "float32")
-        weights = ops.reshape(weights, (-1,))
+        weights = self.weights(y_true, y_pred, sample_weight)
         hard = weighted_mean(cross_entropy(ops.cast(y_true[:, 0], "int32"), y_pred), weights)
         soft = soft_target_loss(y_pred, y_true[:, 1:], weights, self.temperature)
         return (1 - self.teacher_weight) * hard + self.teacher_weight * soft
@@ -203,7 +216,7 @@ class DistilledCrossEntropy(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class DistilledSquaredError(keras.losses.Loss):
+class DistilledSquaredError(WeightedLoss):
     """The weighted sum of the squared errors of a number from the label and from a teacher's number.
 
     Args:
@@ -215,13 +228,13 @@ class DistilledSquaredError(keras.losses.Loss):
     """
 
     def __init__(self, teacher_weight, name="distilled_squared_error"):
-        super().__init__(name=name, reduction="sum", dtype="float32")
+        super().__init__(name)
         self.teacher_weight = checked_share(teacher_weight)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        weights = ops.ones_like(y_true[:, 0]) if sample_weight is None else ops.cast(sample_weight, "float32")
+        weights = self.weights(y_true, y_pred, sample_weight)
         errors = ops.square(ops.cast(y_pred, "float32") - ops.cast(y_true, "float32"))  # (batch, 2)
-        hard, soft = (weighted_mean(errors[:, place], ops.reshape(weights, (-1,))) for place in range(2))
+        hard, soft = (weighted_mean(errors[:, place], weights) for place in range(2))
         return (1 - self.teacher_weight) * hard + self.teacher_weight * soft
 
     def get_config(self):
@@ -249,6 +262,12 @@ def weights_of_labels(weights, labels):
     for _ in range(len(labels.shape) - len(weights.shape)):
         weights = ops.expand_dims(weights, -1)
     return weights * ops.ones_like(labels, dtype="float32")
+
+
+def weights_of_rows(weights, outputs):
+    """Sample weights of the rows of outputs, (batch,), float32; 1 each if None."""
+    weights = ops.ones((ops.shape(outputs)[0],)) if weights is None else weights
+    return ops.reshape(ops.cast(weights, "float32"), (-1,))
 
 
 def cross_entropy(labels, logits):

@@ -8,13 +8,13 @@ from keras import ops
 
 from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.kernels.attention.plain import by_heads, of_fused
 from keras_bert_impl.layers import AttentionMask, FrozenInChunks, FrozenModel
+from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 
 
-class Distiller(KerasMethodsMixin, keras.Model):
+class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
     """Base class of the two ways to distill: runs student and teacher on the same rows.
 
     The teacher is frozen and computes without dropout. It is not part of what `callbacks.ExactResume` saves.
@@ -67,11 +67,6 @@ class Distiller(KerasMethodsMixin, keras.Model):
         for name, (loss, weights) in parts.items():
             self.record(name, loss, weights)
         return sum(self.part_weights[name] * loss for name, (loss, _) in parts.items())
-
-    def record(self, name, share, weights):
-        """Adds a batch's value, the sum of the replicas' shares, to a mean, weighted by what it is a mean over."""
-        count = sum_over_replicas(ops.sum(ops.cast(weights, "float32")))
-        self.means[name].update_state(sum_over_replicas(share), sample_weight=count)
 
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step: the student's, and a forward pass of the teacher."""

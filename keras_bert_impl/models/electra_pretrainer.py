@@ -7,8 +7,8 @@ from keras import ops
 
 from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
-from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.layers import ReplaceTokens, SampleTokens
+from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.masked_lm import MaskedLM
 from keras_bert_impl.models.pretrainer import own_inputs
@@ -19,7 +19,7 @@ GENERATOR = "generator"  # the folder of the generator's checkpoint, within the 
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class ElectraPretrainer(KerasMethodsMixin, keras.Model):
+class ElectraPretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
     """Replaced-token detection (Clark et al. 2020, section 3.1): a small masked language model guesses the masked
     tokens, one guess for each is drawn, and the discriminator tells for every token whether it is the original one.
 
@@ -79,6 +79,7 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
         self.dtype_policy = encoder.dtype_policy
         self.encoder, self.masked_lm, self.detector = encoder, masked_lm, detector
         self.detection_weight = float(detection_weight)
+        self.part_weights = {"masked_lm_loss": 1.0, "detection_loss": self.detection_weight}
         names = ("masked_lm_loss", "masked_lm_accuracy", "detection_loss", "detection_accuracy")
         self.means = {name: keras.metrics.Mean(name=name) for name in (*names, "replaced_precision", "replaced_recall")}
 
@@ -103,9 +104,8 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
         """The generator's loss plus the weighted one of the discriminator; also updates their metrics."""
         logits, ids, weights = y_pred["masked_lm_logits"], y["mask_ids"], ops.cast(y["mask_weights"], "float32")
         masked_lm = losses.masked_lm_loss(ids, weights, logits)
-        predictions = ops.sum(weights)
-        self._update("masked_lm_loss", masked_lm, predictions)
-        self._update("masked_lm_accuracy", losses.accuracy(ids, logits, weights), predictions)
+        self.record("masked_lm_loss", masked_lm, weights)
+        self.record("masked_lm_accuracy", losses.accuracy(ids, logits, weights), weights)
 
         detected, tokens = y_pred["detection_logits"], ops.cast(x["padding_mask"], "float32")
         # A token that was drawn again is an original one (section 3.1).
@@ -114,18 +114,14 @@ class ElectraPretrainer(KerasMethodsMixin, keras.Model):
         detection = losses.replaced_token_loss(is_replaced, detected, tokens)
         is_found = ops.cast(detected > 0, "float32")
         is_right = ops.cast(ops.equal(is_found, is_replaced), "float32")
-        self._update("detection_loss", detection, ops.sum(tokens))
+        self.record("detection_loss", detection, tokens)
         for name, values, counted in (
             ("detection_accuracy", is_right, tokens),
             ("replaced_precision", is_replaced, is_found * tokens),
             ("replaced_recall", is_found, is_replaced),
         ):
-            self._update(name, losses.weighted_mean(values, counted), ops.sum(counted))
+            self.record(name, losses.weighted_mean(values, counted), counted)
         return masked_lm + self.detection_weight * detection
-
-    def _update(self, name, share, count):
-        """Adds a batch's value, the sum of the replicas' shares, to a mean, weighted by what it is a mean over."""
-        self.means[name].update_state(sum_over_replicas(share), sample_weight=sum_over_replicas(count))
 
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""

@@ -15,6 +15,7 @@ from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.layers import Dropout
 from keras_bert_impl.misspelt import refuse_unknown
+from keras_bert_impl.model_methods.epoch_loss import EpochLossMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.models.compile_arguments import (
@@ -34,7 +35,7 @@ NEW_HEAD = "For a new head, save the encoder alone and open that."
 OF_ENCODER = (("dtype", None), ("rematerialize", False))  # arguments of `load_model` that are passed to the encoder
 
 
-class PretrainedMixin(KerasMethodsMixin):
+class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
     """`get_config`, `from_config`, `from_pretrained` and `save_pretrained` of a model over an encoder.
 
     The model takes `encoder`, `tokenizer` and `sequence_length` in its constructor and has them as attributes;

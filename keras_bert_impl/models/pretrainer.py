@@ -7,16 +7,16 @@ from keras_bert_impl import checkpoints, losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
-from keras_bert_impl.distribution import sum_over_replicas
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.kernels.cross_entropy import as_kept
 from keras_bert_impl.layers import GatherPositions, MaskedLMHead, SpanBoundaryHead
+from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class Pretrainer(KerasMethodsMixin, keras.Model):
+class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
     """Masked language model and next-sentence prediction over one encoder (Devlin et al. 2019, section 3.1).
 
     Args:
@@ -100,10 +100,10 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         object.__setattr__(self, "encoder", encoder)
         self.next_sentence, self.span_boundary = next_sentence, span_boundary
         self.enhanced_decoder, self.permuted = enhanced_decoder, permuted
-        names = ["masked_lm_loss", "masked_lm_accuracy"]
-        names += ["next_sentence_loss", "next_sentence_accuracy"] if next_sentence else []
-        names += ["span_boundary_loss", "span_boundary_accuracy"] if span_boundary else []
+        tasks = ["masked_lm", *["next_sentence"] * next_sentence, *["span_boundary"] * span_boundary]
+        names = [f"{task}_{figure}" for task in tasks for figure in ("loss", "accuracy")]
         self.means = {name: keras.metrics.Mean(name=name) for name in names}
+        self.part_weights = {f"{task}_loss": 1.0 for task in tasks}
 
     def call(self, inputs, training=None, mask=None):
         return super().call(own_inputs(self, inputs), training=training, mask=mask)
@@ -120,7 +120,6 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         logits = as_kept(ops.reshape(logits, (-1, logits.shape[-1])), self.compute_dtype)
         labels, weights = ops.reshape(labels, (-1,)), ops.reshape(weights, (-1,))
         masked_lm = losses.masked_lm_loss(labels, weights, logits)
-        # Weighted by the number of predictions, so that the epoch's mean is over tokens, and its exp() a perplexity.
         self._update("masked_lm", masked_lm, losses.accuracy(labels, logits, weights), weights)
         return masked_lm
 
@@ -139,10 +138,9 @@ class Pretrainer(KerasMethodsMixin, keras.Model):
         return next_sentence
 
     def _update(self, task, loss, accuracy, weights):
-        """Adds this batch's values, summed over all replicas, to the means of a task."""
-        count = sum_over_replicas(ops.sum(ops.cast(weights, "float32")))
-        for name, share in (("loss", loss), ("accuracy", accuracy)):
-            self.means[f"{task}_{name}"].update_state(sum_over_replicas(share), sample_weight=count)
+        """Adds this batch's values to the means of a task."""
+        self.record(f"{task}_loss", loss, weights)
+        self.record(f"{task}_accuracy", accuracy, weights)
 
     def training_flops(self, rows, length, predictions):
         """The arithmetic of a training step; see `callbacks.flops.training_flops`."""

@@ -20,8 +20,6 @@ PREPARE = "prepare-data --input rows/train.jsonl --output out"
 CASES = {
     f"{PREPARE} --text_field body": 'no field "body"; the row has text, label',
     f"{PREPARE} --text_field body --skip_unreadable": 'no field "body"; the row has text, label',
-    f"{PREPARE} --phrase_field tags": 'no field "tags"; the row has text, label',
-    f"{PREPARE} --phrase_field tags --skip_unreadable": 'no field "tags"; the row has text, label',
     f"{PREPARE} --vocab nothing": "nothing is neither a directory nor a published name",
     "prepare-data --input nothing --output out": "nothing does not exist. Give a file, a folder or a glob",
     "prepare-data --output out --config nothing": "nothing is neither a file nor a recipe of the package; its",

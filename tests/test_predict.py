@@ -109,14 +109,6 @@ def test_answers_are_written_as_csv_with_lists_in_json(asked, tmp_path):
     assert [[entity["text"] for entity in json.loads(row["entities"])] for row in rows] == expected
 
 
-def test_entities_that_were_found_are_phrases_for_data_preparation(asked, tmp_path):
-    rows, _ = asked(kbi.TokenClassifier, {"num_classes": 2, "class_names": ["O", "A"]}, "\n".join(TEXTS))
-    documents = list(kbi.corpora.TextCorpus(tmp_path / "answers.jsonl", "raise", phrase_field="entities"))
-    found = [["\n".join(document.sentences)[slice(*span)] for span in document.spans] for document in documents]
-    assert found == [[entity["text"] for entity in row["entities"]] for row in rows if row["text"]]
-    assert sum(map(len, found)) > 2
-
-
 @pytest.mark.parametrize("content", ["the O\ncats A\n\nred A\n", "the\ncats\n\nred\n"], ids=["labels", "words"])
 def test_words_of_conll_files_get_a_label_each(asked, content):
     rows, model = asked(kbi.TokenClassifier, {"num_classes": 2, "class_names": ["O", "A"]}, content, "new.conll")

@@ -19,18 +19,17 @@ __all__ = [
 ]
 
 
-def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en", phrase_field=None):
+def open_corpus(path=None, on_error="skip", text_format="auto", text_field="text", language="en"):
     """A `PythonDocsCorpus` without a path; otherwise a `TextCorpus` of a file, folder or glob, with these arguments.
 
     Raises: ValueError if there is no path, but an argument about text files differs from its default.
     """
     if path is not None:
-        return TextCorpus(path, on_error, text_format, text_field, language, phrase_field)
+        return TextCorpus(path, on_error, text_format, text_field, language)
     given = {
         "text_format": (text_format, "auto"),
         "text_field": (text_field, "text"),
         "language": (language, "en"),
-        "phrase_field": (phrase_field, None),
     }
     for name, (value, default) in given.items():
         if value != default:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -14,13 +14,11 @@ class Document(NamedTuple):
             "novels/emma.txt" or "rows.jsonl#3". It determines the split.
         source: a label that a classifier may learn to predict: "numpy", or the top folder or file of a text corpus.
         sentences: one string each, single spaces, no line breaks.
-        spans: start and end of each phrase that the corpus marks, in characters of the sentences joined by line breaks.
     """
 
     name: str
     source: str
     sentences: list[str]
-    spans: Sequence[tuple[int, int]] = ()
 
 
 def split_of(name, seed=0):

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from keras_bert_impl.corpora.document import Document
 from keras_bert_impl.corpora.numbered_lines import COMPRESSIONS, READ_ERRORS, NotUtf8Error, numbered_lines, text_lines
-from keras_bert_impl.corpora.row_spans import spans_in_sentences
 from keras_bert_impl.corpora.sentences import check_language
 from keras_bert_impl.corpora.text_formats import (
     LONGEST_DOCUMENT_CHARACTERS,
@@ -61,8 +60,6 @@ class TextCorpus:
             "running" and "paragraphs", and a paragraph with "auto".
         text_field: key of the text in a .jsonl row.
         language: code of ISO 639-1 (`split_sentences`).
-        phrase_field: key of the phrases in a .jsonl row (`spans_in_sentences`), which become the `spans` of documents;
-            None reads none.
 
     Attributes:
         files: sorted list of pathlib.Path.
@@ -70,12 +67,11 @@ class TextCorpus:
         problems: list of `Problem` of the last iteration. A damaged text file is read up to the damage, and the
             document that contains the damage is left out; of a .jsonl file only the bad rows are left out.
 
-    Raises: ValueError for an unknown choice, a path without files, a `text_field` if no file is .jsonl, a
-        `phrase_field` if one is not, files without a sentence (at the end of the iteration), and with
-        `on_error="raise"` for the first problem.
+    Raises: ValueError for an unknown choice, a path without files, a `text_field` if no file is .jsonl, files without a
+        sentence (at the end of the iteration), and with `on_error="raise"` for the first problem.
     """
 
-    def __init__(self, path, on_error="skip", text_format="auto", text_field="text", language="en", phrase_field=None):
+    def __init__(self, path, on_error="skip", text_format="auto", text_field="text", language="en"):
         if on_error not in ("skip", "raise"):
             raise ValueError(f'on_error is "{on_error}", expected "skip" or "raise".')
         if text_format not in ("auto", *TEXT_FORMATS):
@@ -84,16 +80,9 @@ class TextCorpus:
         self.path = os.fspath(path)
         self.on_error = on_error
         self.text_format, self.text_field, self.language = text_format, text_field, language
-        self.phrase_field = phrase_field
         self.root, self.files = files_at(self.path)
         if text_field != "text" and not any(map(_has_rows, self.files)):
             raise ValueError(f'text_field is "{text_field}", but no file at {self.path} is .jsonl: omit text_field.')
-        if phrase_field is not None and not all(map(_has_rows, self.files)):
-            other = next(file for file in self.files if not _has_rows(file))
-            raise ValueError(
-                f'phrase_field is "{phrase_field}", but {other} is not .jsonl and has no fields: name .jsonl files '
-                "alone."
-            )
         self.problems, self.formats = [], collections.Counter()
         self.may_be_empty, self.longest = False, None
 
@@ -115,7 +104,7 @@ class TextCorpus:
     def cut(self, longest):
         """This corpus with documents of more than `longest` characters read as several.
 
-        They are cut between paragraphs, those of .jsonl rows between sentences; rows with a `phrase_field` stay whole.
+        They are cut between paragraphs, those of .jsonl rows between sentences.
         """
         cut = self._with_files(self.files)
         cut.may_be_empty, cut.longest = self.may_be_empty, longest
@@ -137,10 +126,10 @@ class TextCorpus:
         self.problems, self.formats = [], collections.Counter()
         is_empty = not self.may_be_empty
         for file in self.files:
-            for number, sentences, *spans in self._numbered_documents(file):
+            for number, sentences in self._numbered_documents(file):
                 is_empty = False
                 relative = file.relative_to(self.root)
-                yield Document(f"{relative.as_posix()}#{number}", relative.parts[0], sentences, *spans)
+                yield Document(f"{relative.as_posix()}#{number}", relative.parts[0], sentences)
         if is_empty:
             first = f" First problem: {self.problems[0].place}: {self.problems[0].reason}" if self.problems else ""
             raise ValueError(
@@ -151,9 +140,9 @@ class TextCorpus:
     def _numbered_documents(self, file):
         read = self._rows if _has_rows(file) else self._texts
         try:
-            for number, sentences, *spans in read(file):
+            for number, sentences in read(file):
                 if sentences:
-                    yield number, sentences, *spans
+                    yield number, sentences
         except (NotUtf8Error, *READ_ERRORS) as error:
             self._report(str(file), str(error) or type(error).__name__)
 
@@ -171,23 +160,16 @@ class TextCorpus:
             if not line.strip():
                 continue
             try:
-                document = self._document_of_row(_parsed_row(line))
+                text = _text_of_row(_parsed_row(line), self.text_field)
             except ValueError as error:
                 self._report(f"{file}:{number}", str(error))
                 continue
-            if self.longest is None or self.phrase_field is not None:
-                yield number, *document
+            sentences = sentences_of_row(text, self.text_format, self.language)
+            if self.longest is None:
+                yield number, sentences
                 continue
-            parts = cut_documents(([sentence] for sentence in document[0]), self.longest)
+            parts = cut_documents(([sentence] for sentence in sentences), self.longest)
             yield from ((f"{number}.{part}", sentences) for part, sentences in enumerate(parts, start=1))
-
-    def _document_of_row(self, row):
-        """(sentences,) of a row, or (sentences, spans) with a `phrase_field`."""
-        text = _text_of_row(row, self.text_field)
-        sentences = sentences_of_row(text, self.text_format, self.language)
-        if self.phrase_field is None:
-            return (sentences,)
-        return sentences, spans_in_sentences(row, self.phrase_field, text, sentences)
 
     def _report(self, place, reason):
         if self.on_error == "raise":

@@ -42,11 +42,6 @@ class PrepareConfig:
         masking_unit: what static_masks masks: token, whole_word, span, ngram, context_span or phrase.
         phrases: file of phrases and entities, one a line, which masking_unit phrase then masks whole, as ERNIE does.
             They are found at whole words, the longest first; for tokenizer wordpiece.
-        phrase_field: key of the phrases in a .jsonl row, which masking_unit phrase then masks whole where they stand: a
-            list of objects with start and end (end exclusive), in characters of the row's text, as taggers and
-            keras-bert predict write them, or of pairs [start, end]; for tokenizer wordpiece.
-        segmented: spaces in the text separate the words of a segmenter, as for Chinese: masking_unit phrase then masks
-            what stands between two spaces whole; for tokenizer wordpiece.
         packed: put several pairs in a row, so that there is hardly any padding; nothing else changes for a pair.
         labelled_sentences: largest number of labelled training sentences from each source, beside up to 500 each for
             validation and test; every label gets equally many.
@@ -71,7 +66,7 @@ class PrepareConfig:
         "the vocabulary": ("tokenizer", "vocab", "vocabulary_size", "lowercase"),
         "the rows": (
             *("sequence_length", "long_sequence_length", "pairs", "packed", "static_masks", "masking_unit"),
-            *("phrases", "phrase_field", "segmented"),
+            "phrases",
             *("short_sequence_probability", "predictions_per_sequence", "duplicates", "seed"),
         ),
         "how it is done": ("workers", "runner", "beam_options", "beam_storage", "verify"),
@@ -101,8 +96,6 @@ class PrepareConfig:
     static_masks: bool = False
     masking_unit: typing.Literal["token", "whole_word", "span", "ngram", "context_span", "phrase"] = "token"
     phrases: str | None = None
-    phrase_field: str | None = None
-    segmented: bool = False
     packed: bool = False
     labelled_sentences: int = 0
     skip_unreadable: bool = False

@@ -58,8 +58,8 @@ class ObjectiveOptions:
 
     Args:
         masking_unit: what is masked: token as in the paper, whole_word, span as in SpanBERT, ngram as in ALBERT,
-            context_span as in XLNet, or phrase as in ERNIE, for data prepared with --phrases, --phrase_field or
-            --segmented; only for data that is masked while it is read.
+            context_span as in XLNet, or phrase as in ERNIE, for data prepared with --phrases; only for data that is
+            masked while it is read.
         masking_rate: share of a row's tokens that are chosen to be predicted; 0.15 in the paper, 0.25 for the largest
             ELECTRA. A small model learns sooner with more.
         mask_token_rate: share of the chosen tokens that become [MASK]; default is 0.8 as in the paper, which tries

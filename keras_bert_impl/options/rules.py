@@ -6,7 +6,6 @@ checked where these are read.
 """
 
 import dataclasses
-import itertools
 import math
 import typing
 
@@ -145,17 +144,12 @@ class Rule(typing.NamedTuple):
 GIVEN, ABSENT = "given", "absent"
 OF_PAIRS = ("next_sentence", "sentence_order")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")  # hosts that this machine alone reaches
-PHRASES = ("phrases", "phrase_field", "segmented")
 RULES = {
     "PrepareConfig": (
-        *(
-            Rule(one, {other: ABSENT}, f"beside {other}: phrases are marked in one way, leave {one} or {other} out.")
-            for one, other in itertools.combinations(PHRASES, 2)
-        ),
-        *(Rule(name, {"tokenizer": ("wordpiece",)}, "is for tokenizer wordpiece: leave it out.") for name in PHRASES),
+        Rule("phrases", {"tokenizer": ("wordpiece",)}, "is for tokenizer wordpiece: leave it out."),
         *(
             Rule(name, {"input": GIVEN}, "is for text of your own: name it with --input.")
-            for name in ("text_format", "text_field", "language", "skip_unreadable", *PHRASES[1:])
+            for name in ("text_format", "text_field", "language", "skip_unreadable")
         ),
         Rule("language_exponent", {"input": GIVEN}, "needs a folder of folders: name it with --input."),
         *(
@@ -169,8 +163,8 @@ RULES = {
         Rule("packed", {"static_masks": ABSENT}, "beside static_masks: Google's format has no packed rows."),
         Rule(
             "masking_unit",
-            dict.fromkeys(PHRASES, GIVEN),
-            "needs phrases to mask: give --phrases, --phrase_field or --segmented.",
+            {"phrases": GIVEN},
+            "needs phrases to mask: give --phrases.",
             values=("phrase",),
         ),
         Rule(

@@ -1,6 +1,5 @@
 """Phrases and entities that the user names, which `--masking_unit phrase` masks whole, as ERNIE does (Sun et al. 2019,
-section 3.2), and words of a segmenter for Chinese (Cui et al. 2019, "Pre-Training with Whole Word Masking for Chinese
-BERT").
+section 3.2); a list of Chinese words is whole-word masking of Chinese (Cui et al. 2019).
 
 From the text to its rows, the id of a token that goes on with the phrase of the token before it is marked by a bit.
 Rows have the marks as an array of their own, so that masks are drawn again in every epoch.
@@ -18,9 +17,6 @@ MARK_BITS = 24  # above every id: no vocabulary has more than 2**24 words, see `
 MARK = 1 << MARK_BITS
 MARKS = "phrase_continuations"  # 1 for a marked token; the name in rows and in files
 FILE = "phrases.txt"  # in the directory of a run
-# The options of `keras-bert prepare-data` that mark phrases, one of which a run may have: a list, the words of a
-# segmenter, or what a tagger has found (`tagged_phrases`).
-OPTIONS = ("phrases", "segmented", "phrase_field")
 
 
 def read_phrases(path):
@@ -99,21 +95,6 @@ class PhraseFinder:
         single = ids[is_start[1:] & np.isin(ids, self.words)]
         found.update({self.numbers[(word,)]: count for word, count in collections.Counter(single.tolist()).items()})
         return Ragged(Ragged(marked, sentences.lengths), documents.lengths), found
-
-
-def segmented_ids(ids_of, sentences):
-    """The ids of sentences in which spaces separate the words of a segmenter; those that go on with a word are marked.
-
-    Args:
-        ids_of: function from a list of strings to the ids of each, a `Ragged`; see `sentence_ids`.
-        sentences: list of strings.
-    """
-    words = [sentence.split(" ") for sentence in sentences]
-    rows = ids_of([word for sentence in words for word in sentence])
-    marked = rows.values.astype(np.int32) | MARK
-    marked[rows.offsets[:-1][rows.lengths > 0]] &= MARK - 1
-    ends = rows.offsets[np.cumsum([len(sentence) for sentence in words], dtype=np.int64)] if words else []
-    return Ragged(marked, np.diff(ends, prepend=0).astype(np.int64))
 
 
 def with_marks_apart(rows):

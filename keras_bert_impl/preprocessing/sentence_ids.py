@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 
-from keras_bert_impl.preprocessing.phrases import segmented_ids
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.word_cache import WordCache
 from keras_bert_impl.tokenizers import WordPieceTokenizer
@@ -20,12 +19,10 @@ def sentence_ids(tokenizer):
     return functools.partial(ids_of_tokenizer, tokenizer)
 
 
-def document_ids(tokenizer, segmented=False):
+def document_ids(tokenizer):
     """A function from documents, lists of sentences, to the ids of all their sentences, as `sentence_ids` gives them:
-    those that the sentences have in running text. With `segmented`, they are marked, see `phrases.segmented_ids`."""
+    those that the sentences have in running text."""
     ids_of = sentence_ids(tokenizer)
-    if segmented:
-        ids_of = functools.partial(segmented_ids, ids_of)
 
     def of_documents(documents):
         return ids_of([sentence for document in documents for sentence in tokenizer.in_running_text(document)])

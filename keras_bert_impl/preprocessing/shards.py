@@ -31,7 +31,6 @@ from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.remote_files import open_file, size_of
 from keras_bert_impl.preprocessing.sentence_ids import document_ids
-from keras_bert_impl.preprocessing.tagged_phrases import mark_spans
 from keras_bert_impl.preprocessing.token_files import read_token_files, write_token_file
 from keras_bert_impl.tokenizers import open_tokenizer
 from keras_bert_impl.tokenizers.kinds import VOCABULARY_FILES, tokenizer_files
@@ -63,8 +62,7 @@ class Settings:
         labelled_sentences: the most sentences of one source to keep for each split; 0 keeps none.
         seed: seed of every random choice.
         block_bytes: text of one token file.
-        phrases: what marks phrases, one of `phrases.OPTIONS`: a file of them in the directory, spaces between the words
-            of a segmenter, or spans of the documents; empty if nothing does.
+        phrases: whether the phrases of a file in the directory are marked.
         language_factors: pairs of a language and how often its training text is used, see `language_sampling`; empty
             if all text is used once.
     """
@@ -81,7 +79,7 @@ class Settings:
     labelled_sentences: int
     seed: int
     block_bytes: int
-    phrases: str = ""
+    phrases: bool = False
     language_factors: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -130,9 +128,8 @@ def tokenize_piece(settings, piece):
     The record: `blocks`, a list of {"file", split: {"documents", "sentences", "words", "bytes", "tokens"}}, `problems`,
     what could not be read, `formats`, the number of files read in each format, `sources`, the number of sentences of
     each source in each split, and `files`, a dict of name to SHA-256. With a file of phrases, also `phrases`, pairs of
-    the number of a phrase and of the places where it was found; with spans, pairs of one of
-    `tagged_phrases.OUTCOMES` and of how many have it. If languages are sampled, also `languages`, a dict of language to
-    documents and bytes of its training text, before and after: [[documents, bytes], [documents, bytes]].
+    the number of a phrase and of the places where it was found. If languages are sampled, also `languages`, a dict of
+    language to documents and bytes of its training text, before and after: [[documents, bytes], [documents, bytes]].
     """
     path = piece.record_path(settings)
     record = read_record(path)
@@ -164,7 +161,7 @@ def _write_token_files(settings, piece, directory):
             tokens = {split: _tokenize(ids_of, documents) for split, documents in used.items()}
             if mark:
                 for split in SPLITS:
-                    tokens[split], counts = mark(used[split], tokens[split])
+                    tokens[split], counts = mark(tokens[split])
                     found += counts
             write_token_file(directory / file, tokens)
             blocks.append({"file": file, **{split: _counts(used[split], tokens[split]) for split in SPLITS}})
@@ -234,7 +231,7 @@ def _write_examples(settings, shard, path):
         pairs=settings.pairs,
         static_masks=settings.static_masks,
         masking_unit=settings.masking_unit,
-        phrases=bool(settings.phrases),
+        phrases=settings.phrases,
         packed=settings.packed,
         short_sequence_probability=settings.short_sequence_probability,
         seed=settings.seed,
@@ -412,12 +409,12 @@ def _counts(documents, tokens):
 
 
 def _document_ids(settings):
-    return _document_ids_of(settings.directory, _written(settings.directory), settings.phrases == "segmented")
+    return _document_ids_of(settings.directory, _written(settings.directory))
 
 
 def _marker(settings):
-    """A function from documents and their ids to these ids with marks and a Counter of what was found, or None."""
-    return _marker_of(settings.directory, _written(settings.directory), settings.phrases)
+    """A function from the ids of documents to these ids with marks and a Counter of what was found, or None."""
+    return _marker_of(settings.directory, _written(settings.directory)) if settings.phrases else None
 
 
 def _written(directory):
@@ -438,17 +435,15 @@ def run_files(directory):
 
 
 @functools.lru_cache(maxsize=1)
-def _document_ids_of(directory, written, segmented):
+def _document_ids_of(directory, written):
     # `written`, the times of writing, distinguish a vocabulary from a later one at the same path.
-    return document_ids(open_tokenizer(directory), segmented)
+    return document_ids(open_tokenizer(directory))
 
 
 @functools.lru_cache(maxsize=1)
-def _marker_of(directory, written, option):
-    if option == "phrases":
-        finder = phrases.PhraseFinder(open_tokenizer(directory), phrases.read_phrases(f"{directory}/{phrases.FILE}"))
-        return lambda documents, ids: finder.mark(ids)
-    return functools.partial(mark_spans, open_tokenizer(directory)) if option == "phrase_field" else None
+def _marker_of(directory, written):
+    found = phrases.read_phrases(f"{directory}/{phrases.FILE}")
+    return phrases.PhraseFinder(open_tokenizer(directory), found).mark
 
 
 def read_record(path):

@@ -46,7 +46,6 @@ from keras_bert_impl.preprocessing.language_sampling import copies_of, language_
 from keras_bert_impl.preprocessing.local_jobs import run_jobs, worker_pool
 from keras_bert_impl.preprocessing.masking import check_predictions
 from keras_bert_impl.preprocessing.phrases import FILE, PhraseFinder, read_phrases
-from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
 from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
 from keras_bert_impl.preprocessing.shards import (
     BLOCK_BYTES,
@@ -74,7 +73,6 @@ from keras_bert_impl.training.preparation_report import (
     report_languages,
     report_phrases,
     report_reading,
-    report_spans,
     write_preparation,
 )
 from keras_bert_impl.training.runs import check_run, open_run, versions
@@ -165,8 +163,6 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
         summary["languages"] = report_languages(records)
     if phrases:
         summary["phrases"] = report_phrases(config.phrases, phrases, finder, records)
-    elif config.phrase_field:
-        summary["phrases"] = report_spans(config.phrase_field, records)
     write_input(directory, input_files, records)
     write_manifest(directory, shards)
     write_json(directory / "summary.json", summary)
@@ -183,11 +179,6 @@ def factors_of(config, pieces):
     return sampling_factors(
         language_sizes([file for piece in pieces for file in piece.files]), config.language_exponent
     )
-
-
-def phrase_option(config):
-    """The option that gives phrases to mask, one of `phrases.OPTIONS`; an empty string if none does."""
-    return next((name for name in PHRASE_OPTIONS if getattr(config, name)), "")
 
 
 def check_same_phrases(config, phrases, directory):
@@ -224,7 +215,7 @@ def settings_of(config):
                 "labelled_sentences", "seed",
             )
         },
-        phrases=phrase_option(config),
+        phrases=bool(config.phrases),
     )  # fmt: skip
 
 
@@ -253,9 +244,7 @@ def open_pieces(config):
     """The pieces of the corpus, which are not read yet, and its size in bytes."""
     path = os.path.abspath(config.input) if config.input and config.runner else config.input
     on_error = "skip" if config.skip_unreadable else "raise"
-    corpus = corpora.open_corpus(
-        path, on_error, config.text_format, config.text_field, config.language, config.phrase_field
-    )
+    corpus = corpora.open_corpus(path, on_error, config.text_format, config.text_field, config.language)
     pieces = []
     for number, documents in enumerate(corpus.pieces(PIECE_BYTES)):
         files = getattr(documents, "files", ())

@@ -8,7 +8,6 @@ import numpy as np
 from keras_bert_impl import corpora
 from keras_bert_impl.console import say
 from keras_bert_impl.preprocessing.shards import SPLITS
-from keras_bert_impl.preprocessing.tagged_phrases import OUTCOMES
 from keras_bert_impl.training import run_page
 from keras_bert_impl.training.run_page import Page, Table
 
@@ -104,28 +103,6 @@ def report_phrases(path, phrases, finder, records):
         "lines_with_unknown_words": [number + 1 for number in finder.unknown],
         "lines_not_in_text": [number + 1 for number in missing],
     }
-
-
-def report_spans(field, records):
-    """Prints how many phrases of a field are marked and why others are not; returns these figures."""
-    found = collections.Counter()
-    for record in records:
-        found.update(dict(record["phrases"]))
-    counts = {outcome: found[outcome] for outcome in OUTCOMES}
-    left_out = {
-        "overlap a longer or equal one": counts["overlapping"],
-        "cross the end of a sentence": counts["across_sentences"],
-        "have no character that the tokenizer keeps": counts["without_tokens"],
-    }
-    given, rows = counts["marked"] + sum(left_out.values()), sum(len(record["problems"]) for record in records)
-    say(
-        f'  {counts["marked"]:,} of {given:,} phrases in the field "{field}" are marked, {counts["extended"]:,} of '
-        "them extended to whole words"
-    )
-    for what, count in left_out.items():
-        if count:
-            say(f"  {count:,} phrases are not marked, because they {what}")
-    return {"given": given, **counts, "unreadable_rows": rows}
 
 
 def write_preparation(directory, config, summary):

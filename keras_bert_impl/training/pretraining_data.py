@@ -17,7 +17,6 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches, check_streams
-from keras_bert_impl.preprocessing.phrases import OPTIONS as PHRASE_OPTIONS
 from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
@@ -98,12 +97,10 @@ class PretrainingData:
 
     def _masking(self, config, prepared, hides_words, rates):
         """The options by which rows are masked while they are read. Raises ValueError if the files forbid them."""
-        # Data of an earlier version has no such options.
-        has_phrases = any(prepared.get(name) for name in PHRASE_OPTIONS)
-        if config.masking_unit == "phrase" and not has_phrases:
+        if config.masking_unit == "phrase" and not prepared.get("phrases"):
             raise ValueError(
-                f"{self.directory} holds no phrases to mask: prepare the data with --phrases, --phrase_field or "
-                "--segmented, or leave masking_unit phrase out."
+                f"{self.directory} holds no phrases to mask: prepare the data with --phrases, or leave masking_unit "
+                "phrase out."
             )
         given = [name for name in MASKING_OPTIONS if getattr(config, name) != getattr(type(config), name)]
         if config.direction != "both" and given:

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import re
 import signal
 import socket
 import subprocess
@@ -145,32 +144,12 @@ def test_files_that_pass_through_storage_are_the_same(tmp_path, small_jobs, in_o
     assert not tf.io.gfile.exists(f"ram://{tmp_path.name}/prepare-data")
 
 
-@pytest.fixture(scope="module")
-def with_phrases(small_jobs, text_folder, tmp_path_factory):
-    """Options that mark phrases, by the one that gives them: a list, words between spaces, or places in rows."""
-    folder = tmp_path_factory.mktemp("phrases")
-    (folder / "phrases.txt").write_text("of the\nthe array\n", encoding="utf-8")
-    (folder / "rows").mkdir()
-    for path in sorted(text_folder.glob("*.txt")):
-        texts = path.read_text(encoding="utf-8").split("\n\n")
-        rows = [{"text": text, "found": [match.span() for match in re.finditer("the \\w+", text)]} for text in texts]
-        content = "\n".join(map(json.dumps, rows))
-        (folder / "rows" / f"{path.stem}.jsonl").write_text(content, encoding="utf-8")
-    given = {
-        "phrases": {"phrases": str(folder / "phrases.txt")},
-        "segmented": {"segmented": True},
-        "phrase_field": {"phrase_field": "found", "input": str(folder / "rows")},
-    }
-    return {name: {**small_jobs, **options} for name, options in given.items()}
-
-
 @pytest.mark.full
-@pytest.mark.parametrize("option", ["phrases", "segmented", "phrase_field"])
-def test_workers_mark_phrases_as_one_process_does(tmp_path, with_phrases, option):
-    options = with_phrases[option]
+def test_workers_mark_phrases_as_one_process_does(tmp_path, small_jobs):
+    (tmp_path / "phrases.txt").write_text("of the\nthe array\n", encoding="utf-8")
+    options = {**small_jobs, "phrases": str(tmp_path / "phrases.txt")}
     in_one = prepared(tmp_path / "one", options)
-    summary = json.loads(in_one["summary.json"])
-    assert option == "segmented" or summary["phrases"].get("places", summary["phrases"].get("marked")) > 50
+    assert json.loads(in_one["summary.json"])["phrases"]["places"] > 50
     rows = [content for name, content in in_one.items() if name.endswith(".tfrecord")]
     assert all(b"phrase_continuations" in content for content in rows) and len(rows) > 5
     assert prepared(tmp_path / "beam", options, runner="DirectRunner") == in_one

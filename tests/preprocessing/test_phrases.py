@@ -8,7 +8,7 @@ from tiers import on
 from keras_bert_impl import WordPieceTokenizer
 from keras_bert_impl.preprocessing import masking
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches
-from keras_bert_impl.preprocessing.phrases import MARK, MARKS, PhraseFinder, read_phrases, segmented_ids
+from keras_bert_impl.preprocessing.phrases import MARK, MARKS, PhraseFinder, read_phrases
 from keras_bert_impl.preprocessing.pretraining_rows import write_rows
 from keras_bert_impl.preprocessing.record_files import RecordReader
 from keras_bert_impl.preprocessing.sentence_ids import document_ids
@@ -92,30 +92,19 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, content, message):
         read_phrases(tmp_path / "phrases.txt")
 
 
-# The first sentence as a segmenter cuts it.
-SEGMENTED = "北京 是 中国 的 首都 ， 也 是 全国 的 政治 和 文化 中心 。"  # noqa: RUF001
+# Of the first sentence.
+WORDS = ["北京", "中国", "首都", "全国", "政治", "文化", "中心"]
 CHINESE = WordPieceTokenizer([*SPECIAL_TOKENS, *sorted(set("".join(SENTENCES["zh"])) - {"“", "”"})])
 
 
-def test_words_of_a_segmenter_are_marked_and_have_the_ids_of_the_text_without_spaces():
-    assert SEGMENTED.replace(" ", "") == SENTENCES["zh"][0]
-    found = segmented_ids(lambda words: ragged(CHINESE.ids_batch(words)), [SEGMENTED, "你 知道"])
-    (first, second), (plain,) = lists(found), CHINESE.ids_batch([SENTENCES["zh"][0]])
-    assert [index & (MARK - 1) for index in first] == plain
-    text = "".join("+" * (index >= MARK) + CHINESE.vocabulary[index & (MARK - 1)] for index in first + second)
-    assert text == "北+京是中+国的首+都，也是全+国的政+治和文+化中+心。你知+道"  # noqa: RUF001
-
-
-def test_a_list_of_words_marks_chinese_as_its_segmenter_does():
-    words = sorted({word for word in SEGMENTED.split() if len(word) > 1})
-    texts, found, _ = marked(words, SENTENCES["zh"][0], tokenizer=CHINESE)
+def test_a_list_of_words_marks_chinese():
+    texts, found, _ = marked(WORDS, SENTENCES["zh"][0], tokenizer=CHINESE)
     assert texts[0].replace(" ", "") == "北+京是中+国的首+都，也是全+国的政+治和文+化中+心。"  # noqa: RUF001
     assert sum(found.values()) == 7
 
 
 def test_chinese_words_are_masked_whole_or_not_at_all():
-    words = sorted({word for word in SEGMENTED.split() if len(word) > 1})
-    documents, _ = PhraseFinder(CHINESE, words).mark(ragged([[CHINESE.ids_batch([SENTENCES["zh"][0]])[0]]]))
+    documents, _ = PhraseFinder(CHINESE, WORDS).mark(ragged([[CHINESE.ids_batch([SENTENCES["zh"][0]])[0]]]))
     ids = documents.flat_values
     rows = {
         "token_ids": np.tile(ids & (MARK - 1), (200, 1)).astype(np.int32),

@@ -1,4 +1,4 @@
-"""Phrases and segmented text, from the command to the masks of a training run."""
+"""Phrases, from the command to the masks of a training run."""
 
 import json
 
@@ -18,11 +18,6 @@ from keras_bert_impl.training.pretraining_data import PretrainingData
 pytestmark = once
 
 WORDS = ["北京", "中国", "首都", "全国", "政治", "文化", "中心", "长江", "公里", "亚洲", "河流"]
-# The first two sentences as a segmenter cuts them.
-SEGMENTED = [
-    "北京 是 中国 的 首都 ， 也 是 全国 的 政治 和 文化 中心 。",  # noqa: RUF001
-    "长江 全 长 约 六 千 三 百 公里 ， 是 亚洲 最 长 的 河流 。",  # noqa: RUF001
-]
 
 
 @pytest.fixture
@@ -30,8 +25,7 @@ def chinese(tmp_path):
     """Options for a hundred documents of two sentences, and for a file of words."""
     characters = sorted({character for sentence in SENTENCES["zh"][:2] for character in sentence})
     (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *characters]) + "\n", encoding="utf-8")
-    for name, sentences in {"text": SENTENCES["zh"][:2], "segmented": SEGMENTED}.items():
-        (tmp_path / f"{name}.txt").write_text("\n\n".join(["\n".join(sentences)] * 100), encoding="utf-8")
+    (tmp_path / "text.txt").write_text("\n\n".join(["\n".join(SENTENCES["zh"][:2])] * 100), encoding="utf-8")
     (tmp_path / "words.txt").write_text("\n".join(WORDS), encoding="utf-8")
     options = {"vocab": str(tmp_path / "vocab.txt"), "text_format": "lines", "language": "zh", "sequence_length": 64}
     return {**options, "input": str(tmp_path / "text.txt")}
@@ -51,25 +45,21 @@ def rows_of(directory):
     return parse_rows(records)
 
 
-def test_a_file_of_words_and_segmented_text_give_the_same_rows(tmp_path, chinese):
+def test_words_of_a_file_are_marked_in_rows_of_chinese(tmp_path, chinese):
     summary = prepare(tmp_path / "listed", phrases=str(tmp_path / "words.txt"), **chinese)
-    prepare(tmp_path / "cut", **{**chinese, "input": str(tmp_path / "segmented.txt")}, segmented=True)
     assert summary["phrases"] == {
         "given": 11,
         "places": 1100,
         "lines_with_unknown_words": [],
         "lines_not_in_text": [],
     }
-    # A file is named after its text, which decides its split and order: only what stands in a row is compared.
-    for name in ("listed", "cut"):
-        rows = rows_of(tmp_path / name)
-        vocabulary = (tmp_path / name / "vocab.txt").read_text(encoding="utf-8").split()
-        shown = "".join(
-            "+" * mark + vocabulary[index]
-            for index, mark in zip(rows["input_ids"].values, rows[MARKS].values, strict=True)
-        )
-        units = {"北+京是中+国的首+都", "政+治和文+化中+心", "六千三百公+里", "是亚+洲最长的河+流"}
-        assert all(unit in shown for unit in units) and "+是" not in shown and "+[" not in shown
+    rows = rows_of(tmp_path / "listed")
+    vocabulary = (tmp_path / "listed" / "vocab.txt").read_text(encoding="utf-8").split()
+    shown = "".join(
+        "+" * mark + vocabulary[index] for index, mark in zip(rows["input_ids"].values, rows[MARKS].values, strict=True)
+    )
+    units = {"北+京是中+国的首+都", "政+治和文+化中+心", "六千三百公+里", "是亚+洲最长的河+流"}
+    assert all(unit in shown for unit in units) and "+是" not in shown and "+[" not in shown
 
 
 def test_words_of_a_file_are_masked_whole_in_training(tmp_path, chinese):
@@ -144,18 +134,8 @@ def test_the_phrases_of_a_directory_stay_the_same(tmp_path, chinese, monkeypatch
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"masking_unit": "phrase"}, "needs phrases to mask: give --phrases, --phrase_field or --segmented"),
-        ({"phrases": "words.txt", "segmented": True}, "leave phrases or segmented out"),
-        ({"phrase_field": "found", "phrases": "words.txt"}, "leave phrases or phrase_field out"),
-        ({"phrase_field": "found", "segmented": True}, "leave phrase_field or segmented out"),
+        ({"masking_unit": "phrase"}, "needs phrases to mask: give --phrases"),
         ({"phrases": "words.txt", "tokenizer": "byte_pair"}, "--phrases words.txt is for tokenizer wordpiece"),
-        (
-            {"segmented": True, "tokenizer": "sentence_piece"},
-            "--segmented True is for tokenizer wordpiece",
-        ),
-        ({"phrase_field": "x", "tokenizer": "byte_pair"}, "--phrase_field x is for tokenizer wordpiece"),
-        ({"phrase_field": "x"}, "--phrase_field x is for text of your own"),
-        ({"segmented": True}, "--segmented True is for text of your own"),
         ({"phrases": "missing.txt"}, r"missing\.txt"),
     ],
 )
@@ -175,7 +155,7 @@ def test_a_phrase_of_which_nothing_is_left_is_refused_with_its_line(tmp_path, ch
 def test_training_refuses_to_mask_phrases_that_the_data_does_not_have(tmp_path, chinese):
     prepare(tmp_path / "data", **chinese)
     run = json.loads((tmp_path / "data" / "run.json").read_text())
-    for left_out in ((), ("phrases", "segmented", "phrase_field")):  # data of an earlier version has no such options
+    for left_out in ((), ("phrases",)):  # data of an earlier version has no such options
         for name in left_out:
             del run["configuration"][name]
         (tmp_path / "data" / "run.json").write_text(json.dumps(run))

@@ -118,6 +118,14 @@ def test_keras_still_has_the_private_name_of_its_tensorflow_backend(name, conseq
 
 
 @on("jax")  # about Keras' JAX backend
+@pytest.mark.parametrize("name", ["_jax_state", "_jax_state_synced", "_purge_model_variables"])
+def test_keras_still_has_the_private_name_of_its_jax_backend(name):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.predict_on_batch(np.ones((1, 2)))
+    assert hasattr(model, name), f"Keras {keras.__version__} has no {name}: an error or Ctrl-C loses the weights."
+
+
+@on("jax")  # about Keras' JAX backend
 def test_batches_for_a_mesh_are_copied_one_ahead_by_us_alone():
     """When Keras copies ahead itself, `keras_patches.look_ahead_in_meshes` has to go."""
     from keras.src.backend.jax.trainer import JAXEpochIterator

@@ -7,6 +7,7 @@ therefore goes through `sum_over_replicas`. Each backend is imported only in the
 
 from keras_bert_impl.distribution.devices import Distribution, Kind, distributed
 from keras_bert_impl.distribution.divided_state import axes_of_state, divided_as_state, layout_of_state
+from keras_bert_impl.distribution.interrupted_steps import kept_step, weights_given_back
 from keras_bert_impl.distribution.processes import (
     EndSignal,
     SharedClock,
@@ -45,6 +46,7 @@ __all__ = [
     "adds_up_replicas", "assign_whole", "axes_of_state", "axes_of_weight", "can_compile", "check_batch_size",
     "check_can_compile", "check_shared", "compiles_steps", "distributed", "divided_as_state", "equal_share",
     "failing_together", "from_chief", "gathered_from_processes", "gathered_from_replicas", "in_scope_of_model",
-    "is_chief", "is_shared", "layout_of_state", "needs_equal_shapes", "num_processes", "num_processors", "num_replicas",
-    "outputs_of_batch", "part_of_batch", "replica_number", "shared", "split", "sum_over_replicas", "to_numpy",
+    "is_chief", "is_shared", "kept_step", "layout_of_state", "needs_equal_shapes", "num_processes", "num_processors",
+    "num_replicas", "outputs_of_batch", "part_of_batch", "replica_number", "shared", "split", "sum_over_replicas",
+    "to_numpy", "weights_given_back",
 ]  # fmt: skip

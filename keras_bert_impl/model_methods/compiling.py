@@ -3,7 +3,7 @@
 import threading
 
 from keras_bert_impl.console import say
-from keras_bert_impl.distribution import compiles_steps
+from keras_bert_impl.distribution import compiles_steps, kept_step
 
 PATIENCE = 2.0  # seconds
 
@@ -19,14 +19,6 @@ class CompilingMixin:
 
     says_compiling = True
 
-    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", *further, **arguments):
-        self.says_compiling = verbose != 0
-        return super().evaluate(x, y, batch_size, verbose, *further, **arguments)
-
-    def predict(self, x, batch_size=None, verbose="auto", *further, **arguments):
-        self.says_compiling = verbose != 0
-        return super().predict(x, batch_size, verbose, *further, **arguments)
-
     def make_train_function(self, force=False):
         self._announce("train_function", "training step", super().make_train_function, force)
 
@@ -41,8 +33,10 @@ class CompilingMixin:
         before = getattr(self, name)
         make(force)
         made = getattr(self, name)
-        if made is not before and self.says_compiling and compiles_steps(self):
-            setattr(self, name, announced(made, what, bool(self.jit_compile)))
+        if made is not before:
+            made = kept_step(self, made)
+            says = self.says_compiling and compiles_steps(self)
+            setattr(self, name, announced(made, what, bool(self.jit_compile)) if says else made)
 
 
 def announced(step, what, is_per_shape):

@@ -1,16 +1,28 @@
-"""Methods of `keras.Model` that are adapted to BERT: `fit`, `export` and `quantize`."""
+"""Methods of `keras.Model` that are adapted to BERT."""
 
 import keras
 
-from keras_bert_impl.distribution import in_scope_of_model
+from keras_bert_impl.distribution import in_scope_of_model, weights_given_back
 from keras_bert_impl.misspelt import KnownArguments
 from keras_bert_impl.model_methods import resumed_fit, trainable, trained_weights
 from keras_bert_impl.model_methods.compiling import CompilingMixin
+from keras_bert_impl.model_methods.own_inputs import own_inputs
 
 
 class KerasMethodsMixin(KnownArguments, CompilingMixin):
     """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default; `export` that
     names an alternative where Keras cannot export."""
+
+    def taken(self, x):
+        """What one of Keras' methods is given for `x`, as the model takes it; see `own_inputs`."""
+        return own_inputs(self, x)
+
+    def __call__(self, inputs, *arguments, **options):
+        return super().__call__(self.taken(inputs), *arguments, **options)
+
+    def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *arguments, **options):
+        inputs = self.taken(inputs)
+        return super().stateless_call(trainable_variables, non_trainable_variables, inputs, *arguments, **options)
 
     @in_scope_of_model
     def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, **arguments):
@@ -19,10 +31,40 @@ class KerasMethodsMixin(KnownArguments, CompilingMixin):
         on from the weights that were trained."""
         self.says_compiling = verbose != 0
         arguments |= {"batch_size": batch_size, "epochs": epochs, "verbose": verbose, "callbacks": callbacks}
-        if resumed_fit.needs_steps(callbacks):
-            return resumed_fit.fit(super().fit, self, x, y, **arguments)
-        with trained_weights.kept(self):
-            return super().fit(x, y, **arguments)
+        x, validation = self.taken(x), arguments.get("validation_data")
+        if isinstance(validation, tuple):
+            arguments["validation_data"] = (self.taken(validation[0]), *validation[1:])
+        with weights_given_back(self):
+            if resumed_fit.needs_steps(callbacks):
+                return resumed_fit.fit(super().fit, self, x, y, **arguments)
+            with trained_weights.kept(self):
+                return super().fit(x, y, **arguments)
+
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", *further, **arguments):
+        self.says_compiling = verbose != 0
+        with weights_given_back(self):
+            return super().evaluate(self.taken(x), y, batch_size, verbose, *further, **arguments)
+
+    def predict(self, x, batch_size=None, verbose="auto", *further, **arguments):
+        self.says_compiling = verbose != 0
+        with weights_given_back(self):
+            return super().predict(self.taken(x), batch_size, verbose, *further, **arguments)
+
+    def train_on_batch(self, x, *arguments, **options):
+        with weights_given_back(self):
+            return super().train_on_batch(self.taken(x), *arguments, **options)
+
+    def test_on_batch(self, x, *arguments, **options):
+        with weights_given_back(self):
+            return super().test_on_batch(self.taken(x), *arguments, **options)
+
+    def predict_on_batch(self, x):
+        with weights_given_back(self):
+            return super().predict_on_batch(self.taken(x))
+
+    def _purge_model_variables(self, **kinds):
+        """Keras' JAX trainer takes the values out of the variables before the first step, which an error in it loses.
+        They take no memory, since each step is given that of the values before."""
 
     def quantize(self, mode=None, config=None, **arguments):
         """`keras.Model.quantize`, but by default "int8" rounds only the weights, not the activations.

@@ -48,10 +48,6 @@ class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         self.part_weights = dict(loss_weights)
         self.means = {mean: keras.metrics.Mean(name=mean) for mean in (*loss_weights, *metrics)}
 
-    def call(self, inputs, training=None, mask=None):
-        # Keras assigns the arrays of a dict to inputs by the order of their names, so that none may be there in excess.
-        return super().call({name: inputs[name] for name in self.input}, training=training, mask=mask)
-
     @property
     def encoder(self):
         """The student's encoder."""

@@ -11,7 +11,6 @@ from keras_bert_impl.layers import ReplaceTokens, SampleTokens
 from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.models.masked_lm import MaskedLM
-from keras_bert_impl.models.pretrainer import own_inputs
 from keras_bert_impl.models.replaced_token_detector import ReplacedTokenDetector
 from keras_bert_impl.optimization import ClipsToGlobalNorm
 
@@ -96,9 +95,6 @@ class ElectraPretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
                 "with BertAdamW, BertStableAdamW or BertLamb of keras_bert_impl.optimization."
             )
         inner.let_follow(leader, follower)
-
-    def call(self, inputs, training=None, mask=None):
-        return super().call(own_inputs(self, inputs), training=training, mask=mask)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The generator's loss plus the weighted one of the discriminator; also updates their metrics."""

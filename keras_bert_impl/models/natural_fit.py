@@ -112,20 +112,9 @@ class NaturalFitMixin:
             return super().predict(x, batch_size=batch_size, steps=steps, **arguments)
         return maker.of_texts(rows, x.restore(super().predict(x, **arguments)))
 
-    def __call__(self, inputs, *arguments, **options):
-        return super().__call__(self._without_texts(inputs), *arguments, **options)
-
-    def train_on_batch(self, x, *arguments, **options):
-        return super().train_on_batch(self._without_texts(x), *arguments, **options)
-
-    def test_on_batch(self, x, *arguments, **options):
-        return super().test_on_batch(self._without_texts(x), *arguments, **options)
-
-    def predict_on_batch(self, x):
-        return super().predict_on_batch(self._without_texts(x))
-
-    def _without_texts(self, x):
-        """`x`. Raises ValueError for texts, of which Keras would only say that they are no dict of three arrays."""
+    def taken(self, x):
+        """As of every model. Raises ValueError for texts, of which Keras would only say that they are no dict of three
+        arrays: `fit`, `evaluate` and `predict` have made rows of them before."""
         is_text = isinstance(x, str | bytes)
         if is_text or (isinstance(x, list | tuple | np.ndarray) and self.row_maker.is_natural(x)):
             raise ValueError(
@@ -133,7 +122,7 @@ class NaturalFitMixin:
                 "train_on_batch, test_on_batch and predict_on_batch: model.rows(texts) makes them; fit, evaluate and "
                 "predict take texts."
             )
-        return x
+        return super().taken(x)
 
     def rows(self, texts, pad_to=None):
         """The input arrays of `texts`, shape (batch, length).

@@ -105,9 +105,6 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         self.means = {name: keras.metrics.Mean(name=name) for name in names}
         self.part_weights = {f"{task}_loss": 1.0 for task in tasks}
 
-    def call(self, inputs, training=None, mask=None):
-        return super().call(own_inputs(self, inputs), training=training, mask=mask)
-
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The sum of the losses of all heads; also updates their metrics."""
         loss = self._masked_lm_loss(y, y_pred)
@@ -187,15 +184,3 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         """Writes `config.json` and `model.safetensors` as Hugging Face's BertForPreTraining, or BertForMaskedLM. A
         span-boundary head, which has no counterpart there, is in the same file as `span_boundary_head.*`."""
         checkpoints.huggingface.save(self, directory)
-
-
-def own_inputs(model, inputs):
-    """The arrays of a pre-training row that a model takes: one without next sentences has no `cls_positions`.
-
-    Keras assigns the arrays of a dict to inputs by the order of their names: one too many, and each of those after it
-    would silently take the place of another.
-    """
-    if not isinstance(inputs, dict):
-        return inputs
-    left_out = {"cls_positions"} - set(model.input)
-    return {name: array for name, array in inputs.items() if name not in left_out}

@@ -1,0 +1,96 @@
+"""The arrays of ids that models take: which ones, by their names, and which ids."""
+
+import keras
+import numpy as np
+import pytest
+from conftest import QUICK_STEPS, without
+from every_model import KINDS, MODELS, inputs_of
+from tiers import every_backend
+
+import keras_bert_impl as kbi
+
+LABELS = np.array([0, 2], "int32")
+# Names that sort before, between and behind those of the inputs.
+MORE = {"idx": np.arange(2), "sentence": np.ones((2, 7), "int32"), "weight": np.ones((2, 3), "float32")}
+
+
+def outputs(found):
+    return [keras.ops.convert_to_numpy(array) for array in keras.tree.flatten(found)]
+
+
+def assert_same(found, expected):
+    for one, other in zip(outputs(found), outputs(expected), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_too_many_does_not_change_what_a_model_computes(kind, small_config, small_batch):
+    model = MODELS[kind](kbi.BertEncoder(small_config))
+    rows = inputs_of(kind, small_batch)
+    assert_same(model({**rows, **MORE}), model(rows))
+
+
+@every_backend
+def test_an_array_too_many_does_not_change_predictions_figures_and_training(small_config, small_batch):
+    rows = without(small_batch, "mask_positions")
+
+    def figures(more):
+        keras.utils.set_random_seed(1)
+        model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3, dropout_rate=0.0)
+        model.compile("sgd", model.loss, **QUICK_STEPS)
+        given = {**rows, **more}
+        before = [model.predict(given, verbose=0), model.predict_on_batch(given)]
+        before += [model.evaluate(given, LABELS, verbose=0), model.test_on_batch(given, LABELS)]
+        history = model.fit(given, LABELS, validation_data=(given, LABELS), verbose=0).history
+        return [*before, history["val_loss"], model.train_on_batch(given, LABELS), model(given)]
+
+    assert_same(figures(MORE), figures({}))
+
+
+def test_an_array_too_many_in_rows_of_texts_does_not_change_vectors(small_config, small_batch):
+    model = kbi.TextEmbedder(kbi.BertEncoder(small_config))
+    rows = {name: np.stack([array, array], 1) for name, array in without(small_batch, "mask_positions").items()}
+    assert_same(model({**rows, **MORE}), model(rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("input_ids", "input_ids is token_ids"),
+        ("attention_mask", "attention_mask is padding_mask"),
+        ("token_type_ids", "token_type_ids is segment_ids"),
+        ("labels", "labels is y"),
+        ("position_ids", "position_ids is an input of an encoder with packed=True"),
+    ],
+)
+def test_an_array_by_the_name_of_another_library_is_refused_with_its_name_here(name, told, small_config, small_batch):
+    rows = {**without(small_batch, "mask_positions"), name: small_batch["padding_mask"]}
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
+    for call in (model, model.encoder, model.predict, lambda rows: model.fit(rows, LABELS)):
+        with pytest.raises(ValueError, match=told):
+            call(rows)
+
+
+def test_a_missing_array_is_named(small_config, small_batch):
+    encoder = kbi.BertEncoder(small_config)
+    with pytest.raises(ValueError, match="lacks token_ids"):
+        encoder({"idx": LABELS, **without(small_batch, "mask_positions", "token_ids")})
+
+
+@pytest.mark.parametrize(("name", "id", "told"), [
+    ("token_ids", -1, r"token_ids\[1, 2\] is -1, .* from 0 to 52"),
+    ("token_ids", 53, r"token_ids\[1, 2\] is 53, .* from 0 to 52"),
+    ("segment_ids", -1, r"segment_ids\[1, 2\] is -1"),
+    ("mask_positions", 7, r"mask_positions\[1, 2\] is 7, .* from 0 to 6"),
+])  # fmt: skip
+def test_an_id_that_the_model_does_not_have_is_refused(name, id, told, small_config, small_batch):
+    rows = {name: array.copy() for name, array in small_batch.items()}
+    rows[name][1, 2] = id
+    model = kbi.MaskedLM(kbi.BertEncoder(small_config))
+    labels = np.zeros((2, 3), "int32")
+    calls = (model, model.predict, model.predict_on_batch, lambda rows: model.fit(rows, labels))
+    calls += (lambda rows: model.evaluate(rows, labels), lambda rows: model.train_on_batch(rows, labels))
+    calls += (lambda rows: model.fit(small_batch, labels, validation_data=(rows, labels), verbose=0),)
+    for call in calls:
+        with pytest.raises(ValueError, match=told):
+            call(rows)

@@ -141,4 +141,4 @@ ask(masked_lm)
 
 # %%
 masked_lm.save_pretrained("my_bert")
-print(kbi.MaskedLM.from_pretrained("my_bert").fill_mask("Returns a [MASK] of integers.", k=1))
+print(kbi.MaskedLM.from_pretrained("my_bert").fill_mask("Returns a [MASK] of integers.", top_k=1))

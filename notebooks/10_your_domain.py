@@ -104,7 +104,7 @@ masked_lm.compile(
 )
 history = masked_lm.fit(train, batch_size=16, epochs=EPOCHS, validation_data=test, verbose=2)
 print("at the end:", shown(masked_lm.evaluate(test, verbose=0, return_dict=True)))
-for guess in masked_lm.fill_mask("The gradient of the [MASK] with respect to the weights.", k=4)[0]:
+for guess in masked_lm.fill_mask("The gradient of the [MASK] with respect to the weights.", top_k=4)[0]:
     print(f"    {guess.probability:6.1%}  {guess.token}")
 masked_lm.save_pretrained("my_domain_bert")
 

@@ -181,7 +181,7 @@ USES = {
     ),
     "ForMaskedLM": Use(
         "MaskedLM",
-        'fill_mask("The capital of France is {mask}.", k=3)',
+        'fill_mask("The capital of France is {mask}.", top_k=3)',
         "fill-mask",
         'rows = tokenizer(f"The capital of France is {tokenizer.mask_token}.", return_tensors="pt")\n'
         "best = model(**rows).logits[rows.input_ids == tokenizer.mask_token_id].topk(3).indices\n"

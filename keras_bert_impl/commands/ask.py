@@ -18,7 +18,7 @@ from keras_bert_impl.commands.conversation import converse, typed_lines
 from keras_bert_impl.commands.export import choose_task
 from keras_bert_impl.commands.fill_mask import guesses_in_one_line
 from keras_bert_impl.commands.packaged_model import with_model
-from keras_bert_impl.commands.predict import ASKED, check_ranked
+from keras_bert_impl.commands.predict import ASKED
 from keras_bert_impl.console import say
 from keras_bert_impl.options.ask import AskConfig as AskConfig
 
@@ -29,9 +29,8 @@ def run(config):
     task = choose_task(config.model)
     context = context_of(config, task)
     model = ASKED[task].kind.from_pretrained(config.model)
-    check_ranked(config, "k", task, model)
     prompt, answer = ANSWERS[task]
-    answer = functools.partial(answer, model, k=config.k)
+    answer = functools.partial(answer, model, k=config.top_k)
     if task == "answer":
         if context is None:
             context = next(typed_lines("the text with the answers, in one line"), None)

@@ -22,15 +22,15 @@ def run(config):
     if config.text is None:
         mask = model.tokenizer.mask_texts[0]
         wanted = f"a sentence with {mask}"
-        return converse(wanted, lambda line: guesses_in_one_line(model.fill_mask(line, config.k, config.together)))
+        return converse(wanted, lambda line: guesses_in_one_line(model.fill_mask(line, config.top_k, config.together)))
     texts = [config.text] if isinstance(config.text, str) else config.text
-    return [fill_and_print(model, text, config.k, config.together) for text in texts]
+    return [fill_and_print(model, text, config.top_k, config.together) for text in texts]
 
 
-def fill_and_print(model, text, k, together=False):
-    """Prints a text, and the k likeliest words for each of its masks, or for all together, with their probabilities;
+def fill_and_print(model, text, top_k, together=False):
+    """Prints a text, and the likeliest words for each of its masks, or for all together, with their probabilities;
     returns these."""
-    guesses = model.fill_mask(text, k, together)
+    guesses = model.fill_mask(text, top_k, together)
     say(f"  {text}")
     if together:
         for filled in guesses:

@@ -25,7 +25,6 @@ from keras_bert_impl.training.runs import closed_pipe_ends
 
 LARGEST_PART = 64  # batches; texts of a part that have about the same length are computed together
 SECONDS_BETWEEN_NOTES = 10
-RANKED = ("classify", "answer", "fill_mask")  # the tasks whose answers are ranked, and of which more than one is given
 
 
 def run(config):
@@ -33,7 +32,6 @@ def run(config):
     task = choose_task(config.model, config.task)
     asked = ASKED[task]
     model = asked.kind.from_pretrained(config.model)
-    check_ranked(config, "top_k", task, model)
     bad_rows, started, count, cut = BadRows(config.bad_rows), time.monotonic(), 0, [0]
     noted, suffix = started, 1
     with open_output(config.output, config.input) as write, closed_pipe_ends():
@@ -59,17 +57,6 @@ def run(config):
     where = "" if config.output == "-" else f": {config.output}"
     note(f"{count:,} row{'s' * (count != 1)} in {time.monotonic() - started:.1f} s{skipped}{where}")
     return count
-
-
-def check_ranked(config, option, task, model):
-    """Raises ValueError if a number of answers is given, in an option, for a model that gives one, or all of them."""
-    number = getattr(config, option)
-    is_ranked = task in RANKED and not getattr(model, "multi_label", False)
-    if number != default_of(config, option) and not is_ranked:
-        raise ValueError(
-            f"--{option} {number} is for classes of which a text has one, for answers and for masks: {config.model} "
-            "ranks nothing, leave it out."
-        )
 
 
 def note(text):
@@ -178,7 +165,7 @@ def next_sentence(model, rows, config):
 
 def fill_mask(model, rows, config):
     """The likeliest words for each mask."""
-    found = model.fill_mask(texts_of(rows, config), k=config.top_k, batch_size=config.batch_size)
+    found = model.fill_mask(texts_of(rows, config), top_k=config.top_k, batch_size=config.batch_size)
     return [{"masks": [[guess._asdict() for guess in guesses] for guesses in masks]} for masks in found]
 
 

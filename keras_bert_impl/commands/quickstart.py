@@ -49,7 +49,7 @@ def run(config):
     start = time.monotonic()
 
     say(f"0.   {PACKAGED}, the model in the package, fills in a mask")
-    fill_mask.fill_and_print(MaskedLM.from_pretrained(PACKAGED_DIRECTORY), SENTENCE, k=5)
+    fill_mask.fill_and_print(MaskedLM.from_pretrained(PACKAGED_DIRECTORY), SENTENCE, top_k=5)
 
     say("1-3. Text to documents, vocabulary and pre-training examples")
     data_preparation.run(read(config, "prepare_data", data_preparation.PrepareConfig, "--output", data, *corpus))
@@ -132,7 +132,7 @@ def fill_held_out_sentences(encoder, data, count=5):
     model = MaskedLM.from_pretrained(encoder)
     for text, word in masked_sentences(data, model.tokenizer, count):
         say(f"     the word was: {word}")
-        fill_mask.fill_and_print(model, text, k=5)
+        fill_mask.fill_and_print(model, text, top_k=5)
 
 
 def masked_sentences(data, tokenizer, count):

@@ -141,38 +141,40 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
             rows["mask_positions"][row, : len(place)] = place
         return rows
 
-    def fill_mask(self, text, k=5, together=False, batch_size=32):
-        """The k most likely words for every `[MASK]` of a text.
+    def fill_mask(self, text, top_k=5, together=False, batch_size=32):
+        """The most likely words for every `[MASK]` of a text.
 
         Args:
             text: a text, or a list of texts.
-            k: words for each mask, or combinations.
-            together: False guesses each word as if the other masks stayed masks; True finds the k most likely
+            top_k: words for each mask, or combinations.
+            together: False guesses each word as if the other masks stayed masks; True finds the most likely
                 combinations of words for all masks, see `joint_filling.fill_together`.
             batch_size: how many texts are computed at once; with together one, in all its fillings.
 
-        Returns: a list with an entry for each mask: a list of k FilledMask, the most likely first. With together: a
-            list of k FilledText, the most likely first. For a list of texts, a list of such lists.
-        Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes, or k is not from 1 to the
-            size of the vocabulary.
+        Returns: a list with an entry for each mask: a list of top_k FilledMask, the most likely first. With
+            together: a list of top_k FilledText, the most likely first. For a list of texts, a list of such lists.
+        Raises: ValueError if a text holds no `[MASK]` or is longer than the model takes, or top_k is not from 1 to
+            the size of the vocabulary.
         """
-        if not 1 <= k <= self.row_maker.tokenizer.vocabulary_size:
-            raise ValueError(f"k is {k}, expected 1 to {self.tokenizer.vocabulary_size}, the size of the vocabulary.")
+        size = self.row_maker.tokenizer.vocabulary_size
+        if not 1 <= top_k <= size:
+            raise ValueError(f"top_k is {top_k}, expected 1 to {size}, the size of the vocabulary.")
         is_one = isinstance(text, str)
         if together:
-            return fill_together(self, text, k) if is_one else [fill_together(self, one, k) for one in to_strings(text)]
+            found = [fill_together(self, one, top_k) for one in ([text] if is_one else to_strings(text))]
+            return found[0] if is_one else found
         rows = self.rows([text] if is_one else text)
-        filled = [self._guesses(logits, k) for logits in super().predict(rows, batch_size=batch_size, verbose=0)]
+        filled = [self._guesses(logits, top_k) for logits in super().predict(rows, batch_size=batch_size, verbose=0)]
         # Texts with fewer masks than others were padded.
         counts = (rows["token_ids"] == self.tokenizer.mask_id).sum(axis=1)
         filled = [guesses[:count] for guesses, count in zip(filled, counts, strict=True)]
         return filled[0] if is_one else filled
 
-    def _guesses(self, logits, k):
-        """The k most likely words of each row of logits, (masks, vocabulary)."""
+    def _guesses(self, logits, count):
+        """The `count` most likely words of each row of logits, (masks, vocabulary)."""
         # An embedding may have more rows than the tokenizer has words, such as a multiple of 8: these are not guessed.
         words = keras.ops.softmax(keras.ops.convert_to_tensor(logits))[:, : self.tokenizer.vocabulary_size]
-        probabilities, ids = map(keras.ops.convert_to_numpy, keras.ops.top_k(words, k))
+        probabilities, ids = map(keras.ops.convert_to_numpy, keras.ops.top_k(words, count))
         return [
             [FilledMask(self.tokenizer.piece_text(int(i)), int(i), float(p)) for i, p in zip(*guesses, strict=True)]
             for guesses in zip(ids, probabilities, strict=True)

@@ -15,8 +15,8 @@ class AskConfig:
             from standard input, where an empty line asks nothing.
         context: for questions, the text in which their answers are.
         context_file: for questions, a file with this text.
-        k: number of classes, answers, or words for each mask, the likeliest first; not for classes of which a text may
-            have several, which are all given.
+        top_k: number of classes, answers, or words for each mask, the likeliest first; of classes of which a text may
+            have several, all are given.
     """
 
     REMOTE: typing.ClassVar = {"text": ("",), "context": ("",)}
@@ -25,4 +25,4 @@ class AskConfig:
     text: str | None = None
     context: str | None = None
     context_file: str | None = None
-    k: int = 3
+    top_k: int = 3

@@ -13,7 +13,7 @@ class FillMaskConfig:
         text: a sentence with [MASK] for each word to guess; or several, as a YAML list. Without it, sentences are read
             from standard input: typed ones until Ctrl-D, piped ones with one line of answers for each; an empty line
             asks nothing.
-        k: guesses for each mask, or for all together.
+        top_k: guesses for each mask, or for all together.
         together: guess the words of all masks of a text together.
     """
 
@@ -21,5 +21,5 @@ class FillMaskConfig:
 
     model: str | None = None
     text: str | list[str] | None = None
-    k: int = 5
+    top_k: int = 5
     together: bool = False

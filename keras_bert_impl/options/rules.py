@@ -103,7 +103,6 @@ RANGES = {
     "workers": COUNT,
     # asking and serving
     "grpc_port": PORT,
-    "k": COUNT,
     "max_answer_bytes": COUNT,
     "max_batch_bytes": COUNT,
     "max_batch_size": COUNT,

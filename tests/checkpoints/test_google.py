@@ -61,7 +61,7 @@ def test_a_checkpoint_of_googles_code_is_read_whole(capsys):
 @needs_data
 def test_a_checkpoint_of_googles_code_fills_masks():
     model = kbi.MaskedLM.from_pretrained(REAL)
-    (guesses,) = model.fill_mask("a [MASK] b", k=3)
+    (guesses,) = model.fill_mask("a [MASK] b", top_k=3)
     assert len(guesses) == 3
 
 

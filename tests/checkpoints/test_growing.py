@@ -51,7 +51,7 @@ def test_new_words_are_tokens_that_start_as_the_mean(model, checkpoint, capsys):
     np.testing.assert_allclose(new[grown.tokenizer.token_to_id("gpu")], old.mean(axis=0), rtol=1e-5)
     bias = model.get_layer("masked_lm_head").output_bias
     np.testing.assert_allclose(np.array(grown.get_layer("masked_lm_head").output_bias)[-1], np.mean(bias), rtol=1e-4)
-    assert grown.fill_mask("the [MASK]", k=1)
+    assert grown.fill_mask("the [MASK]", top_k=1)
 
 
 def test_fewer_layers_are_the_first(model, checkpoint, capsys):

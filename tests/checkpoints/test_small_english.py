@@ -70,7 +70,7 @@ def test_its_logits_are_those_of_transformers():
 @every_backend
 @pytest.mark.parametrize("text", SENTENCES)
 def test_it_says_the_word(text):
-    guesses = kbi.MaskedLM.from_pretrained("small_english").fill_mask(text, k=3)[0]
+    guesses = kbi.MaskedLM.from_pretrained("small_english").fill_mask(text, top_k=3)[0]
     assert SENTENCES[text] in [guess.token for guess in guesses]
 
 

@@ -118,9 +118,9 @@ def test_each_piped_line_has_one_line_of_answer_and_a_mistake_fails_at_the_end(p
 def test_fill_mask_answers_piped_sentences_in_one_line_each(saved, piped, capsys):
     model = saved(kbi.MaskedLM)
     piped("the [MASK] sat\n[MASK] dog [MASK]\n")
-    first, second = fill_mask.run(FillMaskConfig(model, k=2))
+    first, second = fill_mask.run(FillMaskConfig(model, top_k=2))
     assert capsys.readouterr().out == f"{first}\n{second}\n"
-    best = kbi.MaskedLM.from_pretrained(model).fill_mask("the [MASK] sat", k=1)[0][0]
+    best = kbi.MaskedLM.from_pretrained(model).fill_mask("the [MASK] sat", top_k=1)[0][0]
     assert first.startswith(f"{best.token} {best.probability:.1%}   ") and second.count("  |  ") == 1
 
 
@@ -145,15 +145,6 @@ def test_every_kind_of_model_is_asked_in_a_line(saved, piped, case, capsys):
     piped(f"{line}\n")
     assert ask.run(AskConfig(model, **options)) == [direct] and "\n" not in direct and direct
     assert capsys.readouterr().out == f"  {direct}\n{direct}\n"
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "options"),
-    [(kbi.TextRegressor, (), {}), (kbi.TextClassifier, (2,), {"multi_label": True}), (kbi.MultipleChoice, (), {})],
-)
-def test_a_number_of_answers_is_refused_where_there_is_one_or_are_all(saved, kind, arguments, options):
-    with pytest.raises(ValueError, match="--k 2 is for classes of which a text has one, for answers and for masks"):
-        ask.run(AskConfig(saved(kind, *arguments, **options), "the cat", k=2))
 
 
 def test_a_classifier_answers_what_classify_does(saved):

@@ -35,7 +35,7 @@ def test_without_a_model_the_one_in_the_package_answers_and_is_named_first(comma
 
 @once
 def test_a_model_that_is_given_is_asked_without_a_note(own_folder, capsys):
-    main(["fill-mask", "small_english", "--text", TEXT, "--k", "3"])
+    main(["fill-mask", "small_english", "--text", TEXT, "--top_k", "3"])
     printed = capsys.readouterr()
     assert "years 2" not in printed.out and printed.err == ""
 

@@ -101,7 +101,7 @@ def test_masks_are_filled_as_by_the_model(family, tmp_path):
     texts = [f"The capital is {mask}.", "[MASK] of [MASK]"]
     found = served(model, tmp_path / "served", text=texts)
     for row, text in enumerate(texts):
-        for place, guesses in enumerate(model.fill_mask(text, k=5)):
+        for place, guesses in enumerate(model.fill_mask(text, top_k=5)):
             assert [token.decode() for token in found["tokens"][row, place]] == [guess.token for guess in guesses]
             np.testing.assert_allclose(
                 found["probabilities"][row, place], [guess.probability for guess in guesses], atol=1e-5

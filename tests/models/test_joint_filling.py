@@ -47,20 +47,20 @@ def test_the_likeliest_combinations_are_those_of_counting_all(model):
         assert shares[pair] == pytest.approx(share, rel=1e-3)
     assert len(shares) == 24**2 and sum(shares.values()) < 1  # five rows of the embedding are no words
     assert list(shares.values()) == sorted(shares.values(), reverse=True)
-    assert model.fill_mask(TEXT, k=3, together=True)[0] == found[0]
+    assert model.fill_mask(TEXT, top_k=3, together=True)[0] == found[0]
 
 
 def test_a_combination_is_not_the_words_that_are_likeliest_alone(model):
     expected = every_combination(model)
-    alone = tuple(guesses[0].token for guesses in model.fill_mask(TEXT, k=1))
-    [together] = model.fill_mask(TEXT, k=1, together=True)
+    alone = tuple(guesses[0].token for guesses in model.fill_mask(TEXT, top_k=1))
+    [together] = model.fill_mask(TEXT, top_k=1, together=True)
     assert tuple(together.tokens) == max(expected, key=expected.get) != alone
     assert (alone, together.text) == (("cat", "cat"), "the cat rain in rain")
 
 
 def test_one_mask_alone_has_the_probabilities_of_fill_mask(model):
-    [expected] = model.fill_mask("the [MASK] sat", k=7)
-    found = model.fill_mask("the [MASK] sat", k=7, together=True)
+    [expected] = model.fill_mask("the [MASK] sat", top_k=7)
+    found = model.fill_mask("the [MASK] sat", top_k=7, together=True)
     assert [filled.tokens for filled in found] == [[guess.token] for guess in expected]
     np.testing.assert_allclose(
         [filled.probability for filled in found], [guess.probability for guess in expected], rtol=1e-4
@@ -69,17 +69,17 @@ def test_one_mask_alone_has_the_probabilities_of_fill_mask(model):
 
 def test_several_texts_are_filled_as_each(model):
     texts = [TEXT, "the [MASK] sat"]
-    found = model.fill_mask(texts, k=3, together=True)
+    found = model.fill_mask(texts, top_k=3, together=True)
     for filled, text in zip(found, texts, strict=True):
-        assert [one.text for one in filled] == [one.text for one in model.fill_mask(text, k=3, together=True)]
+        assert [one.text for one in filled] == [one.text for one in model.fill_mask(text, top_k=3, together=True)]
         assert len(filled) == 3
 
 
 def test_a_text_without_a_mask_or_a_k_too_large_is_refused(model):
     with pytest.raises(ValueError, match=r"no \[MASK\] in the text 'red rain'"):
         model.fill_mask("red rain", together=True)
-    with pytest.raises(ValueError, match="k is 25, expected 1 to 24"):
-        model.fill_mask(TEXT, k=25, together=True)
+    with pytest.raises(ValueError, match="top_k is 25, expected 1 to 24"):
+        model.fill_mask(TEXT, top_k=25, together=True)
 
 
 @pytest.mark.parametrize(

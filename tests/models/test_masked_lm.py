@@ -58,7 +58,7 @@ def test_filled_masks_have_the_probabilities_of_transformers(config, small_token
     rows = ours.rows(MASKED[:1])
     logits = outputs_of(theirs, rows)["logits"][0, [2, 6]]
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    for guesses, expected in zip(ours.fill_mask(MASKED[0], k=3), probabilities, strict=True):
+    for guesses, expected in zip(ours.fill_mask(MASKED[0], top_k=3), probabilities, strict=True):
         best = np.argsort(-expected[: small_tokenizer.vocabulary_size])[:3]
         assert [guess.id for guess in guesses] == best.tolist()
         assert [guess.token for guess in guesses] == [small_tokenizer.vocabulary[index] for index in best]
@@ -69,7 +69,7 @@ def test_rows_of_the_embedding_that_are_no_words_are_no_guesses(model):
     # 29 rows, 24 words: the five others hold half of the probability.
     model.set_weights([np.zeros(weight.shape) for weight in model.weights])
     model.get_layer("masked_lm_head").output_bias.assign(np.log(np.where(np.arange(29) < 24, 1 / 48, 1 / 10)))
-    [guesses] = model.fill_mask("red [MASK]", k=24)
+    [guesses] = model.fill_mask("red [MASK]", top_k=24)
     assert sorted(guess.token for guess in guesses) == sorted(model.tokenizer.vocabulary)
     np.testing.assert_allclose([guess.probability for guess in guesses], 1 / 48, rtol=1e-5)
 
@@ -116,10 +116,10 @@ def test_pairs_of_texts_are_refused(model):
 
 
 def test_masks_of_several_texts_are_filled_as_those_of_each(model):
-    filled = model.fill_mask(MASKED, k=3)
+    filled = model.fill_mask(MASKED, top_k=3)
     assert [len(guesses) for guesses in filled] == [2, 1]
     for found, text in zip(filled, MASKED, strict=True):
-        expected = model.fill_mask(text, k=3)
+        expected = model.fill_mask(text, top_k=3)
         assert [[guess.id for guess in mask] for mask in found] == [[guess.id for guess in mask] for mask in expected]
         probabilities = [[[guess.probability for guess in mask] for mask in masks] for masks in (found, expected)]
         np.testing.assert_allclose(*probabilities, rtol=1e-5)

@@ -131,9 +131,9 @@ def test_an_answer_is_text_of_the_context(tokenizer):
 def test_masks_are_filled_with_pieces_that_read_as_text(any_tokenizer):
     model, words = model_of(kbi.MaskedLM, any_tokenizer), set(map(any_tokenizer.piece_text, range(70)))
     for mask in any_tokenizer.mask_texts:
-        [guesses] = model.fill_mask(f"The capital is {mask}.", k=any_tokenizer.vocabulary_size)
+        [guesses] = model.fill_mask(f"The capital is {mask}.", top_k=any_tokenizer.vocabulary_size)
         assert len(guesses) == any_tokenizer.vocabulary_size and {guess.token for guess in guesses} >= words
-        [best] = model.fill_mask(f"The capital is {mask}.", k=1, together=True)
+        [best] = model.fill_mask(f"The capital is {mask}.", top_k=1, together=True)
         assert best.text == f"The capital is{best.tokens[0]}."
     with pytest.raises(
         ValueError, match=rf"There is no {re.escape(any_tokenizer.mask_texts[0])} in the text 'no mask'"

@@ -79,8 +79,8 @@ def test_a_question_without_an_answer_has_the_place_of_cls_in_each_window(tokeni
 def test_a_mask_at_the_beginning_of_a_row_is_predicted_like_any_other(tokenizer):
     """0 is its place there, and what predictions are padded with."""
     model = model_of(kbi.MaskedLM, tokenizer)
-    alone = model.fill_mask("<mask> is in Paris.", k=3)
-    together = model.fill_mask(["<mask> is in Paris.", "<mask> of <mask> and <mask>."], k=3)
+    alone = model.fill_mask("<mask> is in Paris.", top_k=3)
+    together = model.fill_mask(["<mask> is in Paris.", "<mask> of <mask> and <mask>."], top_k=3)
     assert [guess.id for guess in together[0][0]] == [guess.id for guess in alone[0]]
     np.testing.assert_allclose(
         [guess.probability for guess in together[0][0]], [guess.probability for guess in alone[0]], atol=1e-5

@@ -81,7 +81,7 @@ def test_the_student_is_saved_with_its_vocabulary_and_fills_masks(prepared, teac
     assert {"masked_lm_accuracy", "soft_target_loss", "cosine_loss"} <= figures.keys()
     open_in_transformers("BertForMaskedLM", tmp_path / "run" / "encoder")
     model = kbi.MaskedLM.from_pretrained(tmp_path / "run" / "encoder")
-    assert model.encoder.config.num_layers == 2 and len(model.fill_mask("the [MASK] sat", k=3)[0]) == 3
+    assert model.encoder.config.num_layers == 2 and len(model.fill_mask("the [MASK] sat", top_k=3)[0]) == 3
     history = json.loads((tmp_path / "run" / "history.json").read_text())
     assert [row["step"] for row in history] == [3, 6] and "val_soft_target_loss" in history[0]
 

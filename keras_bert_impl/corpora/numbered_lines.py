@@ -9,6 +9,7 @@ import zlib
 import zstandard
 
 CHUNK_BYTES = 1 << 17
+FIRST_BYTES = [bytes([byte]) for byte in range(256) if byte & 0xC0 != 0x80]  # of a character in UTF-8
 COMPRESSIONS = (".gz", ".xz", ".zst")
 
 # The errors that the reading libraries raise for a damaged file. BadGzipFile is an OSError.
@@ -19,10 +20,13 @@ class NotUtf8Error(ValueError):
     """A file is not UTF-8; the message names the line and the byte, or the likely encoding."""
 
 
-def text_lines(path):
-    """Yields the lines of a UTF-8 file as strings. Raises `NotUtf8Error` and the errors of `numbered_lines`."""
+def text_lines(path, longest=None):
+    """Yields the lines of a UTF-8 file as strings; one of more than `longest` bytes, if that is given, in parts.
+
+    Raises `NotUtf8Error` and the errors of `numbered_lines`.
+    """
     number = 1
-    for block in _blocks(path):
+    for block in _blocks(path, longest):
         try:
             # Decoding a block at once takes a tenth of the time; rstrip() alone would strip more than the line end.
             text = block.decode()
@@ -58,8 +62,9 @@ def _lines(block):
     return (line.rstrip(b"\r") for line in block.removesuffix(b"\n").split(b"\n"))
 
 
-def _blocks(path):
-    """Yields a file in blocks of whole lines of about CHUNK_BYTES, without a byte order mark.
+def _blocks(path, longest=None):
+    """Yields a file in blocks of whole lines of about CHUNK_BYTES, without a byte order mark, and a line of more than
+    `longest` bytes in blocks without a line end.
 
     Whole lines that were read before an error are yielded before it is raised.
     """
@@ -74,22 +79,32 @@ def _blocks(path):
                 yield b"".join([*parts, lines, end])
                 parts = []
             parts.append(rest)
+            if longest is not None and sum(map(len, parts)) > longest:
+                line = b"".join(parts)
+                # Behind the last space or, in a script without spaces, before the last byte that begins a character.
+                cut = line.rfind(b" ") + 1 or max(line.rfind(byte) for byte in FIRST_BYTES)
+                if cut > 0:
+                    yield line[:cut]
+                    parts = [line[cut:]]
         if any(parts):
             yield b"".join(parts)
 
 
 def _refuse_utf16(chunk):
     # Without a byte order mark most of it is valid UTF-8, with a zero byte for each Latin letter, or for each space and
-    # line break: 8 % of the bytes in Russian text.
-    if 100 * chunk.count(0) >= len(chunk):
-        order = "LE" if chunk[1::2].count(0) > chunk[::2].count(0) else "BE"
-        raise NotUtf8Error(
-            f"{chunk.count(0) / len(chunk):.0%} of the first bytes are zero, as in UTF-16, not UTF-8; convert the file "
-            f"to UTF-8 (iconv -f UTF-16{order} -t UTF-8)."
-        )
+    # line break: 8 % of the bytes in Russian text. They are the first or the second bytes of characters.
+    zeros, seconds = chunk.count(0), chunk[1::2].count(0)
+    if 100 * zeros >= len(chunk):
+        reason = "as in a damaged file or one that is no text; remove them (tr -d '\\000')."
+        if min(seconds, zeros - seconds) < 0.1 * zeros:
+            order = "LE" if seconds > zeros - seconds else "BE"
+            reason = f"as in UTF-16, not UTF-8; convert the file to UTF-8 (iconv -f UTF-16{order} -t UTF-8)."
+        raise NotUtf8Error(f"{zeros / len(chunk):.0%} of the first bytes are zero, {reason}")
 
 
 def _opened(path):
+    if path.suffix in COMPRESSIONS and path.stat().st_size == 0:  # which not all of the libraries notice
+        raise EOFError("Compressed file ended before its first frame: it has zero bytes")
     if path.suffix == ".gz":
         return gzip.open(path)
     if path.suffix == ".xz":

@@ -16,11 +16,11 @@ from keras_bert_impl.corpora.numbered_lines import COMPRESSIONS, READ_ERRORS, No
 from keras_bert_impl.corpora.sentences import check_language
 from keras_bert_impl.corpora.text_formats import (
     LONGEST_DOCUMENT_CHARACTERS,
-    PROBED_LINES,
     TEXT_FORMATS,
     cut_documents,
     documents_of_lines,
-    has_sentence_per_line,
+    format_of,
+    probe_lines,
     sentences_of_row,
 )
 
@@ -42,30 +42,32 @@ class Problem(NamedTuple):
 class TextCorpus:
     """Documents of a file, a folder or a glob. Every iteration reads the files again, in sorted order.
 
-    A `.txt` file holds either one sentence per line with blank lines between documents (the input of
-    google-research/bert) or running text: paragraphs between blank lines, wrapped or not, one document per file; the
+    A `.txt` file holds one sentence per line with blank lines between documents (the input of google-research/bert),
+    one document per line, or running text: paragraphs between blank lines, wrapped or not, one document per file; the
     article titles of WikiText (` = Title = `) also begin a document. A `.jsonl` file holds one document per row; line
     breaks in its text end paragraphs. All are UTF-8, and may be compressed (.gz, .xz, .zst). A file that is named, or
-    matched by a glob, is read as text whatever its extension; a folder is searched, with its subfolders, for the known
-    extensions.
+    matched by a glob, is read as text whatever its extension; a folder is searched, with its subfolders and what
+    links lead to, for the known extensions.
 
     Memory holds one document at a time; a document of more than 4 million characters is read as several.
 
     Args:
         path: file, folder, or glob (`**` stands for any folders).
         on_error: "skip" leaves out what cannot be read and records it in `problems`; "raise" stops at it.
-        text_format: for .txt, "lines", "running", "paragraphs" (running text in which blank lines separate documents),
-            or "auto", which chooses one of the first two for each file (`has_sentence_per_line`) and logs the choice.
+        text_format: for .txt, "lines", "documents", "running", "paragraphs" (running text in which blank lines separate
+            documents), or "auto", which chooses one of the first three for each file (`format_of`) and logs the choice.
             A .jsonl row is one document: every line of it is a sentence with "lines", part of a wrapped paragraph with
-            "running" and "paragraphs", and a paragraph with "auto".
+            "running" and "paragraphs", and a paragraph with "auto" and "documents".
         text_field: key of the text in a .jsonl row.
         language: code of ISO 639-1 (`split_sentences`).
 
     Attributes:
         files: sorted list of pathlib.Path.
+        left_out: Counter of the endings of other files in a folder.
         formats: how many files the last iteration read in each format, by the names in the values of `TEXT_FORMATS`.
-        problems: list of `Problem` of the last iteration. A damaged text file is read up to the damage, and the
-            document that contains the damage is left out; of a .jsonl file only the bad rows are left out.
+        problems: list of `Problem`, of finding the files and of the last iteration. A damaged text file is read up to
+            the damage, and the document that contains the damage is left out; of a .jsonl file only the bad rows are
+            left out.
 
     Raises: ValueError for an unknown choice, a path without files, a `text_field` if no file is .jsonl, files without a
         sentence (at the end of the iteration), and with `on_error="raise"` for the first problem.
@@ -80,11 +82,14 @@ class TextCorpus:
         self.path = os.fspath(path)
         self.on_error = on_error
         self.text_format, self.text_field, self.language = text_format, text_field, language
-        self.root, self.files = files_at(self.path)
+        self.root, self.files, self.left_out, unreadable = files_at(self.path)
         if text_field != "text" and not any(map(_has_rows, self.files)):
             raise ValueError(f'text_field is "{text_field}", but no file at {self.path} is .jsonl: omit text_field.')
         self.problems, self.formats = [], collections.Counter()
         self.may_be_empty, self.longest = False, None
+        for place, reason in unreadable:
+            self._report(place, reason)
+        self.unreadable = self.problems
 
     def pieces(self, piece_bytes):
         """Splits this corpus into corpora of consecutive files, with about `piece_bytes` bytes of text each.
@@ -99,7 +104,9 @@ class TextCorpus:
             if size >= piece_bytes:
                 pieces.append([])
                 size = 0
-        return [self._with_files(files) for files in pieces if files]
+        pieces = [self._with_files(files) for files in pieces if files]
+        pieces[0].unreadable = self.unreadable
+        return pieces
 
     def cut(self, longest):
         """This corpus with documents of more than `longest` characters read as several.
@@ -107,23 +114,23 @@ class TextCorpus:
         They are cut between paragraphs, those of .jsonl rows between sentences.
         """
         cut = self._with_files(self.files)
-        cut.may_be_empty, cut.longest = self.may_be_empty, longest
+        cut.may_be_empty, cut.longest, cut.unreadable = self.may_be_empty, longest, self.unreadable
         return cut
 
     def moved(self, root):
         """This corpus after its files have been copied to the folder `root`, under the same names."""
         moved = self._with_files([pathlib.Path(root) / file.relative_to(self.root) for file in self.files])
-        moved.root, moved.may_be_empty = pathlib.Path(root), self.may_be_empty
+        moved.root, moved.may_be_empty, moved.unreadable = pathlib.Path(root), self.may_be_empty, self.unreadable
         return moved
 
     def _with_files(self, files):
         piece = copy.copy(self)
         piece.files, piece.may_be_empty = files, True
-        piece.problems, piece.formats = [], collections.Counter()
+        piece.problems, piece.formats, piece.unreadable = [], collections.Counter(), []
         return piece
 
     def __iter__(self):
-        self.problems, self.formats = [], collections.Counter()
+        self.problems, self.formats = list(self.unreadable), collections.Counter()
         is_empty = not self.may_be_empty
         for file in self.files:
             for number, sentences in self._numbered_documents(file):
@@ -149,11 +156,12 @@ class TextCorpus:
     def _texts(self, file):
         text_format = self.text_format
         if text_format == "auto":
-            text_format = "lines" if has_sentence_per_line(_first_lines(file), self.language) else "running"
+            text_format = format_of(_first_lines(file), self.language)
         logger.info("%s is read as %s.", file, TEXT_FORMATS[text_format])
         self.formats[TEXT_FORMATS[text_format]] += 1
         longest = self.longest or LONGEST_DOCUMENT_CHARACTERS
-        return enumerate(documents_of_lines(text_lines(file), text_format, self.language, longest), start=1)
+        lines = text_lines(file, LONGEST_DOCUMENT_CHARACTERS)
+        return enumerate(documents_of_lines(lines, text_format, self.language, longest), start=1)
 
     def _rows(self, file):
         for number, line in numbered_lines(file):
@@ -165,10 +173,11 @@ class TextCorpus:
                 self._report(f"{file}:{number}", str(error))
                 continue
             sentences = sentences_of_row(text, self.text_format, self.language)
-            if self.longest is None:
+            longest = self.longest or LONGEST_DOCUMENT_CHARACTERS
+            if self.longest is None and sum(map(len, sentences)) <= longest:
                 yield number, sentences
                 continue
-            parts = cut_documents(([sentence] for sentence in sentences), self.longest)
+            parts = cut_documents(([sentence] for sentence in sentences), longest)
             yield from ((f"{number}.{part}", sentences) for part, sentences in enumerate(parts, start=1))
 
     def _report(self, place, reason):
@@ -182,27 +191,57 @@ class TextCorpus:
 
 
 def files_at(path):
-    """The files at a path, folder or glob: (folder that document names are relative to, sorted files).
+    """The files at a path, folder or glob.
 
-    Raises: ValueError if there are none; the message tells what was looked for.
+    Returns: the folder that document names are relative to; sorted files; a Counter of the endings of other files in a
+        folder; and a list of `Problem`s, for what cannot be read.
+    Raises: ValueError if there are no files; the message tells what was looked for.
     """
-    place = pathlib.Path(path)
+    place, problems, left_out = pathlib.Path(path), [], []
     if place.is_file():
-        return place.parent, [place]
-    if place.is_dir():
-        root, found = place, [file for file in place.rglob("*") if file.name.endswith(EXTENSIONS)]
+        root, found = place.parent, [place]
+    elif place.is_dir():
+        root, found = place, list(_files_below(place, problems))
+        left_out = [file for file in found if not file.name.endswith(EXTENSIONS)]
+        found = [file for file in found if file.name.endswith(EXTENSIONS)]
     elif glob.has_magic(path):
         fixed = itertools.takewhile(lambda part: not glob.has_magic(part), place.parts)
         root, found = pathlib.Path(*fixed), map(pathlib.Path, glob.iglob(path, recursive=True))
     else:
         raise ValueError(f"{path} does not exist. Give a file, a folder or a glob such as 'texts/**/*.txt'.")
-    files = sorted(file for file in found if file.is_file())
+    files = []
+    for file in sorted(found):
+        if not file.exists():
+            problems.append(Problem(_shown(file), "the link leads nowhere."))
+        elif _shown(file) != str(file):
+            problems.append(Problem(_shown(file), "the name is not UTF-8: rename the file."))
+        elif file.is_file():
+            files.append(file)
     if not files:
         raise ValueError(
             f"No text file at {path}. In a folder, files that end in {', '.join(EXTENSIONS)} are read; "
             "use a glob for files with other extensions."
         )
-    return root, files
+    return root, files, collections.Counter(_shown(file.suffix) or "none" for file in left_out), problems
+
+
+def _files_below(folder, problems):
+    """Yields the files in a folder and its subfolders. Links are followed, but no folder is read twice."""
+    visited = set()
+    unreadable = lambda error: problems.append(Problem(_shown(error.filename), error.strerror))  # noqa: E731
+    for place, folders, names in os.walk(folder, onerror=unreadable, followlinks=True):
+        status = os.stat(place)
+        if (status.st_dev, status.st_ino) in visited:
+            folders.clear()
+            continue
+        visited.add((status.st_dev, status.st_ino))
+        folders.sort()
+        yield from (pathlib.Path(place, name) for name in names)
+
+
+def _shown(path):
+    """A path as it can be printed, also if it is not UTF-8."""
+    return str(path).encode(errors="backslashreplace").decode()
 
 
 def _has_rows(file):
@@ -213,7 +252,7 @@ def _first_lines(file):
     lines = []
     # Damage is ignored here, and reported when the file is read from its beginning.
     with contextlib.suppress(NotUtf8Error, *READ_ERRORS):
-        lines.extend(itertools.islice(text_lines(file), PROBED_LINES))
+        lines.extend(probe_lines(text_lines(file, LONGEST_DOCUMENT_CHARACTERS)))
     return lines
 
 
@@ -236,4 +275,6 @@ def _text_of_row(row, field):
         )
     if not isinstance(row[field], str):
         raise ValueError(f'field "{field}" is a {type(row[field]).__name__}, expected a string.')
+    if half := next((character for character in row[field] if "\ud800" <= character <= "\udfff"), None):
+        raise ValueError(f'field "{field}" holds U+{ord(half):04X}, half of a character of UTF-16, which is no text.')
     return row[field]

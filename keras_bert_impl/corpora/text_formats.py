@@ -1,4 +1,5 @@
-"""Decides whether the lines of a text file are one sentence each or running text, and cuts either into documents."""
+"""Decides whether the lines of a text file are one sentence or document each, or running text, and cuts any of them
+into documents."""
 
 import itertools
 import re
@@ -11,9 +12,10 @@ from keras_bert_impl.corpora.scripts import (
 )
 from keras_bert_impl.corpora.sentences import split_sentences
 
-# The formats, and what messages call them. "auto" chooses one for each file, see `has_sentence_per_line`.
+# The formats, and what messages call them. "auto" chooses one of the first three for each file, see `format_of`.
 TEXT_FORMATS = {
     "lines": "one sentence a line",
+    "documents": "one document a line",
     "running": "running text",
     "paragraphs": "documents between blank lines",
 }
@@ -30,6 +32,11 @@ FULL_LINES_SHARE = 1 / 3
 # Used where the width is not conclusive: few sentences begin with a small letter.
 SMALL_LETTERS_SHARE = 1 / 10
 
+# How "auto" distinguishes one document per line from paragraphs that were never wrapped: of 100 novels with a paragraph
+# per line at most 87 % of the lines are long and hold several sentences. Fewer lines may be those of an article.
+LEAST_DOCUMENT_LINES = 20
+DOCUMENT_LINES_SHARE = 9 / 10
+
 # Few texts are wrapped at more than this; a longer line is a paragraph that was never wrapped, unless many of the first
 # lines have no room for the next word, end within a sentence, and go on without a capital letter: 76 % or more of the
 # lines of 100 novels wrapped at 121 to 200 characters do, 3 % or less of their unwrapped paragraphs.
@@ -43,6 +50,36 @@ WIKITEXT_TITLE = re.compile(r" ?= [^=].* =\s*$")
 
 # A longer document is cut, because a reader of a corpus larger than memory must still hold one whole document.
 LONGEST_DOCUMENT_CHARACTERS = 4_000_000
+
+
+def probe_lines(lines):
+    """Yields the first lines, by which a format is recognized: fewer if they are so long that they fill the memory."""
+    size = 0
+    for line in itertools.islice(lines, PROBED_LINES):
+        yield line
+        size += len(line)
+        if size > LONGEST_DOCUMENT_CHARACTERS:
+            return
+
+
+def format_of(lines, language="en"):
+    """The format of a text, one of TEXT_FORMATS, judged by its first lines."""
+    if has_sentence_per_line(lines, language):
+        return "lines"
+    return "documents" if has_document_per_line(lines, language) else "running"
+
+
+def has_document_per_line(lines, language="en"):
+    """Whether a text holds one document per line, judged by its first lines.
+
+    True if there are twenty or more lines, none of them blank, that were not wrapped, and nine of ten are long and hold
+    several sentences.
+    """
+    long_ones = [line for line in lines if len(line) > WRAPPED_LINE_CHARACTERS]
+    least = max(LEAST_DOCUMENT_LINES, len(lines)) * DOCUMENT_LINES_SHARE
+    if len(long_ones) < least or not all(map(str.strip, lines)) or is_wrapped(lines):
+        return False
+    return sum(len(split_sentences(line, language)) > 1 for line in long_ones) >= least
 
 
 def has_sentence_per_line(lines, language="en"):
@@ -109,12 +146,15 @@ def documents_of_lines(lines, text_format, language="en", longest=LONGEST_DOCUME
         lines: strings without their line ends.
         text_format: one of TEXT_FORMATS.
         language: code of ISO 639-1, for `split_sentences`.
-        longest: characters after which a document is cut at the end of a paragraph.
+        longest: characters after which a document is cut, see `cut_documents`.
     """
     if text_format == "lines":
         return _documents_of_sentence_lines(lines, longest)
+    if text_format == "documents":
+        documents = ([split_sentences(line, language)] for line in lines)
+        return itertools.chain.from_iterable(cut_documents(document, longest) for document in documents)
     lines = iter(lines)
-    first = list(itertools.islice(lines, PROBED_LINES))
+    first = list(probe_lines(lines))
     lines, width = itertools.chain(first, lines), width_of(first)
     if text_format == "paragraphs":
         return _documents_of_paragraphs(lines, width, language, longest)
@@ -148,21 +188,28 @@ def _documents_of_running_text(lines, width, language, longest):
 
 
 def sentences_of_row(text, text_format, language="en"):
-    """The sentences of a .jsonl row's text, which is one document; with "auto" every line is a paragraph."""
+    """The sentences of a .jsonl row's text, which is one document; with "auto" and "documents" every line is a
+    paragraph."""
     lines = text.splitlines()
     if text_format == "lines":
         return [" ".join(line.split()) for line in lines if line.strip()]
-    paragraphs = lines if text_format == "auto" else unwrapped_paragraphs(lines, width_of(lines[:PROBED_LINES]))
-    return [sentence for paragraph in paragraphs for sentence in split_sentences(paragraph, language)]
+    if text_format not in ("auto", "documents"):
+        lines = unwrapped_paragraphs(lines, width_of(lines[:PROBED_LINES]))
+    return [sentence for line in lines for sentence in split_sentences(line, language)]
 
 
 def cut_documents(paragraphs, longest):
     """Joins the paragraphs of a document, lists of sentences, to one list; of more than `longest` characters several
-    are made."""
+    are made, cut between paragraphs, and within one that is longer than that itself."""
     sentences, size = [], 0
     for paragraph in paragraphs:
-        sentences += paragraph
-        size += sum(map(len, paragraph))
+        begun = size
+        for sentence in paragraph:
+            sentences.append(sentence)
+            size += len(sentence)
+            if size - begun > longest:
+                yield sentences
+                sentences, size, begun = [], 0, 0
         if size > longest:
             yield sentences
             sentences, size = [], 0

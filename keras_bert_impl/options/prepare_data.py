@@ -12,10 +12,11 @@ class PrepareConfig:
         output: output directory.
         input: text file, directory or glob (.txt, .jsonl, also .gz, .xz, .zst), in UTF-8; default is the docstrings of
             the installed Python, NumPy, TensorFlow and Keras.
-        text_format: format of .txt files. lines: one sentence a line, blank lines between documents; running: running
-            text, wrapped or not, one document a file; paragraphs: running text with blank lines between documents; auto
-            decides between the first two for each file, and prints what it found. A .jsonl row is one document; with
-            auto the lines of its text are paragraphs, otherwise they have the format given.
+        text_format: format of .txt files. lines: one sentence a line, blank lines between documents; documents: one
+            document a line; running: running text, wrapped or not, one document a file; paragraphs: running text with
+            blank lines between documents; auto decides between the first three for each file, and prints what it found.
+            A .jsonl row is one document; with auto and documents the lines of its text are paragraphs, otherwise they
+            have the format given.
         text_field: key of the text in a .jsonl row.
         language: language of the text, two letters (ISO 639-1): decides which abbreviations and the like are known when
             text is split into sentences. The marks that end a sentence are known in every script, whatever the
@@ -74,7 +75,7 @@ class PrepareConfig:
 
     output: str
     input: str | None = None
-    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_format: typing.Literal["auto", "lines", "documents", "running", "paragraphs"] = "auto"
     text_field: str = "text"
     language: str = "en"
     language_exponent: float | None = None

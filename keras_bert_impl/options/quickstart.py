@@ -16,7 +16,8 @@ class QuickstartConfig:
         corpus: text file, directory or glob; default is the docstrings of the installed Python, NumPy, TensorFlow and
             Keras.
         recipes: directory with prepare_data.yaml, pretrain.yaml and finetune.yaml.
-        text_format: format of .txt files: lines, running, paragraphs, or auto (see keras-bert prepare-data --help).
+        text_format: format of .txt files: lines, documents, running, paragraphs, or auto (see keras-bert prepare-data
+            --help).
         text_field: key of the text in a .jsonl row.
         language: language of the text, two letters (ISO 639-1).
         minutes: minutes of pre-training; default is the recipe's five, and another number has a folder of its own.
@@ -25,7 +26,7 @@ class QuickstartConfig:
     output: str = "runs/quickstart"
     corpus: str | None = None
     recipes: str = str(RECIPES / "quickstart")
-    text_format: typing.Literal["auto", "lines", "running", "paragraphs"] = "auto"
+    text_format: typing.Literal["auto", "lines", "documents", "running", "paragraphs"] = "auto"
     text_field: str = "text"
     language: str = "en"
     minutes: float | None = None

@@ -25,6 +25,8 @@ The output does not depend on the number of workers.
 
 import contextlib
 import dataclasses
+import fnmatch
+import glob
 import itertools
 import json
 import os
@@ -82,6 +84,7 @@ from keras_bert_impl.training.vocabularies import checked_lowercase, learn, open
 PART_CHARACTERS = (64_000, 16_000, 4_000)
 SHORTEST_PAIR = 5
 LEAST_DOCUMENTS = {"next_sentence": 2}  # of a split; 1 for other pairs
+NAMED_ENDINGS = 9  # of files that are left out, listed at most
 SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more processes would not pay off
 
 
@@ -245,12 +248,28 @@ def open_pieces(config):
     path = os.path.abspath(config.input) if config.input and config.runner else config.input
     on_error = "skip" if config.skip_unreadable else "raise"
     corpus = corpora.open_corpus(path, on_error, config.text_format, config.text_field, config.language)
+    if config.input:
+        check_output(config)
+    if left_out := getattr(corpus, "left_out", None):
+        endings = ", ".join(f"{ending} {count:,}" for ending, count in left_out.most_common(NAMED_ENDINGS))
+        say(f"  left out {left_out.total():,} files with other endings: {endings}")
     pieces = []
     for number, documents in enumerate(corpus.pieces(PIECE_BYTES)):
         files = getattr(documents, "files", ())
         names = ((file.relative_to(corpus.root).as_posix(), str(file)) for file in files)
         pieces.append(Piece(number, documents, tuple(names)))
     return pieces, sum(file.stat().st_size for file in getattr(corpus, "files", ()))
+
+
+def check_output(config):
+    """Raises ValueError if the output is within the input: other runs, and this one if repeated, would read it."""
+    place = os.path.realpath(config.input)
+    folders = os.path.dirname(place) if glob.has_magic(config.input) else f"{glob.escape(place)}/*"
+    if fnmatch.fnmatchcase(os.path.realpath(config.output), folders):
+        raise ValueError(
+            f"--output {config.output} is within --input {config.input}, where vocab.txt and held_out.txt would be "
+            "read as text the next time: name an output outside of it."
+        )
 
 
 def with_enough_documents(config, pieces):
@@ -312,8 +331,9 @@ def check_documents(counts, pairs):
     if small := too_small(counts, pairs):
         raise ValueError(
             f"The corpus has {sum(counts.values())} documents, which leaves {', '.join(small)} with fewer than the "
-            f"{LEAST_DOCUMENTS.get(pairs, 1)} that pairs={pairs} needs: give more text (a file of running text is one "
-            "document; in files with one sentence a line, blank lines separate documents)."
+            f"{LEAST_DOCUMENTS.get(pairs, 1)} that pairs={pairs} needs: give more text, or other limits of documents. "
+            "A file of running text is one document; with --text_format paragraphs blank lines separate documents, as "
+            "in files with one sentence a line, and with --text_format documents each line is one."
         )
 
 

@@ -2,13 +2,14 @@ import gzip
 import json
 import logging
 import lzma
+import os
 import pathlib
 
 import pytest
 import zstandard
 from tiers import once
 
-from keras_bert_impl.corpora import TextCorpus, corpus_statistics
+from keras_bert_impl.corpora import TextCorpus, corpus_statistics, numbered_lines, text_files
 
 pytestmark = once
 
@@ -232,6 +233,91 @@ def test_files_without_a_sentence_are_an_error_that_names_the_first_problem(tmp_
 def test_unknown_choice_is_an_error(tmp_path):
     with pytest.raises(ValueError, match='on_error is "ignore", expected "skip" or "raise"'):
         TextCorpus(tmp_path, on_error="ignore")
+
+
+def test_linked_folders_are_read_once_and_a_link_that_leads_nowhere_is_reported(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/e.txt").write_text("A sentence.\n")
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "plain.txt").write_text("A sentence.\n")
+    (folder / "part1").symlink_to(tmp_path / "elsewhere")
+    (folder / "part2").symlink_to(tmp_path / "elsewhere")
+    (folder / "round").symlink_to(folder)
+    assert [document.name for document in TextCorpus(folder, "raise")] == ["part1/e.txt#1", "plain.txt#1"]
+    (folder / "gone.txt").symlink_to(tmp_path / "nothing")
+    corpus = TextCorpus(folder)
+    assert len(list(corpus)) == 2
+    assert corpus.problems == [(str(folder / "gone.txt"), "the link leads nowhere.")]
+    assert [piece.problems for piece in corpus.pieces(1) if list(piece)] == [corpus.problems, []]
+    for path in (folder, f"{folder}/*.txt"):
+        with pytest.raises(ValueError, match=r"gone\.txt: the link leads nowhere"):
+            TextCorpus(path, "raise")
+
+
+def test_files_with_other_endings_are_counted(tmp_path):
+    for name in ("a.txt", "b.TXT", "c.txt.bz2", "d.bz2", "e.json", "README"):
+        (tmp_path / name).write_text("A sentence.\n")
+    assert TextCorpus(tmp_path).left_out == {".TXT": 1, ".bz2": 2, ".json": 1, "none": 1}
+    assert not TextCorpus(f"{tmp_path}/*.txt").left_out
+
+
+def test_a_file_whose_name_is_not_utf8_is_a_problem(tmp_path):
+    (tmp_path / "a.txt").write_text("A sentence.\n")
+    pathlib.Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.txt")).write_text("A sentence.\n")
+    corpus = TextCorpus(tmp_path)
+    assert [document.name for document in corpus] == ["a.txt#1"]
+    assert corpus.problems == [(f"{tmp_path}/bad\\udcff.txt", "the name is not UTF-8: rename the file.")]
+
+
+@pytest.mark.parametrize("compression", [".gz", ".xz", ".zst"])
+def test_a_compressed_file_of_zero_bytes_is_a_problem(tmp_path, compression):
+    (tmp_path / f"a.txt{compression}").touch()
+    (tmp_path / "b.txt").write_text("A sentence.\n")
+    corpus = TextCorpus(tmp_path)
+    assert [document.name for document in corpus] == ["b.txt#1"]
+    assert len(corpus.problems) == 1 and "ended before" in corpus.problems[0].reason
+
+
+@pytest.mark.parametrize("text_format", ["auto", "lines"])
+def test_half_an_emoji_is_a_problem_of_its_row(tmp_path, text_format):
+    (tmp_path / "a.jsonl").write_text('{"text": "Good."}\n{"text": "Half \\ud83d here."}\n')
+    corpus = TextCorpus(tmp_path, text_format=text_format)
+    assert [document.sentences for document in corpus] == [["Good."]]
+    ((place, reason),) = corpus.problems
+    assert place == f"{tmp_path}/a.jsonl:2" and "U+D83D" in reason
+
+
+def test_zero_bytes_among_ascii_are_not_called_utf16(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"A cat sat there.\0\0 It slept.\n" * 20)
+    with pytest.raises(ValueError, match=r"a\.txt: 7% of the first bytes are zero, as in a damaged file.*remove them"):
+        list(TextCorpus(tmp_path, "raise"))
+
+
+def test_a_long_paragraph_is_cut_between_its_sentences(tmp_path):
+    (tmp_path / "a.txt").write_text("A cat sat there. It slept. " * 5)
+    assert [len(document.sentences) for document in TextCorpus(tmp_path).cut(40)] == [3, 4, 3]
+
+
+def test_a_line_longer_than_a_document_may_be_is_read_in_parts_that_hold_all_its_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(numbered_lines, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(text_files, "LONGEST_DOCUMENT_CHARACTERS", 3000)
+    for text in ("".join(f"Sentence {number} stands here. " for number in range(500)), "\u4e2d" * 5000):
+        (tmp_path / "a.txt").write_text(f"{text}\nThe end.\n")
+        lines = list(numbered_lines.text_lines(tmp_path / "a.txt", 3000))
+        assert max(len(line.encode()) for line in lines) < 4100 and "".join(lines) == f"{text}The end."
+        documents = list(TextCorpus(tmp_path))
+        assert len(documents) > 1
+        found = "".join(sentence for document in documents for sentence in document.sentences)
+        assert found.replace(" ", "") == f"{text}The end.".replace(" ", "")
+
+
+def test_a_row_longer_than_a_document_may_be_is_read_as_several(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "LONGEST_DOCUMENT_CHARACTERS", 30)
+    rows = [json.dumps({"text": "A cat sat there. " * count}) for count in (1, 5)]
+    (tmp_path / "a.jsonl").write_text("\n".join(rows))
+    names = {document.name: len(document.sentences) for document in TextCorpus(tmp_path)}
+    assert names == {"a.jsonl#1": 1, "a.jsonl#2.1": 2, "a.jsonl#2.2": 2, "a.jsonl#2.3": 1}
 
 
 @needs_data

@@ -11,7 +11,7 @@ from tiers import once
 
 from keras_bert_impl.corpora import TextCorpus, open_corpus
 from keras_bert_impl.corpora.scripts import SENTENCE_END
-from keras_bert_impl.corpora.text_formats import has_sentence_per_line
+from keras_bert_impl.corpora.text_formats import has_document_per_line, has_sentence_per_line
 
 pytestmark = once
 
@@ -108,6 +108,39 @@ def test_blank_lines_part_documents_of_running_text_if_asked_to(tmp_path):
     assert sentences_of(tmp_path, text_format="running") == [["One is wrapped here.", "Two.", "Three.", "Four."]]
 
 
+ABSTRACT = (
+    "We measured how a cat sleeps in the house by the river. Number {} slept for three hours. The others went out, "
+    "for reasons that are discussed below."
+)
+
+
+@pytest.mark.parametrize("text_format", ["auto", "documents"])
+def test_one_document_a_line_is_seen(tmp_path, text_format):
+    write(
+        tmp_path / "a.txt",
+        "".join(ABSTRACT.format(number) + " It rained." * (number % 5) + "\n" for number in range(30)),
+    )
+    corpus = TextCorpus(tmp_path, text_format=text_format)
+    documents = list(corpus)
+    assert corpus.formats == {"one document a line": 1} and len(documents) == 30
+    assert documents[7].name == "a.txt#8" and documents[7].sentences[1] == "Number 7 slept for three hours."
+    assert len(list(corpus.cut(150))) == 48
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [ABSTRACT] * 5,  # few lines may be the paragraphs of one document
+        [ABSTRACT, ""] * 30,
+        [ABSTRACT, ABSTRACT, ABSTRACT, "He nodded."] * 10,  # a novel
+        textwrap.wrap(" ".join([ABSTRACT] * 30), 200),
+    ],
+    ids=["few", "blank lines", "dialogue", "wrapped"],
+)
+def test_paragraphs_of_one_document_are_not_taken_for_documents(lines):
+    assert not has_document_per_line(lines)
+
+
 @pytest.mark.parametrize(
     ("text_format", "sentences"),
     [
@@ -155,7 +188,7 @@ def test_a_closing_mark_may_follow_the_end_of_a_sentence(closing):
 
 def test_what_cannot_be_honoured_is_refused(tmp_path):
     write(tmp_path / "a.txt", "A sentence.")
-    with pytest.raises(ValueError, match='text_format is "words", expected one of auto, lines, running, paragraphs'):
+    with pytest.raises(ValueError, match='text_format is "words", expected one of auto, lines, documents, '):
         open_corpus(tmp_path, text_format="words")
     with pytest.raises(ValueError, match='language is "german", expected a code of two letters'):
         open_corpus(tmp_path, language="german")

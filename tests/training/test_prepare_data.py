@@ -51,6 +51,30 @@ def test_a_corpus_in_pieces_has_many_shards_and_nothing_left_of_the_work(tmp_pat
     assert len((tmp_path / "data" / "held_out.txt").read_text().splitlines()) > 10
 
 
+@pytest.mark.parametrize(
+    "pattern, name", [("", "out"), ("", "deep/out"), ("/**/*.txt", "deep/out"), ("/*/*.txt", "out")]
+)
+def test_an_output_within_the_input_is_refused(tmp_path, small_jobs, pattern, name):
+    shutil.copytree(small_jobs["input"], tmp_path / "text")
+    (tmp_path / "text/sub").mkdir()
+    (tmp_path / "text/sub/a.txt").write_text("A cat sat there.")
+    options = {**small_jobs, "input": f"{tmp_path}/text{pattern}"}
+    with pytest.raises(ValueError, match=r"--output .* is within --input .*: name an output outside of it"):
+        prepare(tmp_path / "text" / name, **options)
+    assert not (tmp_path / "text" / name).exists()
+
+
+def test_files_that_are_not_read_are_counted_and_an_output_beside_a_glob_is_not_read(tmp_path, small_jobs, capsys):
+    shutil.copytree(small_jobs["input"], tmp_path / "text")
+    for name in ("a.parquet", "b.csv", "c.csv"):
+        (tmp_path / "text" / name).write_text("A cat sat there.")
+    prepare(tmp_path / "data", **{**small_jobs, "input": str(tmp_path / "text")})
+    assert "left out 3 files with other endings: .csv 2, .parquet 1" in capsys.readouterr().out
+    for _ in range(2):
+        prepare(tmp_path / "text/out", **{**small_jobs, "input": f"{tmp_path}/text/*.txt"})
+    assert "is ready from an earlier run" in capsys.readouterr().out
+
+
 def test_workers_do_not_change_what_is_written(tmp_path, text_folder):
     options = {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "duplicates": 3}
     for workers in (1, 2):
@@ -348,7 +372,9 @@ def test_few_long_documents_are_cut_so_that_parts_are_held_out(tmp_path, capsys)
     assert prepare(tmp_path / "data", input=str(folder), vocabulary_size=300, sequence_length=32) == summary
 
     (folder / "0.txt").write_text("A short text. It ends here.")
-    with pytest.raises(ValueError, match=r"The corpus has 1 documents, which leaves .* give more text"):
+    with pytest.raises(
+        ValueError, match=r"The corpus has 1 documents, which leaves .* give more text.* --text_format paragraphs"
+    ):
         prepare(tmp_path / "short", input=str(folder / "0.txt"), vocabulary_size=300)
 
 

@@ -6,7 +6,7 @@ never learn, and say nothing.
 
 import keras
 
-from keras_bert_impl.losses import LabelledAccuracy, MultiLabelF1
+from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, MultiLabelF1, WeightedCrossEntropy
 from keras_bert_impl.natural_data.labels import ignored_labels, takes_class_numbers
 from keras_bert_impl.user_warnings import warn_user
 
@@ -159,6 +159,20 @@ def _found(metric):
     """What a name among metrics stands for; that of the accuracy, which Keras decides by the labels, stays a name."""
     is_name = isinstance(metric, str) and metric.lower() not in ACCURACY
     return keras.metrics.get(metric) if is_name else metric
+
+
+def loss_of_labelled(loss):
+    """A loss given to `compile` of a model of tokens, made to pass over tokens without a label, as padding is: one of
+    class numbers becomes the mean over the others, which Keras' would divide by all of them; one that is summed stays
+    so."""
+    if isinstance(loss, dict | list | tuple):
+        return of_each(loss_of_labelled, loss)
+    ignored = ignored_labels(loss)
+    if not takes_class_numbers(loss) or (isinstance(loss, WeightedCrossEntropy) and set(NO_LABEL) <= set(ignored)):
+        return loss
+    if getattr(loss, "reduction", None) == "sum" and not isinstance(loss, WeightedCrossEntropy):
+        return loss if ignored else type(loss).from_config({**loss.get_config(), "ignore_class": NO_LABEL[0]})
+    return WeightedCrossEntropy(ignore_class=tuple(dict.fromkeys((*NO_LABEL, *ignored))))
 
 
 def metrics_of_labelled(loss, metrics):

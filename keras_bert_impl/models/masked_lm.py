@@ -8,7 +8,7 @@ import numpy as np
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.layers import MaskedLMHead
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, WeightedCrossEntropy
-from keras_bert_impl.models.compile_arguments import metrics_of_labelled
+from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
 from keras_bert_impl.models.joint_filling import fill_together
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length
@@ -106,6 +106,7 @@ class MaskedLM(NaturalFitMixin, PretrainedMixin, keras.Model):
     ):
         """`keras.Model.compile`, where `metrics` are weighted, too: rows are filled up with predictions of weight 0,
         which Keras would count there. The accuracy is that of the predictions that have a label."""
+        loss = loss_of_labelled(loss)
         given = [metric for metric in keras.tree.flatten([metrics, weighted_metrics]) if metric is not None]
         # None for the loss: other metrics stay, since by their weights they count the right predictions.
         weighted = metrics_of_labelled(None, given) if self.takes_class_numbers(loss) else given

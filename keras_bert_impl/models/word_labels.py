@@ -5,10 +5,10 @@ import numpy as np
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.models.answers import Label, softmax
-from keras_bert_impl.models.compile_arguments import metrics_of_labelled
+from keras_bert_impl.models.compile_arguments import loss_of_labelled, metrics_of_labelled
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.natural_data.entities import entities_of
-from keras_bert_impl.natural_data.labelled_words import WordRows, rule_of_classes
+from keras_bert_impl.natural_data.labelled_words import WordRows, refuse_empty_words, rule_of_classes
 from keras_bert_impl.natural_data.texts import is_word_lists, to_strings, to_word_lists
 from keras_bert_impl.natural_data.windows import best_windows, windows_of
 from keras_bert_impl.natural_data.word_rows import split_texts, split_words
@@ -29,8 +29,9 @@ class WordLabelsMixin(NaturalFitMixin):
     def compile(
         self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None, **arguments
     ):
-        """`keras.Model.compile`, where the accuracy is that of the tokens that have a label; see
-        `compile_arguments.metrics_of_labelled`."""
+        """`keras.Model.compile`, where a loss of class numbers and the accuracy are those of the tokens that have a
+        label; see `compile_arguments`."""
+        loss = loss_of_labelled(loss)
         if self.takes_class_numbers(loss):
             metrics, weighted_metrics = (metrics_of_labelled(loss, given) for given in (metrics, weighted_metrics))
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
@@ -59,8 +60,12 @@ class WordLabelsMixin(NaturalFitMixin):
         """
         if aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation {aggregation!r} is unknown; known are {', '.join(AGGREGATIONS)}.")
+        if isinstance(texts, tuple) and is_word_lists(list(texts)):
+            texts = list(texts)
         if is_word_lists(texts):
-            split, texts = split_words(self.row_maker.tokenizer, to_word_lists(texts)), None
+            texts = to_word_lists(texts)
+            refuse_empty_words(texts)
+            split, texts = split_words(self.row_maker.tokenizer, texts), None
             return [
                 [Label(self.class_names[number], score) for number, score in zip(*words, strict=True)]
                 for words in self._labelled_words(split, aggregation, batch_size)

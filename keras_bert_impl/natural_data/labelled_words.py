@@ -23,6 +23,10 @@ class WordRows(RowMaker):
     def is_natural(self, x):
         return super().is_natural(x) or is_word_lists(x)
 
+    def received(self, x, labels=None):
+        x = super().received(x, labels)
+        return list(x) if are_sentences(x, labels) else x
+
     def unlabelled(self, texts):
         if not is_word_lists(texts):
             return super().unlabelled(texts)
@@ -36,6 +40,8 @@ class WordRows(RowMaker):
         """Labels of words, or marked characters, become labels of first pieces."""
         if is_word_lists(texts):
             words = to_word_lists(texts)
+            labels, weights = (_of_words(values, words) for values in (labels, weights))
+            words = _of_words(words, words)
             split, counts = split_words(self.tokenizer, words), list(map(len, words))
         elif is_texts(texts) and are_spans(labels):
             texts = to_strings(texts)
@@ -86,6 +92,35 @@ def rule_of_classes(class_names):
     """The LabelRule of a class for each word or token, of any number of them."""
     meaning = "the number or the name of the class of its token, or -1 for none"
     return LabelRule((), len(class_names), meaning, per_token=True, names=tuple(class_names))
+
+
+def are_sentences(x, labels=None):
+    """Whether a tuple holds sentences in words, as `zip` gives them. Of two that are equally long, which could be
+    columns of texts, they are if there is a label for each word."""
+    if not isinstance(x, tuple) or not is_word_lists(list(x)):
+        return False
+    lengths = list(map(len, x))
+    if len(x) != 2 or lengths[0] != lengths[1]:
+        return True
+    return labels is not None and [len(row) if hasattr(row, "__len__") else 0 for row in labels] == lengths
+
+
+def refuse_empty_words(sentences):
+    """Raises ValueError naming the first word that is empty, of which there is nothing to tell."""
+    for row, words in enumerate(sentences):
+        if "" in words:
+            raise ValueError(f"word {words.index('')} of text {row} is empty: leave it out, since it has no label.")
+
+
+def _of_words(values, sentences):
+    """For each sentence its labels, weights or words without those of empty words, which `padded_batch` fills up with;
+    anything else as it is."""
+    if values is None or not any("" in words for words in sentences) or len(values) != len(sentences):
+        return values
+    return [
+        [value for value, word in zip(row, words, strict=True) if word] if np.shape(row)[:1] == (len(words),) else row
+        for row, words in zip(values, sentences, strict=True)
+    ]
 
 
 def are_spans(labels):

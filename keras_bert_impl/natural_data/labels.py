@@ -242,6 +242,8 @@ def numbers_of_names(labels, names, place="", together=None):
                 )
         others = iter(_positions_of([label for label in decoded if not isinstance(label, str)], names, place))
         return [positions[label] if isinstance(label, str) else next(others) for label in decoded]
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "OSUT":  # of lists, or of rows of names
+        labels = list(labels)
     is_list = not isinstance(labels, np.ndarray) and not keras.ops.is_tensor(labels)
     if is_list and any(map(is_texts, labels)):
         return [numbers_of_names(row, names, f"{place}[{index}]", labels) for index, row in enumerate(labels)]
@@ -383,13 +385,7 @@ def _finite_weights(weights):
 def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
     """As `checked_labels`, for a label per token of a text: lists as long as the rows, or an array at least as wide."""
     is_per_label = weights is not None and np.ndim(weights[0]) > 0
-    if not ignored and not is_per_label:
-        raise ValueError(
-            "The loss counts the labels of padding. Compile with keras_bert_impl.losses.WeightedCrossEntropy("
-            f"ignore_class={NO_LABEL}), which ignores -1 and -100, or give a sample_weight for each label."
-        )
-    padding = ignored[0] if ignored else 0
-    labels = _rows_of_numbers(labels, "labels", sizes, padding)
+    labels = _rows_of_numbers(labels, "labels", sizes, NO_LABEL[0])
     labels = _checked_numbers(labels, rule._replace(shape=labels.shape), ignored)
     counts = ~np.isin(labels, ignored)
     if is_per_label:
@@ -399,7 +395,7 @@ def _labels_of_text_tokens(labels, weights, rule, sizes, ignored):
     else:
         weights = _checked_weights(weights, labels)
     _refuse_behind_the_text(labels, counts, sizes)
-    return of_width(labels, sizes.width, padding), weights
+    return of_width(labels, sizes.width, NO_LABEL[0]), weights
 
 
 def _refuse_behind_the_text(labels, counts, sizes):

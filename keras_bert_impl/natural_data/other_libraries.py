@@ -16,10 +16,12 @@ from keras_bert_impl.natural_data.texts import is_text_dataset, is_texts, refuse
 
 
 def in_memory(values):
-    """A column of pandas, polars, PyArrow or Hugging Face `datasets` as a list or array of NumPy; the parts of a tuple
-    likewise. Anything else is returned as it is."""
+    """A column of pandas, polars, PyArrow or Hugging Face `datasets`, or an array of objects, as a list or array of
+    numbers; the parts of a tuple likewise. Anything else is returned as it is."""
     if isinstance(values, tuple):
         return values if is_texts(values) else tuple(map(in_memory, values))
+    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
+        return values.tolist()  # such as lists of different lengths
     if isinstance(values, collections.abc.Sequence) and not isinstance(values, (str, bytes, list, range)):
         # A Column of `datasets`: reading it at once is hundreds of times as fast as value by value.
         part = values[:]
@@ -57,15 +59,6 @@ def received(x):
 
 def _is_nothing(x):
     return x is None or isinstance(x, (int, float, np.number))
-
-
-def received_validation(data):
-    """As `received`, for `validation_data`: (x, y), (x, y, sample_weight), or what yields batches; None stays."""
-    if data is None:
-        return None
-    if isinstance(data, (list, tuple)) and data and not is_texts(data):
-        return (received(data[0]), *map(in_memory, data[1:]))
-    return received(data)
 
 
 def without_columns(x):

@@ -15,6 +15,7 @@ from keras_bert_impl.natural_data.labels import (
     sizes_of_arrays,
     sizes_of_texts,
 )
+from keras_bert_impl.natural_data.other_libraries import received
 from keras_bert_impl.natural_data.splits_and_weights import weights_of_rows
 from keras_bert_impl.natural_data.texts import is_text_input, is_texts, texts_of
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, TextsCutWarning, pack_rows, warn_of_cut
@@ -59,6 +60,10 @@ class RowMaker:
     def length_multiple(self):
         """What lengths are rounded up to: where every new shape is compiled, few different ones are faster."""
         return ROW_MULTIPLE if self.head.jit_compile else 8
+
+    def received(self, x, labels=None):
+        """What a user gave as inputs, beside these labels, in a form that is known; see `other_libraries.received`."""
+        return received(x)
 
     def is_natural(self, x):
         """Whether `x` is natural data in memory, without labels; anything else is a dataset, or for Keras."""

@@ -13,7 +13,7 @@ from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches
 from keras_bert_impl.distribution import needs_equal_shapes
 from keras_bert_impl.natural_data.batch_sources import BatchSource, arranged
 from keras_bert_impl.natural_data.labels import refuse_numbers_as_names
-from keras_bert_impl.natural_data.other_libraries import in_memory, received, received_validation, without_columns
+from keras_bert_impl.natural_data.other_libraries import in_memory, without_columns
 from keras_bert_impl.natural_data.splits_and_weights import (
     in_order_of_classes,
     split_rows,
@@ -51,7 +51,7 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
     Returns: a Training.
     Raises: ValueError naming what is wrong with the data, before anything is trained.
     """
-    x, y, weights = received(given.x), _labels(maker, given.y), in_memory(given.sample_weight)
+    x, y, weights = _received(maker, given.x, given.y, given.sample_weight)
     split, validation, class_weight = given.validation_split, given.validation_data, given.class_weight
     _refuse_beside_batches(x, y, weights, split)
     if isinstance(x, BatchSource) and batch_size is not None:
@@ -59,9 +59,7 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
             f"batch_size={batch_size} beside a dataset, which is trained on in the batches that it yields: leave it "
             "out, or give it to dataset.batch or the DataLoader. Lists of validation_data have validation_batch_size."
         )
-    if isinstance(validation, tuple) and len(validation) > 1:
-        validation = (validation[0], _labels(maker, validation[1]), *validation[2:])
-    validation, class_weight = received_validation(validation), weights_by_number(class_weight, maker.head)
+    validation, class_weight = _received_validation(maker, validation), weights_by_number(class_weight, maker.head)
     is_natural = maker.is_natural(x)
     if split and validation is None and is_natural:
         ((x, y, weights), validation), split = split_rows((x, y, weights), split), 0.0
@@ -87,7 +85,7 @@ def training(maker, given, batch_size, validation_batch_size, steps, validation_
 
 def evaluation(maker, x, y, weights, batch_size, steps):
     """What `evaluate` is given, as `keras.Model.evaluate` takes it: (x, y, sample_weight)."""
-    x, y, weights = received(x), _labels(maker, y), in_memory(weights)
+    x, y, weights = _received(maker, x, y, weights)
     _refuse_beside_batches(x, y, weights)
     if maker.is_natural(x):
         return _judged_in_memory(maker, x, y, weights, batch_size, steps)
@@ -104,7 +102,7 @@ def prediction(maker, x, batch_size, steps):
 
     The second is None where an output for each token makes all rows as long as the longest.
     """
-    x = [x] if isinstance(x, str) else received(x)
+    x = [x] if isinstance(x, str) else maker.received(x)
     if (found := _texts_in(maker, x, steps, with_labels=False)) is not None:
         (x, *_), steps = found, None
     if not maker.is_natural(x) or _has_outputs_of_tokens(maker.head):
@@ -172,8 +170,17 @@ def _has_outputs_of_tokens(head):
     return any(None in output.shape[1:] for output in head.outputs)
 
 
-def _labels(maker, labels):
-    return in_memory(in_order_of_classes(labels, maker.class_names))
+def _received(maker, x, labels=None, *weights):
+    """Inputs, labels and sample weights in forms that are known."""
+    labels = in_memory(in_order_of_classes(labels, maker.class_names))
+    return maker.received(x, labels), labels, *map(in_memory, weights)
+
+
+def _received_validation(maker, data):
+    """`validation_data`, (x, y) or (x, y, sample_weight), as `_received`, or what yields batches; None stays."""
+    if isinstance(data, (list, tuple)) and data and not is_texts(data):
+        return _received(maker, *data)[: len(data)]
+    return None if data is None else maker.received(data)
 
 
 def _validation(maker, data, batch_size, steps):

@@ -112,10 +112,11 @@ class Tokenizer(KnownArguments):
         return sentences
 
     def ids_of_words(self, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
-        """For each sentence, a list of words, the ids of each word: those that it has in running text. A word that is
-        removed completely, like a lone U+200D, becomes the unknown token."""
-        ids = iter(self.ids_batch([word for words in sentences for word in self.in_running_text(words)]))
-        return [[next(ids) or [self.unk_id] for _ in words] for words in sentences]
+        """For each sentence, a list of words, the ids of each word: those that it has in running text; none of an empty
+        word. A word that is removed completely, like a lone U+200D, becomes the unknown token."""
+        written = [[word for word in words if word] for words in sentences]
+        ids = iter(self.ids_batch([word for words in written for word in self.in_running_text(words)]))
+        return [[(next(ids) or [self.unk_id]) if word else [] for word in words] for words in sentences]
 
     def filled_text(self, text: str, tokens: Sequence[str]) -> str:
         """The text with vocabulary entries in place of its masks, which take the space before them along."""

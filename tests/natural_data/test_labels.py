@@ -194,14 +194,6 @@ def test_labels_go_on_behind_a_text_that_was_cut(make):
     np.testing.assert_allclose(found, loss_of(model, ["the cat sat on a mat in rain ."], [[-1] + [2] * 10]))
 
 
-def test_a_loss_that_would_count_padding_is_refused(make):
-    model = make("token_classifier")
-    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), **QUICK_STEPS)
-    check_refused(lambda: model.evaluate(TEXTS, TOKEN_LABELS, verbose=0), "The loss counts the labels of padding")
-    labels = np.full((3, 11), -1)
-    check_refused(lambda: model.evaluate(model.rows(TEXTS), labels, verbose=0), "WeightedCrossEntropy(ignore_class=")
-
-
 @pytest.mark.parametrize(
     ("kind", "labels", "message"),
     [

@@ -13,6 +13,7 @@ from keras_bert_impl.text_graphs.rows import pack
 from keras_bert_impl.text_graphs.utf8 import readable
 from keras_bert_impl.text_graphs.wordpiece import WordPiece
 from keras_bert_impl.tokenizers import google_characters
+from keras_bert_impl.tokenizers.rows import longest_question
 
 QUESTION = tf.TensorSpec((None,), tf.string, name="question")
 CONTEXT = tf.TensorSpec((None,), tf.string, name="context")
@@ -21,7 +22,7 @@ NO_SCORE = float("-inf")
 
 def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, question_length=64, longest=30, top=20):
     """From questions and their contexts to the best answers; the options are those of the task."""
-    question_length, stride = min(question_length, sequence_length // 4), min(stride, sequence_length // 2)
+    question_length, stride = longest_question(sequence_length, question_length), min(stride, sequence_length // 2)
     tokenizer = pieces_of.tokenizer
     template, is_wordpiece = tokenizer.template, isinstance(pieces_of, WordPiece)
     model.encoder.check_texts([range(question_length)], [()], template)

@@ -10,6 +10,7 @@ import numpy as np
 from keras_bert_impl.batching import Rows
 from keras_bert_impl.natural_data.texts import to_strings
 from keras_bert_impl.natural_data.windows import best_windows, window_begins
+from keras_bert_impl.tokenizers.rows import longest_question, sentence_of_cut_questions
 from keras_bert_impl.user_warnings import warn_user
 
 
@@ -65,7 +66,7 @@ def question_rows(tokenizer, questions, sequence_length, stride=128, question_le
         questions,
         sequence_length,
         min(stride, sequence_length // 2),
-        min(question_length, sequence_length // 4),
+        longest_question(sequence_length, question_length),
     )
     labels = np.stack([windows.start, windows.end], axis=1).astype("int32")  # (windows, 2)
     return Rows(windows.first, windows.second, labels, source=windows, num_cut=windows.num_cut)
@@ -74,10 +75,7 @@ def question_rows(tokenizer, questions, sequence_length, stride=128, question_le
 def warn_of_cut_questions(windows, count):
     """Warns, if any of `count` questions had to be cut; contexts never are."""
     if windows.num_cut:
-        warn_user(
-            f"{windows.num_cut:,} of {count:,} questions have more than {windows.question_length} tokens and were "
-            "cut to that length."
-        )
+        warn_user(sentence_of_cut_questions(windows.num_cut, count, windows.question_length))
 
 
 def make_windows(tokenizer, questions, sequence_length=384, stride=128, question_length=64):

@@ -69,6 +69,9 @@ def error_of(failure):
         return failure
     if isinstance(failure, UnicodeDecodeError):  # TensorFlow's error quotes the client's bytes, and cannot be read
         return invalid("The model refuses the request, with a reason that quotes bytes which are not valid UTF-8.")
+    if isinstance(failure, MemoryError) or type(failure).__name__ == "ResourceExhaustedError":  # of tf.errors
+        message = "The model has not the memory that this request takes: ask about fewer or shorter texts."
+        return ServingError(StatusCode.RESOURCE_EXHAUSTED, message, http_status=413)
     number = getattr(failure, "error_code", None)  # of tf.errors.OpError: the numbers are those of gRPC
     for code in StatusCode:
         if code.value[0] == number and code in HTTP_STATUS:

@@ -6,6 +6,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2
 
 from keras_bert_impl.serving import model_messages
 from keras_bert_impl.serving.errors import ServingError, error_of, invalid, place_of
+from keras_bert_impl.serving.request_inputs import bytes_of
 from keras_bert_impl.serving.request_log import RequestEntry
 from keras_bert_impl.serving.rest import away_if_large
 from keras_bert_impl.serving.signatures import find_signature
@@ -18,13 +19,13 @@ async def predict(models, request, entry, seconds):
     servable = models.find(spec.name, version_of(spec))
     signature = find_signature(servable, spec.signature_name)
     wanted = wanted_outputs(request.output_filter, signature)
-    inputs = arrays_of_messages(request.inputs, signature, models.limits.max_body_bytes)
+    inputs = arrays_of_messages(request.inputs, signature, models.limits)
     entry.answered_by(servable, signature.name, inputs)
     outputs = await models.ask(servable, inputs, signature.name, seconds)
     response = predict_pb2.PredictResponse()
     response.model_spec.name, response.model_spec.signature_name = servable.name, signature.name
     response.model_spec.version.value = servable.version
-    messages = await away_if_large(outputs, lambda: [message_of_array(outputs[name]) for name in wanted])
+    messages = await away_if_large(bytes_of(outputs), lambda: [message_of_array(outputs[name]) for name in wanted])
     for name, message in zip(wanted, messages, strict=True):
         response.outputs[name].CopyFrom(message)
     return response

@@ -5,6 +5,7 @@ JSON or loses bytes: a string that is not UTF-8 is written as {"b64": ...} whate
 """
 
 import base64
+import itertools
 import json
 import typing
 
@@ -86,10 +87,10 @@ def inputs_of(request, signature, limits):
             "inputs is a plain value/list, but expecting an object as multiple input tensors are required: "
             f"{', '.join(sorted(signature.inputs))}."
         )
-    missing = sorted(set(signature.inputs) - set(columns))
+    missing = sorted(name for name in signature.inputs if name not in columns)
     if missing:
         raise invalid(f"Missing named input: {', '.join(missing)} in 'inputs' object.")
-    return {name: array_of(name, columns[name], wanted.dtype) for name, wanted in signature.inputs.items()}
+    return {name: array_of(name, columns[name], wanted, limits) for name, wanted in signature.inputs.items()}
 
 
 def columns_of_rows(rows, signature):
@@ -104,14 +105,14 @@ def columns_of_rows(rows, signature):
             if isinstance(row, dict) and not is_bytes(row):
                 raise invalid(f"Expecting value/list but got object at item {number} of input list.")
         return {next(iter(signature.inputs)): rows}
-    wanted = set(signature.inputs)
+    wanted = signature.inputs.keys()
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise invalid(f"Expecting object but got {shortened(row)} at item {number} of input list.")
-        if set(row) != wanted:
+        if row.keys() != wanted:
             raise invalid(
                 f"Failed to process element: {number} of 'instances' list: its keys are "
-                f"{shortened(sorted(row))}, and must be equal to: {', '.join(sorted(wanted))}."
+                f"{shortened(list(itertools.islice(row, 7)))}, and must be equal to: {', '.join(sorted(wanted))}."
             )
     return {name: [row[name] for row in rows] for name in signature.inputs}
 

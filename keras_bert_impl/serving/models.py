@@ -16,12 +16,11 @@ from grpc import StatusCode
 
 from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.serving.errors import ServingError, first_line
-from keras_bert_impl.serving.request_inputs import bytes_of, check_inputs, least_answer_bytes
+from keras_bert_impl.serving.request_inputs import answer_bytes, bytes_of, check_inputs
 from keras_bert_impl.serving.row_servable import RowServable
 from keras_bert_impl.serving.servable import Servable
 from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
 from keras_bert_impl.serving.tensorflow_runtime import tf
-from keras_bert_impl.serving.text_checks import longest_row
 
 SAVED_MODEL = "saved_model.pb"
 # A version is written completely once one of these is there: an export is renamed when it is whole.
@@ -131,15 +130,15 @@ class Models:
         return await self.ask(self.find(name), inputs, signature)
 
     async def cut_to(self, name, inputs, signature=DEFAULT_SIGNATURE):
-        """How many tokens a model reads of the longest texts, if one of these is longer; None if it reads all of them.
+        """How many tokens a model reads of a longer text or question; None if it reads all of them.
 
         Args and errors: those of `predict`.
         """
         servable = self.find(name)
         found = find_signature(servable, signature)
         inputs = check_inputs(inputs, found, self.limits)
-        is_cut = await asyncio.to_thread(servable.text_checks.number_cut, found, inputs)
-        return longest_row(servable.metadata) if is_cut else None
+        cut, length = await asyncio.to_thread(servable.text_checks.cut, found, inputs)
+        return length if cut else None
 
     async def ask(self, servable, inputs, signature=DEFAULT_SIGNATURE, seconds=None):
         """The outputs of a Servable.
@@ -157,7 +156,9 @@ class Models:
         deadline = time.monotonic() + (limit if seconds is None else min(seconds, limit))
         found = find_signature(servable, signature)
         inputs = check_inputs(inputs, found, self.limits)
-        self.limits.check_answer(least_answer_bytes(inputs, found, longest_row(servable.metadata)))
+        if answer_bytes(inputs, found, servable.text_checks.longest_read(inputs, False)) > self.limits.max_answer_bytes:
+            longest = await asyncio.to_thread(servable.text_checks.longest_read, inputs, True)
+            self.limits.check_answer(answer_bytes(inputs, found, longest))
         outputs = await self.queue.run(servable, found, inputs, deadline)
         servable.text_checks.refuse_without_mask(inputs, outputs)
         self.limits.check_answer(bytes_of(outputs))

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+import reprlib
 
 import numpy as np
 
@@ -42,6 +43,13 @@ class Limits:
                 "send several requests."
             )
 
+    def check_described(self, size):
+        """Raises ServingError if inputs have too many bytes as arrays: a short request can describe large ones."""
+        if size > self.max_body_bytes:
+            raise invalid(
+                f"The inputs describe arrays of {size} bytes; this server takes at most {self.max_body_bytes}."
+            )
+
     def check_answer(self, size):
         """Raises ServingError if the arrays of an answer have too many bytes, as the attention in many long texts."""
         if size > self.max_answer_bytes:
@@ -62,33 +70,26 @@ def check_inputs(inputs, signature, limits):
     Raises: ServingError if a name, type, rank or size is not what the signature takes, or exceeds the limits.
     """
     check_names(inputs, signature)
-    arrays = {name: as_array(name, inputs[name], wanted) for name, wanted in signature.inputs.items()}
+    arrays = {name: as_array(name, inputs[name], wanted, limits) for name, wanted in signature.inputs.items()}
     for name, array in arrays.items():
-        check_shape(name, array, signature.inputs[name].shape)
-        if array.ndim:
-            limits.check_count(len(array))
         if array.dtype == object:
             check_texts(name, array, limits)
     return arrays
 
 
-def least_answer_bytes(inputs, signature, longest_row):
-    """Bytes that the answer to texts has at the very least: a word is a token, or several.
+def answer_bytes(inputs, signature, tokens):
+    """Bytes of the numbers in an answer.
 
     Args:
-        inputs: arrays by name, of which one holds the texts.
+        inputs: arrays by name.
         signature: the Signature asked for.
-        longest_row: the most tokens that the model reads, or None.
+        tokens: of the longest row, as which every width counts that differs between requests.
     """
-    numbers = [array for array in signature.outputs.values() if array.shape and array.dtype != object]
-    words = 0
-    if any(None in array.shape[1:] for array in numbers):
-        texts = (value for array in inputs.values() if array.dtype == object for value in array.flat)
-        words = min(max((len(text.split()) for text in texts), default=0), longest_row or 0)
     rows = max((len(array) for array in inputs.values() if array.ndim), default=0)
     return rows * sum(
-        math.prod(words if side is None else side for side in array.shape[1:]) * array.dtype.itemsize
-        for array in numbers
+        math.prod(tokens if side is None else side for side in array.shape[1:]) * array.dtype.itemsize
+        for array in signature.outputs.values()
+        if array.shape and array.dtype != object
     )
 
 
@@ -99,7 +100,7 @@ def bytes_of(outputs):
 
 def check_names(inputs, signature):
     """Raises ServingError unless the inputs are those of the signature."""
-    if set(inputs) != set(signature.inputs):
+    if len(inputs) != len(signature.inputs) or set(inputs) != set(signature.inputs):
         found = sorted(str(name)[:50] for name in itertools.islice(inputs, 10))
         more = f" and {len(inputs) - 10} more" if len(inputs) > 10 else ""
         raise invalid(
@@ -108,10 +109,11 @@ def check_names(inputs, signature):
         )
 
 
-def as_array(name, values, wanted):
+def as_array(name, values, wanted, limits):
     """The values as an array of the wanted dtype; strings become bytes. Raises ServingError."""
     if not isinstance(values, np.ndarray):
-        return array_of(name, values, wanted.dtype)
+        return array_of(name, values, wanted, limits)
+    check_shape(name, values.shape, wanted, limits)
     if wanted.dtype == object and values.dtype != object:
         raise invalid(f"Input {name} takes strings; the request has {values.dtype.name}.")
     try:
@@ -123,14 +125,16 @@ def as_array(name, values, wanted):
     return converted
 
 
-def array_of(name, value, dtype):
-    """Nested lists of JSON values as an array. Raises ServingError if they are ragged or hold other types."""
-    shape, inner = [], value
+def array_of(name, value, wanted, limits):
+    """Nested lists of JSON values as an array. Raises ServingError if they are ragged or hold other types, and before
+    they are read if their first ones have another shape than is wanted, or exceed the limits."""
+    shape, inner, dtype = [], value, wanted.dtype
     while isinstance(inner, list):
         if len(shape) == MOST_DIMENSIONS:
             raise invalid(f"Input {name} has lists nested more than {MOST_DIMENSIONS} deep.")
         shape.append(len(inner))
         inner = inner[0] if inner else None
+    check_shape(name, shape, wanted, limits)
     flat = [value]
     for depth, size in enumerate(shape):
         for one in flat:
@@ -174,13 +178,15 @@ def number_of(name, value, dtype):
 
 def is_bytes(value):
     """Whether a JSON value is {"b64": "..."}."""
-    return isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str)
+    return isinstance(value, dict) and value.keys() == {"b64"} and isinstance(value["b64"], str)
 
 
 def shortened(value):
-    """A value for an error message."""
-    text = json.dumps(value, default=str)[:80] if not isinstance(value, (dict, list)) else str(value)[:80]
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """A value for an error message, of which only the beginning is read."""
+    if isinstance(value, dict):
+        value = dict(itertools.islice(value.items(), 5))
+    is_nested = isinstance(value, (dict, list))
+    return (reprlib.repr(value) if is_nested else json.dumps(value[:80] if isinstance(value, str) else value))[:80]
 
 
 def utf8_of(name, text):
@@ -194,15 +200,19 @@ def utf8_of(name, text):
         ) from None
 
 
-def check_shape(name, array, wanted):
-    """Raises ServingError unless the shape is one that the signature takes."""
-    if wanted is None:
-        return
-    fits = array.ndim == len(wanted) and all(
-        size in (None, found) for size, found in zip(wanted, array.shape, strict=True)
+def check_shape(name, shape, wanted, limits):
+    """Raises ServingError unless an array of the shape is one that the signature takes, and within the limits."""
+    if shape:
+        limits.check_count(shape[0])
+    fits = wanted.shape is None or (
+        len(shape) == len(wanted.shape)
+        and all(size in (None, found) for size, found in zip(wanted.shape, shape, strict=True))
     )
     if not fits:
-        raise invalid(f"Input {name} has shape {list(array.shape)}, expected {shown(wanted)}.")
+        raise invalid(f"Input {name} has shape {list(shape)}, expected {shown(wanted.shape)}.")
+    if wanted.dtype == object and shape and shape[0] and 0 in shape:
+        raise invalid(f"Input {name} has rows without a text: give each at least one.")
+    limits.check_described(math.prod(shape) * wanted.dtype.itemsize)
 
 
 def shown(shape):

@@ -1,10 +1,10 @@
 """Requests that wait are run together in batches of texts of similar lengths.
 
 Nothing waits for company: as soon as a worker is free, the request whose turn it is runs, together with those waiting
-requests for the same signature whose texts are about as long. Models take turns, and so do the parts of a large
-request with other requests. Under load batches fill by themselves; without load a request runs alone at once.
-benchmarks/serving.py compares this with the batching inside TensorFlow, which waits for a time-out and pads short texts
-to the longest one.
+requests for the same signature whose texts are about as long. Models take turns, and so do requests: each has one part
+in every round, so that a large one goes on however many others come. Under load batches fill by themselves; without
+load a request runs alone at once. benchmarks/serving.py compares this with the batching inside TensorFlow, which waits
+for a time-out and pads short texts to the longest one.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import time
 import numpy as np
 from grpc import StatusCode
 
+from keras_bert_impl.export.opened import joined
 from keras_bert_impl.serving.batch_choice import (
     BATCH_BYTES_ON_CPU,
     choose_company,
@@ -37,8 +38,8 @@ class Work:
         length: bytes of the longest row; 0 where the inputs are not texts.
         deadline: time.monotonic() after which nobody waits for the answer.
         done: the future of the outputs.
-        turn: of the works of a model, the lowest turn runs first. A part of a large request has a later one than the
-            part before it, and what arrives meanwhile has the turn that is running.
+        turn: of the works of a model, the lowest turn runs first. What arrives has the one after that which is running,
+            and each part of a large request the one after the part before it.
     """
 
     servable: object
@@ -107,14 +108,7 @@ class RequestQueue:
             )
         if rows is None or rows < 2 or not signature.mergeable:
             return await self._submit(servable, signature, inputs, rows or 1, deadline)
-        if signature.splittable:
-            return await self._run_in_parts(servable, signature, inputs, rows, deadline)
-        if rows > self.max_batch_size:
-            raise invalid(
-                f"The request has {rows} rows; signature {signature.name} returns arrays as wide as its longest row, "
-                f"and takes at most {self.max_batch_size} (option --max_batch_size): send several requests."
-            )
-        return await self._submit(servable, signature, inputs, rows, deadline)
+        return await self._run_in_parts(servable, signature, inputs, rows, deadline)
 
     async def _run_in_parts(self, servable, signature, inputs, rows, deadline):
         lengths = row_lengths(inputs, rows)
@@ -137,14 +131,14 @@ class RequestQueue:
             for task in running:
                 task.cancel()
         back = np.argsort(order, kind="stable")
-        return {name: np.concatenate([part[name] for part in found])[back] for name in signature.outputs}
+        return {name: joined([part[name] for part in found])[back] for name in signature.outputs}
 
     async def _submit(self, servable, signature, inputs, rows, deadline, number=0):
         texts = rows * max(1, texts_of_row(inputs))
         self._check_room(texts)
         length = int(row_lengths(inputs, rows).max(initial=0))
         done = asyncio.get_running_loop().create_future()
-        turn = self._turns.get(servable.name, 0) + number
+        turn = self._turns.get(servable.name, 0) + 1 + number
         work = Work(servable, signature, inputs, rows, texts, length, deadline, done, turn)
         self._waiting.append(work)
         self.queued_rows += texts

@@ -6,7 +6,9 @@ GET  /healthz  /readyz  /metrics  /monitoring/prometheus/metrics
 """
 
 import asyncio
+import functools
 import re
+import time
 import urllib.parse
 
 from grpc import StatusCode
@@ -24,7 +26,8 @@ from keras_bert_impl.serving.signatures import find_signature
 OF_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,30}))?"
 ASK = re.compile(rf"{OF_MODEL}:(?P<method>predict)")
 LOOK = re.compile(rf"{OF_MODEL}(?P<metadata>/metadata)?")
-LARGE = 100_000  # bytes
+LARGE = 10_000  # bytes
+LATE = "There was no time to see which texts are empty or were cut (option --request_seconds)."
 TIMES_READ = 8  # the limit of a body
 
 
@@ -104,15 +107,27 @@ class RestInterface:
         return await while_connected(request, self._predict(servable, body, entry))
 
     async def _predict(self, servable, body, entry):
-        asked = json_tensors.read_predict(body)
-        signature = find_signature(servable, asked.signature)
-        inputs = json_tensors.inputs_of(asked, signature, self._models.limits)
+        limits, began = self._models.limits, time.monotonic()
+
+        def read():
+            asked = json_tensors.read_predict(body)
+            signature = find_signature(servable, asked.signature)
+            return asked.rows is not None, signature, json_tensors.inputs_of(asked, signature, limits)
+
+        def left():
+            return limits.request_seconds - (time.monotonic() - began)
+
+        in_rows, signature, inputs = await away_if_large(len(body), read)
         entry.answered_by(servable, signature.name, inputs)
-        outputs = await self._models.ask(servable, inputs, signature.name)
-        warnings = await away_if_large(inputs, lambda: servable.text_checks.warnings(signature, inputs))
-        in_rows = asked.rows is not None
-        body = await away_if_large(outputs, lambda: json_tensors.predict_answer(outputs, in_rows, warnings))
-        return Response(body, media_type="application/json")
+        outputs = await self._models.ask(servable, inputs, signature.name, left())
+        try:
+            async with asyncio.timeout(left()):
+                check = functools.partial(servable.text_checks.warnings, signature, inputs)
+                warnings = await away_if_large(bytes_of(inputs), check)
+        except TimeoutError:
+            warnings = [LATE]
+        answer = functools.partial(json_tensors.predict_answer, outputs, in_rows, warnings)
+        return Response(await away_if_large(bytes_of(outputs), answer), media_type="application/json")
 
 
 async def read_body(request, most):
@@ -136,9 +151,9 @@ async def read_body(request, most):
     )
 
 
-async def away_if_large(arrays, make):
-    """What `make` makes of arrays; in another thread if they are so large that all other requests would wait."""
-    return await asyncio.to_thread(make) if bytes_of(arrays) > LARGE else make()
+async def away_if_large(size, make):
+    """What `make` returns; in another thread if it reads so many bytes that all other requests would wait."""
+    return await asyncio.to_thread(make) if size > LARGE else make()
 
 
 async def while_connected(request, answering):

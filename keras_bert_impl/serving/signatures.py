@@ -35,8 +35,8 @@ class Signature:
     Attributes:
         inputs, outputs: Array by name.
         method_name: as the SavedModel has it, such as tensorflow/serving/predict.
-        mergeable: whether the rows of several requests may run as one batch, and each get what it would get alone.
-        splittable: whether the rows of one request may run in several batches.
+        mergeable: whether the rows of several requests may run as one batch, and each get what it would get alone, so
+            that those of one request may run in several.
     """
 
     name: str
@@ -46,15 +46,10 @@ class Signature:
 
     @property
     def mergeable(self):
-        return self._in_rows and (self._fixed_widths or frozenset(self.outputs) in WIDTH_SHOWN_BY)
-
-    @property
-    def splittable(self):
-        return self._in_rows and self._fixed_widths
-
-    @property
-    def _in_rows(self):
-        return all(array.shape and array.shape[0] is None for array in [*self.inputs.values(), *self.outputs.values()])
+        in_rows = all(
+            array.shape and array.shape[0] is None for array in (*self.inputs.values(), *self.outputs.values())
+        )
+        return in_rows and (self._fixed_widths or frozenset(self.outputs) in WIDTH_SHOWN_BY)
 
     @property
     def _fixed_widths(self):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from keras_bert_impl.serving.errors import invalid
-from keras_bert_impl.serving.request_inputs import check_names
+from keras_bert_impl.serving.request_inputs import check_names, check_shape
 from keras_bert_impl.serving.tensorflow_runtime import tf
 
 MOST_DIMENSIONS = 64
@@ -28,20 +28,20 @@ FIELDS = {
 }
 
 
-def arrays_of_messages(messages, signature, most_bytes):
+def arrays_of_messages(messages, signature, limits):
     """The arrays in TensorProto messages, by name.
 
     Args:
         messages: TensorProto by name, with the names that the signature takes.
         signature: the Signature asked for.
-        most_bytes: largest size of the arrays together: a message of a few bytes can describe arrays of any size.
+        limits: the server's Limits: a message of a few bytes can describe arrays of any size.
 
     Raises: ServingError, before anything is allocated.
     """
     check_names(messages, signature)
-    size = sum(described_bytes(name, message) for name, message in messages.items())
-    if size > most_bytes:
-        raise invalid(f"The inputs describe arrays of {size} bytes; this server takes at most {most_bytes}.")
+    limits.check_described(sum(described_bytes(name, message) for name, message in messages.items()))
+    for name, message in messages.items():
+        check_shape(name, [side.size for side in message.tensor_shape.dim], signature.inputs[name], limits)
     return {name: array_of_message(name, message) for name, message in messages.items()}
 
 

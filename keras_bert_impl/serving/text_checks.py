@@ -1,12 +1,20 @@
 """What a client should know of the texts of a request: which the model reads only in part, and which hold nothing."""
 
+import math
+
 import numpy as np
 import tokenizers
 
 from keras_bert_impl.serving.errors import invalid
-from keras_bert_impl.tokenizers.rows import sentence_of_cut, sentence_without_mask
+from keras_bert_impl.tokenizers.rows import (
+    longest_question,
+    sentence_of_cut,
+    sentence_of_cut_questions,
+    sentence_without_mask,
+)
 
 GUESSES = frozenset({"tokens", "token_ids", "probabilities"})  # the outputs for masks
+ROWS = 64  # texts that are tokenized at once: all of a request would take hundreds of MB
 
 
 class TextChecks:
@@ -33,41 +41,67 @@ class TextChecks:
             signature: the Signature that was asked.
             inputs: arrays by name, as `request_inputs.check_inputs` returns them.
         """
-        if self._length is None or "text" not in inputs:
-            return []
-        rows, found = rows_of_texts(inputs), []
+        rows, found = self._rows(inputs), []
         empty = sum(not all(text.strip() for text in row) for row in rows)
         if empty:
             found.append(f"{empty:,} of {len(rows):,} texts are empty: what the model answers to these means nothing.")
-        cut = self.number_cut(signature, inputs)
-        return [*found, sentence_of_cut(cut, len(rows), self._length)] if cut else found
+        cut, length = self.cut(signature, inputs)
+        sentence = sentence_of_cut_questions if "question" in inputs else sentence_of_cut
+        return [*found, sentence(cut, len(rows), length)] if cut else found
 
-    def number_cut(self, signature, inputs):
-        """How many texts, or pairs, the model reads only in part; the arguments are those of `warnings`."""
-        if self._length is None or "text" not in inputs or self._reads_all(signature):
-            return 0
-        return sum(map(self._is_cut, rows_of_texts(inputs)))
+    def cut(self, signature, inputs):
+        """How many texts, pairs or questions the model reads only in part, and how many tokens of each of these; the
+        arguments are those of `warnings`."""
+        rows, length = self._rows(inputs), self._length
+        if length is None:
+            return 0, None
+        if "question" in inputs:  # of the context, it reads all
+            rows, length = [row[:1] for row in rows], longest_question(length)
+        elif self._reads_all(signature):
+            rows = []
+        return sum(count > length for count in self._token_counts(rows, length, "question" not in inputs)), length
+
+    def longest_read(self, inputs, exactly):
+        """The tokens of the longest row that is read, 0 where nothing is known; without `exactly` it may be fewer."""
+        return min(
+            max(self._token_counts(self._rows(inputs), 0 if exactly else math.inf), default=0), self._length or 0
+        )
 
     def refuse_without_mask(self, inputs, outputs):
         """Raises ServingError for a text in which the model guesses no word, although it reads all of it."""
-        if self._length is None or outputs.keys() != GUESSES:
-            return
-        for row, words in zip(rows_of_texts(inputs), outputs["tokens"], strict=True):
-            if not np.any(words != b"") and not self._is_cut(row):
-                raise invalid(sentence_without_mask(row[0].decode("utf-8", "replace"), "[MASK]"))
+        rows = self._rows(inputs) if outputs.keys() == GUESSES else []
+        for number, (row, words) in enumerate(zip(rows, outputs["tokens"] if rows else (), strict=True)):
+            if not np.any(words != b"") and self._token_counts([row], self._length)[0] <= self._length:
+                where = f"Row {number}: " if len(rows) > 1 else ""
+                raise invalid(where + sentence_without_mask(row[0].decode("utf-8", "replace"), "[MASK]"))
+
+    def _rows(self, inputs):
+        """The texts, as bytes, of each row that is computed, one or two: an ending makes a row of its own."""
+        names = ("text", "text_pair", "endings", "question", "context") if self._length is not None else ()
+        columns = [inputs[name] for name in names if name in inputs]
+        if columns and columns[-1].ndim == 2:
+            columns = [np.repeat(columns[0], columns[1].shape[1]), columns[1].ravel()]
+        return list(zip(*columns, strict=True))
 
     def _reads_all(self, signature):
         """Whether long texts are read in windows."""
         in_windows = self._export.get("model") == "TokenClassifier" or self._export.get("long_texts") == "windows"
         return in_windows and set(signature.inputs) == {"text"} and signature.name != "attention"
 
-    def _is_cut(self, texts):
-        """Whether a text, or a pair, has more tokens than a row holds."""
-        controls = self._tokenizer.num_special_tokens_to_add(len(texts) > 1)
-        # A token is hardly ever less than a byte: short texts, which are the most, need not be tokenized.
-        if sum(map(len, texts)) + controls <= self._length:
-            return False
-        return len(self._tokenizer.encode(*(text.decode("utf-8", "ignore") for text in texts))) > self._length
+    def _token_counts(self, rows, most, special=True):
+        """The tokens of each row of texts; its bytes, which are hardly ever fewer, where these are at most `most`."""
+        controls = self._tokenizer.num_special_tokens_to_add(len(rows[0]) > 1) if rows and special else 0
+        counts = [sum(map(len, row)) + controls for row in rows]
+        long = [place for place, count in enumerate(counts) if count > most]
+        for start in range(0, len(long), ROWS):
+            places = long[start : start + ROWS]
+            texts = [tuple(text.decode("utf-8", "ignore") for text in rows[place]) for place in places]
+            texts = texts if len(rows[0]) > 1 else [text for (text,) in texts]
+            for place, encoding in zip(
+                places, self._tokenizer.encode_batch_fast(texts, add_special_tokens=special), strict=True
+            ):
+                counts[place] = len(encoding)
+        return counts
 
 
 def longest_row(metadata):
@@ -75,11 +109,3 @@ def longest_row(metadata):
     export = metadata.get("export")
     length = export.get("sequence_length") if isinstance(export, dict) else None
     return length if isinstance(length, int) else None
-
-
-def rows_of_texts(inputs):
-    """The texts, as bytes, of each row that is computed, one or two: an ending makes a row of its own."""
-    columns = [inputs[name] for name in ("text", "text_pair", "endings") if name in inputs]
-    if columns[-1].ndim == 2:
-        columns = [np.repeat(columns[0], columns[1].shape[1]), columns[1].ravel()]
-    return list(zip(*columns, strict=True))

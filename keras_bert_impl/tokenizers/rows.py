@@ -69,6 +69,16 @@ def sentence_of_cut(num_cut, count, sequence_length):
     )
 
 
+def sentence_of_cut_questions(num_cut, count, question_length):
+    """What `fit`, `answer` and the server say of questions that were cut; contexts never are."""
+    return f"{num_cut:,} of {count:,} questions have more than {question_length} tokens and were cut to that length."
+
+
+def longest_question(sequence_length, question_length=64):
+    """The most tokens of a question in a row: Google's 64, and at most a quarter."""
+    return min(question_length, sequence_length // 4)
+
+
 def sentence_without_mask(text, mask):
     """What `fill_mask` and the server say of a text without a mask."""
     return f"There is no {mask} in the text {text[:60]!r}: write {mask} for the word to guess."

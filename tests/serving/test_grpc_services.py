@@ -132,6 +132,7 @@ def test_a_message_that_describes_another_array_than_it_holds_is_refused(service
 
 def claim(message, kind, *sizes):
     """Makes a TensorProto describe an array of these sizes, and hold one value of it."""
+    message.Clear()
     message.dtype = kind.as_datatype_enum
     for size in sizes:
         message.tensor_shape.dim.add(size=size)
@@ -156,6 +157,17 @@ def test_the_inputs_of_a_request_are_limited_together(services, monkeypatch):
         claim(request.inputs[name], tf.float32, 15_000)  # 60,000 bytes, of at most 100,000
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "describe arrays of 120000 bytes; this server takes at most 100000"):
         services[0].Predict(request)
+
+
+def test_rows_and_shapes_are_checked_before_arrays_are_made(services, monkeypatch):
+    made = []
+    monkeypatch.setattr(tensor_messages, "array_of_message", lambda name, message: made.append(name) or np.empty(0))
+    for sizes, message in (([2000], "has 2000 rows; this server takes at most 1024"), ([1, 9], "has shape [1, 9]")):
+        request = request_of(["a"])
+        claim(request.inputs["text"], tf.string, *sizes)
+        with refused(grpc.StatusCode.INVALID_ARGUMENT, message):
+            services[0].Predict(request)
+    assert not made
 
 
 def test_an_output_that_is_asked_for_many_times_is_written_once(services, monkeypatch):

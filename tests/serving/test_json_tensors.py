@@ -6,14 +6,28 @@ import numpy as np
 import pytest
 from tiers import on
 
+from keras_bert_impl.serving import request_inputs
 from keras_bert_impl.serving.errors import ServingError
-from keras_bert_impl.serving.json_tensors import predict_answer, read_object, smallest_body
-from keras_bert_impl.serving.request_inputs import array_of
+from keras_bert_impl.serving.json_tensors import columns_of_rows, predict_answer, read_object, smallest_body
+from keras_bert_impl.serving.request_inputs import Limits, shortened
 from keras_bert_impl.serving.signatures import Array, Signature
 
 pytestmark = on("tensorflow")
 
 FLOAT, INT, BOOL = np.dtype(np.float32), np.dtype(np.int64), np.dtype(bool)
+TEXTS, ENDINGS = Array(np.dtype(object), (None,)), Array(np.dtype(object), (None, None))
+MEASURE = Signature("measure", {"text": TEXTS}, {}, "")
+
+
+def array_of(name, value, dtype):
+    return request_inputs.array_of(name, value, Array(dtype, None), Limits())
+
+
+class Unread(list):
+    """A list that is counted, but not read."""
+
+    def __iter__(self):
+        pytest.fail("was read")
 
 
 @pytest.mark.parametrize(
@@ -42,6 +56,45 @@ def test_lists_are_not_followed_without_end():
         value = [value]
     with pytest.raises(ServingError, match="nested more than 8 deep"):
         array_of("x", value, INT)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "message"),
+    [
+        (TEXTS, Unread([""] * 2000), "has 2000 rows; this server takes at most 1024"),
+        (TEXTS, Unread([[[""]]]), r"has shape \[1, 1, 1\], expected \[\?\]"),
+        (ENDINGS, [Unread([""] * 600_000)], "describe arrays of 4800000 bytes; this server takes at most 4194304"),
+    ],
+)
+def test_lists_are_refused_by_their_sizes_before_they_are_read(wanted, value, message):
+    with pytest.raises(ServingError, match=message):
+        request_inputs.array_of("x", value, wanted, Limits())
+
+
+def test_a_row_of_many_keys_is_quoted_without_being_read():
+    class Row(dict):
+        def __iter__(self):
+            yield from "abcdefghijklmnop"
+            pytest.fail("was read")
+
+    with pytest.raises(ServingError, match="element: 1 of 'instances' list: its keys are"):
+        columns_of_rows([{"text": "a"}, Row.fromkeys(range(1000))], MEASURE)
+
+
+def test_of_a_value_that_is_quoted_only_the_beginning_is_read():
+    class Element:
+        read = 0
+
+        def __repr__(self):
+            Element.read += 1
+            return "element"
+
+    assert shortened([Element() for _ in range(1000)]).startswith("[element, ") and Element.read < 10
+
+
+def test_a_row_without_a_text_is_refused_by_the_name_of_its_input():
+    with pytest.raises(ServingError, match="Input endings has rows without a text"):
+        request_inputs.array_of("endings", [[], []], ENDINGS, Limits())
 
 
 def test_a_float32_is_written_with_its_own_digits():

@@ -129,6 +129,27 @@ def test_the_parts_of_a_large_request_take_turns_with_other_requests():
     assert any({b"a", b"b"} <= set(batch) for batch in batches[1:3]) and len(batches) == 11
 
 
+def test_a_large_request_is_answered_however_many_others_come():
+    """Each of 64 clients asks again as soon as it is answered: in every round, one part and at most 64 short texts."""
+
+    async def ask():
+        queue, servable, deadline = RequestQueue(max_batch_size=32), Measuring(), time.monotonic() + 20
+        large = asyncio.ensure_future(queue.run(servable, MEASURE, texts(*["a" * 1500] * 5), deadline))
+
+        async def ask_again():
+            while not large.done() and len(servable.batches) < 300:
+                await queue.run(servable, MEASURE, texts("b"), deadline)
+
+        await asyncio.gather(*(ask_again() for _ in range(64)))
+        is_answered = large.done()
+        await large
+        await queue.close()
+        return is_answered, len(servable.batches)
+
+    is_answered, batches = asyncio.run(ask())
+    assert is_answered and batches < 5 * (64 + 1)
+
+
 def test_models_take_turns():
     async def ask():
         queue, busy, other = RequestQueue(max_batch_size=1), Measuring(), Measuring()
@@ -172,9 +193,20 @@ def test_arrays_as_wide_as_the_longest_row_are_cut_to_the_width_they_have_alone(
 
 
 def test_arrays_whose_width_nobody_shows_are_never_merged_or_split():
-    assert not UNKNOWN.mergeable and not UNKNOWN.splittable and not WORDS.splittable
-    (refused,), _ = run([texts(*"abcd")], WORDS, max_batch_size=3)
-    assert "takes at most 3" in str(refused)
+    assert not UNKNOWN.mergeable
+    (answer,), batches = run([texts(*"abcd")], UNKNOWN, max_batch_size=3)
+    assert answer["words"].tolist() == [[b"a"], [b"b"], [b"c"], [b"d"]] and len(batches) == 1
+
+
+def test_the_parts_of_a_large_request_are_filled_up_to_the_longest_row():
+    (answer,), batches = run([texts("the cat sat", "a", "it ran", "b")], WORDS, max_batch_size=2)
+    assert answer["words"].tolist() == [
+        [b"the", b"cat", b"sat"],
+        [b"a", b"", b""],
+        [b"it", b"ran", b""],
+        [b"b", b"", b""],
+    ]
+    assert [len(batch) for batch in batches] == [2, 2]
 
 
 def test_a_request_that_fails_does_not_fail_the_others_of_its_batch():

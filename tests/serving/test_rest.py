@@ -4,26 +4,25 @@ import base64
 import http.client
 import json
 import os
+import threading
 
-import numpy as np
 import pytest
+import tensorflow as tf
 from made_servers import running, write_model
 from tiers import on
 
-from keras_bert_impl.serving.request_inputs import least_answer_bytes
-from keras_bert_impl.serving.signatures import Array, Signature
+from keras_bert_impl.serving import json_tensors
 
 pytestmark = on("tensorflow")
 
 PREDICT = "/v1/models/toy:predict"
-TEXTS, WORDS = Array(np.dtype(object), (None,)), Array(np.dtype(object), (None, None))
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     directory = tmp_path_factory.mktemp("toy")
     write_model(directory, 7)
-    with running(directory, max_rows=40, max_text_bytes=50, max_body_bytes=5000) as server:
+    with running(directory, max_rows=40, max_text_bytes=50, max_body_bytes=50_000) as server:
         yield server
 
 
@@ -94,7 +93,7 @@ def test_the_metadata_hold_the_signatures(server):
         ({"instances": [None]}, "takes strings; the request has null"),
         ({"instances": [["a"]]}, r"has shape [1, 1], expected [?]"),
         ({"instances": ["a", ["b"]]}, "takes strings; the request has ['b']"),
-        ({"instances": [["a"], "b"]}, "where other values are lists"),
+        ({"instances": [["a"], "b"]}, r"has shape [2, 1], expected [?]"),
         ({"instances": [{"b64": "?"}]}, "unable to base64 decode"),
         ({"instances": [{"other": "a"}]}, "must be equal to: text"),
         ({"instances": ["a"], "signature_name": 3}, "'signature_name' key must be a string"),
@@ -142,7 +141,30 @@ def test_an_address_that_is_none_is_refused_as_json(server, method, path, status
 
 
 def test_a_body_above_the_limit_is_refused_with_413(server):
-    assert server.error(PREDICT, {"instances": ["a" * 5000]})[0] == 413
+    assert server.error(PREDICT, {"instances": ["a" * 50_000]})[0] == 413
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), tf.errors.ResourceExhaustedError(None, None, "OOM: [8,512,512]")])
+def test_what_the_model_has_no_memory_for_is_refused_with_413_and_not_asked_for_again(server, failure, monkeypatch):
+    def run(*asked):
+        raise failure
+
+    monkeypatch.setattr(server.server.models.find("toy"), "run", run)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server.port)
+    connection.request("POST", PREDICT, b'{"instances": ["a"]}')
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Retry-After"]) == (413, None) and b"fewer or shorter texts" in answer.read()
+
+
+def test_the_time_of_a_request_holds_for_its_warnings(tmp_path, monkeypatch):
+    write_model(tmp_path)
+    with running(tmp_path, request_seconds=1) as server:
+        ended = threading.Event()
+        checks = server.server.models.find("toy").text_checks
+        monkeypatch.setattr(checks, "warnings", lambda *asked: [f"waited {ended.wait(10)}"])
+        answer = server.json(PREDICT, {"instances": ["a" * 11_000]})
+        ended.set()
+    assert answer["predictions"][0]["length"] == 11_000 and "no time to see" in answer["warnings"][0]
 
 
 def test_health_readiness_and_metrics_are_open(server):
@@ -215,19 +237,20 @@ def test_a_log_that_nobody_reads_any_more_does_not_fail_requests(server):
         log._stream = stream
 
 
+def test_a_large_body_is_read_in_a_thread_of_its_own(server, monkeypatch):
+    """Whoever asks after the health of the server need not wait for it."""
+    readers, read = [], json_tensors.read_predict
+    monkeypatch.setattr(
+        json_tensors, "read_predict", lambda body: readers.append(threading.current_thread()) or read(body)
+    )
+    for count in (1, 200):
+        server.ask(PREDICT, {"instances": ["a"], "unused": "a" * 100 * count})
+    assert readers[0] is server._thread and readers[1] is not server._thread
+
+
 def test_an_answer_that_is_too_large_is_refused(tmp_path):
     write_model(tmp_path)
     with running(tmp_path, max_answer_bytes=1000) as server:
         assert server.ask(PREDICT, {"signature_name": "echo", "instances": ["a" * 100] * 9})[0] == 200
         status, message = server.error(PREDICT, {"signature_name": "echo", "instances": ["a" * 100] * 11})
     assert status == 400 and "The answer has 1100 bytes; this server sends at most 1000" in message
-
-
-def test_the_attention_in_many_long_texts_is_refused_before_it_is_computed():
-    """8 KB of text would have an answer of gigabytes."""
-    attention = Array(np.dtype("float32"), (None, 12, 12, None, None))
-    signature = Signature("attention", {"text": TEXTS}, {"tokens": WORDS, "attention": attention}, "")
-    texts = np.array([b"a " * 2000, *[b"b"] * 31], object)
-    assert least_answer_bytes({"text": texts}, signature, 512) == 32 * 12 * 12 * 512 * 512 * 4
-    assert least_answer_bytes({"text": texts[1:]}, signature, 512) == 31 * 12 * 12 * 4
-    assert least_answer_bytes({"text": texts}, signature, None) == 0  # a model of others: its answer is measured

@@ -1,5 +1,7 @@
 """What a reply says of texts that were cut, are empty, or have no mask; the sentences are those of the models."""
 
+import asyncio
+import types
 import warnings
 
 import numpy as np
@@ -12,7 +14,9 @@ import keras_bert_impl as kbi
 from keras_bert_impl.export import export_saved_model
 from keras_bert_impl.json_files import write_json
 from keras_bert_impl.serving.errors import ServingError
-from keras_bert_impl.serving.models import ServedModel
+from keras_bert_impl.serving.models import Models, ServedModel
+from keras_bert_impl.serving.request_inputs import Limits
+from keras_bert_impl.serving.request_queue import RequestQueue
 from keras_bert_impl.serving.signatures import Array, Signature
 from keras_bert_impl.serving.text_checks import TextChecks
 from keras_bert_impl.tokenizers.tokenizer_json_writer import write_portable_file
@@ -66,6 +70,40 @@ def test_texts_that_are_read_in_windows_are_not_cut(told, export):
 def test_an_empty_text_is_told(told):
     assert told({"text": [" ", "the cat"]}, model="TextClassifier") == [EMPTY]
     assert told({"text": ["a", "a"], "text_pair": ["", "b"]}, model="TextClassifier") == [EMPTY]
+
+
+@once
+def test_a_question_that_is_cut_is_told_and_a_context_never_is(told):
+    assert told({"question": ["the cat"], "context": [LONG]}, model="QuestionAnswerer") == []
+    asked = {"question": ["the cat sat", "the"], "context": ["the cat", " "]}  # a quarter of 11 tokens: 2
+    assert told(asked, model="QuestionAnswerer") == [
+        EMPTY,
+        "1 of 2 questions have more than 2 tokens and were cut to that length.",
+    ]
+
+
+@once
+def test_an_answer_is_too_large_by_its_tokens_not_its_words(checks):
+    """8 rows of 510 CJK characters without a space have an attention of a gigabyte."""
+    attention = Array(np.dtype("float32"), (None, 12, 12, None, None))
+    signature = Signature("attention", {"text": Array(np.dtype(object), (None,))}, {"attention": attention}, "")
+    servable = types.SimpleNamespace(name="toy", signatures={"attention": signature}, text_checks=checks)
+    servable.run = lambda *asked: {"attention": np.zeros(1)}
+    largest = 2 * 144 * 9 * 9 * 4  # bytes of two rows of 7 tokens, [CLS] and [SEP]
+    for text, fits in (
+        ("中" * 7, True),
+        ("中" * 8, False),
+        ("." * 8, False),
+        ("the " * 7, True),
+        ("the " * 99, False),
+    ):
+        models = Models([], None, Limits(max_answer_bytes=largest), RequestQueue())
+        asked = models.ask(servable, {"text": [text, "cat"]}, "attention")
+        if fits:
+            assert asyncio.run(asked)
+        else:
+            with pytest.raises(ServingError, match="The answer has"):
+                asyncio.run(asked)
 
 
 @once

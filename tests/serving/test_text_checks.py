@@ -115,11 +115,11 @@ def test_of_other_models_nothing_is_known(tmp_path):
 @once
 def test_a_text_in_which_no_word_is_guessed_has_no_mask_unless_it_was_cut(checks):
     outputs = dict.fromkeys(("token_ids", "probabilities"), np.zeros(1))
-    for texts in ([b"a", b"the cat"], [b"the cat", LONG.encode()]):
+    for row, texts in enumerate(([b"the cat", LONG.encode()], [b"a", b"the cat"])):
         outputs["tokens"] = np.array([[[b"cat", b""]], [[b"", b""]]], object)
         if b"the cat" != texts[1]:
             outputs["tokens"][0] = b"", b""
-        with pytest.raises(ServingError, match=r"There is no \[MASK\] in the text 'the cat': write \[MASK\] for"):
+        with pytest.raises(ServingError, match=rf"Row {row}: There is no \[MASK\] in the text 'the cat': write"):
             checks.refuse_without_mask({"text": np.array(texts, object)}, outputs)
     outputs["tokens"][0] = b"cat", b""
     checks.refuse_without_mask({"text": np.array([b"[MASK]", LONG.encode()], object)}, outputs)
@@ -185,8 +185,8 @@ def test_the_page_tells_of_cut_texts_as_the_reply_does(served):
 def test_a_text_without_a_mask_is_refused_as_fill_mask_refuses_it(served, models):
     with pytest.raises(ValueError, match="There is no") as refused:
         models["masks"].fill_mask(["the [MASK]", "the cat"])
-    for texts in (["the [MASK]", "the cat"], ["the cat"]):
-        assert served.error("/v1/models/masks:predict", {"instances": texts}) == (400, str(refused.value))
+    for texts, row in ((["the [MASK]", "the cat"], "Row 1: "), (["the cat"], "")):
+        assert served.error("/v1/models/masks:predict", {"instances": texts}) == (400, f"{row}{refused.value}")
     assert set(served.json("/v1/models/masks:predict", {"instances": ["the [MASK]", "[MASK]"]})) == {"predictions"}
     answer = served.json("/v1/models/masks:predict", {"instances": ["the [MASK]", f"{LONG} [MASK]"]})  # not reached
     assert answer["warnings"][0].startswith("1 of 2 texts have more than 11 tokens")

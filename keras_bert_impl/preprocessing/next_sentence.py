@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_bert_impl.preprocessing.ragged import Ragged
 from keras_bert_impl.preprocessing.randomness import Stream, random_keys, uniform_integers, uniforms
 
 
@@ -76,6 +77,20 @@ def chunk_documents(documents, target_length, short_sequence_probability, seed, 
         first_document=document,
         second_document=np.where(is_random, other, document),
     )
+
+
+def cut_sentences(documents, target_length):
+    """The same documents, in which a sentence of more than `target_length` tokens is several of about half as many.
+
+    A pair would keep `target_length` tokens of such a sentence, and half of these if a random second segment follows.
+    """
+    lengths, size = documents.values.lengths, (target_length + 1) // 2
+    parts = np.where(lengths > target_length, -(-lengths // size), 1)
+    last = np.cumsum(parts)
+    cut = np.full(parts.sum(), size, np.int64)
+    cut[last - 1] = lengths - (parts - 1) * size
+    counts = np.diff(np.concatenate([[0], last])[documents.offsets])
+    return Ragged(Ragged(documents.flat_values, cut), counts)
 
 
 def boundaries(documents):

@@ -14,7 +14,7 @@ from keras_bert_impl.preprocessing.example_writing import (
     write_unmasked_examples,
 )
 from keras_bert_impl.preprocessing.masking import mask_tokens, masking_arguments
-from keras_bert_impl.preprocessing.next_sentence import chunk_documents
+from keras_bert_impl.preprocessing.next_sentence import chunk_documents, cut_sentences
 from keras_bert_impl.preprocessing.numpy_parsing import pad_rows
 from keras_bert_impl.preprocessing.phrases import with_marks_apart
 from keras_bert_impl.preprocessing.ragged import Ragged, places
@@ -65,15 +65,16 @@ def write_rows(
         seed: seed of every random choice.
         number: number of the file in the dataset. The same documents give different rows with another number.
 
-    Returns: (examples written, tokens in them that are not padding).
+    Returns: (examples written, tokens in them that are not padding, tokens of the documents that no example holds).
     Raises: ValueError if there are too few documents for pairs, or for packed rows with static masks.
     """
     if packed and static_masks:
         raise ValueError("Google's format has no packed rows: use either static_masks or packed.")
     if pairs in RUNS:
         count, rows_at = _rows_of_runs(documents, tokenizer, sequence_length, pairs == "full_sentences")
+        unused = 0
     else:
-        count, rows_at = _rows_of_pairs(
+        count, rows_at, unused = _rows_of_pairs(
             PAIRS[pairs], documents, tokenizer, sequence_length, short_sequence_probability, seed, number
         )
     # Shuffled, so that rows of neighbouring text are far apart, whatever the size of a reader's shuffle buffer.
@@ -109,29 +110,32 @@ def write_rows(
         written = write_masked_examples(path, (mask_tokens(batch, epoch=0, **masking) for batch in padded))
     else:
         written = write_unmasked_examples(path, batches())
-    return written, sum(tokens)
+    return written, sum(tokens), unused
 
 
 def _rows_of_pairs(cut, documents, tokenizer, sequence_length, short_sequence_probability, seed, number):
-    """The number of rows [CLS] a [SEP] b [SEP], and a function that makes the rows with given numbers, (rows,).
+    """The number of rows [CLS] a [SEP] b [SEP], a function that makes the rows with given numbers, (rows,), and the
+    number of tokens that no row holds.
 
     The rows are unmasked and have `next_sentence_labels`. All at once would take many times the memory of the text.
     """
     target_length = sequence_length - tokenizer.template.num_control(is_pair=True)
+    documents = cut_sentences(documents, target_length)
     pairs = cut(documents, target_length, short_sequence_probability, seed, number)
     ranges = np.stack([pairs.first_range, pairs.second_range], axis=1)  # (pairs, 2 segments, 2)
+    ranges = truncate_at_random(ranges, target_length, seed, number, np.arange(len(ranges)))
     tokens = documents.flat_values
 
     def rows_at(index):
-        cut_ranges = truncate_at_random(ranges[index], target_length, seed, number, index)
-        rows = lay_out(tokens, cut_ranges, tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
+        rows = lay_out(tokens, ranges[index], tokenizer.cls_id, tokenizer.sep_id, tokenizer.template)
         return {**rows, "next_sentence_labels": pairs.next_sentence_labels[index]}
 
-    return len(ranges), rows_at
+    begun, ended = (np.bincount(ranges[..., place].ravel(), minlength=len(tokens) + 1) for place in (0, 1))
+    return len(ranges), rows_at, len(tokens) - np.count_nonzero(np.cumsum(begun - ended))
 
 
 def _rows_of_runs(documents, tokenizer, sequence_length, cross_documents):
-    """As `_rows_of_pairs`, for rows [CLS] a [SEP]; their labels, which the file format requires, are 0."""
+    """As `_rows_of_pairs`, for rows [CLS] a [SEP], which hold all tokens; their labels, which files need, are 0."""
     room = sequence_length - tokenizer.template.num_control(is_pair=False)
     tokens, ranges = running_sentences(documents, room, tokenizer.sep_id if cross_documents else None)
 

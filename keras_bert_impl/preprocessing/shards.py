@@ -205,7 +205,8 @@ def plan_shards(settings, pieces):
 
 
 def write_shard(settings, shard):
-    """Writes a file of examples; returns its record: path, examples, tokens, bytes and SHA-256."""
+    """Writes a file of examples; returns its record: path, examples, tokens, those of the text, those of the
+    text that no example holds, bytes and SHA-256."""
     path, record_path = pathlib.Path(settings.directory) / shard.path, shard.record_path(settings)
     record = read_record(record_path)
     if record is not None and is_whole(settings.directory, record):
@@ -222,7 +223,7 @@ def write_shard(settings, shard):
 def _write_examples(settings, shard, path):
     documents = read_token_files([settings.work / file for file in shard.token_files], shard.split)
     place = settings.sequence_lengths.index(shard.sequence_length)
-    examples, tokens = write_rows(
+    examples, tokens, unused = write_rows(
         path,
         documents,
         open_tokenizer(settings.directory),
@@ -237,7 +238,8 @@ def _write_examples(settings, shard, path):
         seed=settings.seed,
         number=shard.number,
     )
-    return {"examples": examples, "tokens": tokens, **file_identity(path)}
+    counts = {"examples": examples, "tokens": tokens, "text": len(documents.flat_values), "unused": int(unused)}
+    return {**counts, **file_identity(path)}
 
 
 @contextlib.contextmanager

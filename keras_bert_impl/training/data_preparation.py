@@ -153,12 +153,14 @@ def prepare(config, what, directory, phrases, pieces, size, input_files):
         statistics = print_statistics(records)
         check_documents({split: counts["documents"] for split, counts in statistics.items()}, config.pairs)
         shards = do(write_shard, plan_shards(settings, records), "writing examples")
+    rows, unused = print_examples(settings, shards)
     summary = {
         "corpus": statistics,
         "vocabulary_size": tokenizer.vocabulary_size,
         "sequence_lengths": list(settings.sequence_lengths),
         "predictions_per_sequence": list(settings.predictions_per_sequence),
-        "examples": print_examples(settings, shards),
+        "examples": rows,
+        "share_of_text_in_no_row": unused,
         "labels": write_sentences(config, settings, records, directory),
         "held_out_unknown_words": report_losses(directory, tokenizer),
     }

@@ -11,6 +11,7 @@ from keras_bert_impl.preprocessing.shards import SPLITS
 from keras_bert_impl.training import run_page
 from keras_bert_impl.training.run_page import Page, Table
 
+MOST_UNUSED_TEXT = 0.1  # without a warning
 NAMED_PHRASES = 5  # listed at most
 
 
@@ -40,21 +41,34 @@ def print_statistics(records):
 
 
 def print_examples(settings, shards):
-    """Prints how many rows there are and how full they are; returns their numbers by length and split."""
-    examples = {}
+    """Prints how many rows there are, how full they are, and how much of the text is in none, which can be much if its
+    sentences are long.
+
+    Returns: the numbers of rows by length and split; the shares of the text's tokens that no row holds, by length.
+    """
+    examples, shares = {}, {}
     for length in settings.sequence_lengths:
         parts = {
             split: [s for s in shards if s["path"].startswith(f"pretraining/{length}/{split}/")] for split in SPLITS
         }
         examples[str(length)] = {split: sum(shard["examples"] for shard in parts[split]) for split in SPLITS}
-        tokens = sum(shard["tokens"] for part in parts.values() for shard in part)
+        written = [shard for part in parts.values() for shard in part]
+        # The manifest of an earlier version does not tell how much of the text is in the rows.
+        tokens, text, unused = (sum(shard.get(name, 0) for shard in written) for name in ("tokens", "text", "unused"))
+        share = shares[str(length)] = unused / max(1, text)
         counts = examples[str(length)]
         say(
             f"  rows of {length} tokens: "
             + ", ".join(f"{counts[split]:,} {split}" for split in SPLITS)
             + f"; {tokens / max(1, length * sum(counts.values())):.1%} of the positions hold tokens"
+            + f", {share:.1%} of the text is in no row" * bool(unused)
         )
-    return examples
+        if share > MOST_UNUSED_TEXT:
+            say(
+                f"  warning: {share:.1%} of the text is in no row of {length} tokens, as sentences are nearly as long "
+                "or documents short: --pairs full_sentences uses all of it, a greater --sequence_length more"
+            )
+    return examples, shares
 
 
 def report_languages(records):

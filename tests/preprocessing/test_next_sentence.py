@@ -2,10 +2,17 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from made_text import lists, ragged
+from made_text import TOKENIZER, lists, ragged
 from tiers import once
 
-from keras_bert_impl.preprocessing.next_sentence import boundaries, chunk_documents, cut_chunks, target_lengths
+from keras_bert_impl.preprocessing.next_sentence import (
+    boundaries,
+    chunk_documents,
+    cut_chunks,
+    cut_sentences,
+    target_lengths,
+)
+from keras_bert_impl.preprocessing.pretraining_rows import _rows_of_pairs
 from keras_bert_impl.preprocessing.ragged import Ragged
 
 pytestmark = once
@@ -276,3 +283,23 @@ def test_one_document_is_refused():
 def test_target_too_short_for_a_pair_is_refused():
     with pytest.raises(ValueError, match="target_length 1 is too short"):
         chunk(block(SMALL), target_length=1)
+
+
+def test_sentences_longer_than_a_pair_are_cut_in_halves_of_one():
+    documents = block([[list(range(11)), [11, 12]], [list(range(20, 25))]])
+    assert lists(cut_sentences(documents, 5)) == [
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10], [11, 12]],
+        [list(range(20, 25))],
+    ]
+    assert lists(cut_sentences(documents, 11)) == lists(documents)
+
+
+def test_text_without_sentence_marks_gives_pairs_of_both_kinds_that_hold_nearly_all_of_it():
+    generator = np.random.default_rng(0)
+    lengths = generator.integers(300, 2000, 200)
+    documents = Ragged(Ragged(np.arange(99, 99 + lengths.sum(), dtype=np.int32), lengths), np.ones(200, np.int64))
+    count, rows_at, unused = _rows_of_pairs(chunk_documents, documents, TOKENIZER, 64, 0.0, 1, 0)
+    rows = rows_at(np.arange(count))
+    assert 0.4 < rows["next_sentence_labels"].mean() < 0.6
+    held = set(rows["token_ids"].values.tolist())
+    assert unused == len(set(documents.flat_values.tolist()) - held) < 0.02 * lengths.sum()

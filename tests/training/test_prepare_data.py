@@ -75,6 +75,18 @@ def test_files_that_are_not_read_are_counted_and_an_output_beside_a_glob_is_not_
     assert "is ready from an earlier run" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("pairs, loses", [("next_sentence", True), ("sentence_order", True), ("full_sentences", False)])
+def test_text_that_is_in_no_row_is_told(tmp_path, capsys, pairs, loses):
+    words = "the cat sat on the mat in the house and ran to the dog ."  # a pair of 21 tokens takes two of these 15
+    document = " ".join([f"The{words[3:-2]}."] * 9)
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps({'text': document})}\n" * 200)
+    write_vocabulary(tmp_path / "vocab.txt", [*SPECIAL_TOKENS, *sorted(set(words.split()))])
+    options = {"input": str(tmp_path / "a.jsonl"), "vocab": str(tmp_path / "vocab.txt"), "sequence_length": 24}
+    share = prepare(tmp_path / "data", pairs=pairs, **options)["share_of_text_in_no_row"]["24"]
+    told = f"  warning: {share:.1%} of the text is in no row of 24 tokens" in capsys.readouterr().out
+    assert (share > 0.1) is told is loses
+
+
 def test_workers_do_not_change_what_is_written(tmp_path, text_folder):
     options = {"input": str(text_folder), "vocabulary_size": 500, "sequence_length": 32, "duplicates": 3}
     for workers in (1, 2):

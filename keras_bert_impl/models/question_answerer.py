@@ -32,8 +32,8 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
         tokenizer: a Tokenizer; with it the model takes a pair of lists: questions and contexts.
         sequence_length: tokens of the longest row; None means the encoder's `max_length`.
         null_threshold: questions are left unanswered if the score for no answer minus that of the best answer is
-            above this (section 4.3). None: every question is answered. `keras-bert finetune` chooses it on dev for
-            data with unanswerable questions; it is kept in checkpoints and exports.
+            above this (section 4.3). None: every question is answered; `fit` on questions without an answer makes it
+            0. `keras-bert finetune` chooses it on dev for such data; it is kept in checkpoints and exports.
 
     Input:  dict of the encoder's inputs, or (questions, contexts).
     Output: logits (batch, length, 2), float32: of a start and of an end at each token. As in the paper's code, padding

@@ -1,5 +1,7 @@
 """Rows of questions with contexts of any length, and answers in words."""
 
+import dataclasses
+
 import numpy as np
 
 from keras_bert_impl.batching import predict_rows
@@ -24,6 +26,12 @@ class QuestionRows(RowMaker):
         if rows.source is None:
             return None
         questions, outputs = rows.source.questions, predict_rows(self.head, batches)  # (length, 2) for each window
+        if self.head.null_threshold is None and (without := sum(not question.answers for question in questions)):
+            warn_user(
+                f"{without:,} of {len(questions):,} questions have no answer, but every question is answered where "
+                "null_threshold is None: their exact match and F1 are 0. Train on such questions, too, or set "
+                "null_threshold."
+            )
         starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
         found, odds = best_answers(questions, rows.source, starts, ends, self.head.null_threshold is not None)
         figures = shares_of_right_answers(questions, choose(found, odds, self.head.null_threshold))
@@ -32,6 +40,25 @@ class QuestionRows(RowMaker):
         for row, logits in zip(whole, outputs, strict=True):
             row[: len(logits)] = logits
         return whole, rows.labels, rows.weights, figures
+
+    def to_train(self, texts, labels, weights, batch_size, shuffle):
+        self._learn_none(texts, labels)
+        return super().to_train(texts, labels, weights, batch_size, shuffle)
+
+    def rows_of_source(self, source, arrange, class_weight):
+        def noted(batch):
+            arranged = arrange(batch)
+            if isinstance(arranged, tuple) and not self.is_natural(arranged):
+                self._learn_none(*arranged[:2])
+            return batch
+
+        return dataclasses.replace(source, open=lambda: map(noted, source.open()))
+
+    def _learn_none(self, texts, labels):
+        """A head that is trained on questions without an answer answers by its logits, not in any case."""
+        if self.head.null_threshold is None and are_answers(labels):
+            if not all(question.answers for question in questions_of(*self.columns_of(texts), labels)):
+                self.head.null_threshold = 0.0
 
     def are_in_words(self, texts, labels):
         return are_answers(labels)
@@ -43,11 +70,6 @@ class QuestionRows(RowMaker):
         questions = questions_of(*self.columns_of(texts), labels)
         rows = question_rows(self.tokenizer, questions, self.sequence_length)
         warn_of_cut_questions(rows.source, len(questions))
-        if self.head.null_threshold is None and not any(question.answers for question in questions):
-            warn_user(
-                f"None of the {len(questions):,} questions has an answer, and null_threshold is None, by which every "
-                "question is answered: their exact match and F1 are 0."
-            )
         if weights is not None:
             weights = to_array(weights, "sample_weight")
             if weights.shape != (len(questions),):

@@ -173,8 +173,8 @@ def test_pairs_of_a_loader_are_questions_and_contexts_without_answers(model):
 
 @pytest.mark.parametrize("threshold", [None, 0.5])
 def test_answers_are_evaluated_by_exact_match_and_f1(model, threshold):
-    model.null_threshold = threshold
     trained(model, (QUESTIONS, [LONG] * 2), [("good dog", LONG.index("good dog")), None])
+    model.null_threshold = threshold
     questions, contexts = [*QUESTIONS[:1] * 4, *QUESTIONS[1:] * 2], [LONG] * 6
     told = [found[0].text for found in model.answer(questions, contexts)]
     assert told[:4] == ["good dog"] * 4 and (told[4] == "") is (threshold is not None)
@@ -225,9 +225,28 @@ def test_the_loss_of_answers_is_that_of_their_rows(model):
     assert figures[0] == pytest.approx(expected.evaluate(arrays, rows.labels, verbose=0), abs=1e-5)
 
 
-def test_questions_of_which_none_has_an_answer_are_told(model, capsys):
-    with pytest.warns(UserWarning, match="None of the 2 questions has an answer, and null_threshold is None"):
-        model.evaluate((QUESTIONS, [CONTEXT] * 2), [None, ""], verbose=0)
+def test_questions_without_an_answer_are_told_where_each_is_answered(model):
+    with pytest.warns(UserWarning, match="2 of 3 questions have no answer, but every question is answered where"):
+        model.evaluate(([*QUESTIONS, "is it"], [CONTEXT] * 3), [*ANSWERS, ""], verbose=0)
+    assert model.null_threshold is None
+
+
+@pytest.mark.parametrize("form", ["lists", "loader"])
+def test_a_model_learns_which_questions_have_no_answer(model, form):
+    data, answers = (QUESTIONS, [CONTEXT] * 2), ANSWERS
+    given = data, answers
+    if form == "loader":
+        torch_data = pytest.importorskip("torch.utils.data")
+        given = [torch_data.DataLoader([given], batch_size=1, collate_fn=lambda batches: batches[0])]
+    loss = trained(model, *given, validation_data=(data, answers))
+    assert loss[-1] < 0.1 and model.null_threshold == 0
+    assert [found[0].text for found in model.answer(*data)] == ["red", ""]
+    assert model.evaluate(data, answers, verbose=0, return_dict=True)["exact"] == 1
+
+
+def test_a_model_that_was_shown_answers_alone_answers_every_question(model):
+    model.fit((QUESTIONS[:1], [CONTEXT]), ANSWERS[:1], verbose=0)
+    assert model.null_threshold is None
 
 
 def test_validation_on_answers_prints_nothing_of_its_own(model, capfd):

@@ -1,12 +1,46 @@
-"""What a misspelt name was meant to be."""
+"""What a misspelt name was meant to be, or one that another library has for the same."""
 
 import difflib
 import inspect
 
+# Names of transformers, KerasHub and sentence-transformers, and ours for the same, of which a function has one.
+MEANINGS = {
+    "attention_probs_dropout_prob": ("attention_dropout_rate",),
+    "backbone": ("encoder",),
+    "do_lower_case": ("lowercase",),
+    "gradient_checkpointing": ("rematerialize",),
+    "hidden_act": ("activation",),
+    "hidden_dim": ("hidden_size",),
+    "hidden_dropout_prob": ("hidden_dropout_rate",),
+    "id2label": ("class_names",),
+    "intermediate_dim": ("intermediate_size",),
+    "k": ("top_k",),
+    "label2id": ("class_names",),
+    "labels": ("class_names", "y"),
+    "layer_norm_eps": ("layer_norm_epsilon",),
+    "max_length": ("sequence_length",),
+    "max_position_embeddings": ("max_length",),
+    "max_seq_length": ("sequence_length",),
+    "model_max_length": ("sequence_length",),
+    "model_name_or_path": ("path", "model"),
+    "num_attention_heads": ("num_heads",),
+    "num_hidden_layers": ("num_layers",),
+    "num_labels": ("num_classes",),
+    "num_train_epochs": ("epochs",),
+    "per_device_train_batch_size": ("batch_size",),
+    "preset": ("path",),
+    "torch_dtype": ("dtype",),
+    "type_vocab_size": ("num_segments",),
+    "vocab_file": ("vocabulary",),
+    "vocab_size": ("vocabulary_size",),
+}
+
 
 def did_you_mean(name, known):
-    """A question for the end of a message, with the known name most like `name`; empty if none is like it."""
-    close = difflib.get_close_matches(str(name), list(known), 1)
+    """A question for the end of a message, with the known name that means the same, or is most like `name`; empty if
+    none does or is."""
+    same = [one for one in MEANINGS.get(str(name), ()) if one in known]
+    close = same or difflib.get_close_matches(str(name), list(known), 1)
     return f" Did you mean {close[0]}?" if close else ""
 
 

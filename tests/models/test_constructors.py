@@ -25,10 +25,20 @@ def test_an_unknown_argument_of_a_model_is_refused_by_name(kind, small_config):
         (lambda **options: kbi.ElectraEncoder(None, **options), "embeding_of", "embeddings_of"),
         (lambda **options: kbi.LongformerEncoder(None, **options), "rematerialise", "rematerialize"),
         (lambda **options: kbi.Pretrainer(None, **options), "nextsentence", "next_sentence"),
+        (lambda **options: kbi.TextClassifier.from_pretrained("small_english", **options), "id2label", "class_names"),
+        (lambda **options: kbi.TextClassifier.from_pretrained("small_english", **options), "labels", "class_names"),
+        (lambda **options: kbi.TextClassifier.from_pretrained("small_english", **options), "num_labels", "num_classes"),
+        (
+            lambda **options: kbi.TextEmbedder.from_pretrained("small_english", **options),
+            "max_length",
+            "sequence_length",
+        ),
+        (lambda **options: kbi.BertConfig(**options), "vocab_size", "vocabulary_size"),
+        (lambda **options: kbi.BertConfig(20, **options), "max_position_embeddings", "max_length"),
     ],
 )
-def test_a_misspelt_argument_is_told_from_the_one_that_was_meant(make, given, meant):
-    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{given}'\. Did you mean {meant}[?]"):
+def test_an_argument_of_another_spelling_or_library_is_told_from_the_one_that_was_meant(make, given, meant):
+    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{given}'\. Did you mean {meant}"):
         make(**{given: 2})
 
 

@@ -216,6 +216,7 @@ def test_a_value_of_another_type_is_one_line_in_words(kind, option, capsys):
             "--format is onx, expected saved_model or onnx or openvino or litert. Did you mean onnx?",
         ),
         (["--quantise", "int8"], "unrecognized arguments: --quantise int8."),
+        (["--max_seq_length", "9"], "unrecognized arguments: --max_seq_length 9. Did you mean --sequence_length?"),
         (["--precisoin", "int8"], "unrecognized arguments: --precisoin int8. Did you mean --precision?"),
     ],
 )

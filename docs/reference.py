@@ -21,7 +21,14 @@ MODULES = {
     "training": (
         "Training",
         "Optimizers, schedules, losses and metrics.",
-        ["optimization", "losses", "embedding_losses", "embedding_metrics", "tasks.ranking_scores:ranking_scores"],
+        [
+            "optimization",
+            "losses",
+            "metrics",
+            "embedding_losses",
+            "embedding_metrics",
+            "tasks.ranking_scores:ranking_scores",
+        ],
     ),
     "callbacks": ("Callbacks", "For the `fit` of every model; [the guide](../callbacks.md).", ["callbacks"]),
     "export": ("Export", "Models for runtimes and servers; [the guide](../serving.md).", ["export"]),

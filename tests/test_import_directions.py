@@ -26,6 +26,7 @@ ORDER = (
     "batching",
     "layers",
     "losses",
+    "metrics",
     "embedding_losses",
     "embedding_metrics",
     "optimization",

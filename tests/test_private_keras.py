@@ -78,6 +78,7 @@ USED = (
     (lambda: keras.layers.Dense(3), "_get_call_context", "a loss of float16 that is not scaled is not reported"),
     (lambda: keras.layers.Dropout(0.1), "seed_generator", "Dropout and rematerialized blocks draw other masks"),
     (lambda: keras.random.SeedGenerator(), "_initial_seed", "Dropout cannot tell on torch whether a seed was given"),
+    (lambda: keras.metrics.F1Score(), "_direction", "EarlyStopping asks for its mode beside val_f1_score"),
     (lambda: keras.Model, "_symbolic_build", "plan-tpu makes no metrics, and fit traces its first step twice"),
 )
 # Names of the TensorFlow backend only, whose module cannot be imported on the other backends.

@@ -7,6 +7,7 @@ never learn, and say nothing.
 import keras
 
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, MultiLabelF1, WeightedCrossEntropy
+from keras_bert_impl.metrics import FIGURES, ClassScore
 from keras_bert_impl.natural_data.labels import ignored_labels, takes_class_numbers
 from keras_bert_impl.user_warnings import warn_user
 
@@ -64,9 +65,7 @@ OF_PROBABILITIES_BY_NAME = (
 )
 # What compares labels with outputs as they are, unless these are said to be a number for each class.
 OF_CLASS_NUMBERS = (keras.metrics.Accuracy, keras.metrics.IoU, keras.metrics.MeanIoU)
-# What takes the class with the largest of a row's labels.
-OF_ONE_HOT_LABELS = (keras.metrics.CategoricalAccuracy, keras.metrics.OneHotIoU, keras.metrics.OneHotMeanIoU)
-# What takes the class with the largest logit of a row, though a row may have several classes, or none.
+# What takes the class with the largest of a row's labels, and of its logits, though a row may have several classes.
 OF_ONE_CLASS = (
     keras.metrics.CategoricalAccuracy,
     keras.metrics.FBetaScore,
@@ -137,6 +136,21 @@ def metrics_on_logits(metrics):
     return of_each(_metric_on_logits, metrics)
 
 
+def metrics_of_classes(metrics, num_classes, multi_label):
+    """Metrics given to `compile` of a model with classes, with those that Keras' names mean of numbers of classes, or
+    of a 0 or 1 for each class."""
+
+    def of_classes(metric):
+        name = metric.lower() if isinstance(metric, str) else None
+        if multi_label:
+            is_accuracy = name == "binary_accuracy" or metric is keras.metrics.binary_accuracy
+            return keras.metrics.BinaryAccuracy(threshold=0.0) if is_accuracy else metric
+        name = "f1_score" if name == "f1score" else name
+        return ClassScore(name, num_classes) if name in FIGURES else metric
+
+    return of_each(of_classes, metrics)
+
+
 def _metric_on_logits(metric):
     found = _found(metric)
     _refuse_probabilities(found)
@@ -202,10 +216,10 @@ def metrics_of_labelled(loss, metrics):
 def refuse_one_hot(loss, *metrics):
     """Raises ValueError for a metric that takes the largest of a row's labels, beside a loss of numbers of classes."""
     for found in map(_found, keras.tree.flatten(metrics)) if takes_class_numbers(loss) else ():
-        if isinstance(found, OF_ONE_HOT_LABELS) or found is keras.metrics.categorical_accuracy:
+        if isinstance(found, OF_ONE_CLASS) or found is keras.metrics.categorical_accuracy:
             raise ValueError(
                 f"{_name(found)} reads one-hot labels, but the loss takes the number of a class for each label: give "
-                "'accuracy', or for IoU and MeanIoU sparse_y_pred=False."
+                "'accuracy' or 'f1_score', or for IoU and MeanIoU sparse_y_pred=False."
             )
 
 
@@ -217,7 +231,7 @@ def refuse_one_class(*metrics):
             raise ValueError(
                 f"{_name(found)} takes the class with the largest logit of each text, but with multi_label a text has "
                 "several classes, or none: give keras_bert_impl.losses.MultiLabelF1(), "
-                "keras.metrics.BinaryAccuracy(threshold=0.0) or 'AUC'."
+                "'binary_accuracy' or 'AUC'."
             )
 
 
@@ -245,5 +259,6 @@ def _refuse_probabilities(found):
         raise ValueError(
             f"{_name(found)} reads probabilities, but the model returns logits, whose threshold is 0. Losses that read "
             "logits are the cross-entropies of keras.losses with from_logits=True; metrics are 'accuracy', "
-            "keras.metrics.AUC and keras_bert_impl.losses.MultiLabelF1."
+            "keras.metrics.AUC and keras_bert_impl.losses.MultiLabelF1, and for numbers of classes 'f1_score', "
+            "'precision' and 'recall', or keras_bert_impl.metrics.ClassScore for one class."
         )

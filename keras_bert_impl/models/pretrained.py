@@ -20,11 +20,13 @@ from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 from keras_bert_impl.models.compile_arguments import (
     loss_on_logits,
+    metrics_of_classes,
     metrics_on_logits,
     refuse_accuracy,
     refuse_one_class,
     refuse_one_hot,
 )
+from keras_bert_impl.natural_data.labels import takes_class_numbers
 from keras_bert_impl.tokenizers import tokenizer_from_config, tokenizer_to_config
 from keras_bert_impl.user_warnings import warn_user
 
@@ -61,9 +63,15 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
         """`keras.Model.compile`, with losses and metrics that read logits; see `compile_arguments`."""
         if self.returns_numbers:
             refuse_accuracy(type(self).__name__, metrics, weighted_metrics)
-        loss, metrics, weighted_metrics = loss_on_logits(loss), *map(metrics_on_logits, (metrics, weighted_metrics))
+        loss, multi_label = loss_on_logits(loss), getattr(self, "multi_label", False)
+        names = getattr(self, "class_names", ())
+        if names and (multi_label or takes_class_numbers(loss or getattr(self, "loss", None))):
+            metrics, weighted_metrics = (
+                metrics_of_classes(given, len(names), multi_label) for given in (metrics, weighted_metrics)
+            )
+        metrics, weighted_metrics = map(metrics_on_logits, (metrics, weighted_metrics))
         refuse_one_hot(loss, metrics, weighted_metrics)
-        if getattr(self, "multi_label", False):
+        if multi_label:
             refuse_one_class(metrics, weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
 

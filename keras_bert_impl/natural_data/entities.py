@@ -194,6 +194,7 @@ class EntityF1(keras.metrics.Metric):
             self.add_variable((), initializer="zeros", name=name) for name in ("right", "labelled", "predicted")
         )
         self.tables = None
+        self._direction = "up"
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         labels = ops.cast(y_true, "int32")

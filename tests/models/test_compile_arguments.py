@@ -264,3 +264,17 @@ def test_accuracy_of_numbers_is_refused(small_tokenizer, arguments):
     regressor = kbi.TextRegressor(kbi.BertEncoder(config), tokenizer=small_tokenizer)
     with pytest.raises(ValueError, match=r"The metric 'acc.*' counts classes, but a TextRegressor returns numbers"):
         regressor.compile(optimizer="adam", loss="mse", **arguments)
+
+
+@pytest.mark.parametrize("metric", [keras.metrics.F1Score(), keras.metrics.TopKCategoricalAccuracy()], ids=name_of)
+def test_an_object_that_needs_one_hot_labels_is_refused_with_the_name_that_does_not(model, metric):
+    with pytest.raises(ValueError, match=r"reads one-hot labels.*give 'accuracy' or 'f1_score'"):
+        model.compile("sgd", model.loss, metrics=[metric])
+
+
+def test_the_binary_accuracy_of_several_classes_is_of_the_signs_of_their_logits(small_tokenizer):
+    config = revealing_config(small_tokenizer, max_length=12, initializer_range=0.5)
+    model = kbi.TextClassifier(kbi.BertEncoder(config), 2, tokenizer=small_tokenizer, multi_label=True)
+    model.compile("sgd", model.loss, metrics=["binary_accuracy"], **QUICK_STEPS)
+    found = model.evaluate(TEXTS, ONE_HOT, verbose=0, return_dict=True)["binary_accuracy"]
+    assert found == np.mean((model.predict(TEXTS, verbose=0) > 0) == ONE_HOT)

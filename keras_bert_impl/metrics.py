@@ -1,0 +1,59 @@
+"""Metrics of classes, for `compile(metrics=...)`; those of sentence embeddings are in `embedding_metrics`."""
+
+import keras
+from keras import ops
+
+from keras_bert_impl.losses import has_label, weights_of_labels
+
+FIGURES = ("f1_score", "precision", "recall")
+
+
+@keras.saving.register_keras_serializable(package="keras_bert_impl")
+class ClassScore(keras.metrics.Metric):
+    """F1, precision or recall of classes, over all batches of an epoch; a model with classes is compiled with the mean
+    over them by the name alone, `metrics=["f1_score"]`.
+
+    Args:
+        figure: "f1_score", "precision" or "recall".
+        num_classes: how many classes there are.
+        class_number: of the class whose figure it is; None: the mean over all classes, scikit-learn's "macro", which
+            `keras-bert finetune` prints as `macro_f1`.
+
+    Labels are (batch, ...), int, any of `losses.NO_LABEL` for one that does not count; logits (batch, ..., classes). A
+    figure that is undefined, of a class that does not occur or is not predicted, counts as 0.
+    Raises: ValueError for an unknown figure, or a class_number that is no class.
+    """
+
+    def __init__(self, figure, num_classes, class_number=None, name=None, dtype="float32"):
+        if figure not in FIGURES:
+            raise ValueError(f"figure {figure!r} is unknown; known are {', '.join(FIGURES)}.")
+        if class_number is not None and not 0 <= class_number < num_classes:
+            raise ValueError(f"class_number is {class_number}, expected 0 to {num_classes - 1}.")
+        super().__init__(name=name or figure, dtype=dtype)
+        self.figure, self.num_classes, self.class_number = figure, num_classes, class_number
+        self.right, self.labelled, self.predicted = (
+            self.add_variable((num_classes,), initializer="zeros", name=of) for of in ("right", "labelled", "predicted")
+        )
+        self._direction = "up"  # for EarlyStopping and others with mode="auto"
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        labels = ops.cast(y_true, "int32")
+        weights = weights_of_labels(1.0 if sample_weight is None else sample_weight, labels)
+        weights = ops.reshape(weights * ops.cast(has_label(labels), "float32"), (-1, 1))
+        labelled, predicted = (
+            weights * ops.one_hot(ops.reshape(numbers, (-1,)), self.num_classes, dtype="float32")
+            for numbers in (ops.maximum(labels, 0), ops.argmax(y_pred, axis=-1))
+        )
+        right = labelled * ops.cast(predicted > 0, "float32")
+        for variable, counts in ((self.right, right), (self.labelled, labelled), (self.predicted, predicted)):
+            variable.assign_add(ops.sum(counts, axis=0))
+
+    def result(self):
+        right, labelled, predicted = (counts.value for counts in (self.right, self.labelled, self.predicted))
+        of = {"f1_score": (labelled + predicted) / 2, "precision": predicted, "recall": labelled}[self.figure]
+        figures = ops.divide_no_nan(right, of)
+        return ops.mean(figures) if self.class_number is None else figures[self.class_number]
+
+    def get_config(self):
+        arguments = {"figure": self.figure, "num_classes": self.num_classes, "class_number": self.class_number}
+        return {**super().get_config(), **arguments}

@@ -1,18 +1,18 @@
 """From questions and contexts to answers in a TensorFlow graph: windows, model, best span, its bytes in the context.
 
 Does the same as `models.question_windows.make_windows` and `models.span_answers.best_answers`, for the best answer
-only. One difference: a word whose length changes when it is normalized (decomposed Hangul, ligatures) becomes part of
-an answer as a whole here, but piece by piece there.
+only.
 """
 
-import tensorflow as tf
-import tensorflow_text as tf_text
+import unicodedata
 
-from keras_bert_impl.text_graphs.ragged import row_numbers, side_by_side
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
+from keras_bert_impl.text_graphs.ragged import row_numbers
 from keras_bert_impl.text_graphs.rows import pack
-from keras_bert_impl.text_graphs.utf8 import readable
-from keras_bert_impl.text_graphs.wordpiece import WordPiece
-from keras_bert_impl.tokenizers import google_characters
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable, without_spaces
 from keras_bert_impl.tokenizers.rows import longest_question
 
 QUESTION = tf.TensorSpec((None,), tf.string, name="question")
@@ -24,16 +24,15 @@ def question_answerer_signatures(model, pieces_of, sequence_length, stride=128, 
     """From questions and their contexts to the best answers; the options are those of the task."""
     question_length, stride = longest_question(sequence_length, question_length), min(stride, sequence_length // 2)
     tokenizer = pieces_of.tokenizer
-    template, is_wordpiece = tokenizer.template, isinstance(pieces_of, WordPiece)
+    template, is_mark = tokenizer.template, CodePointTable(combining_marks())
     model.encoder.check_texts([range(question_length)], [()], template)
-    cut = PiecesWithOffsets(pieces_of) if is_wordpiece else pieces_of.with_offsets
 
     def answer_one(question_and_context):
         question, context = question_and_context
-        context = context if is_wordpiece else readable(context)
+        context = readable(context)
         asked = pieces_of(question[tf.newaxis])[0, :question_length]
-        pieces, begins, ends = cut(context)
-        ends = ends_of_texts(begins, ends)
+        pieces, begins, ends = pieces_of.with_offsets(context)
+        begins, ends = ends_of_answers(context, begins, ends, is_mark)
         room = sequence_length - template.num_control(is_pair=True) - tf.size(asked)
         windows, is_best = windows_of(tf.size(pieces), room, tf.minimum(stride, room))  # ragged (windows, tokens)
         segments = windows.with_flat_values(tf.gather(pieces, windows.flat_values))
@@ -92,10 +91,19 @@ def windows_of(count, room, stride):
     return windows, windows.with_flat_values(tf.gather(best, windows.flat_values) == rows)
 
 
-def ends_of_texts(begins, ends):
-    """The ends of pieces, where one without characters, such as the lone sign for a space, ends with the one before."""
-    has_text = ends > begins
-    return tf.gather(tf.concat([[0], ends[has_text]], axis=0), tf.cumsum(tf.cast(has_text, tf.int32)))
+def ends_of_answers(context, begins, ends, is_mark):
+    """The bytes where answers that pieces begin and end do so, as `words.end_with_marks` and `words.stripped_span`."""
+    codes = tf.strings.unicode_decode(context, "UTF-8")
+    starts = character_starts(codes)
+    first, after = (tf.searchsorted(starts, places) for places in (begins, ends))
+    others = tf.cast(tf.where(is_mark(codes) == 0)[:, 0], tf.int32)
+    after = tf.gather(tf.concat([others, [tf.size(codes)]], axis=0), tf.searchsorted(others, after))
+    return (tf.gather(starts, places) for places in without_spaces(codes, first, after))
+
+
+def combining_marks():
+    """1 for each code point that is a combining mark, (CODE_POINTS,)."""
+    return np.array([unicodedata.category(chr(code)).startswith("M") for code in range(CODE_POINTS)], np.int32)
 
 
 def best_span(logits, windows, is_best, begins, ends, longest, top):
@@ -131,57 +139,3 @@ def best_span(logits, windows, is_best, begins, ends, longest, top):
     row, rest = inside // (each * each), inside % (each * each)
     flat_first, flat_last = (tf.concat([tf.reshape(array, [-1]), [0]], axis=0) for array in (first, last))
     return row, flat_first[row * each + rest // each], flat_last[row * each + rest % each], flat[place]
-
-
-class PiecesWithOffsets(tf.Module):
-    """The pieces that a WordPiece cuts one text into, with the bytes at which each begins and ends.
-
-    Input:  () string.
-    Output: three int32 (pieces,): ids, first byte, byte after the last.
-    """
-
-    def __init__(self, wordpiece):
-        super().__init__(name="pieces_with_offsets")
-        self.wordpiece, tokenizer = wordpiece, wordpiece.tokenizer
-        spaces = google_characters.character_class(google_characters.SPACES)
-        alone = google_characters.character_class(google_characters.isolated())
-        self._parting, self._kept = f"[{spaces}]+|[{alone}]", f"[{alone}]"
-        lengths = [len(token.removeprefix("##")) for token in tokenizer.vocabulary]
-        # The length of an unknown word is not that of "[UNK]".
-        lengths[tokenizer.unk_id] = 1 << 20
-        self._lengths = tf.constant(lengths, tf.int32)
-
-    def __call__(self, text):
-        words, begins, ends = tf_text.regex_split_with_offsets(text[tf.newaxis], self._parting, self._kept)
-        words, begins, ends = words[0], tf.cast(begins[0], tf.int32), tf.cast(ends[0], tf.int32)
-        pieces = self.wordpiece(words)  # (words, pieces)
-        lengths = pieces.with_flat_values(tf.gather(self._lengths, pieces.flat_values))
-        is_exact = tf.reduce_sum(lengths, axis=1) == tf.strings.length(words, unit="UTF8_CHAR")  # (words,)
-        word = tf.cast(row_numbers(pieces), tf.int32)
-        after = sums_within_rows(lengths)  # characters of the word up to the end of the piece
-        bytes_of = character_bytes(words)  # (words, characters + 1)
-        first, last = (
-            tf.gather_nd(bytes_of, tf.stack([word, tf.minimum(characters, tf.shape(bytes_of)[1] - 1)], axis=1))
-            for characters in (after - lengths.flat_values, after)
-        )
-        exact = tf.gather(is_exact, word)
-        begin, end = tf.gather(begins, word), tf.gather(ends, word)
-        return (
-            pieces.flat_values,
-            tf.where(exact, begin + first, begin),
-            tf.where(exact, begin + last, end),
-        )
-
-
-def character_bytes(words):
-    """The byte at which each character of each word begins, and the word's end: (words, characters + 1), int32."""
-    _, offsets = tf.strings.unicode_decode_with_offsets(words, "UTF-8", errors="replace")
-    ends = tf.cast(tf.strings.length(words), tf.int64)[:, tf.newaxis]
-    return tf.cast(side_by_side([offsets, tf.RaggedTensor.from_tensor(ends)]).to_tensor(0), tf.int32)
-
-
-def sums_within_rows(rows):
-    """The cumulative sums within each ragged row, flat."""
-    sums = tf.cumsum(rows.flat_values)
-    before = tf.gather(tf.concat([[0], sums], axis=0), rows.row_starts())
-    return sums - tf.gather(before, row_numbers(rows))

@@ -10,7 +10,7 @@ from keras_bert_impl import models
 from keras_bert_impl.encoders.encoder import Encoder
 from keras_bert_impl.export import handover, warm_up_requests
 from keras_bert_impl.export.attention_graph import with_attention
-from keras_bert_impl.export.question_graph import question_answerer_signatures, sums_within_rows
+from keras_bert_impl.export.question_graph import question_answerer_signatures
 from keras_bert_impl.export.served_models import kind_of
 from keras_bert_impl.text_graphs.byte_pairs import BytePairs
 from keras_bert_impl.text_graphs.character_pairs import CharacterPairs
@@ -49,7 +49,7 @@ def write(model, tokenizer, sequence_length, target):
 def graph_of(tokenizer, offsets):
     """The module that cuts texts into the tokenizer's pieces, with `offsets` also where each piece stands."""
     if isinstance(tokenizer, WordPieceTokenizer):
-        return WordPiece(tokenizer)
+        return WordPiece(tokenizer, offsets)
     if isinstance(tokenizer, MmBertTokenizer):
         return CharacterPairs(tokenizer)
     if isinstance(tokenizer, BytePairTokenizer):
@@ -176,9 +176,9 @@ def token_classifier_signatures(model, pieces_of, sequence_length):
         windows, counts = windows_of(of_rows, room)
         rows = pack_to_longest(windows, None, pieces_of.tokenizer, sequence_length)
         logits = computed_in_parts(model, rows)  # (windows, length, classes)
-        lengths = words.with_flat_values(pieces.row_lengths())  # (batch, words)
-        first = tf.cast(sums_within_rows(lengths) - lengths.flat_values, tf.int32)  # (all words,)
-        text = row_numbers(lengths)
+        text = row_numbers(words)
+        # The place of each word's first piece among those of its text: (all words,).
+        first = tf.cast(pieces.row_starts() - tf.gather(of_rows.row_starts(), text), tf.int32)
         window, place = best_windows(first, tf.gather(tf.cast(of_rows.row_lengths(), tf.int32), text), room)
         window += tf.gather(tf.cumsum(counts, exclusive=True), text)
         of_words = tf.gather_nd(logits, tf.stack([window, place + len(template.before)], axis=1))

@@ -1,6 +1,7 @@
 """From start and end scores to answers: spans of the context, or none (Devlin et al. 2019, sections 4.2 and 4.3)."""
 
 import collections
+import itertools
 import re
 import string
 import typing
@@ -78,23 +79,21 @@ def _spans(context, windows, row, starts, ends, n_best, longest):
     sound = (first <= last) & (last < first + longest) & np.isfinite(starts[first])
     first, last = first[sound], last[sound]
     scores = starts[first] + ends[last]
-    order = np.argsort(-scores, kind="stable")[:n_best]
+    order = np.argsort(-scores, kind="stable")
     begins, stops = offsets[first[order], 0].tolist(), offsets[last[order], 1].tolist()
-    # Of SentencePiece, the last piece may be the lone sign for a space.
-    stops = [end_with_marks(context, stop) for stop in stops]
-    spans = [stripped_span(context, begin, stop) for begin, stop in zip(begins, stops, strict=True)]
-    return [
+    found = (
         Answer(context[begin:stop], score, start=begin, end=stop)
-        for (begin, stop), score in zip(spans, scores[order].tolist(), strict=True)
-    ]
+        for begin, stop, score in zip(begins, stops, scores[order].tolist(), strict=True)
+        for begin, stop in [stripped_span(context, begin, end_with_marks(context, stop))]
+    )
+    return list(itertools.islice((answer for answer in found if answer.text), n_best))
 
 
 def _distinct(spans, n_best):
     """The best candidate for each distinct text, best first."""
     seen = {}
     for found in sorted(spans, key=lambda found: -found.score):
-        if found.text:
-            seen.setdefault(found.text, found)
+        seen.setdefault(found.text, found)
     return list(seen.values())[:n_best]
 
 

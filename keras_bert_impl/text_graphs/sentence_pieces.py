@@ -12,7 +12,7 @@ from keras_bert_impl.text_graphs.character_strings import character_strings
 from keras_bert_impl.text_graphs.character_table import CharacterTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
 from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers
-from keras_bert_impl.text_graphs.utf8 import character_starts, readable
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable, without_spaces
 from keras_bert_impl.text_graphs.wordpiece import lower_final_sigma
 from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
@@ -21,7 +21,6 @@ from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
     prepared_character,
 )
 
-_SPACES = [code for code in range(sys.maxunicode + 1) if chr(code).isspace()]
 _QUOTE = ord('"')
 
 
@@ -110,7 +109,9 @@ class SentencePieces(tf.Module):
         # In characters of the text.
         source = tf.concat([source, tf.size(characters.flat_values, tf.int64)[tf.newaxis]], axis=0)
         first, last = (tf.cast(tf.gather(source, places), tf.int32) for places in (first, last))
-        first, last = _without_spaces(characters.flat_values, first, tf.maximum(first, last))
+        last = tf.maximum(first, last)
+        begin, end = without_spaces(characters.flat_values, first, last)
+        first, last = tf.minimum(begin, last), tf.where(begin < last, end, last)
         if self._is_continued is not None:  # a further byte stands where the first byte of its character does
             begins = ~tf.gather(self._is_continued, parts.flat_values)
             owner = tf.maximum(tf.cumsum(tf.cast(begins, tf.int32)) - 1, 0)
@@ -190,13 +191,3 @@ def _replacements(lowercase, keep_accents):
 def _character_at(codes, places):
     """The numbers of the characters that begin at bytes."""
     return tf.searchsorted(character_starts(codes), tf.cast(places, tf.int32))
-
-
-def _without_spaces(codes, first, last):
-    """Spans of characters without white space at their ends; see `words.stripped_span`."""
-    is_space = tf.reduce_any(codes[:, tf.newaxis] == tf.constant(_SPACES), axis=1)
-    kept = tf.cast(tf.where(~is_space)[:, 0], tf.int32)  # ascending
-    after = tf.gather(tf.concat([kept, [tf.size(codes)]], axis=0), tf.searchsorted(kept, first))
-    before = tf.gather(tf.concat([[-1], kept], axis=0), tf.searchsorted(kept, last))
-    is_empty = after >= last
-    return tf.where(is_empty, last, after), tf.where(is_empty, last, before + 1)

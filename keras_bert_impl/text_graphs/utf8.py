@@ -1,6 +1,10 @@
 """Characters and bytes of strings in TensorFlow graphs."""
 
+import sys
+
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
+
+_SPACES = [code for code in range(sys.maxunicode + 1) if chr(code).isspace()]
 
 
 def readable(texts: tf.Tensor) -> tf.Tensor:
@@ -16,3 +20,14 @@ def character_sizes(codes: tf.Tensor) -> tf.Tensor:
 def character_starts(codes: tf.Tensor) -> tf.Tensor:
     """The byte at which each character begins in UTF-8, and the number of all bytes: int32 (characters + 1,)."""
     return tf.concat([[0], tf.cumsum(character_sizes(codes))], axis=0)
+
+
+def without_spaces(codes: tf.Tensor, first: tf.Tensor, after: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The first characters at or behind `first` that are no white space, and the ends of the last ones before `after`,
+    which are not behind them if there is nothing but white space between; see `words.stripped_span`."""
+    is_space = tf.reduce_any(codes[:, tf.newaxis] == tf.constant(_SPACES), axis=1)
+    kept = tf.cast(tf.where(~is_space)[:, 0], tf.int32)  # ascending
+    return (
+        tf.gather(tf.concat([kept, [tf.size(codes)]], axis=0), tf.searchsorted(kept, first)),
+        tf.gather(tf.concat([[0], kept + 1], axis=0), tf.searchsorted(kept, after)),
+    )

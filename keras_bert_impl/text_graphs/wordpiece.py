@@ -1,14 +1,17 @@
 """Turns text into WordPiece ids inside a TensorFlow graph, for tf.data and SavedModel."""
 
+import numpy as np
+
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.text_graphs.character_strings import character_strings
+from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CodePointTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.ragged import of_texts
-from keras_bert_impl.text_graphs.utf8 import readable
+from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers
+from keras_bert_impl.text_graphs.utf8 import character_starts, readable
 from keras_bert_impl.tokenizers import WordPieceTokenizer, google_characters
 
 # Where FastWordpieceTokenizer, whose Unicode is a later one, finds punctuation that the original does not know: these
@@ -34,18 +37,26 @@ class WordPiece(tf.Module):
 
     Args:
         tokenizer: provides the vocabulary and whether to lower-case.
+        offsets: whether `with_offsets` will be called.
 
     Input:  (batch,) strings.
     Output: (batch, pieces) RaggedTensor of int32, without [CLS] and [SEP].
     """
 
-    def __init__(self, tokenizer: WordPieceTokenizer):
+    def __init__(self, tokenizer: WordPieceTokenizer, offsets: bool = False):
         super().__init__(name="wordpiece")
         self.tokenizer = tokenizer
         options = {"token_out_type": tf.int32, "max_bytes_per_word": _MOST_BYTES}
         self._cut_texts = tf_text.FastWordpieceTokenizer(tokenizer.vocabulary, **options)
         self._cut_words = tf_text.FastWordpieceTokenizer(tokenizer.vocabulary, no_pretokenization=True, **options)
-        self._table = character_strings(_replacements(tokenizer.lowercase))
+        replaced = _replacements(tokenizer.lowercase)
+        self._table = character_strings(replaced)
+        if offsets:
+            counts = np.ones(CODE_POINTS, np.int32)
+            for character, text in replaced.items():
+                counts[ord(character)] = len(text.strip(" "))
+            self._characters_of_words = CodePointTable(counts)
+            self._lengths = tf.constant([len(token.removeprefix("##")) for token in tokenizer.vocabulary], tf.int32)
         self._fast_row = _fast_row(tokenizer.lowercase)
         # One node of a graph: of a branch that is not taken, each node costs time. The signature is for eager calls,
         # which would trace it anew for every number of rows.
@@ -73,6 +84,21 @@ class WordPiece(tf.Module):
         parts = parts_between_masks(texts, self.tokenizer.mask_texts)
         return joined_by_masks(parts, self(parts.flat_values), self.tokenizer.mask_id)
 
+    def with_offsets(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Of one text in valid UTF-8, a () string: ids, first byte of each, and the byte after its last, as the
+        tokenizer's `offsets` are; int32 (pieces,)."""
+        words = self._words(text[tf.newaxis]).flat_values
+        pieces = self._pieces_of_words(words)
+        ids = pieces.flat_values
+        whole = tf.gather(tf.strings.length(words, unit="UTF8_CHAR"), row_numbers(pieces))
+        lengths = tf.where(ids == self.tokenizer.unk_id, whole, tf.gather(self._lengths, ids))
+        codes = tf.strings.unicode_decode(text, "UTF-8")
+        # The character of the text that each character of the words comes from.
+        source = tf.repeat(tf.range(tf.size(codes)), self._characters_of_words(codes))
+        after, starts = tf.cumsum(lengths), character_starts(codes)
+        first, last = tf.gather(source, after - lengths), tf.gather(source, after - 1)
+        return ids, tf.gather(starts, first), tf.gather(starts, last + 1)
+
     def _fast_pieces(self, texts):
         return self._cut_texts.tokenize(self._table.normalize(texts))
 
@@ -82,16 +108,20 @@ class WordPiece(tf.Module):
         return tf.gather(tf.concat(pieces, axis=0), tf.math.invert_permutation(tf.concat([fast, exact], axis=0)))
 
     def _exact_pieces(self, texts):
-        texts = readable(texts)
+        words = self._words(readable(texts))
+        return of_texts(words, self._pieces_of_words(words.flat_values))
+
+    def _words(self, texts):
+        """The words of strings in valid UTF-8 as the vocabulary has them: RaggedTensor (batch, words)."""
         if self.tokenizer.lowercase:
             texts = lower_final_sigma(texts)
-        texts = tf.strings.regex_replace(self._table.normalize(texts), _ALONE, r" \0 ")
-        words = tf.strings.split(texts)  # (batch, words)
-        lengths = tf.strings.length(words.flat_values, unit="UTF8_CHAR")
+        return tf.strings.split(tf.strings.regex_replace(self._table.normalize(texts), _ALONE, r" \0 "))
+
+    def _pieces_of_words(self, words):
+        is_long = tf.strings.length(words, unit="UTF8_CHAR") > google_characters.MAX_CHARACTERS_PER_WORD
         # Stands for any word that is too long: it exceeds the kernel's limit in bytes, and so becomes [UNK].
-        too_long, is_long = "x" * (_MOST_BYTES + 1), lengths > google_characters.MAX_CHARACTERS_PER_WORD
-        pieces = self._cut_words.tokenize(tf.where(is_long, too_long, words.flat_values))  # (all words, pieces)
-        return of_texts(words, pieces)
+        too_long = "x" * (_MOST_BYTES + 1)
+        return self._cut_words.tokenize(tf.where(is_long, too_long, words))  # (words, pieces)
 
 
 def _fast_row(lowercase):

@@ -10,13 +10,11 @@ from tiers import full_but, on
 import keras_bert_impl as kbi
 from keras_bert_impl.batching import LengthBatches, predict_rows
 from keras_bert_impl.export import export_saved_model
-from keras_bert_impl.export.question_graph import PiecesWithOffsets, windows_of
+from keras_bert_impl.export.question_graph import windows_of
 from keras_bert_impl.models.span_answers import best_answers
 from keras_bert_impl.natural_data.question_windows import Question
 from keras_bert_impl.natural_data.windows import best_windows, window_begins
 from keras_bert_impl.tasks import question_answering, squad_files
-from keras_bert_impl.text_graphs.wordpiece import WordPiece
-from keras_bert_impl.tokenizers.words import end_with_marks
 
 pytestmark = on("tensorflow")
 
@@ -27,27 +25,16 @@ CONTEXTS = [
     "",
     "a 日 dog, unknownword\u200b cat rain",
     "the\u0301 cat\u0301\u0327 sat\u0301",  # every answer ends with an accent that the tokenizer drops
+    "a\x00b the cat\x00 sat on",
+    "\x7fdogs\x7f \u200bran\u200b in\u2028\u2028\u00a0red\u00adrain",
+    "\u2060ﬁne \u200b한국 rain\u200bcat",
 ]
-QUESTIONS = ["is it good", "the cat sat on a mat . " * 4, "red ?", "who", "", "who"]
+QUESTIONS = ["is it good", "the cat sat on a mat . " * 4, "red ?", "who", "", "who", "who", "a", "?"]
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
     return kbi.WordPieceTokenizer(WORDS)
-
-
-def test_pieces_stand_where_the_tokenizer_says(tokenizer):
-    cut = PiecesWithOffsets(WordPiece(tokenizer))
-    for text in CONTEXTS:
-        encoding = tokenizer.encode(text, add_special_tokens=False)
-        ids, begins, ends = (array.numpy().tolist() for array in cut(tf.constant(text)))
-        assert ids == encoding.ids
-        content = text.encode()
-        found = [content[begin:end].decode().strip("\u200b") for begin, end in zip(begins, ends, strict=True)]
-        # The graph's pieces hold what the tokenizer drops, the accents among it.
-        ends = [end_with_marks(text, end) for _, end in encoding.offsets]
-        begins = [begin for begin, _ in encoding.offsets]
-        assert found == [text[begin:end].strip("\u200b") for begin, end in zip(begins, ends, strict=True)]
 
 
 @pytest.mark.parametrize(("count", "room", "stride"), [(3, 7, 2), (7, 7, 2), (8, 7, 2), (23, 7, 3), (20, 5, 5)])
@@ -83,14 +70,12 @@ def test_answers_are_those_of_the_task(tokenizer, sequence_length, tmp_path):
     for number, context in enumerate(CONTEXTS):
         with_text = [found for found in answers[number] if found.text]
         expected = with_text[0].text if with_text else ""
-        assert served["answer"][number].decode().strip("\u200b") == expected.strip("\u200b"), context
+        assert served["answer"][number].decode() == expected, context
         found = context.encode()[served["begin"][number] : served["end"][number]]
         assert found == served["answer"][number]
     np.testing.assert_allclose(served["null_odds"], odds, atol=1e-4)
     asked = [model.answer(question, context)[0] for question, context in zip(QUESTIONS, CONTEXTS, strict=True)]
-    assert [found.text.strip("\u200b") for found in asked] == [
-        text.decode().strip("\u200b") for text in served["answer"]
-    ]
+    assert [found.text for found in asked] == [text.decode() for text in served["answer"]]
     np.testing.assert_allclose(served["score"], [found.score for found in asked], atol=1e-4)
 
 

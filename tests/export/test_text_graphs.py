@@ -1,6 +1,7 @@
 """SavedModels of families whose tokenizer is not WordPiece take strings and answer as the models do."""
 
 import json
+import random
 import subprocess
 import sys
 
@@ -61,9 +62,9 @@ def model_of(family, kind, sequence_length=24, **arguments):
     config = CONFIGS[name.split()[0]]
     config = config.__class__(**{**vars(config), **fields})
     model = kind(encoder_of(config)(config), tokenizer=tokenizer, sequence_length=sequence_length, **arguments)
-    random = np.random.default_rng(5)
+    chance = np.random.default_rng(5)
     for weight in model.weights:
-        weight.assign(random.normal(size=weight.shape, scale=0.4))
+        weight.assign(chance.normal(size=weight.shape, scale=0.4))
     return model
 
 
@@ -118,15 +119,24 @@ def test_words_are_labelled_as_by_the_model(family, tmp_path):
         assert [label.decode() for label in found["labels"][row] if label] == labels
 
 
-@of_families("XLNet")
+def contexts_with_odd_spaces(count):
+    """Sentences whose words are parted by all kinds of white space, accents and characters that are not seen."""
+    chance = random.Random(5)
+    between = [" ", "  ", " \t", "\n", "\r\n", "\n\n\t ", "\u00a0", "\u2028", " \u200b", "\u0301 ", "\x00", "\x7f "]
+    words = " ".join(SENTENCES).split()
+    return ["".join(chance.choice(words) + chance.choice(between) for _ in range(2 + row)) for row in range(count)]
+
+
+@of_families("Roberta", "XLNet")
 @pytest.mark.filterwarnings("ignore:.* were cut to that length")
 def test_answers_are_those_of_the_model_with_their_bytes(family, tmp_path):
     model = model_of(family, kbi.QuestionAnswerer)
-    contexts = [SENTENCES[2], "Naïve ''Café''  日本 in 2018, and " * 4, SENTENCES[3] * 3]
-    questions = ["Who said so?", "What?", "Where is the capital of Switzerland in the rain and on the mat?"]
+    contexts = [SENTENCES[2], "Naïve ''Café''  日本 in 2018, and " * 4, SENTENCES[3] * 3, "   \t\n ", ""]
+    contexts += contexts_with_odd_spaces(35)
+    asked = ["Who said so?", "What?", "Where is the capital of Switzerland in the rain and on the mat?"]
+    questions = [asked[row % 3] for row in range(40)]
     found = served(model, tmp_path / "served", question=questions, context=contexts)
-    for row, (question, context) in enumerate(zip(questions, contexts, strict=True)):
-        expected = model.answer(question, context)[0]
+    for row, (context, (expected,)) in enumerate(zip(contexts, model.answer(questions, contexts), strict=True)):
         assert found["answer"][row].decode() == expected.text
         begin, end = (len(context[:place].encode()) for place in (expected.start, expected.end))
         assert (found["begin"][row], found["end"][row]) == (begin, end)

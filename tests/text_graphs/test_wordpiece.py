@@ -57,6 +57,25 @@ def test_mixed_characters_give_googles_ids_and_the_tokenizers(lowercase):
     assert [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)] == expected
 
 
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_every_piece_has_the_bytes_of_the_tokenizers_characters(lowercase):
+    texts = [
+        *(text for text in HOSTILE_TEXTS if len(text) < 1000),
+        *mixed_texts(100),
+        "tﬁ c\u200bax \x7fc \x00c",
+        "x" * 300,
+    ]
+    vocabulary = revealing_vocabulary(texts, lowercase)
+    tokenizer = WordPieceTokenizer([token for token in vocabulary if "x" not in token], lowercase)
+    cut = tf.function(WordPiece(tokenizer, offsets=True).with_offsets, input_signature=[tf.TensorSpec((), tf.string)])
+    for text in texts:
+        expected = tokenizer.encode(text, add_special_tokens=False)
+        ids, begins, ends = (array.numpy().tolist() for array in cut(text))
+        assert ids == expected.ids, ascii(text)
+        places = [tuple(len(text[:place].encode()) for place in span) for span in expected.offsets]
+        assert list(zip(begins, ends, strict=True)) == places, ascii(text)
+
+
 @pytest.mark.parametrize("case", ["uncased", "cased"])
 def test_published_vocabulary_gives_googles_ids(case):
     path = REAL_DATA / "vocab" / f"bert-base-{case}-vocab.txt"

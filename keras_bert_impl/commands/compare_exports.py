@@ -7,6 +7,7 @@ of the machine does not slow down one of them only. A text's time runs from the 
 """
 
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ import numpy as np
 
 from keras_bert_impl.batching import Rows, SortedBatches, predict_rows
 from keras_bert_impl.console import say
-from keras_bert_impl.export.opened import description_of, open_rows, open_texts
+from keras_bert_impl.export.opened import ALONE, description_of, open_rows, open_texts
 from keras_bert_impl.export.precisions import size_of
 from keras_bert_impl.json_files import read_json
 from keras_bert_impl.options.compare_exports import CompareConfig
@@ -114,6 +115,7 @@ def score(config, directory):
     export, names = content["export"], list(content.get("id2label", {}).values()) or None
     run = open_rows(directory, export["format"], export["precision"], config.threads)
     examples, length = task.read(config.data, task.dev[0], BadRows("skip")), export["sequence_length"]
+    outputs_of = functools.partial(outputs_in, (1, 1) if (export["format"], export["precision"]) in ALONE else (32, 8))
     if export["model"] == "TextEmbedder":
         rows = (Rows.from_texts(tokenizer, texts, None, length) for texts in (examples.texts, examples.pairs))
         first, second = (np.array(outputs_of(run, tokenizer, one, length)) for one in rows)
@@ -138,9 +140,11 @@ class Exported:
         return next(outputs[name] for name in ("logits", "value", "vector") if name in outputs)
 
 
-def outputs_of(run, tokenizer, rows, length):
-    """The outputs of an export for Rows, one for each."""
-    return predict_rows(Exported(run), SortedBatches(tokenizer, rows, 32, length, multiple=8))
+def outputs_in(sizes, run, tokenizer, rows, length):
+    """The outputs of an export for Rows, one for each; `sizes` are the rows of a batch and what its length is a
+    multiple of."""
+    batch_size, multiple = sizes
+    return predict_rows(Exported(run), SortedBatches(tokenizer, rows, batch_size, length, multiple=multiple))
 
 
 def tokenizer_of(directory):

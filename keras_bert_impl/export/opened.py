@@ -13,6 +13,9 @@ from keras_bert_impl.json_files import read_json
 from keras_bert_impl.models.answers import sigmoid, softmax
 
 ROWS = 64  # windows of long texts that are computed at once
+# Format and precision of which all activations of a run are rounded by one scale: each row runs alone and without
+# padding, so that no answer depends on the others.
+ALONE = {("onnx", "int8")}
 FIELDS = {"token_ids": "ids", "segment_ids": "type_ids", "padding_mask": "attention_mask"}
 
 
@@ -56,11 +59,15 @@ class TextReader:
         export = self._config["export"]
         self._normalizes = export.get("normalize", False)
         self._long_texts = export.get("long_texts", "cut")
+        self._is_alone = (export["format"], export["precision"]) in ALONE
         path = str(pathlib.Path(directory, "tokenizer.json"))
-        self._cutting = Tokenizer.from_file(path)
+        self._cutting, self._whole = Tokenizer.from_file(path), Tokenizer.from_file(path)
+        if self._is_alone:
+            self._cutting.no_padding()
+            self._whole.no_padding()
         if self._long_texts == "cut":
             return
-        self._whole, length = Tokenizer.from_file(path), export["sequence_length"]
+        length = export["sequence_length"]
         self._room = length - self._whole.num_special_tokens_to_add(False)
         if self._long_texts == "windows":
             self._whole.enable_truncation(length, stride=self._room - max(1, self._room // 2))  # as `windows_of`
@@ -77,15 +84,21 @@ class TextReader:
                 computed in windows or without their middle.
         """
         if self._long_texts == "cut" or not texts or not isinstance(texts[0], str):
-            return run(rows_of(self._cutting.encode_batch(texts)))
+            return self._outputs(run, self._cutting.encode_batch(texts))
         if self._long_texts == "head_and_tail":
-            return run(rows_of(self._two_ends(texts)))
+            return self._outputs(run, self._two_ends(texts))
         windows = [[one, *one.overflowing] for one in self._whole.encode_batch(texts)]
         counts = np.array([len(of_text) for of_text in windows])
         windows = [window for of_text in windows for window in of_text]
         # A book takes no more memory than the rows that are computed at once.
-        parts = [run(rows_of(windows[start : start + ROWS])) for start in range(0, len(windows), ROWS)]
+        parts = [self._outputs(run, windows[start : start + ROWS]) for start in range(0, len(windows), ROWS)]
         return self._of_texts({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, counts)
+
+    def _outputs(self, run, encodings):
+        if not self._is_alone:
+            return run(rows_of(encodings))
+        parts = [run(rows_of([encoding])) for encoding in encodings]
+        return {name: joined([part[name] for part in parts]) for name in parts[0]}
 
     def _two_ends(self, texts):
         """Encodings of texts, of long ones without their middle, as `long_texts.head_and_tail` leaves it out."""
@@ -100,7 +113,7 @@ class TextReader:
                 whole = Encoding.merge([whole, tail], growing_offsets=False)
             found.append(self._whole.post_process(whole))
         longest, padding = max(map(len, found)), self._cutting.padding
-        for encoding in found:
+        for encoding in found if padding else ():
             names = ("direction", "pad_id", "pad_type_id", "pad_token")
             encoding.pad(padding["length"] or longest, **{name: padding[name] for name in names})
         return found

@@ -8,7 +8,16 @@ import pytest
 from conftest import WORDS
 
 import keras_bert_impl as kbi
-from keras_bert_impl.export import export_onnx, handover, opened, precisions, row_formats, row_samples
+from keras_bert_impl.export import (
+    export_litert,
+    export_onnx,
+    export_openvino,
+    handover,
+    opened,
+    precisions,
+    row_formats,
+    row_samples,
+)
 
 BACKEND = keras.backend.backend()
 TEXTS = ["the cat sat on a mat", "a dog ran in rain .", "it is good", "red blue , bad"] * 4
@@ -85,6 +94,19 @@ def test_fewer_bits_make_a_smaller_model_of_nearly_the_same_outputs(
     size, difference = reduced(written, tmp_path / "copy", format_name, precision, model)
     assert size < share
     assert 1e-6 < difference < 0.05
+
+
+@pytest.mark.parametrize("format_name", {"torch": ["onnx", "openvino"], "tensorflow": ["litert"]}.get(BACKEND, []))
+def test_a_text_in_int8_gets_the_same_answer_whatever_texts_run_with_it(format_name, model, tmp_path):
+    for package in precisions.PACKAGES[format_name]:
+        pytest.importorskip(package)
+    texts = ["the cat sat on a mat in rain and ran", "word7", "it is good word19 word3 , bad", "red word100 !"]
+    calibration = {"calibration_texts": texts} if format_name == "openvino" else {}
+    write = {"onnx": export_onnx, "openvino": export_openvino, "litert": export_litert}[format_name]
+    write(model, tmp_path / "served", precision="int8", **calibration)
+    answer = opened.open_export(tmp_path / "served")
+    alone = np.concatenate([answer([text])["logits"] for text in texts])
+    np.testing.assert_allclose(answer(texts)["logits"], alone, atol=1e-6)
 
 
 @pytest.mark.parametrize(

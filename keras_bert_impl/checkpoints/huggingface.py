@@ -274,9 +274,10 @@ def _warn_of_segments(tokenizer, config, path):
 def sequence_length(directory, config):
     """The number of tokens that tokenizer_config.json cuts texts to; None if it has none that the model accepts."""
     path = directory / "tokenizer_config.json"
-    length = read_json(path).get("model_max_length") if path.is_file() else None
+    content = read_json(path) if path.is_file() else {}
+    length = content.get("model_max_length", content.get("max_len"))  # the latter before transformers 3
     # Hugging Face writes a number of thirty digits for "no limit".
-    return length if isinstance(length, int) and 0 < length <= config.max_length else None
+    return int(length) if isinstance(length, int | float) and 0 < length <= config.max_length else None
 
 
 def open_source(directory, family):

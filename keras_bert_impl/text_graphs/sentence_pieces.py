@@ -3,18 +3,20 @@
 import functools
 import sys
 
+import numpy as np
+
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 
 # isort: split
 import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
 
 from keras_bert_impl.text_graphs.character_strings import character_strings
-from keras_bert_impl.text_graphs.character_table import CharacterTable
+from keras_bert_impl.text_graphs.character_table import CODE_POINTS, CharacterTable, CodePointTable
 from keras_bert_impl.text_graphs.masked_texts import joined_by_masks, parts_between_masks
-from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers
-from keras_bert_impl.text_graphs.utf8 import character_starts, readable, without_spaces
+from keras_bert_impl.text_graphs.ragged import of_texts, row_numbers, side_by_side
+from keras_bert_impl.text_graphs.utf8 import character_sizes, character_starts, readable, without_spaces
 from keras_bert_impl.text_graphs.wordpiece import lower_final_sigma
-from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES
+from keras_bert_impl.tokenizers.sentence_piece_file import AT_SPACES, without_bytes, without_normalizer
 from keras_bert_impl.tokenizers.sentence_piece_tokenizer import (
     AlbertTokenizer,
     SentencePieceTokenizer,
@@ -43,16 +45,14 @@ class SentencePieces(tf.Module):
         # Of divisions that are equally probable, such as 00 0 and 0 00, it finds the one that today's sentencepiece
         # does; SentencepieceTokenizer, which holds an older version, often the other. Only that one knows offsets.
         self._cut = tf_text.FastSentencepieceTokenizer(tokenizer.model)
-        # The older version alone also knows bytes.
+        if offsets:
+            self._align = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
+        # It takes tabs and line ends for spaces, which they are not in a model that makes no spaces of them.
+        self._is_bare = tokenizer.split == AT_SPACES
+        self._keep_exact_cut(tokenizer)
         continued = tokenizer.further_bytes
         is_continued = [index in continued for index in range(len(tokenizer.vocabulary))]
         self._is_continued = tf.constant(is_continued) if continued else None
-        if offsets or continued:
-            self._align = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
-        # It takes these for spaces, which they are not in a model that makes no spaces of them.
-        self._is_bare = tokenizer.split == AT_SPACES
-        if self._is_bare and any(set(token) & set("\t\n\r") for token in tokenizer.vocabulary):
-            self._is_bare, self._cut = False, tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
         self._is_albert = isinstance(tokenizer, AlbertTokenizer)
         if self._is_albert:
             replaced = _replacements(tokenizer.lowercase, tokenizer.keep_accents)
@@ -119,21 +119,62 @@ class SentencePieces(tf.Module):
         starts = character_starts(characters.flat_values)
         return parts.flat_values, tf.gather(starts, first), tf.gather(starts, last)
 
+    def _keep_exact_cut(self, tokenizer):
+        """The constants of `_exact_pieces`."""
+        scores = tokenizer.scores_in_texts()
+        single = {piece for piece in scores if len(piece) == 1}
+        # Without pieces of their own: a sign for what no piece has, then what only longer pieces have.
+        known = set("".join(scores))
+        unknown = [next(chr(code) for code in range(1, 128) if chr(code) not in known), *sorted(known - single)]
+        model = without_normalizer(tokenizer.model, unknown, float(np.float32(min(scores.values())) - np.float32(10)))
+        self._cut_exactly = tf_text.FastSentencepieceTokenizer(model)
+        self._normalize = tf_text.SentencepieceTokenizer(without_bytes(tokenizer.model), out_type=tf.string)
+        shown = np.full(CODE_POINTS, ord(unknown[0]), np.int32)
+        codes = list(map(ord, known))
+        shown[codes] = codes
+        self._shown = CodePointTable(shown)
+        pieces = [tokenizer.pieces_of_model(index) for index in range(tokenizer.num_model_pieces)]
+        sizes = [sum(len(text) for _, text in parts) for parts in pieces] + [1] * len(unknown)
+        self._sizes = tf.constant(sizes, tf.int32)
+        byte_ids = {byte[0]: index for index, byte in tokenizer.bytes_of.items()}
+        self._of_byte = tf.constant([byte_ids[byte] for byte in range(256)], tf.int32) if byte_ids else None
+
     def _tokenize(self, texts):
         """The pieces of the model in each text, (batch, pieces) RaggedTensor of int32."""
-        # A private character is as unknown to the model.
-        cut = tf.strings.regex_replace(texts, "[\t\n\r]", "\ue000") if self._is_bare else texts
-        found = self._cut.tokenize(cut).with_row_splits_dtype(tf.int64)
-        if self._is_continued is None:
-            return found
+        if self._is_bare:
+            return self._exact_pieces(texts)
+        found = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)
         # By sums: tf.reduce_any would make an array of all texts times the longest.
-        before = tf.cumsum(tf.cast(found.flat_values == self.tokenizer.unk_id, tf.int64))
+        before = tf.cumsum(tf.cast(found.flat_values == self.tokenizer.unk_id_of_model, tf.int64))
         before = tf.gather(tf.concat([[0], before], axis=0), found.row_splits)
         is_unknown = before[1:] > before[:-1]
-        with_bytes = self._align.tokenize(tf.boolean_mask(texts, is_unknown)).with_row_splits_dtype(tf.int64)
         place = found.nrows() + tf.cumsum(tf.cast(is_unknown, tf.int64)) - 1
         whole = tf.where(is_unknown, place, tf.range(found.nrows()))
-        return tf.gather(tf.concat([found, with_bytes], axis=0), whole)
+        return tf.gather(tf.concat([found, self._exact_pieces(tf.boolean_mask(texts, is_unknown))], axis=0), whole)
+
+    def _exact_pieces(self, texts):
+        """As `_tokenize`, some times slower, also for texts with unknown characters. The fast tokenizer counts each of
+        their bytes, by which the sums of scores, and so the divisions behind, may become others."""
+        parts = self._normalize.tokenize(texts).with_row_splits_dtype(tf.int64)
+        normalized = tf.strings.unsorted_segment_join(parts.flat_values, row_numbers(parts), parts.nrows())
+        codes = tf.strings.unicode_decode(normalized, "UTF-8")
+        shown = tf.strings.unicode_encode(codes.with_flat_values(self._shown(codes.flat_values)), "UTF-8")
+        found = self._cut_exactly.tokenize(shown).with_row_splits_dtype(tf.int64)
+        ids, row = found.flat_values, row_numbers(found)
+        is_unknown = ids >= self.tokenizer.num_model_pieces
+        if self._of_byte is None:  # unknown characters in a row are one piece
+            goes_on = is_unknown[1:] & is_unknown[:-1] & (row[1:] == row[:-1])
+            is_first = tf.concat([is_unknown[:1], is_unknown[1:] & ~goes_on], axis=0)
+            counts = tf.cast(is_first, tf.int64)
+            values = tf.fill([tf.reduce_sum(counts)], self.tokenizer.unk_id_of_model)
+        else:
+            spelled = tf.gather(codes.flat_values, tf.cumsum(tf.gather(self._sizes, ids), exclusive=True))
+            counts = tf.cast(tf.where(is_unknown, character_sizes(spelled), 0), tf.int64)
+            content = tf.strings.unicode_encode(tf.boolean_mask(spelled, is_unknown), "UTF-8")
+            values = tf.gather(self._of_byte, tf.cast(tf.io.decode_raw(content, tf.uint8), tf.int32))
+        known = tf.RaggedTensor.from_row_lengths(ids[~is_unknown], tf.cast(~is_unknown, tf.int64), validate=False)
+        unknown = tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
+        return of_texts(found, side_by_side([known, unknown]))
 
     def _places(self, whole, codes, ends):
         """The characters of a prepared text at which pieces begin and end, by their ends in characters of the pieces.

@@ -153,6 +153,19 @@ def byte_pair_model(pieces: list[tuple[str, float, int]], special: tuple[str, ..
     return _encoded_model(pieces, special, has_bytes=True, more_options=_field(3, 2)) + _field(3, normalizer)
 
 
+def without_normalizer(content: bytes, unknown: list[str], score: float) -> bytes:
+    """A model file changed so that texts stay as they are, and that unknown characters are pieces of that score behind
+    the others. Of a field that stands twice in a message of Protocol Buffers, the later one counts."""
+    as_it_is = _field(2, b"") + _field(3, 0) + _field(4, 0) + _field(5, 0)
+    return content + b"".join(_piece(character, score, NORMAL) for character in unknown) + _field(3, as_it_is)
+
+
+def without_bytes(content: bytes) -> bytes:
+    """A model file changed so that what is unknown is not cut into bytes, whose pieces become control tokens."""
+    kinds = rb"(<0x[0-9A-F]{2}>(?:\x15.{4})?\x18)" + bytes([BYTE]), rb"\g<1>" + bytes([CONTROL])
+    return re.sub(*kinds, content, flags=re.DOTALL) + _field(2, _field(35, 0))
+
+
 def _encoded_model(pieces, special, has_bytes, more_options=b""):
     """The pieces and the learner's options of a model file."""
     encoded = [_piece(*piece) for piece in pieces]

@@ -99,6 +99,16 @@ class SentencePieceTokenizer(CuttingTokenizer):
     def num_model_pieces(self) -> int:
         return self._pieces.get_piece_size()
 
+    def scores_in_texts(self) -> dict[str, float]:
+        """The score of each piece that the model finds in texts, control tokens and bytes left out."""
+        found, others = self._pieces, ("is_control", "is_unknown", "is_unused", "is_byte")
+        pieces = [index for index in range(len(found)) if not any(getattr(found, name)(index) for name in others)]
+        return {found.id_to_piece(index): found.get_score(index) for index in pieces}
+
+    @property
+    def unk_id_of_model(self) -> int:
+        return self._pieces.unk_id()
+
     def pieces_of_model(self, index: int) -> list[tuple[int, str]]:
         """Our id and the characters of each piece that one of the model stands for, by the model's id."""
         return [(self._our_ids([index])[0], self._pieces.id_to_piece(index))]

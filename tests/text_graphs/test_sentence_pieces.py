@@ -2,6 +2,7 @@
 """In a TensorFlow graph, texts give the ids and offsets of the tokenizers over SentencePiece models."""
 
 import io
+import random
 
 import pytest
 import sentencepiece
@@ -27,6 +28,14 @@ pytestmark = on("tensorflow")
 QUOTES = ["'''a''''b` ``` `''`", "''Σ''Α ΑΣ''Α", "İ ΑΣ", "a\"''\"b", "\0a''\0b ``x''", "  The ''Café''  Zürich. "]
 # Of such characters there are divisions that are equally probable.
 REPEATED = ["In 12,000 and 5,000", "0000 000000 aaaaa ooo", "ssssss tt nnnnn 00000 in 1000000"]
+# Behind unknown characters the sums of probabilities are others, and with them the first of such divisions.
+UNKNOWN = ["😀12,000", "In 日12,000 and 日本5,000 0000", "x\u200b 00000 in 1000000", "a ▁", "▁", "a\t▁ \n 0▁"]
+
+
+def texts_with_unknown_characters(count):
+    """Random texts of digits that can be divided in several ways, letters, signs for a space and unknown characters."""
+    chance = random.Random(7)
+    return ["".join(chance.choices("0,123 aos日😀▁\t\n\u00a0tn.", k=30)) for _ in range(count)]
 
 
 def tokenizer_that_cuts_pieces():
@@ -78,7 +87,8 @@ def pieces_of(tokenizer, seeded):
 
 
 def test_hostile_texts_and_every_97th_character_give_the_tokenizers_ids(tokenizer, pieces_of):
-    texts = [*HOSTILE_TEXTS, *QUOTES, *REPEATED, *SENTENCES, *mixed_texts(500), *letters_between(97)]
+    texts = [*HOSTILE_TEXTS, *QUOTES, *REPEATED, *UNKNOWN, *SENTENCES, *mixed_texts(500), *letters_between(97)]
+    texts += texts_with_unknown_characters(1000)
     cut = tf.function(pieces_of, input_signature=[tf.TensorSpec((None,), tf.string)])
     for text, found, expected in zip(texts, cut(texts).to_list(), tokenizer.ids_batch(texts), strict=True):
         assert found == expected, ascii(text[:60])
@@ -94,8 +104,10 @@ def test_every_piece_has_the_bytes_of_the_tokenizers_characters(tokenizer, piece
         *(text for text in HOSTILE_TEXTS if len(text) < 1000),
         *QUOTES,
         *REPEATED,
+        *UNKNOWN,
         *SENTENCES,
         *mixed_texts(50),
+        *texts_with_unknown_characters(100),
     ]:
         expected = tokenizer.encode(text, add_special_tokens=False)
         ids, begins, ends = (array.numpy().tolist() for array in cut(text))

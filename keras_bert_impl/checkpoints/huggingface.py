@@ -41,6 +41,10 @@ TASKS = {
 }
 MULTI_LABEL = "multi_label_classification"  # the value of problem_type for a sigmoid for each class
 FORM = "Hugging Face's format"
+# What programs put before the names of tensors: DistributedDataParallel, torch.compile, sentence-transformers, and
+# modules of a user's own. In ModernBERT "model." is the encoder.
+WRAPPERS = r"\A(?:module\.|_orig_mod\.|0\.auto_model\.|model\.{})+"
+IN_MODEL = r"(?=(?:model|head|decoder|classifier)\.)"
 DTYPES = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
 # Redundant tensors whose names end so are copies of tied weights, unless config.json says tie_word_embeddings false.
 TIED = {"weight": "token_embedding/embeddings", "bias": "masked_lm_head/output_bias"}
@@ -304,6 +308,7 @@ def open_source(directory, family):
 
 def standard_name(name, family):
     """Their tensor name with prefix and LayerNorm spelling as in today's models with a head, and as in the rows."""
+    name = re.sub(WRAPPERS.format(IN_MODEL if family.prefix == "model." else ""), "", name)
     for renamed in family.names_by_task.values():
         name = _with_beginning(name, [(theirs, ours) for ours, theirs in renamed])
     name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

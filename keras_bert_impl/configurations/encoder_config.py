@@ -16,9 +16,13 @@ HUGGINGFACE_ACTIVATIONS = {
     "gelu_accurate": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_python_tanh": "gelu_tanh",
-    "relu": "relu",
+    "quick_gelu": "quick_gelu",
+    "relu2": "relu2",
+    "swish": "silu",
+    # Keras has the same functions by the same names.
+    **{name: name for name in ("relu", "relu6", "silu", "mish", "tanh", "sigmoid", "linear")},
 }
-ACTIVATION_NAMES = ("gelu", "gelu_tanh", "relu")
+ACTIVATION_NAMES = tuple(dict.fromkeys(HUGGINGFACE_ACTIVATIONS.values()))
 SIZES = (
     *("vocabulary_size", "hidden_size", "num_layers", "num_heads", "intermediate_size", "embedding_size", "max_length"),
     *("num_segments", "num_groups", "layers_per_group", "num_tasks"),

@@ -8,8 +8,9 @@ import keras
 ACTIVATIONS = {
     "gelu": lambda x: gelu(x, approximate=False),
     "gelu_tanh": lambda x: gelu(x, approximate=True),
-    "relu": keras.ops.relu,
-    "tanh": keras.ops.tanh,  # of poolers alone
+    # Of transformers, without a counterpart in Keras (Hendrycks and Gimpel 2016; So et al. 2021).
+    "quick_gelu": lambda x: x * keras.ops.sigmoid(1.702 * x),
+    "relu2": lambda x: keras.ops.square(keras.ops.relu(x)),
 }
 
 
@@ -57,7 +58,14 @@ KERNELS = {"jax": _gelu_in_jax, "torch": _gelu_in_torch}
 
 
 def activation_function(name):
-    """The function of a name, as in `BertConfig.activation`. Raises ValueError for any other."""
-    if name not in ACTIVATIONS:
-        raise ValueError(f"activation {name!r} is unknown; known are {', '.join(ACTIVATIONS)}.")
-    return ACTIVATIONS[name]
+    """The function of a name in ACTIVATIONS or `keras.activations`, or a function itself, as Keras' layers take them.
+
+    Raises: ValueError for anything else.
+    """
+    return ACTIVATIONS[name] if isinstance(name, str) and name in ACTIVATIONS else keras.activations.get(name)
+
+
+def checked_activation(name):
+    """An activation as a layer keeps it and JSON can: a function by its name. Raises ValueError if there is none."""
+    function = activation_function(name)
+    return keras.activations.serialize(function) if callable(name) else name

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import BY_WORDS, split
-from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.kernels.gelu import activation_function, checked_activation
 from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.gather_positions import GatherPositions
 
@@ -19,7 +19,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     Args:
         token_embedding: the encoder's `TokenEmbedding`; its table is shared, not copied.
-        activation: a name in `kernels.gelu.ACTIVATIONS`.
+        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
         layer_norm_epsilon: 1e-12 in Google's code.
         initializer: of the transform's kernel.
         use_bias: whether the transform has a bias, and its norm a centre.
@@ -41,7 +41,7 @@ class MaskedLMHead(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.token_embedding = token_embedding
-        self.activation = activation
+        self.activation = checked_activation(activation)
         self.layer_norm_epsilon = float(layer_norm_epsilon)
         self.initializer = keras.initializers.get(initializer)
         self.use_bias, self.has_transform = bool(use_bias), bool(has_transform)

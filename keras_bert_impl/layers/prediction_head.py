@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.kernels.gelu import activation_function, checked_activation
 from keras_bert_impl.layers.dense import Dense
 
 
@@ -11,7 +11,7 @@ class PredictionHead(keras.layers.Layer):
     """Dense, activation and norm, of the width of its input.
 
     Args:
-        activation: a name in `kernels.gelu.ACTIVATIONS`.
+        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
         layer_norm_epsilon: of the norm.
         initializer: of the kernel.
         use_bias: whether the kernel has a bias, and the norm a centre.
@@ -24,7 +24,7 @@ class PredictionHead(keras.layers.Layer):
         self, activation="gelu", layer_norm_epsilon=1e-12, initializer="glorot_uniform", use_bias=True, **kwargs
     ):
         super().__init__(**kwargs)
-        self.activation, self.layer_norm_epsilon = activation, float(layer_norm_epsilon)
+        self.activation, self.layer_norm_epsilon = checked_activation(activation), float(layer_norm_epsilon)
         self.initializer, self.use_bias = keras.initializers.get(initializer), bool(use_bias)
 
     def build(self, input_shape):

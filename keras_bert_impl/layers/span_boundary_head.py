@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.kernels.gelu import activation_function, checked_activation
 from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.gather_positions import GatherPositions
 
@@ -22,7 +22,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         position_size: width of the position vectors; 200 in the published code.
         longest_span: rows of the position table. The head scores nothing for the tokens of a span behind these: see
             `is_within`. 20 in the published code; single spans have at most 10 words.
-        activation: a name in `kernels.gelu.ACTIVATIONS`.
+        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
         layer_norm_epsilon: 1e-12 in Google's code.
         initializer: of kernels and position vectors.
 
@@ -39,7 +39,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.token_embedding = token_embedding
         self.position_size, self.longest_span = int(position_size), int(longest_span)
-        self.activation = activation
+        self.activation = checked_activation(activation)
         self.layer_norm_epsilon = float(layer_norm_epsilon)
         self.initializer = keras.initializers.get(initializer)
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert_impl.distribution import BY_COLUMNS, BY_ROWS
 from keras_bert_impl.kernels.activated_product import project_activated
-from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.kernels.gelu import activation_function, checked_activation
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
 from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention, split_dense
@@ -22,7 +22,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
     Args:
         num_heads: the number of attention heads, which must divide the width of the input.
         intermediate_size: inner width of the feed-forward layer. BERT: 4 * width.
-        activation: a name in `kernels.gelu.ACTIVATIONS`.
+        activation: a name in `kernels.gelu.ACTIVATIONS` or of Keras, or a function.
         dropout_rate: dropout after attention and after feed-forward. BERT: 0.1.
         attention_dropout_rate: dropout on the attention probabilities. BERT: 0.1.
         layer_norm_epsilon: 1e-12 in Google's code.
@@ -69,7 +69,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         self.num_heads = int(num_heads)
         self.intermediate_size = int(intermediate_size)
-        self.activation = activation
+        self.activation = checked_activation(activation)
         self.dropout_rate = float(dropout_rate)
         self.attention_dropout_rate = float(attention_dropout_rate)
         self.layer_norm_epsilon = float(layer_norm_epsilon)

@@ -5,6 +5,7 @@ import functools
 import inspect
 import math
 import numbers
+import pathlib
 
 import keras
 
@@ -154,7 +155,9 @@ class ClassesMixin(PretrainedMixin):
                 "the classes of a new one, class_names=[...], or their number, num_classes=2."
             )
         if names is not None and num_classes in (None, len(names)):
-            given = checked_class_names(arguments.pop("class_names", None) or names, len(names))
+            given, place = arguments.pop("class_names", None), pathlib.Path(checkpoint.source.path).parent
+            whose = "class_names" if given else f"{place / 'config.json'}: id2label"
+            given = checked_class_names(given or names, len(names), whose)
             is_trained = "classifier" not in checkpoint.untrained
             order = _order_of_classes(checkpoint, given) if is_trained else []
             model = load_model(cls, checkpoint, report, num_classes=len(names), class_names=given, **arguments)
@@ -283,7 +286,7 @@ def check_tokenizer_fits(tokenizer, encoder):
         )
 
 
-def checked_class_names(class_names, num_classes):
+def checked_class_names(class_names, num_classes, whose="class_names"):
     """`class_names` as a list of str, where None means "0", "1", ...
 
     Raises: ValueError if num_classes is not a whole number of at least 1, if the names are not as many, if two are
@@ -301,7 +304,7 @@ def checked_class_names(class_names, num_classes):
     if len(names) != num_classes:
         raise ValueError(f"{len(names)} class_names for num_classes {num_classes}.")
     if twice := [name for name, count in collections.Counter(names).items() if count > 1]:
-        raise ValueError(f"class_names has {', '.join(map(repr, twice))} twice: each class needs a name of its own.")
+        raise ValueError(f"{whose} has {', '.join(map(repr, twice))} twice: each class needs a name of its own.")
     return names
 
 

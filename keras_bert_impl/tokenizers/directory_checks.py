@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Pipeline
 
 from keras_bert_impl.tokenizers.tokenizer import Tokenizer
-from keras_bert_impl.tokenizers.tokenizer_json_reader import read_object
+from keras_bert_impl.tokenizers.tokenizer_json_reader import WAY_OUT, read_object
 
 # By the kind of tokenizer: the classes of transformers that have its algorithm, without "Fast" at their ends; the first
 # is the family's own. Those of every kind read a tokenizer.json, whose steps are checked.
@@ -119,7 +119,7 @@ def _check_tokens(tokenizer, path, config, added):
         raise ValueError(
             f"{path}: {len(words)} added tokens, such as {', '.join(words[:4])}, are matched in the text as a whole. "
             f"{type(tokenizer).__name__} would cut them to pieces and give other ids. Remove them from the file if no "
-            "text holds them."
+            f"text holds them. {WAY_OUT if 'wordpiece' in tokenizer.kind else ''}".rstrip()
         )
 
 

@@ -12,6 +12,11 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MODEL = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
 NORMALIZER = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
 PRE_TOKENIZER = {"type": "BertPreTokenizer"}
+WAY_OUT = (
+    "To use them, give each a word of letters as its name: pass tokenizer=WordPieceTokenizer(tokens) to "
+    "from_pretrained, the tokens in the order of their ids with these words in the places of the added ones, and write "
+    "the words, between spaces, in the texts."
+)
 
 
 class VocabularyFiles:
@@ -101,7 +106,7 @@ def read_lowercase(path: Path, names: Sequence[str] = SPECIAL_TOKENS) -> bool:
     if words:
         raise ValueError(
             f"{path}: {len(words)} of added_tokens, such as {', '.join(words[:4])}, are matched in the text as a "
-            "whole. Google's algorithm, which is used here, would cut them to pieces and give other ids."
+            f"whole. Google's algorithm, which is used here, would cut them to pieces and give other ids. {WAY_OUT}"
         )
     check_step(path, "pre_tokenizer", content.get("pre_tokenizer") or {}, PRE_TOKENIZER)
     normalizer = content.get("normalizer") or {}

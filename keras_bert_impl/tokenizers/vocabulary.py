@@ -32,7 +32,9 @@ def read_vocabulary(path: str | Path, names: Sequence[str] = SPECIAL_TOKENS) -> 
         tokens = tokenizer_json_reader.read_tokens(path)
     else:
         # Split at line ends only: str.splitlines() would split at U+2028, which may be a token.
-        tokens = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+        # Spaces at their ends are none of the tokens; a line of spaces is a token, though.
+        tokens = [line.rstrip(" \t") or line for line in lines]
     check_vocabulary(tokens, str(path), names)
     return tokens
 
@@ -45,8 +47,8 @@ def check_vocabulary(tokens: Sequence[str], source: str, names: Sequence[str] = 
             raise ValueError(f"{source} line {line} is empty. Each line is a token; remove the line.")
         if token in lines:
             raise ValueError(
-                f"{source} line {line}: {token!r} is already on line {lines[token]}. A token has one id; "
-                "rename one of them, e.g. to [unused1]."
+                f"{source} line {line}: {token!r} is already on line {lines[token]}. A token has one id, that of the "
+                f"later line in transformers and in Google's code: rename line {lines[token]}, e.g. to [unused1]."
             )
         lines[token] = line
     for token in names:

@@ -24,7 +24,7 @@ def test_published_sizes_have_the_published_parameters(name, parameters):
         ({"hidden_size": 770}, "770 is not a multiple of num_heads 12"),
         ({"num_layers": 0}, "num_layers must be an integer of at least 1, not 0"),
         ({"hidden_dropout_rate": 1.0}, "hidden_dropout_rate"),
-        ({"activation": "swish"}, "'swish' is unknown"),
+        ({"activation": "swishes"}, "'swishes' is unknown"),
         ({"vocabulary_size": 3.5}, "vocabulary_size must be an integer"),
         ({"pad_id": 99, "vocabulary_size": 99}, "pad_id 99"),
         ({"layer_norm_epsilon": 0}, "layer_norm_epsilon"),

@@ -103,8 +103,8 @@ def by_kernel_and_plainly_gelu(name):
     formulas = {
         "gelu": exact,
         "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-        "relu": lambda x: np.maximum(x, 0),
-        "tanh": np.tanh,
+        "quick_gelu": lambda x: x / (1 + np.exp(-1.702 * x)),
+        "relu2": lambda x: np.maximum(x, 0) ** 2,
     }
     return ops.convert_to_numpy(gelu.activation_function(name)(ops.convert_to_tensor(x))), formulas[name](x)
 

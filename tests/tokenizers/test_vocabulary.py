@@ -99,7 +99,7 @@ def test_line_ends_of_windows_are_read(tmp_path):
     ("tokens", "message"),
     [
         ([*SPECIAL_TOKENS, "", "a"], "line 6 is empty"),
-        ([*SPECIAL_TOKENS, "a", "b", "a"], "line 8: 'a' is already on line 6"),
+        ([*SPECIAL_TOKENS, "a", "b", "a"], "line 8: 'a' is already on line 6.* later line .* rename line 6"),
         (["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"], r"vocab.txt has no \[MASK\]"),
     ],
 )

@@ -141,7 +141,7 @@ def save(model, directory, tokenizer=None):
     if config.activation != "gelu_tanh":
         raise ValueError(
             f"KerasHub's BERT computes 'gelu_tanh' only, but this encoder has {config.activation!r}. Set "
-            "activation='gelu_tanh' to accept the difference of about 1e-3."
+            "activation='gelu_tanh' to accept the difference, which is about 1e-3 for exact GELU."
         )
     directory = pathlib.Path(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):

@@ -118,7 +118,7 @@ class BertConfig(EncoderConfig):
         if self.activation not in activations:
             raise ValueError(
                 f"Google's code cannot compute activation {self.activation!r}: its 'gelu' is the tanh approximation. "
-                "Set activation='gelu_tanh' to accept the difference of about 1e-3."
+                "Set activation='gelu_tanh' to accept the difference, which is about 1e-3 for exact GELU."
             )
         return {
             **{theirs: getattr(self, ours) for ours, theirs in self.huggingface_keys},

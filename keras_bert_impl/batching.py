@@ -7,9 +7,8 @@ import typing
 import keras
 import numpy as np
 
-from keras_bert_impl.distribution import needs_equal_shapes, num_replicas, outputs_of_batch, part_of_batch
+from keras_bert_impl.distribution import batch_of_all, outputs_of_batch
 from keras_bert_impl.tokenizers.rows import ROW_MULTIPLE, ids_from_texts, pack_rows
-from keras_bert_impl.user_warnings import warn_user
 
 
 @dataclasses.dataclass
@@ -119,15 +118,6 @@ class LengthBatches(keras.utils.PyDataset):
     def num_batches(self):
         return -(-len(self.lengths) // self.batch_size)
 
-    def on_epoch_begin(self):
-        """Keras calls this; `predict_rows`, which counts each row once, does not, and there is nothing to warn of."""
-        repeated = sum(map(len, self.plan)) - len(self.lengths)
-        if repeated and self.epoch == 0 and self.rows.labels is not None:
-            warn_user(
-                f"{len(self.lengths):,} rows cannot be shared evenly by {num_replicas()} devices: {repeated} of them "
-                "count twice in each epoch, in the figures, too."
-            )
-
     def on_epoch_end(self):
         self.start_epoch(self.epoch + 1)
 
@@ -153,23 +143,16 @@ class LengthBatches(keras.utils.PyDataset):
         # The smaller batch is that of the shortest rows: the cuts are counted from the end.
         cuts = np.arange(len(order) % self.batch_size or self.batch_size, len(order), self.batch_size)
         batches = np.split(order, cuts)
-        # Where devices must have equal shares of that batch, some of its rows are repeated, from the start.
-        shares = num_replicas() if needs_equal_shapes() else 1
-        batches[0] = np.resize(batches[0], -(-len(batches[0]) // shares) * shares)
         # The longest comes first, so that a batch too large for memory fails at once. The shortest comes next, because
         # Keras' TensorFlow backend learns from the first two batches which axes vary.
         return [batches.pop(), *batches]
 
     def __getitem__(self, index):
-        """Batch `index` of the epoch: inputs, (inputs, labels) or (inputs, labels, weights).
-
-        With several JAX processes, each gets the part that it passes to its own devices.
-        """
-        number, parts = part_of_batch()
-        return self._batch(np.array_split(self.plan[index], parts)[number], self._length(index))
+        """Batch `index` of the epoch: inputs, (inputs, labels) or (inputs, labels, weights)."""
+        return batch_of_all(self.whole_batch(index))
 
     def whole_batch(self, index):
-        """Batch `index` as `[index]` gives it, but complete on every process."""
+        """Batch `index` as plain NumPy arrays."""
         return self._batch(self.plan[index], self._length(index))
 
     def _length(self, index):
@@ -242,8 +225,8 @@ class SortedBatches(LengthBatches):
 
     def restore(self, outputs):
         """Puts arrays (examples, ...), nested or not, from the order of the batches into that of the rows."""
-        _, first_places = np.unique(np.concatenate(self.plan), return_index=True)
-        return keras.tree.map_structure(lambda array: array[first_places], outputs)
+        places = np.argsort(np.concatenate(self.plan))
+        return keras.tree.map_structure(lambda array: array[places], outputs)
 
 
 def predict_rows(model, batches):

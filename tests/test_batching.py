@@ -1,13 +1,9 @@
-import contextlib
-
 import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS
-from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 import keras_bert_impl as kbi
-from keras_bert_impl import batching
 from keras_bert_impl.batching import LengthBatches, Rows, SortedBatches, predict_rows
 
 LENGTHS = (3, 70, 5, 31, 40, 2, 64, 9, 33, 7, 1)
@@ -139,26 +135,7 @@ def test_fit_takes_batches_of_different_lengths(small_tokenizer, rows):
     assert int(model.optimizer.iterations) == 12 and len(seen) == 2
 
 
-@pytest.mark.parametrize("must_be_equal", [True, False])
-def test_rows_count_twice_only_where_devices_must_have_equal_shares_and_it_is_said(
-    small_tokenizer, monkeypatch, must_be_equal
-):
-    monkeypatch.setattr(batching, "num_replicas", lambda: 4)
-    monkeypatch.setattr(batching, "needs_equal_shapes", lambda: must_be_equal)
-    rows = Rows([[7] * length for length in (3, 5, 2, 6, 4, 1, 3)], labels=np.zeros(7, int))
-    # Nothing is said before Keras reads them: an evaluation that counts each row once never lets it.
-    batches = LengthBatches(small_tokenizer, rows, batch_size=4, sequence_length=11, multiple=1)
-    said = pytest.warns(UserWarning, match="7 rows cannot be shared evenly by 4 devices: 1 of them")
-    with said if must_be_equal else contextlib.nullcontext():
-        PyDatasetAdapter(batches, shuffle=False).on_epoch_begin()
-    assert sorted(len(places) for places in batches.plan) == ([4, 4] if must_be_equal else [3, 4])
-    assert sorted(set(np.concatenate(batches.plan))) == list(range(7))
-
-
-@pytest.mark.parametrize("devices", [1, 2])
-def test_sorted_batches_give_outputs_back_in_the_order_of_the_rows(small_tokenizer, monkeypatch, devices):
-    monkeypatch.setattr(batching, "num_replicas", lambda: devices)
-    monkeypatch.setattr(batching, "needs_equal_shapes", lambda: devices > 1)
+def test_sorted_batches_give_outputs_back_in_the_order_of_the_rows(small_tokenizer):
     ids = [[7] * length for length in (3, 5, 2, 6, 4, 1, 3)]
     batches = SortedBatches(small_tokenizer, Rows(ids), batch_size=2, sequence_length=11, multiple=1)
     tokens = np.concatenate([batches[index]["padding_mask"].sum(axis=1) for index in range(batches.num_batches)])

@@ -1,4 +1,4 @@
-"""Batches that two devices cannot share evenly give the figures of one device, whatever their size and place."""
+"""Batches that devices or processes cannot share evenly give the figures of one, whatever their size and place."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 
 import keras
 import pytest
+from test_distribution import environments
 from tiers import full_but, on
 
 PROGRAM = """
@@ -16,11 +17,16 @@ import os
 import sys
 
 BACKEND = os.environ["KERAS_BACKEND"]
-if BACKEND == "jax":
+HAS_PROCESSES = "TF_CONFIG" in os.environ or "KERAS_DISTRIBUTION_NUM_PROCESSES" in os.environ
+if BACKEND == "jax" and not HAS_PROCESSES:
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
 import keras
 import numpy as np
 import keras_bert_impl as kbi
+from keras_bert_impl import distribution
+
+if BACKEND == "jax" and HAS_PROCESSES:
+    keras.distribution.initialize()
 
 def made():
     keras.utils.set_random_seed(0)
@@ -41,6 +47,9 @@ def found(rows, batch_size):
     before = classifier.get_weights()
     results = [*classifier.evaluate(*data, batch_size=batch_size, verbose=0)]
     results += [classifier.predict(data[0], batch_size=batch_size, verbose=0).ravel()]
+    ids, numbers = classifier.rows(data[0]), np.array([["bad", "good"].index(label) for label in data[1]])
+    results += [np.ravel(classifier.evaluate(ids, numbers, batch_size=batch_size, verbose=0))]
+    results += [classifier.predict(ids, batch_size=batch_size, verbose=0).ravel()]
     fitted = classifier.fit(*data, batch_size=batch_size, verbose=0, validation_data=data).history
     results += [np.ravel(fitted["accuracy"]), np.ravel(fitted["loss"])]
     change = np.concatenate([np.ravel(b - a) for a, b in zip(before, classifier.get_weights())])
@@ -54,20 +63,30 @@ random = np.random.default_rng(0)
 texts = [" ".join(random.choice(words, random.integers(1, 13))) for _ in range(17)]
 labels = [["bad", "good"][number] for number in random.integers(0, 2, 17)]
 cases = [tuple(case) for case in json.loads(sys.argv[1])]
-if BACKEND == "tensorflow":
+if BACKEND == "jax":
+    keras.distribution.set_distribution(keras.distribution.DataParallel(auto_shard_dataset=False))
+    shared = [found(*case) for case in cases]
+    if HAS_PROCESSES:
+        part = slice(int(os.environ["KERAS_DISTRIBUTION_PROCESS_ID"]) * 8, None)
+        try:
+            made().fit(texts[part], labels[part])
+            raise AssertionError("Each process may train on other texts.")
+        except ValueError as error:
+            assert "processes hold different lists" in str(error)
+    keras.distribution.set_distribution(None)
+elif HAS_PROCESSES:
+    with distribution.distributed(distribution.Distribution(distribution="multi_worker")):
+        shared = [found(*case) for case in cases]
+else:
     import tensorflow as tf
 
     two = [tf.config.LogicalDeviceConfiguration()] * 2
     tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], two)
-    alone = [found(*case) for case in cases]
     with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
         shared = [found(*case) for case in cases]
-else:
-    alone = [found(*case) for case in cases]
-    keras.distribution.set_distribution(keras.distribution.DataParallel(auto_shard_dataset=False))
-    shared = [found(*case) for case in cases]
+alone = [found(*case) for case in cases]
 for case, one, two in zip(cases, alone, shared):
-    for number in range(5):
+    for number in range(len(one[0])):
         np.testing.assert_allclose(two[0][number], one[0][number], atol=1e-5, err_msg=f"{case} {number}")
     np.testing.assert_allclose(two[1], one[1], atol=1e-6, err_msg=str(case))
 print("done")
@@ -85,6 +104,18 @@ def test_uneven_batches_give_the_figures_of_one_device(cases):
     command = [sys.executable, "-c", PROGRAM, json.dumps(CASES[cases])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr[-3000:]
+
+
+@on("tensorflow", "jax")  # Keras does not distribute torch
+@pytest.mark.full
+def test_two_processes_give_the_figures_of_one_of_lists_and_arrays_that_they_cannot_share_evenly():
+    command = [sys.executable, "-c", PROGRAM, json.dumps([(17, 8), (7, 5), (1, 8)])]
+    running = [
+        subprocess.Popen(command, env=one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for one in environments(2)
+    ]
+    for process, (printed, complaints) in [(process, process.communicate(timeout=500)) for process in running]:
+        assert process.returncode == 0 and printed.endswith("done\n"), complaints[-3000:]
 
 
 LOSSES = pathlib.Path(__file__).with_name("replica_losses.py")

@@ -38,7 +38,10 @@ def make_multi_worker_fit_work():
 def take_any_batch():
     """Makes Keras' trainer take batches that several devices cannot share evenly, and the first batch among them."""
     if keras.__version__.startswith(VERSIONS):
-        patches = {"tensorflow": (_build_from_a_share, _average_over_the_batch), "jax": (_compute_whole,)}
+        patches = {
+            "tensorflow": (_build_from_a_share, _average_over_the_batch),
+            "jax": (_take_whole_batches, _compute_whole, _gather_predictions),
+        }
         for patch in patches.get(keras.backend.backend(), ()):
             patch()
 
@@ -83,25 +86,65 @@ def _average_over_the_batch():
     loss.reduce_values = reduce_values
 
 
+def _take_whole_batches():
+    """Of several processes, Keras takes the arrays that each gives to `fit` for its part of them, and `predict` would
+    return each row once for each process. Here arrays are whole, as lists of texts are, and only datasets are parts.
+    """
+    from keras.src.backend.jax import trainer
+    from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+
+    from keras_bert_impl.distribution.replicas import batch_of_all, check_same_batch
+
+    def distributed(self, distribution):
+        for number, batch in enumerate(self.data_adapter.get_jax_iterator()):
+            batch = batch_of_all(batch) if isinstance(self.data_adapter, ArrayDataAdapter) else batch
+            if number == 0:
+                check_same_batch(batch)
+            yield trainer._distribute_data(batch)
+
+    trainer.JAXEpochIterator._get_distributed_iterator = distributed
+
+
 def _compute_whole():
     """Keras refuses a batch whose rows a JAX mesh cannot share evenly (IndivisibleError). Each device computes it whole
-    instead: figures and gradients are those of one device. In several processes, which have to put a batch together
-    from equal parts, nothing is changed.
+    instead: figures and gradients are those of one device.
+
+    Of several processes, Keras takes what each gives for its part of a batch, unless it is a `WholeBatch`.
     """
     import jax
     from keras.src.backend.jax import trainer
+
+    from keras_bert_impl.distribution.replicas import WholeBatch, spread
 
     divided = trainer._distribute_data
 
     def divided_or_whole(data, layouts=None):
         mesh = keras.distribution.distribution()
         arrays = [array for array in keras.tree.flatten(data) if array is not None]
-        if mesh is None or jax.process_count() > 1 or not any(len(array) % mesh.num_model_replicas for array in arrays):
+        is_known = mesh is not None and (jax.process_count() == 1 or isinstance(arrays[0], WholeBatch))
+        if not is_known:
             return divided(data, layouts)
-        whole = jax.sharding.NamedSharding(mesh.device_mesh.backend_mesh, jax.sharding.PartitionSpec())
-        return keras.tree.map_structure(lambda array: None if array is None else jax.device_put(array, whole), data)
+        is_even = not any(len(array) % mesh.num_model_replicas for array in arrays)
+        return keras.tree.map_structure(lambda array: None if array is None else spread(array, is_even), data)
 
     trainer._distribute_data = divided_or_whole
+
+
+def _gather_predictions():
+    """Each of several JAX processes holds the outputs of its rows, which Keras' `predict` cannot join: here it holds
+    all outputs."""
+    from keras.src.backend.jax import trainer
+
+    from keras_bert_impl.distribution.divided_state import whole
+
+    predict_step = trainer.JAXTrainer.predict_step
+
+    def whole_predict_step(self, state, data):
+        outputs, others = predict_step(self, state, data)
+        is_shared = keras.distribution.distribution() is not None
+        return keras.tree.map_structure(whole, outputs) if is_shared else outputs, others
+
+    trainer.JAXTrainer.predict_step = whole_predict_step
 
 
 @functools.cache

@@ -2,12 +2,18 @@
 
 import contextlib
 import functools
+import zlib
 
 import keras
 import numpy as np
 
 from keras_bert_impl.distribution import keras_patches
-from keras_bert_impl.distribution.processes import active_strategy, num_processes, process_number_and_count
+from keras_bert_impl.distribution.processes import (
+    active_strategy,
+    gathered_from_processes,
+    num_processes,
+    process_number_and_count,
+)
 
 
 def in_scope_of_model(method):
@@ -73,11 +79,47 @@ def shared(dataset):
 
 
 def part_of_batch():
-    """(index, number of parts): the part of a global batch that this process has to read; (0, 1) for the whole.
+    """(index, number of parts): the part of a batch that this process has to read of a stream; (0, 1) for the whole.
 
     TensorFlow's strategies take the parts themselves, see `shared`.
     """
     return (0, 1) if keras.distribution.distribution() is None else process_number_and_count()
+
+
+class WholeBatch(np.ndarray):
+    """An array with all rows of a batch, on every one of several JAX processes."""
+
+
+def batch_of_all(batch):
+    """A batch, nested arrays (rows, ...), that every process holds whole; devices of a JAX mesh take their parts."""
+    if keras.distribution.distribution() is None:
+        return batch
+    return keras.tree.map_structure(lambda array: np.asarray(array).view(WholeBatch), batch)
+
+
+def check_same_batch(batch):
+    """Raises ValueError in all processes if they hold other rows of a batch that is whole."""
+    arrays = [array for array in keras.tree.flatten(batch) if isinstance(array, WholeBatch)]
+    if num_processes() == 1 or not arrays:
+        return
+    found = zlib.crc32(b"".join(array.tobytes() for array in arrays))
+    if len(set(gathered_from_processes(found >> 1))) > 1:
+        raise ValueError(
+            "The processes hold different lists or arrays, or in another order: give each of them all rows, of which "
+            "its devices take their part, after keras.utils.set_random_seed(0) in all of them. Only a dataset of a "
+            "process holds its part."
+        )
+
+
+def spread(array, is_even=True):
+    """An array (rows, ...) that all processes hold, as a JAX array: divided by rows over the devices of the mesh, or
+    else whole on each of them."""
+    import jax
+
+    mesh, array = keras.distribution.distribution(), np.asarray(array)
+    whole = jax.sharding.NamedSharding(mesh.device_mesh.backend_mesh, jax.sharding.PartitionSpec())
+    layout = mesh.get_data_layout(array.shape).backend_layout if is_even else whole
+    return jax.make_array_from_callback(array.shape, layout, lambda index: array[index])
 
 
 def can_compile():
@@ -195,14 +237,6 @@ def _outputs_of_replicas(model, inputs):
 
 def _outputs_of_mesh(model, inputs):
     """For a mesh: the compiler divides the rows, and all devices get all outputs."""
-    import jax
-
-    mesh = keras.distribution.distribution()
-
-    def spread(array):
-        sharding = mesh.get_data_layout(array.shape).backend_layout
-        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
-
     weights = [[weight.value for weight in kind] for kind in (model.trainable_variables, model.non_trainable_variables)]
     return _compiled_for_mesh(model)(*weights, keras.tree.map_structure(spread, inputs))
 

@@ -1,5 +1,6 @@
 """The scripts of docs/devices.md run as they stand there, on two devices of a CPU."""
 
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 from conftest import WORDS
 from documentation import indented_blocks, python_blocks
+from test_distribution import free_ports
 from tiers import on
 
 import keras_bert_impl as kbi
@@ -58,11 +60,33 @@ def test_a_script_with_a_strategy_runs(script, strategy, trained, folder):
     assert script or ("'accuracy': " in printed and "[Label(label=" in printed)
 
 
+MODEL = """
+import keras_bert_impl as kbi
+from keras_bert_impl import distribution
+model = kbi.TextClassifier.from_pretrained('bert-base-uncased', num_classes=2)
+model.fit(['the cat sat', 'a dog ran on a mat'] * 4, [0, 1] * 4, batch_size=4)
+print(distribution.num_replicas(), 'replicas')
+"""
+
+
+def blocks_for_jax():
+    return [block for block in indented_blocks(PAGE) if "DataParallel" in block]
+
+
 @pytest.mark.full
 @on("jax")
 def test_the_lines_for_jax_divide_the_batch(folder):
-    [lines] = [block for block in indented_blocks(PAGE) if "DataParallel" in block]
-    code = f"{lines}\nimport keras_bert_impl as kbi\nfrom keras_bert_impl import distribution\n"
-    code += "model = kbi.TextClassifier.from_pretrained('bert-base-uncased', num_classes=2)\n"
-    code += "model.fit(['the cat sat', 'a dog ran on a mat'] * 4, [0, 1] * 4, batch_size=4)\n"
-    assert "2 replicas" in run(code + "print(distribution.num_replicas(), 'replicas')", folder, "jax")
+    lines, _ = blocks_for_jax()
+    assert "2 replicas" in run(f"{lines}\n{MODEL}", folder, "jax")
+
+
+@pytest.mark.full
+@on("jax")
+def test_the_lines_for_several_jax_processes_join_them(folder):
+    _, lines = blocks_for_jax()
+    lines = lines.replace("host1:1234", f"localhost:{free_ports(1)[0]}")
+    assert "process_id=0" in lines
+    codes = [lines.replace("process_id=0", f"process_id={number}") + f"\n{MODEL}" for number in range(2)]
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        # Two devices in each of two processes.
+        assert all("4 replicas" in printed for printed in threads.map(lambda code: run(code, folder, "jax"), codes))

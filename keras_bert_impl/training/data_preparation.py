@@ -85,6 +85,7 @@ PART_CHARACTERS = (64_000, 16_000, 4_000)
 SHORTEST_PAIR = 5
 LEAST_DOCUMENTS = {"next_sentence": 2}  # of a split; 1 for other pairs
 NAMED_ENDINGS = 9  # of files that are left out, listed at most
+QUICKLY_READ_BYTES = 1_000_000_000  # whose checksums are compared each time, in some seconds
 SMALL_BYTES = 50_000_000  # such a corpus is read once and kept; starting more processes would not pay off
 
 
@@ -105,13 +106,17 @@ def run(config):
     pieces, size = open_pieces(config)
     input_files = check_input(directory, pieces)
     is_finished = (directory / "summary.json").is_file()
-    damaged = damaged_files(directory, itertools.chain(*read_manifest(directory))) if is_finished else []
+    files = list(itertools.chain(*read_manifest(directory))) if is_finished else []
+    thorough = sum(file["bytes"] for file in files) <= QUICKLY_READ_BYTES
+    damaged = damaged_files(directory, files, thorough)
     if is_finished and not damaged:
         check_same_phrases(config, phrases, directory)
-        say(f"{directory} is ready from an earlier run.")
+        compared = "checksums" if thorough else "sizes; --verify also compares checksums"
+        say(f"{directory} is ready from an earlier run: {len(files):,} files, compared by their {compared}.")
         return json.loads((directory / "summary.json").read_text())
     with locked(directory):
         for file in damaged:  # above all a damaged vocabulary, which would be used for the files made again
+            say(f"  {directory / file['path']} is missing or damaged: it is written again")
             (directory / file["path"]).unlink(missing_ok=True)
         check_same_phrases(config, phrases, directory)
         return prepare(config, what, directory, phrases, pieces, size, input_files)

@@ -155,6 +155,11 @@ def featurize(config, task, examples, class_names, model):
                 f"and were cut{remedy_of_cut(task, part, model)}",
                 config.data,
             )
+    known = set(hashes_of_rows(rows["train"]))
+    for split, part in rows.items():
+        count = sum(found in known for found in hashes_of_rows(part))
+        if count and split != "train":
+            say_once(f"  {split}: {count:,} of {len(part.first):,} rows are rows of train, too", config.data)
     if config.class_weights is not None:
         if class_names is None:
             raise ValueError(f"The task {task.name} has no classes: leave class_weights out.")
@@ -164,6 +169,12 @@ def featurize(config, task, examples, class_names, model):
         by_class = weights_of_classes(config.class_weights, class_names, seen)
         train.weights = by_class[train.labels] * (1.0 if train.weights is None else train.weights)
     return rows
+
+
+def hashes_of_rows(rows):
+    """A number for each row, equal for rows of equal texts."""
+    second = [()] * len(rows.first) if rows.second is None else rows.second
+    return [hash((tuple(one), tuple(two))) for one, two in zip(rows.first, second, strict=True)]
 
 
 def remedy_of_cut(task, rows, model):

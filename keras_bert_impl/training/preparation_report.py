@@ -12,16 +12,27 @@ from keras_bert_impl.training import run_page
 from keras_bert_impl.training.run_page import Page, Table
 
 MOST_UNUSED_TEXT = 0.1  # without a warning
-NAMED_PHRASES = 5  # listed at most
+NAMED = 5  # phrases or files listed at most
 
 
 def report_reading(config, records):
-    """Prints the formats that text files were read as, and the files that could not be read."""
+    """Prints the formats that text files were read as, those with equal content, and what could not be read."""
     formats = collections.Counter()
     for record in records:
         formats.update(record["formats"])
         for place, reason in record["problems"]:
             say(f"  left out: {place}: {reason}")
+    names = collections.defaultdict(list)
+    for record in records:
+        for name, sha256 in record["files"].items():
+            names[sha256].append(name)
+    copies = [same for sha256, same in names.items() if sha256 and len(same) > 1]
+    if copies:
+        named = "; ".join(" = ".join(same[:NAMED]) for same in copies[:NAMED])
+        say(
+            f"  {sum(map(len, copies)) - len(copies):,} files hold the same as another and are used again, and may be "
+            f"held out where that is trained on: {named}{'; ...' * (len(copies) > NAMED)}"
+        )
     if formats:
         say("  text files read as " + ", ".join(f"{name}: {count:,}" for name, count in formats.items()))
     if config.language not in corpora.LANGUAGES_WITH_RULES:
@@ -109,8 +120,8 @@ def report_phrases(path, phrases, finder, records):
         ("are not in the text", [number for number in missing if number not in unknown]),
     ):
         if numbers:
-            named = ", ".join(f"line {number + 1}: {phrases[number]}" for number in numbers[:NAMED_PHRASES])
-            say(f"  {len(numbers):,} phrases of {path} {what} ({named}{', ...' * (len(numbers) > NAMED_PHRASES)})")
+            named = ", ".join(f"line {number + 1}: {phrases[number]}" for number in numbers[:NAMED])
+            say(f"  {len(numbers):,} phrases of {path} {what} ({named}{', ...' * (len(numbers) > NAMED)})")
     return {
         "given": len(phrases),
         "places": places,

@@ -42,7 +42,7 @@ from keras_bert_impl.training.pretraining_plan import check_is_reached, make_pla
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
 from keras_bert_impl.training.run_documents import write_pretraining
-from keras_bert_impl.training.runs import check_run, open_run
+from keras_bert_impl.training.runs import check_run, is_elsewhere, open_run
 
 
 def run(config):
@@ -74,6 +74,8 @@ def run_here(config, open_data, build):
     with Output(config.output) as output:
         directory = check_run(output.directory, config)
         if distribution.from_chief((directory / "evaluation.json").is_file()):
+            if distribution.from_chief(is_elsewhere(directory, config.data)):
+                check_data(directory, open_data(config))
             say(f"{output.name} holds the finished run.")
             return json.loads((directory / "evaluation.json").read_text())
         say(f"  opening the data in {config.data}")
@@ -97,7 +99,7 @@ def run_here(config, open_data, build):
 
 
 def check_data(directory, data):
-    """Raises ValueError if the run began with other rows, or another vocabulary, than are at the same path now."""
+    """Raises ValueError if the run began with other rows, or another vocabulary, than there are now."""
     path = directory / "data.json"
     begun = json.loads(path.read_text())["fingerprint"] if path.is_file() else data.fingerprint
     if not distribution.from_chief(begun == data.fingerprint):

@@ -29,6 +29,8 @@ from keras_bert_impl.process_group import check_shared, failing_together, is_chi
 MAY_CHANGE = {field.name for field in dataclasses.fields(Distribution)} | {
     *("save_minutes", "profile_steps", "compilation_cache")
 }
+# Not compared: the output may be moved, and of the input the content is compared, so that it may be moved, too.
+PLACES = {"output", "data", "input"}
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 VERSIONS_OF = ("keras_bert_impl", "keras", "numpy", "tokenizers", "tensorflow", "tensorflow-text", "jax", "torch")
 
@@ -229,7 +231,7 @@ def check_run(directory, config):
 
     An option that is missing from the run's record, because an earlier version did not have it, counts as its default;
     one that this version no longer has counts as different if the run used it.
-    Two spellings of one path, like data and ./data, count as equal. The option `output` is not compared.
+    Two spellings of one path, like model and ./model, count as equal. The options in PLACES are not compared.
 
     Raises: ValueError if the directory holds a run of another configuration, naming the fields that differ, or other
         files, or if it is remote, or an option is out of its range; of several processes that call it, in all.
@@ -266,7 +268,7 @@ def _differences(found, config):
     wanted, different = _plain(config), []
     used = {key: value for key, value in found.items() if key in wanted or value not in (None, False, "")}
     there = {**_defaults(config), **used}
-    for key in sorted({*there, *wanted} - {"output"}):
+    for key in sorted({*there, *wanted} - PLACES):
         if key not in wanted:
             different.append(f"{key} {there[key]!r} there, no such option in this version")
         elif key not in there:
@@ -274,6 +276,12 @@ def _differences(found, config):
         elif not _are_same(there[key], wanted[key]):
             different.append(f"{key} {there[key]!r} there, {wanted[key]!r} here")
     return different
+
+
+def is_elsewhere(directory, data):
+    """Whether the run in a directory began with data at another path."""
+    path = pathlib.Path(directory) / "run.json"  # which of several processes one may have
+    return path.is_file() and not _are_same(json.loads(path.read_text())["configuration"]["data"], data)
 
 
 def _defaults(config):

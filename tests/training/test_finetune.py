@@ -608,3 +608,27 @@ def test_an_interrupted_run_is_not_resumed_with_other_dev_or_test_files(checkpoi
         "dev.tsv",
         "test.tsv",
     }
+
+
+def test_rows_of_dev_that_are_rows_of_train_are_counted(checkpoint, tmp_path, capsys):
+    texts = {
+        "train": ["the cat sat", "a dog ran", "the red cat", "is it bad ?"],
+        "dev": ["a dog ran", "mats", "the cat sat"],
+    }
+    (tmp_path / "data").mkdir()
+    for split, found in texts.items():
+        rows = [{"text": text, "label": str(place % 2)} for place, text in enumerate(found)]
+        (tmp_path / f"data/{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    finetuning.run(config_of(checkpoint, tmp_path, "text_classification", epochs=1))
+    assert "  dev: 1 of 2 rows are rows of train, too" in capsys.readouterr().out
+
+
+def test_a_finished_run_knows_its_data_elsewhere_and_no_other(checkpoint, tmp_path):
+    write_cola(tmp_path / "data")
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1))
+    (tmp_path / "data").rename(tmp_path / "moved")
+    assert finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, data="moved")) == figures
+    train = tmp_path / "moved/train.tsv"
+    train.write_text(train.read_text().replace("a", "o", 1))
+    with pytest.raises(ValueError, match=r"run holds a run that began with another train.tsv than .*moved holds now"):
+        finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1, data="moved"))

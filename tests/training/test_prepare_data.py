@@ -260,6 +260,8 @@ def test_a_copy_of_the_input_is_the_same_input(tmp_path, three_files, monkeypatc
     interrupt(tmp_path / "data", monkeypatch, **three_files)
     for file in (tmp_path / "text").iterdir():
         os.utime(file, (0, 0))
+    (tmp_path / "text").rename(tmp_path / "moved")
+    three_files = {**three_files, "input": str(tmp_path / "moved")}
     prepare(tmp_path / "data", **three_files)
     assert examples(tmp_path / "data") == examples(tmp_path / "whole")
     prepare(tmp_path / "data", **three_files)
@@ -268,6 +270,33 @@ def test_a_copy_of_the_input_is_the_same_input(tmp_path, three_files, monkeypatc
     assert sorted(record) == ["keras.txt", "numpy.txt", "z.txt"]
     assert record["numpy.txt"]["sha256"] == record["z.txt"]["sha256"] != record["keras.txt"]["sha256"]
     assert [record[name]["piece"] for name in sorted(record)] == [0, 1, 2]
+
+
+def test_files_of_equal_content_are_told(tmp_path, three_files, capsys):
+    prepare(tmp_path / "data", **three_files)
+    assert "  1 files hold the same as another and are used again, and may be held out" in (
+        out := capsys.readouterr().out
+    )
+    assert "numpy.txt = z.txt\n" in out and "keras.txt" not in out
+
+
+@pytest.mark.parametrize("quickly", [10**9, 0])
+def test_a_changed_byte_of_a_shard_is_found_or_it_says_that_sizes_alone_were_compared(
+    tmp_path, three_files, monkeypatch, capsys, quickly
+):
+    monkeypatch.setattr(data_preparation, "QUICKLY_READ_BYTES", quickly)
+    prepare(tmp_path / "data", **three_files)
+    found = examples(tmp_path / "data")
+    shard = tmp_path / "data" / max(found)
+    shard.write_bytes(shard.read_bytes()[:-1] + b"?")
+    capsys.readouterr()
+    prepare(tmp_path / "data", **three_files)
+    out = capsys.readouterr().out
+    assert (examples(tmp_path / "data") == found) is (quickly > 0)
+    expected = (
+        f"{shard} is missing or damaged" if quickly else "compared by their sizes; --verify also compares checksums"
+    )
+    assert expected in out
 
 
 def test_an_interrupted_run_without_record_of_its_input_is_refused(tmp_path, three_files, monkeypatch):

@@ -233,7 +233,10 @@ def test_a_run_does_not_go_on_with_data_that_was_prepared_again(prepared_data, t
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(pretraining, "fit", interrupt)
         train(data, tmp_path / "run")
-    shutil.rmtree(data)
+    data.rename(tmp_path / "moved")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):  # which the same data elsewhere reaches
+        patch.setattr(pretraining, "fit", interrupt)
+        train(tmp_path / "moved", tmp_path / "run")
     shutil.copytree(second, data)
     with pytest.raises(ValueError, match=r"began on other data than .* holds now: it was prepared again"):
         train(data, tmp_path / "run")

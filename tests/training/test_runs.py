@@ -19,7 +19,7 @@ pytestmark = once
 
 @dataclasses.dataclass
 class Config:
-    data: str
+    model: str
     output: str
     steps: int = 5
     rates: list[float] = dataclasses.field(default_factory=lambda: [0.5])
@@ -30,7 +30,7 @@ class Config:
 def config(tmp_path, monkeypatch):
     """The configuration of a run that was started in the folder "run" of the current directory."""
     monkeypatch.chdir(tmp_path)
-    config = Config("data", "run")
+    config = Config("model", "run")
     open_run(config.output, config)
     return config
 
@@ -54,26 +54,26 @@ def test_a_run_made_before_an_option_existed_goes_on_with_its_default(config):
 
 
 def test_an_option_without_default_cannot_be_absent(config):
-    remove_from_record("data")
-    with pytest.raises(ValueError, match="data missing there, 'data' here"):
+    remove_from_record("model")
+    with pytest.raises(ValueError, match="model missing there, 'model' here"):
         check_run("run", config)
 
 
 def test_an_option_that_is_gone_is_named_if_the_run_used_it(config):
-    other = dataclasses.make_dataclass("Other", [("data", str), ("output", str)])("data", "run")
+    other = dataclasses.make_dataclass("Other", [("model", str), ("output", str)])("model", "run")
     with pytest.raises(ValueError, match="steps 5 there, no such option in this version"):
         check_run("run", other)
     with open("run/run.json", "w") as file:
-        json.dump({"configuration": {"data": "data", "steps": None, "rates": False}}, file)
+        json.dump({"configuration": {"model": "model", "steps": None, "rates": False}}, file)
     check_run("run", other)
 
 
-@pytest.mark.parametrize("spelling", ["./data", "data/", "other/../data", "absolute"])
+@pytest.mark.parametrize("spelling", ["./model", "model/", "other/../model", "absolute"])
 def test_another_spelling_of_a_path_is_the_same_path(config, tmp_path, spelling):
-    spelling = str(tmp_path / "data") if spelling == "absolute" else spelling
-    check_run("run", dataclasses.replace(config, data=spelling, output="./run"))
-    with pytest.raises(ValueError, match=r"data 'data' there, '\.\./data' here"):
-        check_run("run", dataclasses.replace(config, data="../data"))
+    spelling = str(tmp_path / "model") if spelling == "absolute" else spelling
+    check_run("run", dataclasses.replace(config, model=spelling, output="./run"))
+    with pytest.raises(ValueError, match=r"model 'model' there, '\.\./model' here"):
+        check_run("run", dataclasses.replace(config, model="../model"))
 
 
 def test_a_run_that_was_moved_goes_on(config, tmp_path):

@@ -102,15 +102,11 @@ def test_several_devices_learn_what_one_learns(options, alone, tmp_path):
         assert found["share_of_state"] == 1
 
 
-def test_state_is_divided_along_the_first_axis_that_can_be_and_only_by_data_parallelism():
+def test_state_is_divided_along_the_first_axis_that_can_be():
     assert distribution.axes_of_state((30522, 768), 4) == (None, "batch")
     assert distribution.axes_of_state((768, 3072), 4) == ("batch", None)
     assert distribution.axes_of_state((5, 7), 4) == (None, None)
     assert distribution.axes_of_state((768,), 4) == (None,)
-    options = distribution.Distribution(distribution="single", shard_optimizer=True)
-    with pytest.raises(ValueError, match="shard_optimizer is for --distribution data_parallel, not for single"):
-        with distribution.distributed(options):
-            pass
 
 
 def test_layers_split_kernels_by_columns_then_by_rows_and_vocabularies_by_words():

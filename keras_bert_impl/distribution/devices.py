@@ -16,7 +16,7 @@ from keras_bert_impl.distribution.launchers import (
     cluster_in_environment,
     processes_in_environment,
 )
-from keras_bert_impl.distribution.meshes import first_devices, mesh_distribution, platforms, shards_optimizer
+from keras_bert_impl.distribution.meshes import first_devices, mesh_distribution, platforms
 from keras_bert_impl.distribution.processes import ending_with_the_others
 from keras_bert_impl.options.devices import Distribution as Distribution
 from keras_bert_impl.options.devices import Kind as Kind
@@ -48,8 +48,6 @@ def distributed(options):
     """
     kind, backend = options.distribution, keras.backend.backend()
     _check_processes(kind)
-    if shards_optimizer(options) and kind != "data_parallel":
-        raise ValueError(f"shard_optimizer is for --distribution data_parallel, not for {kind}: leave it out.")
     if kind == "single":
         _mention_idle_devices()
         yield

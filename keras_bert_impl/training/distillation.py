@@ -33,8 +33,7 @@ from keras_bert_impl.options.distill import OF_DISTILBERT
 from keras_bert_impl.options.distill import DistillConfig as DistillConfig
 from keras_bert_impl.preprocessing.shards import file_identity
 from keras_bert_impl.training import pretraining, pretraining_model
-from keras_bert_impl.training.pretraining import PretrainConfig
-from keras_bert_impl.training.pretraining_data import MASKING_OPTIONS, PretrainingData
+from keras_bert_impl.training.pretraining_data import PretrainingData
 
 
 def run(config):
@@ -55,12 +54,7 @@ def fingerprint(checkpoint):
 
 def open_data(config, checkpoint):
     """The PretrainingData of a run. Raises ValueError if data, teacher and options do not fit each other."""
-    is_minilm, is_longer = config.objective == "minilm", config.objective == "states"
-    asked = [name for name in MASKING_OPTIONS if getattr(config, name) != getattr(PretrainConfig, name)]
-    if (is_minilm or is_longer) and asked:
-        raise ValueError(
-            f"The objective {config.objective} masks no words: leave {asked[0]} {getattr(config, asked[0])} out."
-        )
+    is_longer = config.objective == "states"
     if config.objective == "distilbert" and not checkpoint.has("masked_lm_head/"):
         raise ValueError(
             f"{checkpoint.source.path} has no masked-LM head, so that it gives no distributions over the vocabulary: "

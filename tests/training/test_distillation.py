@@ -133,15 +133,6 @@ def test_a_run_is_not_resumed_with_another_teacher(prepared, teacher, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "minilm", "temperature": 2.0}, "--temperature 2.0 is for --objective distilbert: leave it out"),
-        ({"objective": "minilm", "masking_unit": "span"}, "masks no words: leave masking_unit span out"),
-        ({"objective": "minilm", "masking_rate": 0.4}, "masks no words: leave masking_rate 0.4 out"),
-        (
-            {"objective": "states", "num_layers": None, "masking_rate": 0.4},
-            "masks no words: leave masking_rate 0.4 out",
-        ),
-        ({"objective": "states"}, "--num_layers 2 is of a smaller student: leave it out of states"),
-        ({"attention_window": 4}, "--attention_window 4 is for --objective states: leave it out"),
         ({"hidden_size": 9}, "another hidden_size than its teacher cannot begin with the teacher's weights"),
         ({"num_layers": 4}, "num_layers 4 of the student is above the 3 of its teacher"),
     ],

@@ -87,11 +87,10 @@ def test_a_precision_that_the_help_does_not_name_is_refused(command, capsys):
             ["--task=squad", "--dataset=a", "--predictions=b", "--null_threshold=0.5"],
             "--null_threshold 0.5 is compared with null odds: give --null_odds",
         ),
-        (ServeConfig, ["--max_batch_size=1", "--max_batch_bytes=9"], "--max_batch_size 1 beside max_batch_bytes: each"),
         (ServeConfig, ["--host=0.0.0.0", "--host_names=a.example"], r"--host_names \['a.example'\] beside a host that"),
     ],
 )
-def test_what_another_option_makes_meaningless_is_refused(kind, arguments, message):
+def test_an_option_that_would_give_a_wrong_number_or_open_a_door_is_refused(kind, arguments, message):
     with pytest.raises(ValueError, match=message):
         parse(kind, arguments)
 

@@ -380,11 +380,6 @@ def test_a_vocabulary_that_does_not_suit_the_options_is_refused(tmp_path, text_f
     ("options", "message"),
     [
         ({"masking_unit": "span"}, "masking_unit span is for --static_masks.*keras-bert pretrain"),
-        (
-            {"pairs": "full_sentences", "short_sequence_probability": 0.5},
-            "short_sequence_probability 0.5 is for pairs next_sentence or sentence_order",
-        ),
-        ({"pairs": "doc_sentences", "duplicates": 3}, "duplicates 3 would be equal copies of the rows"),
         ({"long_sequence_length": 128}, "--long_sequence_length 128 is not above --sequence_length 128"),
         ({"sequence_length": 4}, "--sequence_length 4 is too short for two segments, which need 5 tokens"),
         ({"predictions_per_sequence": 129}, "predictions_per_sequence 129 exceeds the 128 tokens of a row"),

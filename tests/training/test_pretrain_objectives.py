@@ -127,11 +127,6 @@ def test_an_unknown_size_is_refused_with_those_of_every_family(prepared_data, tm
         train(data, tmp_path / "run", size="bert_huge")
 
 
-def test_a_bert_has_no_generator(prepared_data, tmp_path):
-    with pytest.raises(ValueError, match="A BERT has no generator: leave generator_size out"):
-        train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", generator_size=0.5)
-
-
 def test_longer_rows_go_on_from_the_shorter_ones(prepared_data, tmp_path):
     data = prepared_data(long_sequence_length=64, packed=True)
     figures = train(data, tmp_path / "short", steps=7, steps_per_round=3)
@@ -195,25 +190,13 @@ def test_a_model_that_reads_left_to_right_learns_the_next_token(prepared_data, t
     [
         ({"mask_token_rate": 0.9, "random_token_rate": 0.2}, "must be shares of at least 0 that add up to at most 1"),
         ({"masking_rate": 1.0}, "masking_rate 1.0 is out of range: expected above 0 and below 1"),
-        ({"direction": "left_to_right", "next_sentence": True}, "predicts the next token alone"),
-        ({"direction": "left_to_right", "masking_rate": 0.4}, "masks none: leave masking_rate out"),
         (
-            {"direction": "right_to_left", "masking_unit": "span", "random_token_rate": 0.1},
-            "reads right to left predicts the next token and masks none: leave masking_unit and random_token_rate out",
+            {"direction": "left_to_right", "next_sentence": True},
+            "A BERT of the direction left_to_right learns nothing about next sentences .* leave next_sentence out",
         ),
-        ({"direction": "left_to_right", "mask_token_rate": 0.8}, "masks none: leave mask_token_rate out"),
         ({"direction": "right_to_left", "size": "electra_small", "num_heads": 4}, "The ELECTRA here reads both sides"),
-        ({"size": "electra_small", "num_heads": 4, "next_sentence": False}, "leave next_sentence out"),
         ({"objective": "replaced_tokens"}, "A BERT learns no replaced tokens"),
         ({"objective": "enhanced_masked_lm"}, "A BERT has no enhanced mask decoder, which is DeBERTa's"),
-        (
-            {"size": "deberta_v3_small", "num_heads": 4, "generator_size": 0.5},
-            "A DeBERTa has no generator: give --objective replaced_tokens, or leave generator_size out",
-        ),
-        (
-            {"size": "deberta_v3_small", "num_heads": 4, "objective": "replaced_tokens", "next_sentence": False},
-            "DeBERTa learns nothing about next sentences",
-        ),
     ],
 )
 def test_objectives_that_do_not_fit_together_are_refused(options, message, prepared_data, tmp_path):
@@ -225,14 +208,14 @@ def test_objectives_that_do_not_fit_together_are_refused(options, message, prepa
     ("option", "value"), [("masking_rate", 0.4), ("mask_token_rate", 0.5), ("direction", "left_to_right")]
 )
 def test_rows_that_are_masked_already_take_no_other_objective(option, value, prepared_data, tmp_path):
-    with pytest.raises(ValueError, match=r"masked while (it was|they were)"):
+    with pytest.raises(ValueError, match=r"masked (by token )?while (it was|they were)"):
         train(prepared_data(static_masks=True), tmp_path / "run", **{option: value})
 
 
 def test_next_sentences_can_be_left_out_of_rows_that_are_pairs(prepared_data, tmp_path):
     figures = train(prepared_data(packed=True, long_sequence_length=64), tmp_path / "run", next_sentence=False)
     assert figures["next_sentence_accuracy"] is None
-    with pytest.raises(ValueError, match="holds no pairs"):
+    with pytest.raises(ValueError, match="made with --pairs full_sentences: leave next_sentence out"):
         train(prepared_data(pairs="full_sentences", packed=False), tmp_path / "other", next_sentence=True)
 
 
@@ -260,9 +243,3 @@ def test_an_xlnet_learns_words_in_a_random_order_and_reads_its_tokenizers_segmen
     one, other = (load_file(tmp_path / name / "encoder" / "model.safetensors") for name in ("run", "again"))
     assert one.keys() == other.keys() and all((one[name] == other[name]).all() for name in one)
     assert "transformer.mask_emb" in one
-
-
-def test_an_xlnet_masks_no_word_of_a_random_order(prepared_data, tmp_path):
-    data = prepared_data(pairs="full_sentences", packed=False)
-    with pytest.raises(ValueError, match="With permuted_lm, an XLNet masks no word: leave mask_token_rate out"):
-        train(data, tmp_path, size="xlnet_tiny", objective="permuted_lm", mask_token_rate=0.5)

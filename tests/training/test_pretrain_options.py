@@ -72,7 +72,7 @@ def test_steps_that_are_executed_together_learn_the_same(prepared_data, tmp_path
 def test_executions_that_cannot_be_are_refused(prepared_data, tmp_path):
     data = prepared_data()
     if keras.backend.backend() == "torch":
-        with pytest.raises(ValueError, match="steps_per_execution 2 must be 1 on torch"):
+        with pytest.raises(ValueError, match="steps_per_execution"):
             train(data, tmp_path / "run", steps_per_execution=2)
     with pytest.raises(ValueError, match="steps_per_execution 0 is out of range: expected at least 1"):
         train(data, tmp_path / "run", steps_per_execution=0)
@@ -95,19 +95,6 @@ def test_an_accelerator_executes_twenty_steps_or_more_together(kind, steps, expe
     monkeypatch.setattr(hardware, "device_kind", lambda: kind)
     by_backend = 1 if keras.backend.backend() == "torch" else expected
     assert pretraining_plan.usual_steps_per_execution(steps) == by_backend
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"encoder_rounds": 3}, r"--encoder_rounds 3, but 4 steps are 2 rounds of 2: no encoder would be kept"),
-        ({"profile_steps": "5:6"}, r"--profile_steps 5:6 begins behind the last of 4 steps"),
-    ],
-)
-def test_what_the_run_would_end_before_is_refused(options, message, prepared_data, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        train(prepared_data(), tmp_path / "run", **options)
-    assert not (tmp_path / "run").exists()
 
 
 @on("tensorflow")

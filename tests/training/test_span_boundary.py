@@ -43,7 +43,6 @@ def test_an_interrupted_run_on_packed_rows_ends_as_an_uninterrupted_one(tmp_path
     [
         ({"pairs": "next_sentence"}, {}, "holds pairs, but SpanBERT's rows are single sequences"),
         ({}, {"masking_unit": "token"}, "needs masked spans, but masking_unit is token: give --masking_unit span"),
-        ({}, {"next_sentence": True}, "SpanBERT's rows are single sequences: leave next_sentence out"),
         ({"static_masks": True}, {}, r"was masked by token while it was prepared: leave masking_unit out"),
         ({}, {"size": "electra_small"}, "An ELECTRA learns to find replaced tokens: leave objective span_boundary out"),
     ],

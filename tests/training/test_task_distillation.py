@@ -95,7 +95,6 @@ def test_a_run_with_a_teacher_saves_an_ordinary_student(checkpoint, tmp_path):
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("cola", {"temperature": 3.0}, "--temperature 3.0 is for distillation: name a fine-tuned checkpoint"),
         ("ner", {"teacher": "somewhere"}, "The task ner cannot be distilled, only tasks that find the class"),
         ("sts-b", {"teacher": "somewhere", "temperature": 2.0}, "The task sts-b has no temperature"),
     ],

@@ -96,20 +96,6 @@ def cosine_loss(student_vectors, teacher_vectors, weights):
     return weighted_mean(1 - ops.sum(student * teacher, axis=-1) / (lengths[0] * lengths[1]), weights)
 
 
-def state_differences(student_states, teacher_states):
-    """Mean over columns of the squared difference of two arrays of hidden states, as in TinyBERT (Jiao et al. 2020,
-    equation 8).
-
-    Args:
-        student_states: (batch, length, width).
-        teacher_states: of the same shape.
-
-    Returns: (batch, length), float32.
-    """
-    student, teacher = (ops.cast(states, "float32") for states in (student_states, teacher_states))
-    return ops.mean(ops.square(student - teacher), axis=-1)
-
-
 def relation_loss(student_relations, teacher_relations, mask, weights):
     """Mean KL(teacher || student) of how tokens relate to each other, over heads and tokens (Wang et al. 2020,
     "MiniLM", equations 6 and 9).

@@ -3,7 +3,7 @@
 import pytest
 from conftest import WORDS, revealing_config
 from documentation import commands, indented_blocks, python_blocks
-from made_tasks import SENTENCES, write_lines
+from made_tasks import write_lines
 from tiers import once
 
 import keras_bert_impl as kbi
@@ -11,19 +11,15 @@ from keras_bert_impl.cli import main
 
 PAGE = "docs/long_texts.md"
 QUICK = {
-    "prepare-data": ["--sequence_length=40"],
     "finetune": ["--epochs=1", "--batch_size=4", "--sequence_length=40", "--jit_compile=off"],
-    "distill": ["--steps=2", "--batch_size=2", "--validation_batches=1", "--jit_compile=off"],
 }
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with the checkpoint and the corpus that the page names."""
+    """A folder with the checkpoint and the reviews that the page names."""
     tokenizer = kbi.WordPieceTokenizer(WORDS)
     kbi.MaskedLM(kbi.BertEncoder(revealing_config(tokenizer)), tokenizer).save_pretrained(tmp_path / "teacher")
-    sentences = [f"{sentence.capitalize()}." for sentence in SENTENCES]
-    write_lines(tmp_path / "corpus" / "text.txt", ["\n".join(sentences[n % 3 :]) + "\n" for n in range(200)])
     for split in ("train", "validation"):
         write_lines(
             tmp_path / "reviews" / f"{split}.csv", ["text,label", *(f"{'the cat sat ' * 40},{n}" for n in (0, 1) * 4)]
@@ -33,14 +29,10 @@ def folder(tmp_path, monkeypatch):
 
 @once
 @pytest.mark.filterwarnings("ignore")
-def test_what_the_page_shows_runs(folder, capsys):
+def test_what_the_page_shows_runs(folder):
     names = {"texts": ["the cat sat " * 40, "a dog"] * 4, "labels": [1, 0] * 4}
     exec(compile("\n".join(python_blocks(PAGE)), PAGE, "exec"), names)
-    assert names["embedder"].encoder.config.max_length == 4096
-    assert "positions" in capsys.readouterr().out
     for block in indented_blocks(PAGE):
         for name, *options in commands(block, "keras-bert"):
             main([name, *options, *QUICK[name]])
     assert kbi.TextClassifier.from_pretrained("runs/reviews/model").long_texts == "windows"
-    encoder = kbi.encoder_from_pretrained("runs/long/encoder")
-    assert encoder.config.family == "Longformer" and encoder.config.attention_window == 128

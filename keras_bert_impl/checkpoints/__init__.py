@@ -5,7 +5,6 @@ from keras_bert_impl.checkpoints.atomic_directory import open_unchanged
 from keras_bert_impl.checkpoints.filled_models import build_filled
 from keras_bert_impl.checkpoints.growing import grow
 from keras_bert_impl.checkpoints.hub import is_packaged, local_directory, published_repository, published_table
-from keras_bert_impl.checkpoints.lengthening import lengthen
 from keras_bert_impl.checkpoints.model_card import CardFacts, Figure
 from keras_bert_impl.checkpoints.publishing import facts_of, push_to_hub, write_card
 from keras_bert_impl.checkpoints.tensor_tables import Checkpoint, load
@@ -21,7 +20,6 @@ __all__ = [
     "grow",
     "huggingface",
     "is_packaged",
-    "lengthen",
     "load",
     "local_directory",
     "open_checkpoint",
@@ -36,7 +34,7 @@ def open_checkpoint(path):
     """Opens a checkpoint: a directory of any format, "hf://owner/name" or a published name.
 
     Returns: a `tensor_tables.Checkpoint`. One that is already open is returned as it is, so that `from_pretrained`
-        accepts the result of `grow` and of `lengthen`.
+        accepts the result of `grow`.
 
     Raises: ValueError if the checkpoint is damaged or cannot be reached. Reading from it raises ValueError if another
         process has saved to the directory since it was opened: half of the weights would belong to another model.

@@ -3,7 +3,7 @@
 from keras_bert_impl.layers.attention_mask import AttentionMask
 from keras_bert_impl.layers.dense import Dense
 from keras_bert_impl.layers.dropout import Dropout
-from keras_bert_impl.layers.frozen_model import FrozenInChunks, FrozenModel
+from keras_bert_impl.layers.frozen_model import FrozenModel
 from keras_bert_impl.layers.gather_positions import GatherPositions
 from keras_bert_impl.layers.global_tokens import GlobalTokens
 from keras_bert_impl.layers.last_token import LastToken
@@ -26,7 +26,6 @@ __all__ = [
     "AttentionMask",
     "Dense",
     "Dropout",
-    "FrozenInChunks",
     "FrozenModel",
     "GatherPositions",
     "GlobalTokens",

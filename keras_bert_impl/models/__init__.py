@@ -1,6 +1,6 @@
 """BERT models, all functional, one file each."""
 
-from keras_bert_impl.models.distiller import MaskedLMDistiller, RelationDistiller, StateDistiller
+from keras_bert_impl.models.distiller import MaskedLMDistiller, RelationDistiller
 from keras_bert_impl.models.electra_pretrainer import ElectraPretrainer
 from keras_bert_impl.models.feature_tagger import FeatureTagger
 from keras_bert_impl.models.masked_lm import MaskedLM
@@ -27,7 +27,6 @@ __all__ = [
     "RelationDistiller",
     "ReplacedTokenDetector",
     "Reranker",
-    "StateDistiller",
     "TextClassifier",
     "TextEmbedder",
     "TextRegressor",

@@ -1,6 +1,5 @@
 """Distillation: a student that learns to compute what a larger, frozen teacher computes."""
 
-import functools
 import math
 
 import keras
@@ -9,7 +8,7 @@ from keras import ops
 from keras_bert_impl import losses
 from keras_bert_impl.callbacks.flops import training_flops
 from keras_bert_impl.kernels.attention.plain import by_heads, of_fused
-from keras_bert_impl.layers import AttentionMask, FrozenInChunks, FrozenModel
+from keras_bert_impl.layers import AttentionMask, FrozenModel
 from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 
@@ -25,15 +24,14 @@ class Distiller(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
         loss_weights: the weight of each part of the loss by its name.
         metrics: names of further means.
         name: of the model.
-        frozen: the layer that computes `of_teacher`.
     """
 
-    def __init__(self, student, teacher, of_student, of_teacher, loss_weights, metrics, name, frozen=FrozenModel):
+    def __init__(self, student, teacher, of_student, of_teacher, loss_weights, metrics, name):
         if not any(loss_weights.values()) or min(loss_weights.values()) < 0:
             named = ", ".join(f"{part} {weight:g}" for part, weight in loss_weights.items())
             raise ValueError(f"The weights of the loss are {named}: none may be below 0, and one must be above it.")
         inputs = {tensor: keras.Input((None,), dtype="int32", name=tensor) for tensor in of_student.input}
-        frozen = frozen(of_teacher, name="teacher")
+        frozen = FrozenModel(of_teacher, name="teacher")
         theirs = frozen({tensor: inputs[tensor] for tensor in of_teacher.input})
         ours = of_student(inputs)
         outputs = {**ours, **{f"teacher_{output}": tensor for output, tensor in theirs.items()}}
@@ -204,68 +202,6 @@ class RelationDistiller(Distiller):
             ours, theirs = (relations(parts[first], parts[second]) for parts in (student, teacher))
             parts[name] = (losses.relation_loss(ours, theirs, mask, tokens), tokens)
         return self.sum_of(parts)
-
-    def scored_tokens(self, length, predictions):
-        """The tokens of a row for which the vocabulary is scored."""
-        return 0
-
-
-class StateDistiller(Distiller):
-    """Trains an encoder of long rows, that `checkpoints.lengthen` made of its teacher, to compute the hidden states of
-    each layer that the teacher computes.
-
-    The teacher reads a long row in chunks of its `max_length`, whose positions are those that the student's repeat. Of
-    such rows the tokens are compared that stand an eighth of a chunk or more from the ends of theirs, since the others
-    lack the context that the student has.
-
-    Args:
-        student, teacher: encoders with as many layers and of one width; a student with global tokens computes other
-            states.
-
-    Input:  dict of the encoder's inputs.
-    Output: dict of `states_0` to `states_n`, (batch, length, width), of the embeddings and after each layer, and the
-            teacher's, as `teacher_...`.
-
-    `fit` and `evaluate` take (inputs, labels) as `Pretrainer`, but no label is used: rows should not be masked. The
-    loss is the mean over tokens and layers of the mean squared difference; its metrics are also those of the tokens up
-    to the teacher's max_length, `loss_within`, and of those behind, `loss_beyond`.
-    Raises: ValueError if the models do not fit each other.
-    """
-
-    def __init__(self, student, teacher, name="state_distiller"):
-        check_same(student, teacher, "depth", "states of each layer need")
-        check_same(student, teacher, "hidden_size", "states need")
-        of_student, of_teacher = (
-            keras.Model(encoder.input, {f"states_{n}": states for n, states in enumerate(encoder.hidden_states())})
-            for encoder in (student, teacher)
-        )
-        self.chunk = teacher.config.max_length
-        frozen = functools.partial(FrozenInChunks, chunk=self.chunk)
-        metrics = ("loss_within", "loss_beyond")
-        super().__init__(student, teacher, of_student, of_teacher, {"state_loss": 1.0}, metrics, name, frozen)
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The mean loss over all layers; also updates the metrics."""
-        tokens = ops.cast(x["padding_mask"], "float32")
-        places = ops.arange(ops.shape(tokens)[1])
-        counted = tokens * ops.cast(self._are_compared(places, ops.sum(tokens, axis=1, keepdims=True)), "float32")
-        names = [name for name in y_pred if name.startswith("states_")]
-
-        pairs = ((y_pred[name], y_pred[f"teacher_{name}"]) for name in names)
-        differences = sum(losses.state_differences(*pair) for pair in pairs) / len(names)  # (batch, length)
-        is_within = ops.cast(ops.less(places, self.chunk), "float32")
-        for name, weights in (("loss_within", counted * is_within), ("loss_beyond", counted * (1 - is_within))):
-            self.record(name, losses.weighted_mean(differences, weights), weights)
-        return self.sum_of({"state_loss": (losses.weighted_mean(differences, counted), counted)})
-
-    def _are_compared(self, places, lengths):
-        """Whether tokens are far enough from the ends of their chunk, but for the ends of the row, (batch, length)."""
-        places, margin = ops.expand_dims(ops.cast(places, "float32"), 0), self.chunk // 8
-        within = ops.mod(places, self.chunk)
-        is_behind = ops.logical_or(ops.less(places, self.chunk), ops.greater_equal(within, margin))
-        last = self.chunk * (ops.ceil(lengths / self.chunk) - 1)  # where the last chunk begins
-        is_before = ops.logical_or(ops.greater_equal(places, last), ops.less(within, self.chunk - margin))
-        return ops.logical_and(is_behind, is_before)
 
     def scored_tokens(self, length, predictions):
         """The tokens of a row for which the vocabulary is scored."""

@@ -16,10 +16,8 @@ class DistillConfig(PretrainConfig):
         teacher: checkpoint directory of the teacher, or a published name.
         objective: distilbert learns the teacher's distributions over the vocabulary, masked words and the directions of
             its last hidden states (Sanh et al. 2019); minilm the attention and the relations of the values in its last
-            block (Wang et al. 2020), which needs no masked-LM head. states makes a Longformer of the teacher, as
-            `checkpoints.lengthen`, for rows that may be longer than the teacher's, and learns its hidden states.
-        family: of the student: distilbert, or bert, which has segments and a pooler; of states always longformer.
-        attention_window: for states, tokens that each sees beside itself; default is 512.
+            block (Wang et al. 2020), which needs no masked-LM head.
+        family: of the student: distilbert, or bert, which has segments and a pooler.
         num_layers: of the student, evenly spaced blocks of the teacher; default is every second one.
         hidden_size: of a student whose width is not the teacher's, for minilm with from_scratch.
         num_heads: of a student with from_scratch.
@@ -40,14 +38,12 @@ class DistillConfig(PretrainConfig):
             *(field.name for field in dataclasses.fields(ModelOptions)),
             "family",
             "from_scratch",
-            "attention_window",
         ),
     }
 
     teacher: str
-    objective: typing.Literal["distilbert", "minilm", "states"] = "distilbert"
+    objective: typing.Literal["distilbert", "minilm"] = "distilbert"
     family: typing.Literal["distilbert", "bert"] | None = None
-    attention_window: int | None = None
     from_scratch: bool = False
     temperature: float | None = None
     soft_target_weight: float | None = None

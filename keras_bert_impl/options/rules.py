@@ -39,7 +39,6 @@ RANGES = {
     "labelled_sentences": AT_LEAST_0,
     "language_exponent": SHARE,
     "long_sequence_length": Range(3),
-    "attention_window": Range(2),
     "predictions_per_sequence": COUNT,
     "sequence_length": Range(3),  # [CLS], a token, [SEP]
     "short_sequence_probability": SHARE,

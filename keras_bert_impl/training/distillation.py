@@ -2,7 +2,6 @@
 
     keras-bert distill --teacher bert-base-uncased --data data --output runs/distilled
     keras-bert distill --teacher DIR --objective minilm --num_layers 2 --data data --output runs/small
-    keras-bert distill --teacher DIR --objective states --data data_of_4096_tokens --output runs/long
 
 `--data` is the directory that keras-bert prepare-data wrote, with the teacher's vocabulary and, as for DistilBERT and
 MiniLM, rows that are not pairs:
@@ -10,14 +9,12 @@ MiniLM, rows that are not pairs:
     keras-bert prepare-data --vocab DIR/vocab.txt --pairs full_sentences ...
 
 The output directory is that of keras-bert pretrain. Its folder encoder/ holds the student: a DistilBertForMaskedLM or
-BertForMaskedLM, or, of MiniLM's objective, which trains no head, a DistilBertModel or BertModel; of states a
-LongformerModel. The teacher is not
+BertForMaskedLM, or, of MiniLM's objective, which trains no head, a DistilBertModel or BertModel. The teacher is not
 saved.
 
 A student of a fine-tuned model is trained by keras-bert finetune --teacher.
 """
 
-import dataclasses
 import functools
 import pathlib
 
@@ -27,7 +24,7 @@ from keras_bert_impl import checkpoints
 from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.console import say
 from keras_bert_impl.families import build_encoder
-from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistiller, StateDistiller
+from keras_bert_impl.models import MaskedLM, MaskedLMDistiller, RelationDistiller
 from keras_bert_impl.models.student import copy_layers, student_config
 from keras_bert_impl.options.distill import OF_DISTILBERT
 from keras_bert_impl.options.distill import DistillConfig as DistillConfig
@@ -54,7 +51,6 @@ def fingerprint(checkpoint):
 
 def open_data(config, checkpoint):
     """The PretrainingData of a run. Raises ValueError if data, teacher and options do not fit each other."""
-    is_longer = config.objective == "states"
     if config.objective == "distilbert" and not checkpoint.has("masked_lm_head/"):
         raise ValueError(
             f"{checkpoint.source.path} has no masked-LM head, so that it gives no distributions over the vocabulary: "
@@ -66,24 +62,13 @@ def open_data(config, checkpoint):
             f"{config.teacher} has another vocabulary than the data in {data.directory}: prepare the data with --vocab "
             f"{config.teacher}/vocab.txt."
         )
-    if is_longer and data.packed:
-        raise ValueError("The objective states reads long texts, one in a row: prepare the data without --packed.")
-    if data.sequence_length > checkpoint.config.max_length and not is_longer:
+    if data.sequence_length > checkpoint.config.max_length:
         raise ValueError(
             f"The rows have {data.sequence_length} tokens, but the teacher takes {checkpoint.config.max_length}: "
-            "prepare shorter rows, or make a student of longer ones with --objective states."
+            "prepare shorter rows."
         )
-    if is_longer:
-        longer(config, data, checkpoint)
-        return data
     check_student(config, checkpoint)
     return data
-
-
-def longer(config, data, checkpoint):
-    """The checkpoint of the Longformer that is made of the teacher."""
-    window = 512 if config.attention_window is None else config.attention_window
-    return checkpoints.lengthen(checkpoint, max(data.sequence_length, checkpoint.config.max_length), window)
 
 
 def check_student(config, checkpoint):
@@ -111,13 +96,6 @@ def shape_of_student(config, checkpoint):
 def build_distiller(config, data, jit_compile, schedule, checkpoint):
     """A new student with its teacher, compiled with this learning rate schedule."""
     policy = keras.dtype_policies.get(config.precision)
-    if config.objective == "states":
-        checkpoint_of_student, rate = longer(config, data, checkpoint), config.dropout_rate
-        shape = dataclasses.replace(checkpoint_of_student.config, hidden_dropout_rate=rate, attention_dropout_rate=rate)
-        options = {"rematerialize": config.gradient_checkpointing, "dtype": policy}
-        student = build_filled(lambda: build_encoder(shape, **options), checkpoint_of_student)
-        teacher = build_filled(lambda: build_encoder(checkpoint.config, dtype=policy), checkpoint)
-        return pretraining_model.compiled(StateDistiller(student, teacher), config, jit_compile, schedule)
     model_of = encoder_alone if config.objective == "minilm" else MaskedLM
     # With the decoder that it predicts with, which the student does not have.
     of_teacher = {} if config.objective == "minilm" else checkpoint.arguments_of(MaskedLM)

@@ -58,9 +58,6 @@ DISTILLATION = {
     "cosine_loss": "1 - cosine of student's and teacher's last hidden states",
     "attention_relation_loss": "divergence from the attention of the teacher's last block",
     "value_relation_loss": "divergence from the relations of the values in the teacher's last block",
-    "state_loss": "mean squared difference of student's and teacher's hidden states",
-    "loss_within": "  of tokens up to the teacher's length",
-    "loss_beyond": "  of the tokens behind",
 }
 
 
@@ -353,8 +350,6 @@ def curves_of(history, report):
         ("cosine_loss", "1 - cosine of hidden states", {}),
         ("attention_relation_loss", "Divergence of attention (nats)", {}),
         ("value_relation_loss", "Divergence of value relations (nats)", {}),
-        ("state_loss", "Squared difference of states", {}),
-        ("loss_beyond", "... behind the teacher's length", {}),
     )
     panels = [panel for panel in panels if history and panel[0] in history[0]]
     figure, axes = plots.panels(len(panels))

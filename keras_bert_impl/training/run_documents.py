@@ -204,8 +204,8 @@ def pretraining_figures(report):
         majority = (("always the same", report["next_sentence_majority"]),)
         yield Figure(f"{report['pairs']}_accuracy", report["next_sentence_accuracy"], "test", baselines=majority)
     others = ("detection_accuracy", "replaced_precision", "replaced_recall", "span_boundary_accuracy")
-    losses = ("soft_target_loss", "cosine_loss", "attention_relation_loss", "value_relation_loss", "state_loss")
-    for name in (*others, *losses, "loss_within", "loss_beyond"):
+    losses = ("soft_target_loss", "cosine_loss", "attention_relation_loss", "value_relation_loss")
+    for name in (*others, *losses):
         if name in report:
             yield Figure(name, report[name], "test")
 

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from conftest import QUICK_STEPS
 from reference_models import open_in_transformers, random_model
-from tiers import every_backend, full_on
 
 import keras_bert_impl as kbi
-from keras_bert_impl.checkpoints import lengthen, open_checkpoint
 from keras_bert_impl.models.student import student_config
 from keras_bert_impl.optimization import BertAdamW
 from keras_bert_impl.resume.saved_states import variables_of
@@ -306,63 +304,3 @@ def test_the_arithmetic_of_a_step_is_the_students_and_a_forward_pass_of_the_teac
         return rows * (layers * block + 2 * predictions * (width + 53) * width + 2 * width**2)
 
     assert model.training_flops(2, 5, 3) == 3 * forward(1) + forward(2)
-
-
-def longer_student(teacher_config, tmp_path, window, max_length=40):
-    """A teacher of 16 tokens, and the Longformer that is made of it."""
-    keras.utils.set_random_seed(5)
-    teacher = kbi.BertEncoder(dataclasses.replace(teacher_config, max_length=16))
-    teacher.save_pretrained(tmp_path)
-    found = lengthen(open_checkpoint(tmp_path), max_length, window, sep_id=3)
-    return kbi.LongformerEncoder.from_pretrained(found), teacher
-
-
-def long_rows(lengths, width):
-    mask = (np.arange(width) < np.array(lengths)[:, None]).astype("int32")
-    ids = np.random.default_rng(1).integers(5, 53, mask.shape).astype("int32") * mask
-    return {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": mask}
-
-
-def state_losses(student, teacher, rows):
-    model = kbi.StateDistiller(student, teacher)
-    model.compile(**QUICK_STEPS)
-    return model.test_on_batch(rows, LABELS, return_dict=True)
-
-
-@every_backend
-@full_on("jax")
-def test_states_are_compared_layer_by_layer_in_chunks_of_the_teacher(teacher_config, tmp_path):
-    """By hand: the teacher's states of each chunk alone, without the two tokens next to an end within the row."""
-    student, teacher = longer_student(teacher_config, tmp_path, window=6)
-    rows, lengths = long_rows([37, 33, 16], 37), [37, 33, 16]
-    found = state_losses(student, teacher, rows)
-    names = [f"states_{number}" for number in range(len(teacher.hidden_states()))]
-    models = [keras.Model(one.input, dict(zip(names, one.hidden_states(), strict=True))) for one in (student, teacher)]
-    ours = models[0].predict(rows, verbose=0)
-    differences = {"within": [], "beyond": []}
-    for row, length in enumerate(lengths):
-        for begin in range(0, length, 16):
-            part = {name: array[row : row + 1, begin : min(begin + 16, length)] for name, array in rows.items()}
-            theirs, count = models[1].predict(part, verbose=0), min(16, length - begin)
-            first, last = (2 if begin else 0), (count if begin + 16 >= length else count - 2)
-            for place in range(first, last):
-                squares = [np.mean((ours[n][row, begin + place] - theirs[n][0, place]) ** 2) for n in names]
-                differences["beyond" if begin else "within"].append(np.mean(squares))
-    expected = {f"loss_{name}": np.mean(values) for name, values in differences.items()}
-    expected["state_loss"] = np.mean([*differences["within"], *differences["beyond"]])
-    assert len(differences["beyond"]) == 12 + 3 + 12 and expected["loss_beyond"] > 1e-3
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-4, err_msg=name)
-
-
-def test_a_student_that_sees_as_much_has_no_loss(teacher_config, tmp_path):
-    found = state_losses(*longer_student(teacher_config, tmp_path, window=32), long_rows([16, 9], 16))
-    np.testing.assert_allclose([found["state_loss"], found["loss_beyond"]], 0, atol=1e-9)
-
-
-def test_states_of_another_depth_or_width_are_refused(teacher_config):
-    teacher = kbi.BertEncoder(teacher_config)
-    for name, value in (("num_layers", 1), ("hidden_size", 12)):
-        student = kbi.BertEncoder(dataclasses.replace(teacher_config, **{name: value}))
-        with pytest.raises(ValueError, match="need equal ones"):
-            kbi.StateDistiller(student, teacher)

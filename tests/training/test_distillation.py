@@ -67,7 +67,7 @@ def test_an_interrupted_distillation_ends_as_an_uninterrupted_one(objective, pre
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-@pytest.mark.parametrize("given", ["--direction=left_to_right", "--next_sentence=true", "--initializer_range=0.1"])
+@pytest.mark.parametrize("given", ["--direction=left_to_right", "--next_sentence=true"])
 def test_options_of_pretraining_that_a_student_does_not_heed_are_refused(given, capsys):
     """With --direction, a student that reads both sides learnt to predict the word beside each."""
     with pytest.raises((SystemExit, ValueError)) as refused:

@@ -94,7 +94,7 @@ def batch_of_all(batch):
     """A batch, nested arrays (rows, ...), that every process holds whole; devices of a JAX mesh take their parts."""
     if keras.distribution.distribution() is None:
         return batch
-    return keras.tree.map_structure(lambda array: np.asarray(array).view(WholeBatch), batch)
+    return keras.tree.map_structure(lambda array: None if array is None else np.asarray(array).view(WholeBatch), batch)
 
 
 def check_same_batch(batch):

@@ -14,13 +14,14 @@ class StandIn:
 
     Attributes:
         asked: (model, signature, inputs) of each request.
+        loading: how many models it says are still being loaded.
         failure: an exception to raise instead of answering, or None.
         longest: how many tokens it says that it read of a longer text, or None.
     """
 
     def __init__(self, *names):
         self.models = [described(name) for name in names or KINDS]
-        self.asked, self.failure, self.longest, self.limits = [], None, None, Limits()
+        self.asked, self.failure, self.longest, self.limits, self.loading = [], None, None, Limits(), 0
 
     async def predict(self, name, inputs, signature="serving_default"):
         self.asked.append((name, signature, inputs))

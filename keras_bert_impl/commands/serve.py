@@ -7,18 +7,15 @@
 """
 
 import asyncio
-import contextlib
 import dataclasses
 import signal
 
 from keras_bert_impl.commands.packaged_model import with_model
-from keras_bert_impl.console import say
 from keras_bert_impl.options.rules import check_options
 from keras_bert_impl.options.serve import ServeConfig as ServeConfig
 from keras_bert_impl.page.application import make_page
 from keras_bert_impl.serving import metrics, request_log
 from keras_bert_impl.serving.batch_choice import BATCH_BYTES_ON_CPU, BATCH_BYTES_ON_GPU
-from keras_bert_impl.serving.checkpoint_export import exported
 from keras_bert_impl.serving.models import Models, parse_models
 from keras_bert_impl.serving.request_inputs import Limits
 from keras_bert_impl.serving.request_queue import RequestQueue
@@ -33,17 +30,8 @@ def run(config):
 
     check_options(config)
     models = parse_models(with_model(config).model)
-    with contextlib.ExitStack() as opened:
-        # While models are exported and loaded, SIGTERM must also remove the temporary directories.
-        signal.signal(signal.SIGTERM, end)
-        models = [exported(model, opened) for model in models]
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve(config, models))
-
-
-def end(number, frame):
-    """Ends the process with 0 when it receives SIGTERM before it serves."""
-    raise SystemExit(0)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(config, models))
 
 
 async def serve(config, models):
@@ -52,11 +40,20 @@ async def serve(config, models):
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     server = make_server(config, models)
-    await server.start()
-    describe(server, config)
-    await stopping.wait()
-    await server.stop()
-    say("stopped; all requests that were taken have been answered.")
+    starting, ending = asyncio.ensure_future(server.start()), asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait((starting, ending), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
+            describe(server, config)
+        await ending
+        if starting.cancel():  # it then ends what it has begun
+            await asyncio.wait([starting])
+        else:
+            await server.stop()
+        server.log.say("stopped; all requests that were taken have been answered.")
+    finally:
+        server.log.close()
 
 
 def make_server(config, models):
@@ -76,7 +73,7 @@ def make_server(config, models):
 
 def describe(server, config):
     """Prints what is served, and where."""
-    address = f"http://{config.host}:{server.port}"
+    say, address = server.log.say, f"http://{config.host}:{server.port}"
     for model in server.models.models:
         names = ", ".join(sorted(model.signatures))
         say(f"model {model.name}, version {model.version}: {address}/v1/models/{model.name}, signatures {names}")

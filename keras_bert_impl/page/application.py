@@ -45,7 +45,8 @@ def make_page(served):
     Args:
         served: a `models.Models`, or another object with `models`, a list of objects with `name`,
             `signatures` (by name, objects with `inputs` and `outputs` by name) and `metadata` (a dict, what config.json
-            beside the SavedModel holds); with `limits`, a `request_inputs.Limits`; and with two coroutines that take
+            beside the SavedModel holds); with `loading`, how many models are still to come; with `limits`, a
+            `request_inputs.Limits`; and with two coroutines that take
             (name, inputs, signature), where the inputs are lists of texts by name: `predict`, which returns NumPy
             arrays by name, strings as bytes, and `cut_to`, which returns how many tokens the model reads of a text
             that is longer, or None. If one raises an exception that has `http_status`, the client is told its message.
@@ -79,7 +80,7 @@ class Page:
         return file_response(name) if name in TYPES else json_response({"error": f"There is no {name}."}, 404)
 
     async def models(self, request):
-        """The served models, each with the tasks it can be asked."""
+        """The served models, each with the tasks it can be asked, and how many are still being loaded."""
         found = [
             {
                 "name": model.name,
@@ -88,7 +89,7 @@ class Page:
             }
             for model in self._served.models
         ]
-        return json_response({"models": found})
+        return json_response({"models": found, "loading": self._served.loading})
 
     async def ask(self, request):
         """Asks a model. The body is {"task", "model", "fields": {name: text}}; the answer {"answer", "cut_to",

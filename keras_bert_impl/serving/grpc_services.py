@@ -1,7 +1,8 @@
-"""The gRPC interface: PredictionService and ModelService of TensorFlow Serving, with its messages."""
+"""The gRPC interface: PredictionService and ModelService of TensorFlow Serving, and gRPC's own Health."""
 
 import grpc
 from google.protobuf.message import DecodeError
+from grpc_health.v1 import health_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2, get_model_status_pb2, predict_pb2
 
 from keras_bert_impl.serving import model_messages
@@ -43,6 +44,14 @@ async def status(models, request, entry, seconds):
     return model_messages.status(models, request.model_spec.name, version_of(request.model_spec))
 
 
+async def health(models, request, entry, seconds):
+    """Check: whether the server is ready, which is all that `service` may ask about."""
+    if request.service not in ("", *SERVICES):
+        raise ServingError(grpc.StatusCode.NOT_FOUND, f"There is no service {request.service}.")
+    status = health_pb2.HealthCheckResponse.ServingStatus
+    return health_pb2.HealthCheckResponse(status=status.SERVING if models.is_ready else status.NOT_SERVING)
+
+
 # Of each service, its methods: the message that one takes, and the coroutine that answers.
 SERVICES = {
     "tensorflow.serving.PredictionService": {
@@ -50,6 +59,8 @@ SERVICES = {
         "GetModelMetadata": (get_model_metadata_pb2.GetModelMetadataRequest, metadata),
     },
     "tensorflow.serving.ModelService": {"GetModelStatus": (get_model_status_pb2.GetModelStatusRequest, status)},
+    # Watch is missing, which clients take for healthy: it would hold the end of the server.
+    "grpc.health.v1.Health": {"Check": (health_pb2.HealthCheckRequest, health)},
 }
 
 
@@ -86,7 +97,7 @@ def handler(models, log, kind, answer):
         entry, code = RequestEntry("grpc", answer.__name__), grpc.StatusCode.CANCELLED
         try:
             request = kind.FromString(body)
-            entry.model = request.model_spec.name
+            entry.model = request.model_spec.name if hasattr(request, "model_spec") else ""
             response = await answer(models, request, entry, context.time_remaining())
             code = grpc.StatusCode.OK
             return response
@@ -126,6 +137,6 @@ async def start_grpc(models, log, address):
     try:
         port = server.add_insecure_port(address)
     except RuntimeError as error:
-        raise OSError(f"gRPC cannot listen on {address}: {error}") from None
+        raise OSError(f"gRPC cannot listen on {address} ({error}): give another --grpc_port.") from None
     await server.start()
     return server, port

@@ -24,6 +24,9 @@ class Metrics:
             buckets=SECONDS,
             registry=self.registry,
         )
+        self.lost_lines = prometheus_client.Counter(
+            "keras_bert_log_lines_lost", "Lines of the log that nobody read in time", registry=self.registry
+        )
         self.batch_rows = self._of_batches("batch_rows", "Rows that ran together", ROWS)
         self.batch_seconds = self._of_batches("batch_seconds", "Time that a batch ran", SECONDS)
         self.waiting_seconds = self._of_batches("waiting_seconds", "Time that the oldest of a batch waited", SECONDS)

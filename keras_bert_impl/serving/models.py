@@ -7,7 +7,6 @@ version while clients ask, start a second server and end the first, or use an en
 
 import asyncio
 import contextlib
-import pathlib
 import time
 import typing
 
@@ -16,16 +15,13 @@ from grpc import StatusCode
 
 from keras_bert_impl.checkpoints import local_directory
 from keras_bert_impl.serving.errors import ServingError, first_line
+from keras_bert_impl.serving.model_directory import MAIN_FILES, SAVED_MODEL, exported, highest_version
 from keras_bert_impl.serving.request_inputs import answer_bytes, bytes_of, check_inputs
 from keras_bert_impl.serving.row_servable import RowServable
 from keras_bert_impl.serving.servable import Servable
 from keras_bert_impl.serving.signatures import DEFAULT_SIGNATURE, find_signature
 from keras_bert_impl.serving.tensorflow_runtime import tf
 
-SAVED_MODEL = "saved_model.pb"
-# A version is written completely once one of these is there: an export is renamed when it is whole.
-MAIN_FILES = (SAVED_MODEL, "openvino_model.xml", "model.onnx")
-LARGEST_VERSION = 2**63 - 1  # clients give a version as a 64-bit number
 # The first run of a graph takes several times as long: no client waits for it.
 WARM_UP = (b"A short text.", b"A longer text, of some more words. " * 8)
 
@@ -58,21 +54,6 @@ def parse_models(arguments):
     return list(models.values())
 
 
-def highest_version(directory):
-    """(number, directory) of the highest version in a model's directory that is written completely, or None."""
-    directory = pathlib.Path(directory)
-    if holds_model(directory):
-        return 1, directory
-    numbered = [path for path in directory.iterdir() if path.name.isascii() and path.name.isdigit()]
-    found = [(int(path.name), path) for path in numbered if len(path.name) < 20 and holds_model(path)]
-    return max((one for one in found if one[0] <= LARGEST_VERSION), default=None)
-
-
-def holds_model(directory):
-    """Whether a directory holds a model in a format that is served."""
-    return any((directory / name).is_file() for name in MAIN_FILES)
-
-
 class Models:
     """Loads models and asks them.
 
@@ -85,6 +66,7 @@ class Models:
 
     Attributes:
         names: of all models, loaded or not.
+        failures: of the models that could not be loaded, the reason by name.
         is_stopping: whether the server is about to end.
     """
 
@@ -92,7 +74,7 @@ class Models:
         self.limits, self.queue = limits, queue
         self._options, self._log = options, log
         self._served = {model.name: model for model in models}
-        self._loaded = {}
+        self._loaded, self.failures, self._opened = {}, {}, contextlib.ExitStack()
         self.names, self.is_stopping = self._served.keys(), False
 
     @property
@@ -101,23 +83,38 @@ class Models:
         return list(self._loaded.values())
 
     @property
+    def loading(self):
+        """How many models are still to be loaded."""
+        return len(self._served) - len(self._loaded) - len(self.failures)
+
+    @property
     def is_ready(self):
-        """Whether every model answers, and the server is not about to end."""
-        return not self.is_stopping and len(self._loaded) == len(self._served)
+        """Whether every model answers that can be loaded, and the server is not about to end."""
+        return not self.is_stopping and not self.loading
 
     async def start(self):
-        """Loads all models. Raises ValueError if one cannot be loaded, or does not answer its first requests."""
-        for model in self._served.values():
+        """Loads all models; of those that cannot be loaded, or do not answer their first requests, the log has the
+        reason. Raises ValueError with these if no model is left."""
+        for name, model in self._served.items():
             began = time.monotonic()
-            servable = await asyncio.to_thread(load, model, self._options)
-            self._loaded[model.name] = servable
-            seconds = round(time.monotonic() - began, 3)
-            self._log("loaded", model=model.name, version=servable.version, seconds=seconds)
+            try:
+                model = await exported(model, self._opened)
+                servable = self._loaded[name] = await asyncio.to_thread(load, model, self._options)
+            except ValueError as error:
+                self.failures[name] = str(error)
+                self._log("failed to load", model=name, error=str(error))
+            else:
+                seconds = round(time.monotonic() - began, 3)
+                self._log("loaded", model=name, version=servable.version, seconds=seconds)
+        if not self._loaded:
+            raise ValueError(" ".join(self.failures.values()))
 
     def find(self, name, version=None):
         """The Servable of a model. Raises ServingError."""
         if name not in self._served:
             raise ServingError(StatusCode.NOT_FOUND, f"Servable not found for request: Latest({name})")
+        if name in self.failures:
+            raise ServingError(StatusCode.NOT_FOUND, f"Model {name} is not served: {self.failures[name]}")
         servable = self._loaded.get(name)
         if servable is None:
             raise ServingError(StatusCode.UNAVAILABLE, f"Model {name} is being loaded: try again later.")
@@ -170,6 +167,7 @@ class Models:
         await self.queue.close()
         for servable in self._loaded.values():
             servable.close()
+        self._opened.close()
 
 
 def load(model, options):
@@ -182,11 +180,11 @@ def load(model, options):
     try:
         kind = Servable if (directory / SAVED_MODEL).is_file() else RowServable
         servable = kind(model.name, number, directory, options)
+        for signature in servable.signatures.values():
+            warm_up(servable, signature)
     except Exception as error:  # whatever a damaged model raises
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise ValueError(f"{directory} could not be loaded as model {model.name}: {reason}.") from error
-    for signature in servable.signatures.values():
-        warm_up(servable, signature)
     return servable
 
 

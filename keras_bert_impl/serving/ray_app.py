@@ -6,12 +6,9 @@ The addresses and answers are those of `keras-bert serve`, and each replica batc
 has the same as a file for a cluster.
 """
 
-import contextlib
-
 import pydantic
 from ray import serve
 
-from keras_bert_impl.serving.checkpoint_export import exported
 from keras_bert_impl.serving.metrics import Metrics
 from keras_bert_impl.serving.models import Models, ServedModel
 from keras_bert_impl.serving.request_inputs import Limits
@@ -43,9 +40,9 @@ class Replica:
     """One copy of a model."""
 
     async def __init__(self, arguments):
-        metrics, self._opened = Metrics(), contextlib.ExitStack()
+        metrics = Metrics()
         log = RequestLog(metrics, requests=False)
-        model = exported(ServedModel(arguments.name, arguments.directory), self._opened)
+        model = ServedModel(arguments.name, arguments.directory)
         queue = RequestQueue(observe=metrics.observe_batch)
         options = SessionOptions(arguments.threads, arguments.bfloat16)
         self._models = Models([model], options, Limits(), queue, log.event)

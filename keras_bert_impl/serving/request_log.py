@@ -3,8 +3,13 @@
 import contextlib
 import dataclasses
 import json
+import os
+import queue
 import sys
+import threading
 import time
+
+LINES = 1000  # that may wait
 
 
 @dataclasses.dataclass
@@ -27,7 +32,10 @@ class RequestEntry:
 
 
 class RequestLog:
-    """Writes events and requests to stdout and counts the requests.
+    """Writes events and requests to stdout, in a thread of its own, and counts the requests.
+
+    Whoever reads stdout may be slow, or gone: requests are answered all the same, and lines beyond those that wait are
+    lost, and counted.
 
     Args:
         metrics: Metrics.
@@ -35,14 +43,33 @@ class RequestLog:
     """
 
     def __init__(self, metrics, requests=True):
-        self._figures, self._stream, self._requests = metrics, sys.stdout, requests
+        self._figures, self._stream, self._requests = metrics, sys.__stdout__, requests
+        self._lines = queue.Queue(LINES)
+        self._writer = threading.Thread(target=self._write, name="log", daemon=True)
+        self._writer.start()
+
+    def _write(self):
+        while (line := self._lines.get()) is not None:
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed
+                os.write(self._stream.fileno(), line.encode() + b"\n")  # no lock is held when Python ends
+
+    def say(self, line):
+        """Writes a line for a person."""
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._figures.lost_lines.inc()
 
     def event(self, name, **fields):
         """Writes a line about the server itself."""
         now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{int(time.time() % 1 * 1000):03d}Z"
-        # Whoever read the log may be gone: the requests are answered all the same.
-        with contextlib.suppress(OSError, ValueError):
-            print(json.dumps({"time": now, "event": name, **fields}), file=self._stream, flush=True)
+        self.say(json.dumps({"time": now, "event": name, **fields}))
+
+    def close(self):
+        """Waits until the lines are written, but not longer than a second."""
+        with contextlib.suppress(queue.Full):
+            self._lines.put(None, timeout=1)
+            self._writer.join(1)
 
     def request(self, entry, status, served_names):
         """Writes a line about an answered request, and counts it.

@@ -6,6 +6,7 @@ GET  /healthz  /readyz  /metrics  /monitoring/prometheus/metrics
 """
 
 import asyncio
+import codecs
 import functools
 import re
 import time
@@ -44,8 +45,9 @@ def make_app(models, log, metrics, hosts=None, page=None):
     """
 
     def ready(request):
-        """200 if every model answers; 503 while one is missing, or the server is about to end."""
-        return PlainTextResponse("ready\n") if models.is_ready else PlainTextResponse("not ready\n", 503)
+        """200 when all models are loaded, but for those that cannot be; 503 before, and when the server is to end."""
+        without = f", without {', '.join(models.failures)}" if models.failures else ""
+        return PlainTextResponse(f"ready{without}\n") if models.is_ready else PlainTextResponse("not ready\n", 503)
 
     def show_metrics(request):
         content, kind = metrics.page()
@@ -131,8 +133,11 @@ class RestInterface:
 
 
 async def read_body(request, most):
-    """The bytes of a request. Raises ServingError if they are more than `most`; how slowly they may come is the
-    business of a proxy."""
+    """The bytes of a request, without a byte order mark. Raises ServingError if they are compressed or above `most`;
+    how slowly they may come is the business of a proxy."""
+    if (encoding := request.headers.get("content-encoding", "identity").lower()) != "identity":
+        message = f"The request is encoded as {encoding[:100]}: send it without Content-Encoding."
+        raise ServingError(StatusCode.INVALID_ARGUMENT, message, http_status=415)
     chunks, size, declared = [], 0, request.headers.get("content-length", "")
     # A body above the limit is read, and forgotten: a client that is still sending does not see an answer.
     if not (declared.isdigit() and int(declared[:20]) > TIMES_READ * most):
@@ -143,7 +148,7 @@ async def read_body(request, most):
             elif size > TIMES_READ * most:
                 break
         if size <= most:
-            return b"".join(chunks)
+            return b"".join(chunks).removeprefix(codecs.BOM_UTF8)
     raise ServingError(
         StatusCode.INVALID_ARGUMENT,
         f"The request is larger than {most} bytes (option --max_body_bytes): send several requests.",
@@ -205,11 +210,16 @@ class OwnClients:
     async def __call__(self, scope, receive, send):
         headers = dict(scope["headers"]) if scope["type"] == "http" else {}
         host, origin = (headers.get(name, b"").decode("latin-1").lower() for name in (b"host", b"origin"))
-        name = urllib.parse.urlsplit(f"//{host}").hostname
-        if self._hosts is not None and name not in self._hosts:
+        try:
+            name, site = urllib.parse.urlsplit(f"//{host}").hostname, urllib.parse.urlsplit(origin).netloc
+        except ValueError:
+            error = invalid(f"The header Host {host[:100]!r} or Origin {origin[:100]!r} is no address.")
+            return await error_response(error)(scope, receive, send)
+        # A browser always names the host, a probe need not.
+        if host and self._hosts is not None and name not in self._hosts:
             known = " or ".join(sorted(self._hosts))
             message = f"This server is addressed as {known}, not as {host[:100]!r} (option --host_names)."
-        elif origin and urllib.parse.urlsplit(origin).netloc != host:
+        elif origin and site != host:
             message = f"Requests from pages of {origin[:100]} are not answered."
         else:
             return await self._app(scope, receive, send)

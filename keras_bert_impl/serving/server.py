@@ -16,6 +16,9 @@ from keras_bert_impl.options.rules import LOOPBACK
 from keras_bert_impl.serving.grpc_services import start_grpc
 from keras_bert_impl.serving.rest import make_app
 
+# nginx keeps idle connections for 60 s. It must be the first to close one: what it sends on one closed here is lost.
+IDLE_SECONDS = 75
+
 
 class HttpServer(uvicorn.Server):
     """Uvicorn without its own handling of signals."""
@@ -41,11 +44,12 @@ class Server:
 
     Attributes:
         port, grpc_port: after `start`, the real ports.
+        log: the RequestLog.
     """
 
     def __init__(self, models, log, metrics, host="127.0.0.1", port=8501, grpc_port=8500, host_names=(), page=None):
         self.models, self.host, self.port, self.grpc_port = models, host, port, grpc_port
-        self._log, self._grpc, self._serving, self._listening = log, None, None, None
+        self.log, self._grpc, self._serving, self._listening = log, None, None, None
         hosts = {*LOOPBACK, *host_names} if host in LOOPBACK else None
         self._http = HttpServer(
             uvicorn.Config(
@@ -55,6 +59,7 @@ class Server:
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                timeout_keep_alive=IDLE_SECONDS,
                 timeout_graceful_shutdown=int(models.limits.request_seconds) + 1,
             )
         )
@@ -62,19 +67,18 @@ class Server:
     async def start(self):
         """Listens, and loads the models: whoever asks meanwhile is told that they are not ready.
 
-        Raises: ValueError if a model cannot be loaded, OSError if a port is taken.
+        Raises: ValueError if no model can be loaded, OSError if a port is taken.
         """
         self._listening = listen(self.host, self.port)
         self.port = self._listening.getsockname()[1]
         self._serving = asyncio.ensure_future(self._http.serve(sockets=[self._listening]))
         try:
-            await self.models.start()
             if self.grpc_port is not None:
                 host = f"[{self.host}]" if ":" in self.host else self.host
-                self._grpc, self.grpc_port = await start_grpc(self.models, self._log, f"{host}:{self.grpc_port}")
+                self._grpc, self.grpc_port = await start_grpc(self.models, self.log, f"{host}:{self.grpc_port}")
+            await self.models.start()
         except BaseException:
-            self._http.should_exit = True
-            await asyncio.wait([self._serving])
+            await self.stop()
             raise
 
     async def stop(self):
@@ -96,7 +100,7 @@ class Server:
             if not select.select([self._listening], [], [], 0)[0]:
                 break
             await asyncio.sleep(0.001)
-        for server in self._http.servers:
+        for server in getattr(self._http, "servers", ()):  # none, if it has not begun
             server.close()
         await asyncio.sleep(0.1)
 

@@ -72,6 +72,7 @@ def running():
 @pytest.fixture(autouse=True)
 def without_failure(running):
     running.served.failure = running.served.longest = None
+    running.served.loading = 0
     running.served.asked.clear()
 
 
@@ -187,6 +188,26 @@ def test_a_task_is_asked_and_answered(tab, running, task):
     tab.wait_for_selector("#result:not([hidden]):not(.old)")
     assert tab.inner_text("#summary") == summary
     assert tab.locator(shown_in).first.inner_text() == shown
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, "1 model is still"), (2, "2 models are still"), (0, None)])
+def test_models_that_are_still_being_loaded_are_counted(tab, running, count, shown):
+    running.served.loading = count
+    tab.goto(running.address)
+    tab.wait_for_selector("#task:not([hidden])")
+    assert tab.is_visible("#loading") == bool(count) and (shown or "") in tab.inner_text("#loading")
+
+
+def test_a_page_that_is_opened_before_any_model_is_loaded_waits_for_one(tab, running):
+    running.served.loading, models = 1, running.served.models
+    running.served.models = []
+    try:
+        tab.goto(running.address)
+        tab.wait_for_function("document.getElementById('loading').textContent.includes('1 model is still')")
+    finally:
+        running.served.models, running.served.loading = models, 0
+    tab.wait_for_selector("#task:not([hidden])")
+    assert not tab.is_visible("#loading")
 
 
 def test_the_address_holds_what_was_asked(tab, browser, running):

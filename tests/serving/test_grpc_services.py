@@ -6,6 +6,7 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from made_servers import running, write_model
 from tensorflow_serving.apis import (
     classification_pb2,
@@ -191,6 +192,16 @@ def test_status_and_metadata_are_told(services):
     asked.metadata_field[:] = ["other"]
     with refused(grpc.StatusCode.INVALID_ARGUMENT, "is ['other'], expected signature_def"):
         services[0].GetModelMetadata(asked)
+
+
+def test_a_probe_of_grpc_is_answered(services):
+    serving = health_pb2.HealthCheckResponse.SERVING
+    with grpc.insecure_channel(services[2]) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        for name in ("", "tensorflow.serving.PredictionService"):
+            assert stub.Check(health_pb2.HealthCheckRequest(service=name)).status == serving
+        with refused(grpc.StatusCode.NOT_FOUND, "There is no service other"):
+            stub.Check(health_pb2.HealthCheckRequest(service="other"))
 
 
 def test_methods_that_no_export_of_ours_answers_do_not_exist(services):

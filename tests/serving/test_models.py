@@ -70,6 +70,20 @@ def test_a_damaged_model_ends_the_start_with_its_place(toy, damage):
         RunningServer([ServedModel("toy", str(toy))])
 
 
+def test_a_damaged_model_keeps_no_other_from_being_served(toy, tmp_path):
+    write_model(tmp_path / "broken")
+    damage_weights(tmp_path / "broken" / "1")
+    server = RunningServer([ServedModel("broken", str(tmp_path / "broken")), ServedModel("toy", str(toy))])
+    try:
+        assert server.json("/v1/models/toy:predict", BODY)["predictions"][0]["length"] == 3
+        assert server.ask("/readyz") == (200, b"ready, without broken\n")
+        for path, body in (("/v1/models/broken:predict", BODY), ("/v1/models/broken", None)):
+            status, error = server.error(path, body)
+            assert status == 404 and "Model broken is not served: " in error and "could not be loaded" in error
+    finally:
+        server.stop()
+
+
 def test_a_directory_without_a_model_says_what_is_expected(tmp_path):
     with pytest.raises(ValueError, match=r"has no version of model toy: expected saved_model\.pb, openvino"):
         RunningServer([ServedModel("toy", str(tmp_path))])

@@ -1,10 +1,13 @@
 """The REST interface answers as TensorFlow Serving does; see https://www.tensorflow.org/tfx/serving/api_rest."""
 
 import base64
+import gzip
 import http.client
 import json
 import os
+import socket
 import threading
+import time
 
 import pytest
 import tensorflow as tf
@@ -12,6 +15,7 @@ from made_servers import running, write_model
 from tiers import on
 
 from keras_bert_impl.serving import json_tensors
+from keras_bert_impl.serving.server import IDLE_SECONDS
 
 pytestmark = on("tensorflow")
 
@@ -198,6 +202,57 @@ def test_a_page_from_elsewhere_cannot_ask_a_server_of_this_machine(server, heade
     assert server.ask(PREDICT, {"instances": ["cat"]}, **headers)[0] == status
 
 
+@pytest.mark.parametrize("headers", [{"Host": "["}, {"Host": "[zz]:80"}, {"Origin": "http://["}])
+def test_a_header_that_is_no_address_is_refused_with_400(server, headers):
+    status, body = server.ask("/healthz", **headers)
+    assert status == 400 and "is no address" in json.loads(body)["error"]
+
+
+def test_a_probe_need_not_name_the_host(server):
+    """As those of HTTP/1.0; a browser always names it."""
+    for path in (b"/healthz", b"/readyz"):
+        with socket.create_connection(("127.0.0.1", server.server.port), timeout=10) as connection:
+            connection.sendall(b"GET " + path + b" HTTP/1.0\r\n\r\n")
+            assert b" 200 " in connection.recv(100)
+
+
+def test_a_byte_order_mark_is_read_over_and_a_compressed_body_refused_with_415(server):
+    body = json.dumps({"instances": ["cat"]}).encode()
+    assert server.json(PREDICT, b"\xef\xbb\xbf" + body)["predictions"][0]["length"] == 3
+    status, error = server.ask(PREDICT, gzip.compress(body), **{"Content-Encoding": "gzip"})
+    assert status == 415 and b"encoded as gzip: send it without Content-Encoding" in error
+
+
+def test_a_log_that_nobody_reads_holds_nobody_up(server):
+    log, (reading, writing) = server.server.log, os.pipe()
+    stream, log._stream = log._stream, os.fdopen(writing, "w")
+    writer = threading.Thread(target=lambda: [log.event("told", text="a" * 1000) for _ in range(3000)], daemon=True)
+    try:
+        writer.start()
+        writer.join(20)
+        assert not writer.is_alive() and server.ask(PREDICT, {"instances": ["cat"]})[0] == 200
+        (lost,) = [
+            line
+            for line in server.ask("/metrics")[1].splitlines()
+            if line.startswith(b"keras_bert_log_lines_lost_total")
+        ]
+        assert 1900 < float(lost.split()[1]) < 2000  # 1000 wait, and a pipe holds some
+    finally:
+        log._stream = stream
+        os.close(reading)
+
+
+@pytest.mark.full
+def test_a_connection_may_be_idle_for_longer_than_a_proxy_keeps_it(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server.port)
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()
+    assert IDLE_SECONDS > 60  # nginx' own
+    time.sleep(7)  # uvicorn's own are 5
+    connection.sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert b" 200 " in connection.sock.recv(100)
+
+
 def test_a_proxy_may_make_a_server_of_this_machine_known_by_another_name(tmp_path):
     write_model(tmp_path)
     with running(tmp_path, host_names=["films.example"]) as server:
@@ -228,7 +283,7 @@ def test_a_long_name_is_not_sent_back_whole(server, where):
 
 
 def test_a_log_that_nobody_reads_any_more_does_not_fail_requests(server):
-    log = server.server._log
+    log = server.server.log
     stream, log._stream = log._stream, open(os.devnull, "w")
     log._stream.close()
     try:

@@ -1,5 +1,6 @@
 """The process: it answers what it has taken before it ends, and says why it cannot start."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -12,16 +13,18 @@ import sys
 import threading
 import time
 
+import grpc
 import numpy as np
 import pytest
 from conftest import revealing_config
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from made_servers import RunningServer, running, write_model
 from tiers import on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.commands.serve import ServeConfig, run
 from keras_bert_impl.serving import models
-from keras_bert_impl.serving.checkpoint_export import exported
+from keras_bert_impl.serving.model_directory import exported
 from keras_bert_impl.serving.models import ServedModel, parse_models
 from keras_bert_impl.training import runs
 
@@ -40,11 +43,17 @@ def toy(tmp_path_factory):
 def test_the_server_says_that_it_is_not_ready_while_models_load(toy, monkeypatch):
     may_load, load = threading.Event(), models.load
     monkeypatch.setattr(models, "load", lambda *given: may_load.wait(30) and load(*given))
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    servers = []
-    starting = threading.Thread(target=lambda: servers.append(RunningServer([ServedModel("toy", str(toy))], port=port)))
+    with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as other:
+        port, grpc_port = free.getsockname()[1], other.getsockname()[1]
+    servers, named = [], [ServedModel("toy", str(toy))]
+    starting = threading.Thread(target=lambda: servers.append(RunningServer(named, port=port, grpc_port=grpc_port)))
     starting.start()
+    health = health_pb2.HealthCheckResponse
+
+    def health_of_grpc():
+        with grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
+            asked = health_pb2_grpc.HealthStub(channel).Check
+            return asked(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=20).status
 
     def status(path, body=None):
         end = time.monotonic() + 20
@@ -60,10 +69,10 @@ def test_the_server_says_that_it_is_not_ready_while_models_load(toy, monkeypatch
                 connection.close()
 
     asked = [("/healthz",), ("/readyz",), (PREDICT, b'{"instances": ["cat"]}')]
-    assert [status(*one) for one in asked] == [200, 503, 503]
+    assert [status(*one) for one in asked] == [200, 503, 503] and health_of_grpc() == health.NOT_SERVING
     may_load.set()
     starting.join()
-    assert [status(*one) for one in asked] == [200, 200, 200]
+    assert [status(*one) for one in asked] == [200, 200, 200] and health_of_grpc() == health.SERVING
     servers[0].stop()
 
 
@@ -164,6 +173,34 @@ def test_a_port_that_is_taken_is_reported(toy):
         RunningServer([ServedModel("toy", str(toy))], port=server.server.port)
 
 
+def test_a_port_of_grpc_that_is_taken_is_reported_before_models_are_loaded(toy, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(models, "load", lambda *given: loaded.append(given))
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="give another --grpc_port"):
+        RunningServer([ServedModel("toy", str(toy))], grpc_port=taken.getsockname()[1])
+    assert not loaded
+
+
+@pytest.mark.full
+def test_a_server_that_is_asked_to_end_while_it_exports_ends_and_leaves_nothing(tmp_path, small_tokenizer):
+    encoder = kbi.BertEncoder(revealing_config(small_tokenizer, max_length=16))
+    kbi.TextClassifier(encoder, num_classes=2, tokenizer=small_tokenizer).save_pretrained(tmp_path / "films")
+    (tmp_path / "temporary").mkdir()
+    command = [sys.executable, "-m", "keras_bert_impl", "serve", f"--model=films={tmp_path / 'films'}"]
+    environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2]), "KERAS_BACKEND": "tensorflow"}
+    environment["TMPDIR"] = str(tmp_path / "temporary")
+    process = subprocess.Popen(
+        [*command, "--port=0", "--grpc_port=0"], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert "is a checkpoint: it is exported" in process.stdout.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0 and not list((tmp_path / "temporary").glob("keras-bert-serve-*"))
+    finally:
+        process.kill()
+
+
 def test_each_model_option_names_one_model(toy):
     config = runs.parse(ServeConfig, ["--model", f"a={toy}", f"--model=b={toy}", "--max-rows", "5"])
     assert [model.name for model in parse_models(config.model)] == ["a", "b"] and config.max_rows == 5
@@ -175,7 +212,7 @@ def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokeniz
     classifier = kbi.TextClassifier(encoder, class_names=["bad", "good"], num_classes=2, tokenizer=small_tokenizer)
     classifier.save_pretrained(tmp_path / "films" / "model")  # as a run of `finetune` has it
     with contextlib.ExitStack() as opened:
-        model = exported(ServedModel("films", str(tmp_path / "films")), opened)
+        model = asyncio.run(exported(ServedModel("films", str(tmp_path / "films")), opened))
         assert "is a checkpoint: it is exported" in capsys.readouterr().out
         with running(model.directory, "films") as server:
             answer = server.json("/v1/models/films:predict", {"instances": ["the cat sat"]})
@@ -192,4 +229,4 @@ def test_a_checkpoint_is_exported_to_a_saved_model_first(tmp_path, small_tokeniz
     assert not pathlib.Path(model.directory).exists()
     (tmp_path / "films" / "config.json").write_text("{}")
     with contextlib.ExitStack() as opened, pytest.raises(ValueError, match="could not be exported"):
-        exported(ServedModel("films", str(tmp_path / "films")), opened)
+        asyncio.run(exported(ServedModel("films", str(tmp_path / "films")), opened))

@@ -13,15 +13,22 @@ const VIEW = ["layer", "head", "token"];
 async function start() {
   byId("problem").replaceChildren();
   byId("loading").hidden = false;
+  let loading = 0;
   try {
-    page.models = (await fetched("page/models")).models;
+    ({ models: page.models, loading } = await fetched("page/models"));
   } catch (error) {
     showProblem(error, start);
     return;
   } finally {
-    byId("loading").hidden = true;
+    byId("loading").hidden = !loading;
   }
+  const still = loading === 1 ? "1 model is" : `${loading} models are`;
+  byId("loading").textContent = `${still} still being loaded: reload the page to see ${loading === 1 ? "it" : "them"}.`;
   const tasks = Object.keys(TASKS).filter((task) => modelsFor(task).length);
+  if (!tasks.length && loading) {
+    setTimeout(start, 2000);
+    return;
+  }
   if (!tasks.length) {
     showProblem(new Error(
       page.models.length
@@ -194,7 +201,7 @@ function showAnswer({ summary, details }, cutTo, request) {
   byId("spoken").textContent = summary; // for screen readers, which do not announce what was hidden before
   byId("details").replaceChildren(...details);
   if (cutTo) {
-    const text = `The text is too long: the model read only its first ${cutTo} tokens, which are words and parts of words.`;
+    const text = `The ${page.task === "answer" ? "question" : "text"} is too long: the model read only its first ${cutTo} tokens, which are words and parts of words.`;
     byId("details").append(make("p", { class: "notice" }, text));
   }
   const address = new URL(request.path, location.href.split("#")[0]);

@@ -63,13 +63,13 @@ class TextChecks:
 
     def longest_read(self, inputs, exactly):
         """The tokens of the longest row that is read, 0 where nothing is known; without `exactly` it may be fewer."""
-        return min(
-            max(self._token_counts(self._rows(inputs), 0 if exactly else math.inf), default=0), self._length or 0
-        )
+        counts = self._token_counts(self._rows(inputs), 0 if exactly else math.inf)
+        return min(max(counts, default=0), self._length or 0)
 
     def refuse_without_mask(self, inputs, outputs):
-        """Raises ServingError for a text in which the model guesses no word, although it reads all of it."""
-        rows = self._rows(inputs) if outputs.keys() == GUESSES else []
+        """Raises ServingError for a text in which a model guesses no word, its outputs being GUESSES, although it reads
+        all of it."""
+        rows = self._rows(inputs)
         for number, (row, words) in enumerate(zip(rows, outputs["tokens"] if rows else (), strict=True)):
             if not np.any(words != b"") and self._token_counts([row], self._length)[0] <= self._length:
                 where = f"Row {number}: " if len(rows) > 1 else ""
@@ -79,7 +79,9 @@ class TextChecks:
         """The texts, as bytes, of each row that is computed, one or two: an ending makes a row of its own."""
         names = ("text", "text_pair", "endings", "question", "context") if self._length is not None else ()
         columns = [inputs[name] for name in names if name in inputs]
-        if columns and columns[-1].ndim == 2:
+        if len(set(map(len, columns))) != 1:
+            return []  # the model refuses columns of unequal lengths itself
+        if columns[-1].ndim == 2:
             columns = [np.repeat(columns[0], columns[1].shape[1]), columns[1].ravel()]
         return list(zip(*columns, strict=True))
 
@@ -97,9 +99,8 @@ class TextChecks:
             places = long[start : start + ROWS]
             texts = [tuple(text.decode("utf-8", "ignore") for text in rows[place]) for place in places]
             texts = texts if len(rows[0]) > 1 else [text for (text,) in texts]
-            for place, encoding in zip(
-                places, self._tokenizer.encode_batch_fast(texts, add_special_tokens=special), strict=True
-            ):
+            encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=special)
+            for place, encoding in zip(places, encodings, strict=True):
                 counts[place] = len(encoding)
         return counts
 

@@ -107,6 +107,12 @@ def test_an_answer_is_too_large_by_its_tokens_not_its_words(checks):
 
 
 @once
+def test_columns_of_unequal_lengths_are_left_to_the_model_to_refuse(told, checks):
+    assert told({"text": ["", ""], "text_pair": ["a"]}) == []
+    assert checks.longest_read({"text": np.array([b"a", b"b"]), "text_pair": np.array([b"a"])}, True) == 0
+
+
+@once
 def test_of_other_models_nothing_is_known(tmp_path):
     signature = Signature("serving_default", {"text": Array(np.dtype(object), (None,))}, {}, "")
     assert TextChecks(tmp_path, {}).warnings(signature, {"text": np.array([b""], object)}) == []

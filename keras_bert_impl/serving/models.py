@@ -101,7 +101,7 @@ class Models:
             try:
                 model = await exported(model, self._opened)
                 servable = self._loaded[name] = await asyncio.to_thread(load, model, self._options)
-            except ValueError as error:
+            except Exception as error:  # whatever it is, the others can be served
                 self.failures[name] = str(error)
                 self._log("failed to load", model=name, error=str(error))
             else:

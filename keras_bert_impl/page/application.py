@@ -15,6 +15,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keras_bert_impl.page.panels import FieldError, panels_of
+from keras_bert_impl.serving.errors import ServingError
+from keras_bert_impl.serving.json_tensors import read_object
 from keras_bert_impl.serving.rest import read_body
 
 STATIC = importlib.resources.files("keras_bert_impl.page") / "static"
@@ -145,10 +147,10 @@ async def body_of(request, limits):
     that is too large."""
     body = await read_body(request, min(limits.max_body_bytes, MOST_BYTES))
     try:
-        asked = orjson.loads(body)
+        asked = read_object(body)
         fields = {str(name): str(text) for name, text in asked["fields"].items()}
         return {"model": str(asked["model"]), "task": str(asked["task"]), "fields": fields}
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+    except (ServingError, KeyError, TypeError, AttributeError):
         raise RequestError('Expected {"model": ..., "task": ..., "fields": {...}} as JSON.', 400) from None
 
 

@@ -1,8 +1,10 @@
 """Lists of JSON become arrays only if they are rectangular; arrays become JSON without added digits."""
 
+import gc
 import json
 
 import numpy as np
+import orjson
 import pytest
 from tiers import on
 
@@ -99,6 +101,16 @@ def test_a_row_without_a_text_is_refused_by_the_name_of_its_input():
 
 def test_a_float32_is_written_with_its_own_digits():
     assert predict_answer({"y": np.array([0.1, 2.0], np.float32)}, in_rows=True) == b'{"predictions":[0.1,2.0]}'
+
+
+def test_nobody_looks_for_cycles_among_the_lists_of_a_request(monkeypatch):
+    """Which takes seconds where they are a million, and holds all other requests."""
+    loads, looked = orjson.loads, []
+    monkeypatch.setattr(orjson, "loads", lambda body: looked.append(gc.isenabled()) or loads(body))
+    assert read_object(b'{"x": [[]]}') == {"x": [[]]}
+    with pytest.raises(ServingError, match="JSON Parse error"):
+        read_object(b"{")
+    assert looked == [False, False] and gc.isenabled()
 
 
 def test_nan_and_infinity_are_read_and_written_as_words():

@@ -7,6 +7,7 @@ import collections
 import concurrent.futures
 import contextlib
 import itertools
+import sys
 
 import keras
 import numpy as np
@@ -247,6 +248,7 @@ def joined(parts):
 def prefetched(items, count):
     """The same items, computed in another thread, up to `count` ahead of their use."""
     items, thread = iter(items), concurrent.futures.ThreadPoolExecutor(1)
+    is_ending = sys.is_finalizing  # while Python ends, modules are gone, and threads have been joined
     try:
         waiting = collections.deque(thread.submit(next, items, None) for _ in range(count))
         while (item := waiting.popleft().result()) is not None:
@@ -255,4 +257,5 @@ def prefetched(items, count):
     finally:
         # Without waiting: what is given up is closed by the garbage collector, which may run in the middle of the start
         # of another thread, and would wait there for a lock that this very start holds.
-        thread.shutdown(wait=False, cancel_futures=True)
+        if not is_ending():
+            thread.shutdown(wait=False, cancel_futures=True)

@@ -59,8 +59,13 @@ def run(config):
         settings = ", ".join(f"{name} {value}" for name, value in checkpoint.read_pooling().items())
         say(f"{config.to} cannot specify how a text becomes a vector: {settings} are not converted.")
     if exact.config.activation != checkpoint.config.activation:
-        change = largest_difference(filled(exact, encoder_only), model, checkpoint.tokenizer)
+        original = model_of(exact, encoder_only)
+        original.set_weights(model.get_weights())  # also those that the checkpoint lacks, which are random
+        change = largest_difference(original, model, checkpoint.tokenizer)
         say(f"The approximation of GELU changes outputs on a sentence by at most {change:.1e}.")
+    if config.to == "google" and (threshold := getattr(model, "null_threshold", None)) is not None:
+        say(f"google keeps no threshold for no answer: give run_squad.py --null_score_diff_threshold={threshold}.")
+        model.null_threshold = None
     save(config, model, target, checkpoint.tokenizer)
     again = filled(checkpoints.open_checkpoint(target), encoder_only)
     difference = largest_difference(model, again, checkpoint.tokenizer)

@@ -197,6 +197,8 @@ def fit(model, data, rounds, resume, log, output):
     )
     remedy = "" if importlib.util.find_spec("tensorboard") else " (pip install tensorboard)"
     say(f"  progress: tensorboard --logdir {output.name}/tensorboard{remedy}")
+    if config.init is not None and run.step == 0:
+        pretraining_report.print_start(model, data)
     while rounds.begun() < rounds.total_steps:
         steps = rounds.steps_in_round()
         until = len(rounds.history) + (rounds.total_steps - rounds.begun()) // steps

@@ -33,9 +33,7 @@ def write(model, data, rounds, directory):
             "devices"
         )
     report = {
-        **masked_lm_figures(found, data),
-        "pairs": data.pairs,
-        **{name: found[name] for name in (*DETECTION, *SPAN_BOUNDARY, *DISTILLATION) if name in found},
+        **held_out_figures(found, data),
         "minutes": history[-1]["minutes"] if history else 0.0,
         "steps": history[-1]["step"] if history else 0,
         "speed": speed(history, rounds.ceiling, rounds.ceiling_source, rounds.flops_per_token()),
@@ -47,6 +45,20 @@ def write(model, data, rounds, directory):
     curves_of(history, report).savefig(directory / "curves.png")
     write_json(directory / "evaluation.json", report)
     return report
+
+
+def print_start(model, data):
+    """Prints the figures of the checkpoint with which a run begins, on held-out text."""
+    found = model.evaluate(data.for_fit("test"), return_dict=True, verbose=0)
+    if distribution.is_chief():
+        say("  before the first step:")
+        print_figures(held_out_figures(found, data))
+
+
+def held_out_figures(found, data):
+    """The figures of a report that `evaluate` found, and those of the baselines."""
+    others = {name: found[name] for name in (*DETECTION, *SPAN_BOUNDARY, *DISTILLATION) if name in found}
+    return {**masked_lm_figures(found, data), "pairs": data.pairs, **others}
 
 
 # Of an ELECTRA's discriminator.
@@ -252,6 +264,7 @@ def rows_with_guesses(tokenizer, inputs, labels, guesses):
     return found
 
 
+@functools.lru_cache(maxsize=1)
 def baselines(data):
     """Accuracy and perplexity of predicting a masked word without a network, from counts over at most BASELINE_TOKENS
     tokens of the training split, with rows from all its files.

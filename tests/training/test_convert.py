@@ -94,6 +94,21 @@ def test_weights_are_rounded_to_bfloat16_and_what_the_card_says_is_kept(small_co
     assert json.loads((tmp_path / "new" / "config.json").read_text())["dtype"] == "float32"
 
 
+def test_what_the_approximation_of_gelu_changes_is_told_without_random_weights(small_config, tmp_path, capsys):
+    exact = dataclasses.replace(small_config, activation="gelu")
+    kbi.MaskedLM(kbi.BertEncoder(exact)).save_pretrained(tmp_path / "old")  # without a pooler, which keras_hub has
+    convert.run(convert.ConvertConfig(str(tmp_path / "old"), str(tmp_path / "new"), "keras_hub", approximate_gelu=True))
+    told = capsys.readouterr().out.partition("The approximation of GELU changes outputs on a sentence by at most ")[2]
+    assert 0 < float(told.split()[0].rstrip(".")) < 1e-2
+
+
+def test_the_threshold_of_a_question_answerer_is_told_where_google_takes_it(small_config, tmp_path, capsys):
+    config = dataclasses.replace(small_config, activation="gelu_tanh")
+    kbi.QuestionAnswerer(kbi.BertEncoder(config), null_threshold=-1.5).save_pretrained(tmp_path / "old")
+    assert convert.run(convert.ConvertConfig(str(tmp_path / "old"), str(tmp_path / "new"), "google")) == 0
+    assert "run_squad.py --null_score_diff_threshold=-1.5." in capsys.readouterr().out
+
+
 def test_no_other_activation_is_replaced_by_the_approximation_of_gelu(small_config, tmp_path, capsys):
     for activation in ("relu", "gelu_tanh"):
         encoder = kbi.BertEncoder(dataclasses.replace(small_config, activation=activation))

@@ -34,6 +34,16 @@ def test_full_sentences_train_a_masked_language_model_alone(prepared_data, tmp_p
     assert type(found).__name__ == "BertForMaskedLM"
 
 
+def test_the_figures_of_the_checkpoint_with_which_a_run_begins_are_printed(prepared_data, tmp_path, capsys):
+    data = prepared_data(pairs="full_sentences", packed=False)
+    train(data, tmp_path / "first")
+    train(data, tmp_path / "on", init=str(tmp_path / "first" / "encoder"), learning_rate=0.0)
+    printed = capsys.readouterr().out
+    figures = [line for line in printed.splitlines() if line.strip().startswith("this model")]
+    assert len(figures) == 3 and len(set(figures)) == 1  # at the end of the first, before and after the second
+    assert printed.index("before the first step") < printed.rindex("Round 1")
+
+
 def test_an_electra_trains_on_packed_rows_and_goes_on_from_its_two_checkpoints(prepared_data, tmp_path):
     data = prepared_data(long_sequence_length=64, packed=True)
     options = {"size": "electra_small", "num_layers": 1, "hidden_size": 16, "num_heads": 4, "generator_size": 0.5}

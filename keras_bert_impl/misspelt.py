@@ -69,12 +69,13 @@ class KnownArguments:
 
     @classmethod
     def arguments_of_constructor(cls):
-        """The names of the constructor's arguments, and of those that it passes on to the next one by `**`."""
-        names = []
+        """The constructor's parameters by their names, and those of the next one if it passes arguments on by `**`."""
+        found = {}
         for parent in cls.__mro__:
             if "__init__" in vars(parent):
                 parameters = inspect.signature(vars(parent)["__init__"]).parameters.values()
-                names += [one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name != "self"]
+                named = (one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
+                found = {**{one.name: one for one in named if one.name != "self"}, **found}
                 if not any(one.kind is one.VAR_KEYWORD for one in parameters):
                     break
-        return names
+        return found

@@ -6,6 +6,7 @@
 import concurrent.futures
 import functools
 import math
+import random
 import types
 
 import keras
@@ -61,9 +62,15 @@ def skeleton(config):
         with keras.StatelessScope(initialize_variables=False):
             return build_encoder(config, dtype="float32")
 
-    # Keras lists, for each thread, the variables that have no values yet, and would give them some later.
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        return thread.submit(build).result()
+    # Layers draw their seeds from Python's generator, although nothing here has values: after `set_random_seed`, a
+    # model has the same numbers whether or not shapes were asked for before.
+    state = random.getstate()
+    try:
+        # Keras lists, for each thread, the variables that have no values yet, and would give them some later.
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            return thread.submit(build).result()
+    finally:
+        random.setstate(state)
 
 
 @functools.lru_cache(maxsize=128)

@@ -8,6 +8,7 @@ from keras_bert_impl import checkpoints, features
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.parts import Parts
 from keras_bert_impl.kernels.gelu import activation_function
+from keras_bert_impl.layers import Dense
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
 
@@ -232,7 +233,7 @@ class FamilyEncoder(Encoder):
         if self.pooler_activation is None:
             return super().pool(vectors)
         # transformers also drops units of ELECTRA's before this layer; Google's code, and all heads here, after it.
-        return keras.layers.Dense(
+        return Dense(
             self.config.hidden_size,
             activation=activation_function(self.pooler_activation),
             kernel_initializer=kernel_initializer(self.config),

@@ -16,7 +16,6 @@ from keras_bert_impl.configurations.family import (
     masked_lm_rows,
     norm_rows,
 )
-from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.encoders.encoder import FamilyEncoder
 
 
@@ -79,21 +78,13 @@ class DistilBertEncoder(FamilyEncoder):
     """
 
     config_class = DistilBertConfig
+    pooler_activation = "relu"
 
     @staticmethod
     def connect(inputs, parts):
         hidden = parts.token_embedding(parts.config.hidden_size)(inputs["token_ids"])  # (batch, length, hidden_size)
         hidden = hidden + parts.position_embedding()(hidden, position_ids=inputs.get("position_ids"))
         return parts.apply_layers(parts.normalized(hidden), parts.context(inputs))
-
-    def pool(self, vectors):
-        return keras.layers.Dense(
-            self.config.hidden_size,
-            activation="relu",
-            kernel_initializer=kernel_initializer(self.config),
-            dtype=self.dtype_policy,
-            name="pooler",
-        )(vectors)
 
 
 EMBEDDING_ROWS = (

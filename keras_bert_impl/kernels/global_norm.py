@@ -30,7 +30,8 @@ def global_norm_by_ops(gradients):
 def _global_norm_in_torch(gradients):
     import torch
 
-    gradients = [gradient.detach() for gradient in gradients]
+    # Both functions below refuse to compute with less precision than that of what they are given.
+    gradients = [each.detach().float() if each.dtype == torch.float64 else each.detach() for each in gradients]
     if gradients[0].device.type == "cpu":
         # By rows, a thirtieth of the time of squares and sums, and as exact. The norm of 15 million numbers at once,
         # which torch adds up one after the other on a CPU, is wrong by 3e-4.

@@ -3,14 +3,16 @@
 import keras
 
 from keras_bert_impl.kernels.biased_product import biased_product
+from keras_bert_impl.layers.kept_lora import KeptLora
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class Dense(keras.layers.Dense):
+class Dense(KeptLora, keras.layers.Dense):
     """`keras.layers.Dense`, of which `kernels.biased_product` computes what has a bias: as one operation on torch, and
     so that in mixed precision the bias learns from all tokens of a batch.
 
-    LoRA and int8 are those of Keras: the one changes what `kernel` gives, the other calls another method.
+    LoRA and int8 are those of Keras: the one changes what `kernel` gives, the other calls another method. Files keep
+    LoRA as it is, see `KeptLora`.
 
     Input:  (..., rows of the kernel).
     Output: (..., units).

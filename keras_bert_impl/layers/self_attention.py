@@ -30,7 +30,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             `attention_bias`, float, broadcastable to (batch, heads, length, length), which is added to the scaled
             products, as for relative positions; `window`, the largest distance between a query and a key that it sees;
             `positions`, by whose angles queries and keys are turned, as RotaryPositions gives them; `query_states`
-            (batch, length, width), from which the queries are computed instead of from the input.
+            (batch, length, width), from which the queries are computed instead of from the input. Without an
+            `attention_mask`, tokens do not attend to those that Keras masks, as by an `Embedding(mask_zero=True)`.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the probabilities
             (batch, heads, length, length), before dropout.
     Raises: ValueError if the width is not a multiple of num_heads.
@@ -47,6 +48,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.num_heads = int(num_heads)
         self.dropout_rate = float(dropout_rate)
         self.initializer = keras.initializers.get(initializer)
@@ -88,7 +90,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         query_states=None,
         training=False,
         return_probabilities=False,
+        mask=None,
     ):
+        attention_mask = seen_by_all(mask) if attention_mask is None else attention_mask
         rate = self.dropout_rate if training else 0.0
         attended = self.attention_inputs(
             self.contents(inputs, query_states),
@@ -137,6 +141,11 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             "use_bias": self.use_bias,
             "output_initializer": keras.initializers.serialize(self.output_initializer),
         }
+
+
+def seen_by_all(mask):
+    """The attention mask of Keras' mask of tokens, (batch, length), or None."""
+    return None if mask is None else ops.expand_dims(mask, (1, 2))  # (batch, heads, queries, keys)
 
 
 def split_dense(owner, inputs_shape, units, name, axes, initializer, use_bias=None):

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_bert_impl.kernels.biased_product import product_with_rows
+from keras_bert_impl.layers.kept_lora import KeptLora
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
-class TokenEmbedding(keras.layers.ReversibleEmbedding):
+class TokenEmbedding(KeptLora, keras.layers.ReversibleEmbedding):
     """A `keras.layers.ReversibleEmbedding` whose table is looked up in its own type, float32, under any dtype policy.
 
     Keras may look up a copy in bfloat16 (keras 3.15: wherever no layer around it is in mixed precision, as in `fit`).

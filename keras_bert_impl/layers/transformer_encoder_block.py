@@ -10,7 +10,7 @@ from keras_bert_impl.kernels.activated_product import project_activated
 from keras_bert_impl.kernels.gelu import activation_function, checked_activation
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.loss_scaling import warn_of_unscaled_loss
-from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention, split_dense
+from keras_bert_impl.layers.self_attention import MultiHeadSelfAttention, seen_by_all, split_dense
 
 
 @keras.saving.register_keras_serializable(package="keras_bert_impl")
@@ -43,7 +43,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     Input:  (batch, length, width); by name the other inputs of the attention: `attention_mask`, `attention_bias` and
             more, as MultiHeadSelfAttention takes them, and `same_segment`, `places` and `memory` for an attention that
-            reads them.
+            reads them. Without an `attention_mask`, tokens do not attend to those that Keras masks, as by an
+            `Embedding(mask_zero=True)`.
     Output: (batch, length, width); with `return_probabilities=True` a pair with the attention probabilities
             (batch, heads, length, length).
     """
@@ -67,6 +68,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.num_heads = int(num_heads)
         self.intermediate_size = int(intermediate_size)
         self.activation = checked_activation(activation)
@@ -130,7 +132,9 @@ class TransformerEncoderBlock(keras.layers.Layer):
         places=None,
         training=False,
         return_probabilities=False,
+        mask=None,
     ):
+        attention_mask = seen_by_all(mask) if attention_mask is None else attention_mask
         warn_of_unscaled_loss(self)
         differentiable = {"attention_bias": attention_bias, "positions": positions, "query_states": query_states}
         others = {"attention_mask": attention_mask, "sequence_ids": sequence_ids, "window": window}

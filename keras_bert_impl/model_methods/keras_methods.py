@@ -8,6 +8,9 @@ from keras_bert_impl.model_methods import resumed_fit, trainable, trained_weight
 from keras_bert_impl.model_methods.compiling import CompilingMixin
 from keras_bert_impl.model_methods.own_inputs import own_inputs
 
+OWN_FORMATS = ("onnx", "openvino", "litert")
+OF_STRINGS = "export_saved_model(model, directory) writes a SavedModel that takes strings"
+
 
 class KerasMethodsMixin(KnownArguments, CompilingMixin):
     """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default; `export` that
@@ -62,6 +65,35 @@ class KerasMethodsMixin(KnownArguments, CompilingMixin):
         with weights_given_back(self):
             return super().predict_on_batch(self.taken(x))
 
+    def save_own_variables(self, store):
+        super().save_own_variables(store)
+        trained_weights.save(self, store)
+
+    def load_own_variables(self, store):
+        super().load_own_variables(trained_weights.load(self, store))
+
+    def get_compile_config(self):
+        """As Keras', and whether the optimizer has a state, which it lacks before the first step."""
+        config = super().get_compile_config()
+        return config and {**config, "is_optimizer_built": bool(self.optimizer and self.optimizer.built)}
+
+    def compile_from_config(self, config):
+        """As Keras does it, which does not for a class with a `compile` of its own: the optimizer's state of a file
+        would be lost."""
+        config = keras.saving.deserialize_keras_object(config)
+        is_built = config.pop("is_optimizer_built", True)
+        self.compile(**config)
+        if is_built and self.optimizer is not None:
+            self.optimizer.build(self.trainable_variables)
+
+    def _run_through_graph(self, inputs, **how):
+        if getattr(how.get("operation_fn"), "__qualname__", "").startswith("_clone_functional_model"):
+            raise ValueError(
+                f"clone_model would make a plain keras.Model, without what makes it a {type(self).__name__}: "
+                "type(model).from_config(model.get_config()) has new weights, copy.deepcopy(model) the same."
+            )
+        return super()._run_through_graph(inputs, **how)
+
     def _purge_model_variables(self, **kinds):
         """Keras' JAX trainer takes the values out of the variables before the first step, which an error in it loses.
         They take no memory, since each step is given that of the values before."""
@@ -102,11 +134,11 @@ class KerasMethodsMixin(KnownArguments, CompilingMixin):
         except OSError:
             raise  # a full disk, a missing folder
         except Exception as error:
+            own = f"export_{format}(model, path) writes this format" if format in OWN_FORMATS else OF_STRINGS
             reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
             raise ValueError(
                 f"Keras cannot export {type(self).__name__} {self.name!r} as {format!r} here ({reason}). "
-                "keras_bert_impl.export.export_saved_model(model, directory) writes a SavedModel that takes strings, "
-                "whatever backend trained the model."
+                f"keras_bert_impl.export.{own}, whatever backend trained the model."
             ) from error
 
 

@@ -1,25 +1,21 @@
-"""Records which layers were frozen or quantized after a model was built.
+"""Records which layers were frozen or quantized, or got LoRA, after a model was built.
 
 Keras writes this into the configuration of each layer. The models here are configured by their constructors' arguments
 alone, and the constructors build every layer again: without this record, a model loaded from its `.keras` file would
-have all layers trainable and could not hold quantized weights.
+have all layers trainable and could not hold quantized weights or updates of LoRA.
 """
 
 import keras
 
 
 def layer_records(model):
-    """The record for `get_config` of a model whose constructor builds its layers: a dict, empty for one just built.
-
-    A layer with LoRA is recorded as the plain layer that Keras saves: the update is merged into the kernel.
-    """
+    """The record for `get_config` of a model whose constructor builds its layers: a dict, empty for one just built."""
     layers = [layer for layer in model._flatten_layers() if _name_of(layer, model) is not None]
     states = {
         "frozen_layers": [_name_of(layer, model) for layer in layers if not layer.trainable],
-        "frozen_weights": [
-            weight.path for weight in model.weights if not weight.trainable and weight.path not in _lora_kernels(layers)
-        ],
+        "frozen_weights": [weight.path for weight in model.weights if not weight.trainable],
         "quantized": _quantized(layers),
+        "lora": {layer.path: [layer.lora_rank, layer.lora_alpha] for layer in layers if _has_lora(layer)},
     }
     return {"layer_states": states} if any(states.values()) else {}
 
@@ -38,6 +34,9 @@ def restore_layer_records(model, config):
                 layer.path in paths and layer.quantization_mode is None
             ),
         )
+    for layer in model._flatten_layers():
+        if layer.path in states.get("lora", ()) and not _has_lora(layer):
+            layer.enable_lora(*states["lora"][layer.path])
     # Parents come before their children here, and Keras' setter passes the value on to all children.
     for layer in model._flatten_layers():
         name = _name_of(layer, model)
@@ -78,6 +77,5 @@ def _quantized(layers):
     return groups
 
 
-def _lora_kernels(layers):
-    """Paths of the kernels that LoRA froze: each is saved merged with its update."""
-    return {layer._kernel.path for layer in layers if getattr(layer, "lora_enabled", False)}
+def _has_lora(layer):
+    return getattr(layer, "lora_enabled", False)

@@ -24,8 +24,9 @@ def own_inputs(model, inputs):
     Keras assigns the arrays of a dict to inputs by the order of their names: one too many, and each of those after it
     would silently take the place of another.
 
-    Raises: ValueError for an array that is missing, or that another library calls so; and for NumPy arrays of ids that
-        are out of range, of which one backend takes another row, and another one NaN.
+    Raises: ValueError for an array that is missing, or that another library calls so; for lists of rows of several
+        lengths, and no rows or tokens; and for arrays of NumPy with ids out of range, of which one backend takes
+        another row, and another one NaN.
     """
     if not isinstance(inputs, collections.abc.Mapping):
         return inputs
@@ -38,13 +39,27 @@ def own_inputs(model, inputs):
             f"{type(model).__name__} takes a dict of {', '.join(names)}, but got {', '.join(inputs)}: "
             f"{'; '.join(wrong)}."
         )
-    config = getattr(model, "encoder", model).config
-    for name in names:
-        if isinstance(inputs[name], np.ndarray) and inputs[name].size:
-            width = np.shape(inputs["token_ids"])[-1]
-            limits = {"token_ids": config.vocabulary_size, "mask_positions": width, "cls_positions": width}
-            _refuse_out_of_range(name, inputs[name], limits.get(name, math.inf))
-    return {name: inputs[name] for name in names}
+    found = {name: _as_array(name, inputs[name]) for name in names}
+    width, words = np.shape(found["token_ids"])[-1], getattr(model, "encoder", model).config.vocabulary_size
+    limits = {"token_ids": words, "mask_positions": width, "cls_positions": width}
+    for name, ids in found.items():
+        if isinstance(ids, np.ndarray) and ids.size:
+            _refuse_out_of_range(name, ids, limits.get(name, math.inf))
+        elif isinstance(ids, np.ndarray) and name == "token_ids":
+            raise ValueError(f"token_ids has the shape {ids.shape}: there are no rows, or no tokens in them.")
+    return found
+
+
+def _as_array(name, ids):
+    """Lists as an array of NumPy, of which Keras would take each number for an array; arrays as they are."""
+    if not isinstance(ids, list | tuple):
+        return ids
+    try:
+        return np.array(ids, "int32")
+    except ValueError:
+        raise ValueError(
+            f"{name} is a list of rows of several lengths: fill them up to one, with padding_mask 0 behind the tokens."
+        ) from None
 
 
 def _refuse_out_of_range(name, ids, limit):

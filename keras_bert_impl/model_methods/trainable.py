@@ -32,10 +32,12 @@ def enable_lora(model, rank):
     Blocks that are frozen already get no update. To be called before `compile`; after training, `merge_lora` turns the
     model into a plain one.
 
-    Raises: ValueError for a rank below 1, and if all blocks are frozen.
+    Raises: ValueError for a rank below 1, if all blocks are frozen, and for a model in float8, where Keras has no LoRA.
     """
     if rank < 1:
         raise ValueError(f"The rank of a LoRA update must be at least 1, not {rank}.")
+    if any(layer.quantization_mode == "float8" for layer in _flat(model)):
+        raise ValueError("The model is quantized to float8, in which Keras has no LoRA: quantize it to int8 instead.")
     encoder = getattr(model, "encoder", model)
     blocks = [encoder.get_layer(f"block_{index}") for index in range(encoder.config.num_blocks)]
     blocks = [block for block in blocks if block.trainable]

@@ -1,7 +1,8 @@
 """The weights that a `fit` trained, where the optimizer keeps their moving average (`use_ema`).
 
 At the end of each `fit`, Keras puts the averages in the place of the weights, which is what one wants to evaluate and
-to save. The next `fit` would train from the averages, too; here it goes on from the weights that were trained.
+to save. The next `fit` would train from the averages, too; here it goes on from the weights that were trained, which
+`.keras` files hold beside the averages.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import weakref
 from keras import ops
 
 TRAINED = weakref.WeakKeyDictionary()  # of each optimizer: the weights before the averages took their place
+PREFIX = "trained_"  # of the names in a file
 
 
 @contextlib.contextmanager
@@ -44,15 +46,35 @@ def kept(model):
 
 def restore(model):
     """Gives a model the weights that its last `fit` trained, unless others than the averages were set meanwhile."""
-    trained = TRAINED.pop(model.optimizer, None)
+    for variable, array in zip(model.trainable_variables, of_last_fit(model), strict=False):
+        variable.assign(array)
+    TRAINED.pop(model.optimizer, None)
+
+
+def of_last_fit(model):
+    """The weights that a model's last `fit` trained, if their averages are in their place; otherwise an empty list."""
+    optimizer = getattr(model, "optimizer", None)
+    trained = optimizer and TRAINED.get(optimizer)
     if trained is None:
-        return
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
-    variables = model.trainable_variables
-    averages = optimizer._model_variables_moving_average
-    if all(bool(ops.all(ops.equal(one, other))) for one, other in zip(variables, averages, strict=True)):
-        for variable, array in zip(variables, trained, strict=True):
-            variable.assign(array)
+        return []
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+    pairs = zip(model.trainable_variables, optimizer._model_variables_moving_average, strict=True)
+    return trained if all(bool(ops.all(ops.equal(*pair))) for pair in pairs) else []
+
+
+def save(model, store):
+    """Writes the weights that the last `fit` trained into the part of a file that is the model's own."""
+    for number, array in enumerate(of_last_fit(model)):
+        store[f"{PREFIX}{number}"] = ops.convert_to_numpy(array)
+
+
+def load(model, store):
+    """Reads what `save` wrote, for the next `fit`. Returns the rest of the model's own part, as a dict."""
+    rest = {name: store[name] for name in store.keys() if not name.startswith(PREFIX)}
+    count = len(store.keys()) - len(rest)
+    if count and getattr(model, "optimizer", None) is not None:
+        TRAINED[model.optimizer] = [ops.convert_to_tensor(store[f"{PREFIX}{number}"]) for number in range(count)]
+    return rest
 
 
 def has_average(optimizer):

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.distribution import is_chief
+from keras_bert_impl.layers import Dense
 from keras_bert_impl.models.pretrained import (
     PretrainedMixin,
     check_tokenizer_fits,
@@ -75,7 +76,7 @@ class FeatureTagger(WordLabelsMixin, PretrainedMixin, keras.Model):
         for number in range(2):
             lstm = keras.layers.LSTM(units, return_sequences=True, dtype="float32", name="lstm")
             hidden = keras.layers.Bidirectional(lstm, dtype="float32", name=f"bilstm_{number}")(hidden, mask=is_token)
-        logits = keras.layers.Dense(num_classes, dtype="float32", name="tagger")(hidden)
+        logits = Dense(num_classes, dtype="float32", name="tagger")(hidden)
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.encoder = encoder
         self.tokenizer = tokenizer

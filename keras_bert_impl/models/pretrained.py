@@ -14,7 +14,7 @@ from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.families import build_encoder
-from keras_bert_impl.layers import Dropout
+from keras_bert_impl.layers import Dense, Dropout
 from keras_bert_impl.misspelt import refuse_unknown
 from keras_bert_impl.model_methods.epoch_loss import EpochLossMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
@@ -54,8 +54,9 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls) and "arguments" in inspect.signature(cls.from_pretrained).parameters:
-            cls.from_pretrained = with_arguments_of_constructor(cls)
+        inherited = inspect.unwrap(cls.from_pretrained.__func__)
+        if "__init__" in vars(cls) and "arguments" in inspect.signature(inherited).parameters:
+            cls.from_pretrained = with_arguments_of_constructor(cls, inherited)
 
     @in_scope_of_model
     def compile(
@@ -75,13 +76,6 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
         if multi_label:
             refuse_one_class(metrics, weighted_metrics)
         super().compile(optimizer, loss, loss_weights, metrics, weighted_metrics, **arguments)
-
-    def compile_from_config(self, config):
-        """As Keras does it, which does not for a class with a `compile` of its own: the optimizer's state of a file
-        would be lost."""
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        if self.built and self.optimizer is not None:
-            self.optimizer.build(self.trainable_variables)
 
     def get_config(self):
         return {
@@ -167,9 +161,9 @@ class ClassesMixin(PretrainedMixin):
         return load_model(cls, checkpoint, report, except_for=("classifier/",), num_classes=num_classes, **arguments)
 
 
-def with_arguments_of_constructor(cls):
-    """`cls.from_pretrained` as a class method that shows, in `help` and notebooks, what the constructor takes."""
-    inherited = cls.from_pretrained.__func__
+def with_arguments_of_constructor(cls, inherited):
+    """`inherited`, the function of `from_pretrained`, as a class method that shows, in `help` and notebooks, what the
+    constructor takes."""
 
     @functools.wraps(inherited)
     def from_pretrained(cls, *arguments, **options):
@@ -178,8 +172,8 @@ def with_arguments_of_constructor(cls):
 
     shown = dict(inspect.signature(inherited).parameters)
     del shown["arguments"]
-    constructor = inspect.signature(cls.__init__).parameters
-    others = [constructor[name] for name in constructor if name not in ("self", "encoder", *shown)]
+    constructor = cls.arguments_of_constructor()
+    others = [constructor[name] for name in constructor if name not in ("encoder", *shown)]
     others += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in OF_ENCODER]
     from_pretrained.__signature__ = inspect.Signature(
         [*shown.values(), *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others)]
@@ -310,7 +304,7 @@ def checked_class_names(class_names, num_classes, whose="class_names"):
 
 def head_dense(encoder, units, name):
     """The dense layer of a head, float32, initialised like BERT's other kernels."""
-    return keras.layers.Dense(
+    return Dense(
         units,
         kernel_initializer=kernel_initializer(encoder.config),
         dtype="float32",

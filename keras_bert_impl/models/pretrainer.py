@@ -9,7 +9,7 @@ from keras_bert_impl.checkpoints import build_filled
 from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.kernels.cross_entropy import as_kept
-from keras_bert_impl.layers import GatherPositions, MaskedLMHead, SpanBoundaryHead
+from keras_bert_impl.layers import Dense, GatherPositions, MaskedLMHead, SpanBoundaryHead
 from keras_bert_impl.model_methods.epoch_loss import SumOfMeansMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
@@ -91,7 +91,7 @@ class Pretrainer(SumOfMeansMixin, KerasMethodsMixin, keras.Model):
                 pooled = encoder.pool(gathered)
             else:
                 pooled = encoder.pooled(encoder.output, encoder.input)  # (batch, hidden_size)
-            outputs["next_sentence_logits"] = keras.layers.Dense(
+            outputs["next_sentence_logits"] = Dense(
                 2, kernel_initializer=initializer.clone(), dtype="float32", name="next_sentence_head"
             )(pooled)
         super().__init__(inputs=inputs, outputs=outputs, name=name)

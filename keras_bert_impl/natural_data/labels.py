@@ -70,6 +70,8 @@ def sizes_of_arrays(inputs):
     if not isinstance(inputs, dict) or "padding_mask" not in inputs:
         return None
     mask = to_array(inputs["padding_mask"], "padding_mask") != 0
+    if not mask.size:
+        return None  # a model refuses it
     width = mask.shape[-1]
     predictions = inputs["mask_positions"].shape[-1] if "mask_positions" in inputs else None
     return RowSizes(

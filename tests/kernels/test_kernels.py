@@ -253,6 +253,11 @@ def test_the_norm_of_many_numbers_is_exact():
     assert found == pytest.approx(math.sqrt(25 * 4096 * 512), rel=2e-6)
 
 
+@on("tensorflow", "torch")  # JAX has no float64 unless it is told to
+def test_the_norm_of_gradients_in_float64_is_that_of_all_gradients():
+    assert float(global_norm.global_norm([ops.ones((2, 2), "float64") * 2, ops.ones((3, 3))])) == 5
+
+
 only_jax = on("jax")  # a kernel of JAX alone
 
 

@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from check_layer import check_layer
@@ -104,3 +105,19 @@ def test_tanh_and_exact_gelu_differ():
     approximate.set_weights(exact.get_weights())
     difference = np.abs(ops.convert_to_numpy(exact(VECTORS)) - ops.convert_to_numpy(approximate(VECTORS))).max()
     assert 0 < difference < 1e-2
+
+
+@pytest.mark.filterwarnings("error:.*does not support masking")
+@pytest.mark.parametrize("layer", [TransformerEncoderBlock(3, 7, norm_first=True), MultiHeadSelfAttention(3)], ids=str)
+def test_tokens_that_an_embedding_masks_are_not_attended_to(layer):
+    embedding, ids = keras.layers.Embedding(9, 6, mask_zero=True), np.array([[3, 1, 4, 0, 0], [5, 2, 6, 5, 3]])
+    layer = type(layer).from_config(layer.get_config())
+    model = keras.Sequential([embedding, layer])
+    whole, alone = model(ids), model(ids[:1, :3])
+    np.testing.assert_allclose(ops.convert_to_numpy(whole)[:1, :3], ops.convert_to_numpy(alone), atol=1e-5)
+    np.testing.assert_allclose(model.predict(ids, verbose=0), ops.convert_to_numpy(whole), atol=1e-5)
+
+
+def test_an_unknown_activation_is_refused_when_the_block_is_made():
+    with pytest.raises(ValueError, match="activation function identifier: 256"):
+        TransformerEncoderBlock(64, 4, 256)

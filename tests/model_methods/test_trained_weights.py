@@ -1,5 +1,7 @@
 """A second `fit` trains on from the weights that the first one trained, not from their moving average."""
 
+import copy
+
 import keras
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ ARGUMENTS = {"batch_size": 7, "shuffle": False, "verbose": 0}
 
 def averaged(rate=1e-2):
     """A model without dropout, whose weights are averaged."""
-    model = build(optimizer=kbi.optimization.BertAdamW(rate, use_ema=True, ema_momentum=0.9))
+    return without_dropout(build(optimizer=kbi.optimization.BertAdamW(rate, use_ema=True, ema_momentum=0.9)))
+
+
+def without_dropout(model):
     for layer in model._flatten_layers():
         for name in {"rate", "dropout_rate"} & vars(layer).keys():
             setattr(layer, name, 0.0)
@@ -74,3 +79,24 @@ def test_it_also_trains_on_after_an_interruption():
     first = keras.callbacks.LambdaCallback(on_train_begin=lambda logs: seen.extend(arrays(model.trainable_variables)))
     model.fit(TEXTS, LABELS, callbacks=[first], **ARGUMENTS)
     assert_same(seen, stop.trained)
+
+
+@pytest.mark.parametrize("how", ["file", "file of weights", "deepcopy"])
+def test_a_model_that_was_saved_trains_on_from_the_weights_that_were_trained(how, tmp_path):
+    model = averaged()
+    model.fit(TEXTS, LABELS, **ARGUMENTS)
+    if how == "deepcopy":
+        again = copy.deepcopy(copy.deepcopy(model))
+    elif how == "file":
+        model.save(tmp_path / "model.keras")
+        again = keras.saving.load_model(tmp_path / "model.keras")
+    else:
+        again = averaged()
+        again.fit(TEXTS, LABELS, epochs=2, **ARGUMENTS)
+        model.save_weights(tmp_path / "model.weights.h5")
+        again.load_weights(tmp_path / "model.weights.h5")
+    assert_same(arrays(again.weights), arrays(model.weights))
+    for one in (model, without_dropout(again)):
+        one.fit(TEXTS, LABELS, **ARGUMENTS)
+    assert_same(arrays(again.weights), arrays(model.weights))
+    assert_same(arrays(again.optimizer.variables), arrays(model.optimizer.variables))

@@ -1,10 +1,13 @@
 """Arguments that a model does not know are refused by name; the encoder's are passed on."""
 
+import keras
 import numpy as np
 import pytest
 from every_model import KINDS, MODELS
+from tiers import every_backend
 
 import keras_bert_impl as kbi
+from keras_bert_impl.families import weight_shapes
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -54,6 +57,24 @@ def test_a_subclass_may_pass_arguments_on(small_config):
         TypeError, match=r"Mine\(\) got an unexpected keyword argument 'class_nams'\. Did you mean class_n"
     ):
         Mine(kbi.BertEncoder(small_config), class_nams=["a", "b"])
+
+
+def test_a_checkpoint_is_opened_with_an_argument_of_a_subclass(directory):
+    class Mine(kbi.TextClassifier):
+        def __init__(self, *arguments, mine=1, **options):
+            super().__init__(*arguments, **options)
+            self.mine = mine
+
+    class Other(Mine):
+        def __init__(self, encoder, num_classes, other, **options):
+            super().__init__(encoder, num_classes, **options)
+            self.other = other
+
+    assert Mine.from_pretrained(directory, mine=3).mine == 3
+    model = Other.from_pretrained(directory, other=5, mine=3, class_names=["bad", "so", "good"])
+    assert (model.mine, model.other, model.class_names) == (3, 5, ["bad", "so", "good"])
+    with pytest.raises(TypeError, match=r"Other.from_pretrained\(\) got an unexpected .* 'min'\. Did you mean mine\?"):
+        Other.from_pretrained(directory, min=3)
 
 
 @pytest.fixture
@@ -111,3 +132,15 @@ def test_an_option_of_the_constructor_is_refused_in_a_call(small_config):
     rows = {name: np.ones((1, 4), "int32") for name in encoder.input}
     with pytest.raises(TypeError, match=r"takes no return_attention; .* BertEncoder\(config, return_attention=True\)"):
         encoder(rows, return_attention=True)
+
+
+@every_backend
+@pytest.mark.filterwarnings("ignore:.* has no values for classifier")
+def test_the_first_model_that_is_opened_gets_the_head_of_all_later_ones(directory):
+    def head():
+        keras.utils.set_random_seed(5)
+        model = kbi.TextClassifier.from_pretrained(directory, num_classes=2)
+        return keras.ops.convert_to_numpy(model.get_layer("classifier").kernel)
+
+    weight_shapes.cache_clear()
+    np.testing.assert_array_equal(head(), head())

@@ -30,6 +30,13 @@ def test_where_keras_cannot_export_the_message_says_what_can(kind, small_config,
         model.export(tmp_path / "served")
 
 
+@on("jax")  # which Keras exports to a SavedModel alone
+def test_the_function_for_a_format_is_named(small_config, tmp_path):
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
+    with pytest.raises(ValueError, match=r"as 'onnx' here .*keras_bert_impl.export.export_onnx\(model, path\) writes"):
+        model.export(tmp_path / "model.onnx", format="onnx")
+
+
 def test_an_unknown_format_is_named(small_config, tmp_path):
     with pytest.raises(ValueError, match="as 'coreml' here"):
         kbi.BertEncoder(small_config).export(tmp_path / "served", format="coreml")

@@ -135,3 +135,12 @@ def test_a_checkpoint_of_a_quantized_model_is_refused_with_the_reason(save, make
     with pytest.raises(ValueError, match=r"MaskedLM .* is quantized to int8, .* model\.save\('model\.keras'\)"):
         save(model, tmp_path / "checkpoint")
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_lora_of_a_model_in_float8_is_refused_before_anything_is_frozen(small_config):
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 3)
+    model.quantize("float8")
+    before = [weight.path for weight in model.trainable_weights]
+    with pytest.raises(ValueError, match="quantized to float8, in which Keras has no LoRA"):
+        model.enable_lora(2)
+    assert [weight.path for weight in model.trainable_weights] == before

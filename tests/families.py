@@ -14,9 +14,9 @@ SIZES = {
     "intermediate_size": 21,
     "max_length": 11,
 }
-# Rotary positions need heads of an even width. The window reaches two tokens to each side, so that every padded token
-# of the small batch sees one that is not padding: of those that see none, each form of attention makes something else.
-MODERN = {**SIZES, "hidden_size": 12, "pad_id": 1, "global_every": 2, "local_attention": 4}
+# Rotary positions need heads of an even width. The window reaches one token to each side, so that the last padded token
+# of the small batch sees none that is not padding.
+MODERN = {**SIZES, "hidden_size": 12, "pad_id": 1, "global_every": 2, "local_attention": 2}
 XLNET = {**SIZES, "hidden_size": 12, "pad_id": 5}  # sinusoids come in pairs
 # Only rows of over 49 tokens have blocks that see some others: in those, a text has other vectors in a row that is
 # padded to another number of blocks. The separator is that of `made_tokenizers`.
@@ -38,7 +38,7 @@ CONFIGS = {
     "MPNet": kbi.MPNetConfig(**SIZES),
     "ModernBert": kbi.ModernBertConfig(**MODERN),
     "ModernBert, three of four layers see a window": kbi.ModernBertConfig(
-        **{**MODERN, "num_layers": 5, "global_every": 4}, classifier_pooling="mean"
+        **{**MODERN, "num_layers": 5, "global_every": 4, "local_attention": 4}, classifier_pooling="mean"
     ),
     "Deberta": kbi.DebertaConfig(**SIZES, max_distance=7),
     "DebertaV2": kbi.DebertaV2Config(**SIZES, num_buckets=8, max_distance=11),
@@ -71,6 +71,12 @@ def rows_for(config, batch):
         lengths = rows["padding_mask"].sum(axis=1)
         ids[:, 2:4] = ids[np.arange(len(ids)), lengths - 1] = config.sep_id
     return {**rows, "token_ids": ids}
+
+
+def of_tokens(rows, array):
+    """The array (batch, length, ...) with 0 for padding, whose states in transformers depend on the form of its
+    attention."""
+    return array * rows["padding_mask"].reshape(*rows["padding_mask"].shape, *[1] * (array.ndim - 2))
 
 
 def encoder_of(config):

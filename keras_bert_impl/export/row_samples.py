@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl.export import row_graphs
+from keras_bert_impl.models.span_answers import SCORE_OF_PADDING
 
 FILE = "samples.npz"
 TOLERANCE = 1e-4  # of the largest output, or of 1 if all outputs are smaller
@@ -105,7 +106,8 @@ def largest_difference(run, samples):
                     f"shape {rows['token_ids'].shape}; the model gives shape {array.shape}. Nothing was kept. Please "
                     "report this with the versions of the packages."
                 )
-            differences.append(np.abs(found[name] - array).max(initial=0) / max(1.0, np.abs(array).max(initial=0)))
+            largest = np.abs(array).max(initial=1.0, where=array > SCORE_OF_PADDING)
+            differences.append((np.abs(found[name] - array) / np.maximum(largest, np.abs(array))).max(initial=0))
     return float(max(differences))
 
 

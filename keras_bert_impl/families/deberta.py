@@ -417,11 +417,7 @@ def connected_parts(inputs, parts, distances, attention_class):
         )
         return parts.block(number, attention=layer)
 
-    context = parts.context(inputs)
-    is_token = ops.expand_dims(ops.not_equal(inputs["padding_mask"], 0), (1, 3))
-    # Padding sees nothing, and so gets the mean of all values, as in transformers.
-    seen = ops.logical_and(context["attention_mask"], is_token)
-    return hidden, {**context, "attention_mask": seen, "positions": positions}, block
+    return hidden, {**parts.context(inputs), "positions": positions}, block
 
 
 class DistanceEncoder(FamilyEncoder):

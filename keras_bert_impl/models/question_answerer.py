@@ -9,7 +9,7 @@ from keras_bert_impl.losses import cross_entropy
 from keras_bert_impl.models.natural_fit import NaturalFitMixin
 from keras_bert_impl.models.pretrained import PretrainedMixin, check_tokenizer_fits, checked_sequence_length, head_dense
 from keras_bert_impl.models.question_rows import QuestionRows
-from keras_bert_impl.models.span_answers import best_answers, chosen_first
+from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, chosen_first
 from keras_bert_impl.natural_data.labels import LabelRule
 from keras_bert_impl.natural_data.question_windows import question_rows, questions_of, warn_of_cut_questions
 from keras_bert_impl.optimization import BertAdamW
@@ -36,8 +36,10 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
             0. `keras-bert finetune` chooses it on dev for such data; it is kept in checkpoints and exports.
 
     Input:  dict of the encoder's inputs, or (questions, contexts).
-    Output: logits (batch, length, 2), float32: of a start and of an end at each token. As in the paper's code, padding
-            is a position like any other; decoding has to consider the context only.
+    Output: logits (batch, length, 2), float32: of a start and of an end at each token, and at padding -10,000: no
+            answer begins or ends there, so that loss and gradients do not depend on how far a row is padded. The
+            paper's code and transformers score padding as a position like any other, so that their loss is another
+            for rows with padding. Decoding has to consider the context only.
     Raises: ValueError if the vocabulary is not the encoder's, or sequence_length is above its max_length.
     """
 
@@ -53,6 +55,8 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
         logits = head_dense(encoder, 2, "span_head")(encoder.answer_vectors(encoder.output))
         if (penalty := encoder.answer_penalty(encoder.input)) is not None:
             logits = logits - penalty
+        is_token = ops.expand_dims(ops.not_equal(encoder.input["padding_mask"], 0), -1)
+        logits = ops.where(is_token, logits, SCORE_OF_PADDING)
         super().__init__(inputs=encoder.input, outputs=logits, name=name)
         self.dtype_policy = encoder.dtype_policy
         # Not tracked as a layer, so that the pooler, which no output here uses, is not among this model's weights.

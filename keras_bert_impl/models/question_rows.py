@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_bert_impl.batching import predict_rows
-from keras_bert_impl.models.span_answers import best_answers, choose, shares_of_right_answers
+from keras_bert_impl.models.span_answers import SCORE_OF_PADDING, best_answers, choose, shares_of_right_answers
 from keras_bert_impl.natural_data.labels import to_array
 from keras_bert_impl.natural_data.question_windows import (
     are_answers,
@@ -35,8 +35,7 @@ class QuestionRows(RowMaker):
         starts, ends = ([logits[:, column] for logits in outputs] for column in (0, 1))
         found, odds = best_answers(questions, rows.source, starts, ends, self.head.null_threshold is not None)
         figures = shares_of_right_answers(questions, choose(found, odds, self.head.null_threshold))
-        # What is beyond a row's batch has no share in the softmax over its length.
-        whole = np.full((len(outputs), max(map(len, outputs)), 2), -1e9, "float32")
+        whole = np.full((len(outputs), max(map(len, outputs)), 2), SCORE_OF_PADDING, "float32")
         for row, logits in zip(whole, outputs, strict=True):
             row[: len(logits)] = logits
         return whole, rows.labels, rows.weights, figures

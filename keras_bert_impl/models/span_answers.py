@@ -11,6 +11,7 @@ import numpy as np
 from keras_bert_impl.models.answers import finite
 from keras_bert_impl.tokenizers.words import end_with_marks, stripped_span
 
+SCORE_OF_PADDING = -1e4  # whose share is exactly 0; float16 holds it
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 

@@ -137,14 +137,20 @@ def kernel_for(length):
 
 
 def numbers_of_sequences(inputs):
-    """int32 (batch, 1, length): 0 for keys that the mask hides; of the others, the number of their sequence."""
+    """int32 (batch, 1, length): of keys that the mask shows the number of their sequence, or 1; of others 0, or in
+    packed rows, where padding sees itself, below 0 a number of their own."""
     batch, length, _ = inputs.query.shape
     if inputs.mask is None:
         return jnp.ones((batch, 1, length), "int32")
     seen = jnp.any(inputs.mask[:, 0], axis=1)  # (batch, length), by any query
-    # Plus 1, since tokens of the number 0 see each other where the mask says so.
-    numbers = 1 if inputs.sequence_ids is None else inputs.sequence_ids.astype("int32") + 1
-    return jnp.broadcast_to(jnp.where(seen, numbers, 0)[:, None, :], (batch, 1, length))
+    if inputs.sequence_ids is not None:
+        # Plus 1, since tokens of the number 0 see each other where the mask says so.
+        numbers = jnp.where(seen, inputs.sequence_ids.astype("int32") + 1, -1 - jnp.arange(length))
+    else:
+        if inputs.window is None:
+            seen = seen == jnp.any(seen, axis=1, keepdims=True)  # as in the plain form, a row without any sees all
+        numbers = seen.astype("int32")
+    return jnp.broadcast_to(numbers[:, None, :], (batch, 1, length))
 
 
 @functools.cache
@@ -187,7 +193,8 @@ def computed_both_ways(sizes, length, dtype, attend=tpu.attend, is_fused=True):
         kept = tpu.kept_units(seed, 2, sizes.num_heads, length, rate)
         return jnp.where(kept, probabilities / (1 - rate), jnp.zeros_like(probabilities))
 
-    is_token = numbers_of_sequences(inputs)[:, 0, :, None] > 0  # what padding sees has no meaning
+    # What padding sees in Splash has no meaning.
+    counts = numbers_of_sequences(inputs)[:, 0, :, None] > 0 if attend is tpu_long.attend else True
 
     def plain(*arrays):
         three = jnp.split(arrays[0], 3, axis=-1) if is_fused else arrays
@@ -195,7 +202,7 @@ def computed_both_ways(sizes, length, dtype, attend=tpu.attend, is_fused=True):
         return by_ops(AttentionInputs(*three, sizes.num_heads, **seen), dropped)
 
     def value_and_gradients(form, arrays, outer):
-        value, pull = jax.vjp(lambda *arrays: jnp.where(is_token, form(*arrays), 0), *arrays)
+        value, pull = jax.vjp(lambda *arrays: jnp.where(counts, form(*arrays), 0), *arrays)
         return value, jnp.concatenate(pull(outer), axis=-1)
 
     arrays = (inputs.fused,) if is_fused else (inputs.query, inputs.key, inputs.value)

@@ -8,7 +8,7 @@ from keras import backend, ops
 
 from keras_bert_impl.kernels.dropout import drop
 
-MASKED_LOGIT = -1e9  # finite, so that a row without any visible key gives a uniform distribution and not NaN
+MASKED_LOGIT = -1e9
 
 
 class AttentionInputs(typing.NamedTuple):
@@ -91,16 +91,30 @@ def joined(mixed):
 
 
 def visible(inputs):
-    """Which query sees which key: `mask` and `window` together, bool; None if every query sees every key."""
+    """Which query sees which key: `mask` and `window` together, bool; None if every query sees every key.
+
+    Every query sees a key: fused forms of torch give wrong gradients for one that sees none. Padding sees itself where
+    the mask hides all keys from it alone, and in a window in any case. A row that is hidden as a whole sees all of it.
+    """
+    mask = inputs.mask
     if inputs.window is None:
-        return inputs.mask
-    places = ops.arange(ops.shape(inputs.query)[1], dtype="int32")
-    distances = ops.abs(ops.expand_dims(places, 1) - ops.expand_dims(places, 0))  # (length, length)
-    near = ops.expand_dims(ops.less_equal(distances, inputs.window), (0, 1))
+        if mask is None:
+            return None
+        sees_any = ops.any(mask, axis=-1, keepdims=True)
+        return ops.equal(mask, sees_any) if mask.shape[2] == 1 else ops.where(sees_any, mask, _distances(inputs) == 0)
+    distances = _distances(inputs)
+    near = ops.less_equal(distances, inputs.window)
     if inputs.global_places is not None:
         is_global = are_places(inputs.global_places, ops.shape(inputs.query)[1])
         near = ops.logical_or(near, ops.expand_dims(is_global, (1, 2)))
-    return near if inputs.mask is None else ops.logical_and(inputs.mask, near)
+    return near if mask is None else ops.logical_or(ops.logical_and(mask, near), ops.equal(distances, 0))
+
+
+def _distances(inputs):
+    """Between the place of each query, the last one for those behind the keys, and that of each key: int32 (1, 1,
+    queries, keys)."""
+    queries, keys = (ops.arange(ops.shape(array)[1], dtype="int32") for array in (inputs.query, inputs.key))
+    return ops.expand_dims(ops.abs(ops.expand_dims(ops.minimum(queries, keys[-1:]), 1) - keys), (0, 1))
 
 
 def are_places(places, length):
@@ -116,7 +130,6 @@ def added(inputs):
     bias = None if inputs.bias is None else ops.cast(inputs.bias, dtype)
     if seen is None:
         return bias
-    # Finite: a query that sees no key gets the mean of all values, where -inf could give NaN.
     hidden = ops.cast(float(ml_dtypes.finfo(dtype).min) / 2, dtype)
     return ops.where(seen, ops.zeros_like(hidden) if bias is None else bias, hidden)
 

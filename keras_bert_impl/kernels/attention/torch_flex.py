@@ -50,7 +50,7 @@ def _are_long_packed_rows(inputs):
 
 
 def by_flex(inputs):
-    """The mixed values (batch, length, width) of an AttentionInputs; 0 for queries that see no key."""
+    """The mixed values (batch, length, width) of an AttentionInputs."""
     query, key, value = (part.transpose(1, 2) for part in by_heads(inputs))
     attend, _ = _functions(query.device.type == "cpu")
     return joined(attend(query, key, value, block_mask=_blocks_of(inputs)).transpose(1, 2))
@@ -75,16 +75,24 @@ def _block_mask(inputs):
     batch, length = numbers.shape
     _, create = _functions(device.type == "cpu")
     sees = _sees_sequence(numbers) if inputs.sequence_ids is not None else _sees_tokens(numbers)
-    near = flex_attention.and_masks(sees, _sees_near(window)) if window is not None else sees
-    return create(near, batch, None, length, length, device=device)
+    if window is not None:
+        sees = flex_attention.or_masks(flex_attention.and_masks(sees, _sees_near(window)), _sees_itself)
+    return create(sees, batch, None, length, length, device=device)
 
 
 def _sees_sequence(numbers):
-    return lambda row, head, query, key: (numbers[row, query] == numbers[row, key]) & (numbers[row, key] > 0)
+    def sees(row, head, query, key):
+        return (numbers[row, query] == numbers[row, key]) & (numbers[row, key] > 0) | (query == key)
+
+    return sees
 
 
 def _sees_tokens(numbers):
     return lambda row, head, query, key: numbers[row, key] > 0
+
+
+def _sees_itself(row, head, query, key):
+    return query == key
 
 
 def _sees_near(window):
@@ -110,9 +118,7 @@ def difference(num_heads, head_width, dtype, window, attend=by_flex, length=320)
     try:
         for masking in ("keys", "sequences"):
             inputs, outer = random_inputs(2, length, num_heads, head_width, masking, dtype)
-            inputs = inputs._replace(window=window)
-            is_token = windows.numbers_of(inputs) > 0  # what padding sees has no meaning
-            if what := differing(attend, inputs, outer, is_token):
+            if what := differing(attend, inputs._replace(window=window), outer):
                 return f"the {what} of flex_attention differ from those of the plain form on this device"
     except Exception as error:  # without a compiler, or a version of torch without a kernel for this device or type
         return cannot_compute(error)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-MASKED_LOGIT = -1e9  # as in the plain form: a row without any visible key gives the mean of all values
+MASKED_LOGIT = -1e9
 LANES = 128  # of a TPU register; columns are read in multiples of it
 SCORES = 512 * 512  # of a head at a time: 1 MiB in float32
 MOST_TOKENS = 2048  # in a row; above it, the gradient of a row no longer fits beside the rest on a v5e or v6e
@@ -68,7 +68,8 @@ def attend(sizes, arrays, sequence_ids, row_seeds, first_head):
         sizes: a Sizes.
         arrays: a tuple of queries, keys and values, (batch, length, width) each, the heads side by side; or of one
             array (batch, length, 3 * width) that holds these one after another.
-        sequence_ids: int32 (batch, 1, length); 0 is hidden.
+        sequence_ids: int32 (batch, 1, length); 0 is hidden with the masking "keys". With "sequences" each token that is
+            padding has a number of its own.
         row_seeds: int32 (batch, 2), from `seeds_of_rows`.
         first_head: int32 (1,), the number of the first head among all chips.
     """
@@ -240,8 +241,6 @@ def _backward(sizes, query_count, first_head, row_seeds, query, key, value, mixe
             values_sum[:, columns] += _product(dropped.astype(dtype), outer, 1, 0)  # (keys, head_width)
             # The gradient of the softmax: p (g - sum over keys of p g).
             logits = probabilities * (inner - jnp.sum(probabilities * inner, axis=0, keepdims=True))
-            if visible is not None:
-                logits = jnp.where(visible, logits, 0.0)  # a query that sees no key has a probability for each
             logits = (logits * scale).astype(dtype)
             keys_sum[:, columns] += _product(logits, queries, 1, 0)
             query_gradients.append(_product(keys, logits, 0, 0))  # (head_width, queries)
@@ -284,16 +283,19 @@ def _visible(sizes, ids, row, block, query_count):
     length, seen = ids.shape[2], None
     if sizes.masking != "none":
         of_keys = jnp.broadcast_to(ids[row], (LANES, length)).T[:, :1]  # (keys, 1)
+    if sizes.masking == "keys":
         seen = of_keys > 0
     if sizes.masking == "sequences":
         is_whole = query_count == length  # whose length may be none that Pallas can find the place of
         start = 0 if is_whole else pl.multiple_of(block * query_count, LANES)
         of_queries = ids[row, :, pl.ds(start, query_count)]  # (1, queries)
-        seen = jnp.logical_and(of_keys == of_queries, seen)
+        seen = of_keys == of_queries
     if sizes.window is not None:
         keys = jax.lax.broadcasted_iota(jnp.int32, (length, query_count), 0)
         queries = jax.lax.broadcasted_iota(jnp.int32, (length, query_count), 1) + block * query_count
         near = jnp.abs(keys - queries) <= sizes.window
+        if sizes.masking == "keys":
+            seen = jnp.logical_or(seen, keys == queries)
         seen = near if seen is None else jnp.logical_and(near, seen)
     return seen
 

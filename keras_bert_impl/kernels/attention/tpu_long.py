@@ -2,7 +2,7 @@
 
 `tpu.py` holds the gradient of a whole row in the chip's memory, which ends at MOST_TOKENS. Splash goes through the keys
 by blocks, and does not compute those of which the window shows nothing. It knows no dropout, and no query that sees
-nothing: padding here sees padding.
+nothing: where packed rows give it no number of its own, padding here sees padding.
 """
 
 import math

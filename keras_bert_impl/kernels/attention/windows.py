@@ -69,6 +69,8 @@ def by_blocks(inputs, attend=by_ops):
 
     local = of_row if places is None else ops.where(are_places(places, length), 0, of_row)
     mask = ops.logical_and(seen(ops.expand_dims(with_neighbours(in_blocks(local)), 2)), near)
+    # Padding sees itself, too.
+    mask = ops.logical_or(mask, ops.logical_and(ops.equal(numbers, 0), ops.equal(distance, 0)))
     key, value = (with_neighbours(in_blocks(array)) for array in (inputs.key, inputs.value))
     if places is not None:
         here = ops.maximum(places, 0)

@@ -111,12 +111,12 @@ def test_what_the_kernel_cannot_compute_is_computed_plainly_with_a_warning(case,
 
 
 def test_ids_of_the_kernel_hide_what_the_mask_hides():
-    """Also where padding_mask and sequence_ids disagree, and where 0 numbers tokens."""
+    """Also where padding_mask and sequence_ids disagree, and where 0 numbers tokens. Padding sees itself alone."""
     ids = jnp.array([[1, 1, 2, 2, 0, 0]])
     visible = jnp.array([[1, 1, 1, 0, 1, 0]], bool)
     mask = (visible[:, None, :] & (ids[:, :, None] == ids[:, None, :]))[:, None]
     case = plain.of_fused(jnp.zeros((1, 6, 3 * 128)), 2, mask, sequence_ids=ids)
-    assert jax_forms.numbers_of_sequences(case).tolist() == [[[2, 2, 3, 0, 1, 0]]]
+    assert jax_forms.numbers_of_sequences(case).tolist() == [[[2, 2, 3, -4, 1, -6]]]
 
 
 @pytest.mark.parametrize("rematerialize", full_but([False, True], True))

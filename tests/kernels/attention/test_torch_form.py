@@ -14,6 +14,7 @@ import torch
 
 from keras_bert_impl.kernels import attention
 from keras_bert_impl.kernels.attention import plain, torch_form, trial
+from keras_bert_impl.kernels.attention.torch_trial import value_and_gradient
 
 pytestmark = on("torch")
 
@@ -59,11 +60,17 @@ def test_a_form_that_the_device_cannot_compute_is_said():
     assert difference == "this device cannot compute it (RuntimeError: No available kernel. Aborting execution.)"
 
 
-def test_a_row_of_padding_alone_gives_numbers():
-    inputs, _ = trial.random_inputs(2, 5, 2, 4, "keys", "bfloat16")
-    mixed = torch_form.by_sdpa(inputs._replace(mask=torch.zeros_like(inputs.mask)))
-    mean = inputs.value.float().mean(dim=1, keepdim=True)
-    np.testing.assert_allclose(mixed.float(), mean.expand(-1, 5, -1), atol=2e-2)
+@pytest.mark.parametrize("masking", ["keys", "sequences"])
+@pytest.mark.parametrize("bias", [None, 3.0])
+@pytest.mark.parametrize("form", [torch_form.by_sdpa, plain.by_keras])
+def test_gradients_are_those_of_the_plain_form_where_queries_see_no_key(form, bias, masking):
+    """The second row is padding alone; of packed rows, the first one ends in padding."""
+    inputs, outer = trial.random_inputs(2, 40, 3, 8, masking, "float32")
+    inputs.mask[1] = False
+    inputs = inputs._replace(bias=None if bias is None else bias * torch.randn(1, 3, 40, 40))
+    computed = zip(*(value_and_gradient(one, inputs, outer) for one in (form, plain.by_ops)), strict=True)
+    for found, expected in computed:
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def on(device, seed=None):

@@ -13,7 +13,7 @@ if keras.backend.backend() != "jax":
 import jax
 import jax.numpy as jnp
 
-from keras_bert_impl.kernels.attention import jax_forms, tpu
+from keras_bert_impl.kernels.attention import jax_forms, plain, tpu, trial
 
 pytestmark = on("jax")
 
@@ -61,18 +61,21 @@ def test_a_long_row_is_computed_in_blocks_of_queries(window, is_fused, monkeypat
         assert_same(found, expected)
 
 
-def test_a_row_of_padding_alone_gives_the_mean_of_its_values():
-    array = jnp.array(np.random.default_rng(0).normal(size=(2, 5, 3 * 128)), "float32")
-    hidden, seeds = jnp.zeros((2, 1, 5), "int32"), jnp.zeros((2, 2), "int32")
+@pytest.mark.parametrize("masking", ["keys", "sequences"])
+def test_a_row_of_padding_alone_is_computed_as_in_the_plain_form(masking):
+    inputs, outer = trial.random_inputs(2, 5, 2, 64, masking, "float32")
+    inputs = inputs._replace(mask=jnp.zeros_like(inputs.mask))
+    ids, seeds = jax_forms.numbers_of_sequences(inputs), jnp.zeros((2, 2), "int32")
 
-    @jax.jit
-    def mixed(array):
-        return tpu.attend(sizes("sequences", rate=0.0), (array,), hidden, seeds, jnp.zeros(1, "int32"))
+    def by_kernel(array):
+        return tpu.attend(sizes(masking, rate=0.0), (array,), ids, seeds, jnp.zeros(1, "int32"))
 
-    mean = array[:, :, 256:].mean(axis=1, keepdims=True)
-    assert_same(mixed(array), np.broadcast_to(mean, (2, 5, 128)))
-    gradient = jax.grad(lambda array: mixed(array).sum())(array)
-    assert_same(gradient[:, :, :256], np.zeros((2, 5, 256)))
+    def plainly(array):
+        return plain.by_ops(plain.of_fused(array, 2, inputs.mask))
+
+    (found, pull), (expected, pull_expected) = (jax.vjp(form, inputs.fused) for form in (by_kernel, plainly))
+    assert_same(found, expected)
+    assert_same(pull(outer)[0], pull_expected(outer)[0])
 
 
 def test_rows_computed_together_are_computed_alike():

@@ -136,6 +136,13 @@ def test_differing_outputs_are_an_error():
             row_samples.check_equal(lambda rows, wrong=wrong: {"value": np.array(wrong)}, samples)
 
 
+def test_low_scores_of_padding_and_of_a_question_do_not_hide_a_difference():
+    samples = [({"token_ids": np.ones((1, 3))}, {"start_logits": np.array([[0.5, -1e4, -1e6]])})]
+    assert row_samples.check_equal(lambda rows: {"start_logits": np.array([[0.5, -1e4, -1e6 + 0.06]])}, samples) < 1e-7
+    with pytest.raises(RuntimeError, match=r"differ from the model's by up to 0\.1"):
+        row_samples.check_equal(lambda rows: {"start_logits": np.array([[0.6, -1e4, -1e6]])}, samples)
+
+
 def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path):
     tokenizer = kbi.WordPieceTokenizer(WORDS)
     packed = kbi.BertEncoder(revealing_config(tokenizer, max_length=13), packed=True)

@@ -74,7 +74,7 @@ def logits_of(kind, theirs, inputs):
 
 
 def compared(kind, logits, inputs):
-    """The logits without those of padding, where answers have none and transformers' depend on its form of attention."""
+    """The logits without those of padding: answers have none there, and transformers' depend on its attention."""
     return of_tokens(inputs, logits) if kind in ("token_classifier", "question_answerer") else logits
 
 

@@ -101,7 +101,10 @@ def visible(inputs):
         if mask is None:
             return None
         sees_any = ops.any(mask, axis=-1, keepdims=True)
-        return ops.equal(mask, sees_any) if mask.shape[2] == 1 else ops.where(sees_any, mask, _distances(inputs) == 0)
+        if mask.shape[2] == 1:
+            return ops.equal(mask, sees_any)
+        # ONNX Runtime chooses between no bools.
+        return ops.logical_or(mask, ops.logical_and(ops.logical_not(sees_any), ops.equal(_distances(inputs), 0)))
     distances = _distances(inputs)
     near = ops.less_equal(distances, inputs.window)
     if inputs.global_places is not None:

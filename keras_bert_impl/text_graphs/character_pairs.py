@@ -2,13 +2,10 @@
 
 import re
 
-from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-
-# isort: split
-import tensorflow_text as tf_text  # only now, because it imports TensorFlow, too
-
 from keras_bert_impl.text_graphs.byte_pairs import BLANK, BytePairs
+from keras_bert_impl.text_graphs.quiet_tensorflow import tf
 from keras_bert_impl.text_graphs.ragged import row_numbers
+from keras_bert_impl.text_graphs.sentence_pieces import named_kernel
 from keras_bert_impl.text_graphs.utf8 import character_starts
 from keras_bert_impl.tokenizers import MmBertTokenizer
 from keras_bert_impl.tokenizers.mmbert_tokenizer import BYTES, SPACE
@@ -28,7 +25,7 @@ class CharacterPairs(BytePairs):
 
     def _keep_vocabulary(self, tokenizer, ids):
         self._before_mask = f"[{re.escape(tokenizer.stripped)}]+$"
-        self._kernel = tf_text.SentencepieceTokenizer(model_of(tokenizer), out_type=tf.int32)
+        self._kernel = named_kernel(model_of(tokenizer), tf.int32)
 
     def _pieces(self, characters):
         texts = tf.strings.unicode_encode(characters, "UTF-8")

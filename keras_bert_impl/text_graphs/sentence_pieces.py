@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import zlib
 
 import numpy as np
 
@@ -46,8 +47,7 @@ class SentencePieces(tf.Module):
         # does; SentencepieceTokenizer, which holds an older version, often the other. Only that one knows offsets.
         self._cut = tf_text.FastSentencepieceTokenizer(tokenizer.model)
         if offsets:
-            self._align = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
-        # It takes tabs and line ends for spaces, which they are not in a model that makes no spaces of them.
+            self._align = named_kernel(tokenizer.model, tf.int32)
         self._is_bare = tokenizer.split == AT_SPACES
         self._keep_exact_cut(tokenizer)
         continued = tokenizer.further_bytes
@@ -128,7 +128,7 @@ class SentencePieces(tf.Module):
         unknown = [next(chr(code) for code in range(1, 128) if chr(code) not in known), *sorted(known - single)]
         model = without_normalizer(tokenizer.model, unknown, float(np.float32(min(scores.values())) - np.float32(10)))
         self._cut_exactly = tf_text.FastSentencepieceTokenizer(model)
-        self._normalize = tf_text.SentencepieceTokenizer(without_bytes(tokenizer.model), out_type=tf.string)
+        self._normalize = named_kernel(without_bytes(tokenizer.model), tf.string)
         shown = np.full(CODE_POINTS, ord(unknown[0]), np.int32)
         codes = list(map(ord, known))
         shown[codes] = codes
@@ -141,13 +141,13 @@ class SentencePieces(tf.Module):
 
     def _tokenize(self, texts):
         """The pieces of the model in each text, (batch, pieces) RaggedTensor of int32."""
-        if self._is_bare:
-            return self._exact_pieces(texts)
         found = self._cut.tokenize(texts).with_row_splits_dtype(tf.int64)
         # By sums: tf.reduce_any would make an array of all texts times the longest.
         before = tf.cumsum(tf.cast(found.flat_values == self.tokenizer.unk_id_of_model, tf.int64))
         before = tf.gather(tf.concat([[0], before], axis=0), found.row_splits)
         is_unknown = before[1:] > before[:-1]
+        if self._is_bare:  # it takes all white space for spaces, and leaves signs for a space at the end
+            is_unknown |= tf.strings.regex_full_match(texts, "(?s).*[\t\n\r▁].*")
         place = found.nrows() + tf.cumsum(tf.cast(is_unknown, tf.int64)) - 1
         whole = tf.where(is_unknown, place, tf.range(found.nrows()))
         return tf.gather(tf.concat([found, self._exact_pieces(tf.boolean_mask(texts, is_unknown))], axis=0), whole)
@@ -216,6 +216,12 @@ class SentencePieces(tf.Module):
         replaced = self._replace_characters(changed)
         is_kept = tf.gather(~is_second, row_numbers(replaced.values))  # for each code point
         return tf.ragged.boolean_mask(replaced, replaced.with_flat_values(is_kept))
+
+
+def named_kernel(model, out_type):
+    """The tokenizer of tensorflow_text for a model. All those of the SavedModels in a process would otherwise have one
+    name, and with it the model of the first."""
+    return tf_text.SentencepieceTokenizer(model, out_type=out_type, name=f"model_{zlib.crc32(model):08x}")
 
 
 @functools.cache

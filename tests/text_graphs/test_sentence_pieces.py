@@ -122,5 +122,19 @@ def test_masks_are_cut_out_as_by_the_tokenizer(tokenizer, pieces_of):
     assert pieces_of.with_masks(texts).to_list() == list(map(tokenizer.template.text_in, rows))
 
 
+def test_two_saved_graphs_in_one_process_keep_their_own_models(tmp_path, seeded):
+    texts, specification = ["😀12,000 Café\u0301", "ＦＵＬＬ"], [tf.TensorSpec((None,), tf.string)]
+    for name in ("xlm_roberta", "deberta", "bigbird"):
+        module = SentencePieces(MADE[name], offsets=True)
+        module.cut = tf.function(lambda texts, module=module: module(texts).to_tensor(-1), specification)
+        module.places = tf.function(module.with_offsets, [tf.TensorSpec((), tf.string)])
+        tf.saved_model.save(module, str(tmp_path / name))
+    loaded = {name: tf.saved_model.load(str(tmp_path / name)) for name in ("xlm_roberta", "deberta", "bigbird")}
+    for name, module in loaded.items():
+        found = [[index for index in row if index >= 0] for row in module.cut(texts).numpy().tolist()]
+        assert found == MADE[name].ids_batch(texts)
+        assert module.places(texts[0])[0].numpy().tolist() == found[0]
+
+
 def test_bytes_that_are_not_utf_8_are_ignored(pieces_of):
     assert pieces_of([b"The \xffcat\xc3"]).to_list() == pieces_of([b"The cat"]).to_list()

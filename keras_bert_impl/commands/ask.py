@@ -76,7 +76,7 @@ def classify(model, line, k):
     """Classes with their probabilities."""
     texts = texts_in(line, 1, 2)
     asked = texts[0] if len(texts) == 1 else ([texts[0]], [texts[1]])
-    found = model.classify(asked, None if model.multi_label else min(k, model.num_classes))
+    found = model.classify(asked, None if model.multi_label else k)
     labels = found if len(texts) == 1 else found[0]
     return "   ".join(f"{name} {probability:.1%}" for name, probability in labels)
 

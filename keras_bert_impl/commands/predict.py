@@ -106,13 +106,12 @@ def ranked(found, names):
 def classify(model, rows, config):
     """The class of each text or pair; with multi_label its classes, those above a half."""
     if model.multi_label:
-        found = model.classify(texts_or_pairs(rows, config), None, config.batch_size)
-        chosen = [[label for label in labels if label.probability > 0.5] for labels in found]
+        chosen = model.classify(texts_or_pairs(rows, config), batch_size=config.batch_size)
         return [
             {"predicted": [name for name, _ in labels], "probabilities": [share for _, share in labels]}
             for labels in chosen
         ]
-    found = model.classify(texts_or_pairs(rows, config), min(config.top_k, model.num_classes), config.batch_size)
+    found = model.classify(texts_or_pairs(rows, config), config.top_k, config.batch_size)
     return [ranked(labels, ("predicted", "probability")) for labels in found]
 
 

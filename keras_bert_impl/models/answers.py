@@ -60,8 +60,8 @@ def best(scores, count):
 
 
 def checked_top_k(top_k, most, of_what):
-    """`top_k`, where None means all. Raises ValueError if it is not from 1 to `most`."""
-    top_k = most if top_k is None else top_k
-    if not 1 <= top_k <= most:
-        raise ValueError(f"top_k is {top_k}, expected 1 to {most}, the number of {of_what}.")
+    """`top_k`, at most all, which None means, too. Raises ValueError if it is below 1."""
+    top_k = most if top_k is None else min(top_k, most)
+    if top_k < 1:
+        raise ValueError(f"top_k is {top_k}, expected at least 1 of the {most:,} {of_what}.")
     return top_k

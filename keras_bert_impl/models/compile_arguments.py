@@ -8,7 +8,7 @@ import keras
 
 from keras_bert_impl.losses import NO_LABEL, LabelledAccuracy, MultiLabelF1, WeightedCrossEntropy
 from keras_bert_impl.metrics import FIGURES, ClassScore
-from keras_bert_impl.natural_data.labels import ignored_labels, takes_class_numbers
+from keras_bert_impl.natural_data.labels import ignored_labels, is_of_keras, takes_class_numbers
 from keras_bert_impl.user_warnings import warn_user
 
 CROSS_ENTROPIES = {
@@ -126,6 +126,21 @@ def loss_on_logits(loss):
         return loss
     warn_user(f"The model returns logits: the loss {made.name} is computed with from_logits=True.")
     return made
+
+
+def refuse_loss_of_others(model, loss):
+    """Raises ValueError for a loss whose labels a model cannot have: of Keras', for a model with losses of its own; of
+    numbers of classes, for one that returns a number, or several classes for a text."""
+    kind = type(model).__name__
+    for found in keras.tree.flatten(loss):
+        if model.own_losses and found is not None and is_of_keras(found):
+            raise ValueError(f"{_name(found)} takes other labels than a {kind} has: {model.own_losses}.")
+        if takes_class_numbers(found) and (model.outputs[0].shape[-1] == 1 or getattr(model, "multi_label", False)):
+            remedy = "'mean_squared_error'" if model.returns_numbers else "'binary_crossentropy'"
+            raise ValueError(
+                f"{_name(found)} takes the number of one class for each row, which the {kind} does not have: give "
+                f"{remedy}."
+            )
 
 
 def metrics_on_logits(metrics):

@@ -3,7 +3,6 @@
 import inspect
 
 import keras
-import numpy as np
 
 from keras_bert_impl.batching import SortedBatches, evaluate_outputs
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
@@ -115,8 +114,7 @@ class NaturalFitMixin:
     def taken(self, x):
         """As of every model. Raises ValueError for texts, of which Keras would only say that they are no dict of three
         arrays: `fit`, `evaluate` and `predict` have made rows of them before."""
-        is_text = isinstance(x, str | bytes)
-        if is_text or (isinstance(x, list | tuple | np.ndarray) and self.row_maker.is_natural(x)):
+        if isinstance(x, str | bytes) or (not isinstance(x, dict) and self.row_maker.is_natural(x)):
             raise ValueError(
                 f"Got {repr(x)[:60]}, but a {type(self).__name__} that is called takes rows of ids, and so do "
                 "train_on_batch, test_on_batch and predict_on_batch: model.rows(texts) makes them; fit, evaluate and "

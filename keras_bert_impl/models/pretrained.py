@@ -24,6 +24,7 @@ from keras_bert_impl.models.compile_arguments import (
     metrics_of_classes,
     metrics_on_logits,
     refuse_accuracy,
+    refuse_loss_of_others,
     refuse_one_class,
     refuse_one_hot,
 )
@@ -44,13 +45,15 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
     The model takes `encoder`, `tokenizer` and `sequence_length` in its constructor and has them as attributes;
     `head_arguments` names the constructor's other arguments, which are attributes, too; `scores_tokens` is whether it
     classifies tokens, before which DistilBERT has another dropout than before texts; `returns_numbers` is whether its
-    outputs stand for themselves, not for classes. Its dtype policy is the encoder's, since Keras decides in `compile`
+    outputs stand for themselves, not for classes; `own_losses` is what to do about a loss, where Keras' are for other
+    labels. Its dtype policy is the encoder's, since Keras decides in `compile`
     by the model's policy whether to scale the loss, for mixed_float16.
     """
 
     head_arguments = ()
     scores_tokens = False
     returns_numbers = False
+    own_losses = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -66,6 +69,7 @@ class PretrainedMixin(EpochLossMixin, KerasMethodsMixin):
         if self.returns_numbers:
             refuse_accuracy(type(self).__name__, metrics, weighted_metrics)
         loss, multi_label = loss_on_logits(loss), getattr(self, "multi_label", False)
+        refuse_loss_of_others(self, loss)
         names = getattr(self, "class_names", ())
         if names and (multi_label or takes_class_numbers(loss or getattr(self, "loss", None))):
             metrics, weighted_metrics = (
@@ -288,6 +292,8 @@ def checked_class_names(class_names, num_classes, whose="class_names"):
     """
     if isinstance(class_names, str):
         raise ValueError(f"class_names is {class_names!r}, one text: pass a list of names.")
+    if isinstance(class_names, set | frozenset):  # of strings it has another order in each process
+        raise ValueError("class_names is a set, which has no order: pass sorted(class_names).")
     if isinstance(num_classes, bool) or not isinstance(num_classes, numbers.Integral) or num_classes < 1:
         raise ValueError(f"num_classes must be a whole number of at least 1, not {num_classes!r}.")
     given = list(range(num_classes) if class_names is None else class_names)

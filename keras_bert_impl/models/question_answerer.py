@@ -45,6 +45,7 @@ class QuestionAnswerer(NaturalFitMixin, PretrainedMixin, keras.Model):
 
     row_maker_class = QuestionRows
     pair_columns = ("questions", "contexts")
+    own_losses = "leave loss out, for the mean cross-entropy of the answer's start and end"
     head_arguments = ("null_threshold",)
 
     def __init__(

@@ -214,5 +214,5 @@ def _has_negatives(x):
 
 
 def _ranked(scores, texts, top_k):
-    top_k = checked_top_k(None if top_k is None else min(top_k, max(len(texts), 1)), max(len(texts), 1), "texts")
+    top_k = checked_top_k(top_k, max(len(texts), 1), "texts")
     return [Match(int(place), texts[place], float(scores[place])) for place in best(scores[None], top_k)[0]]

@@ -87,23 +87,28 @@ class TextClassifier(NaturalFitMixin, ClassesMixin, keras.Model):
             loss, metric = keras.losses.SparseCategoricalCrossentropy(from_logits=True), "accuracy"
         self.compile(optimizer=BertAdamW(5e-5), loss=loss, metrics=[metric])
 
-    def classify(self, texts, top_k=1, batch_size=32):
+    def classify(self, texts, top_k="auto", batch_size=32, threshold=None):
         """The most probable classes of texts.
 
         Args:
             texts: a text, or texts or pairs as `predict` takes them.
-            top_k: how many classes of each text; None means all.
+            top_k: how many classes of each text; None means all. "auto" is 1, and with multi_label or a threshold all
+                those whose probability is above it, perhaps none.
             batch_size: how many texts are computed at once.
+            threshold: only classes whose probability is above this; None for "auto" with multi_label is 0.5.
 
-        Returns: for one text a list of top_k Label (`label`, `probability`), the most probable first; for several a
+        Returns: for one text a list of Label (`label`, `probability`), the most probable first; for several a
             list of such lists. The probabilities of a text add up to 1, but with multi_label each class has its own.
-        Raises: ValueError if top_k is not from 1 to the number of classes.
+        Raises: ValueError if top_k is below 1.
         """
+        if top_k == "auto":
+            threshold = 0.5 if threshold is None and self.multi_label else threshold
+            top_k = 1 if threshold is None else None
         top_k = checked_top_k(top_k, self.num_classes, "classes")
         logits = self.predict(texts, batch_size=batch_size, verbose=0)
         probabilities = sigmoid(logits) if self.multi_label else softmax(logits)
         labels = [
-            [Label(self.class_names[place], float(row[place])) for place in places]
+            [Label(self.class_names[place], float(row[place])) for place in places if row[place] > (threshold or -1)]
             for row, places in zip(probabilities, best(probabilities, top_k), strict=True)
         ]
         return labels[0] if isinstance(texts, str) else labels

@@ -72,6 +72,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
     """
 
     row_maker_class = VectorRows
+    own_losses = "give one of keras_bert_impl.embedding_losses, such as CosineSimilarityLoss() for similarities"
     head_arguments = ("pooling", "normalize", "long_texts", "prompts", "similarity_function")
 
     def __init__(
@@ -206,7 +207,7 @@ class TextEmbedder(TextColumnsMixin, PretrainedMixin, keras.Model):
             raise ValueError("The corpus is one text or vector: pass a list of texts, or vectors (texts, width).")
         if not len(corpus):
             raise ValueError("The corpus is empty: there is nothing to search.")
-        top_k = checked_top_k(min(top_k, len(corpus)), len(corpus), "texts in the corpus")
+        top_k = checked_top_k(top_k, len(corpus), "texts in the corpus")
         of_query, of_corpus = (
             next((name for name in names if name in (self.prompts or {})), None)
             for names in (QUERY_PROMPTS, CORPUS_PROMPTS)

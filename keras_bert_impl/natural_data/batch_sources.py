@@ -1,10 +1,12 @@
-"""Batches of texts that `tf.data` and PyTorch's `DataLoader` yield, in one form."""
+"""Batches of texts that `tf.data`, PyTorch's `DataLoader` and Keras' `PyDataset` yield, in one form."""
 
 import collections.abc
 import dataclasses
+import itertools
 import math
 import typing
 
+import keras
 import numpy as np
 
 from keras_bert_impl.natural_data.labels import Positions, numbers_of_names
@@ -32,7 +34,14 @@ def source_of_dataset(dataset):
     if first_spec(dataset).shape.rank == 0:
         raise ValueError("The dataset yields single texts, not batches of them: pass dataset.batch(32).")
     size = int(dataset.cardinality())
-    return BatchSource(dataset.as_numpy_iterator, math.inf if size == -1 else None if size == -2 else size)
+    return BatchSource(
+        lambda: map(_without_ragged, dataset.as_numpy_iterator()), {-1: math.inf, -2: None}.get(size, size)
+    )
+
+
+def _without_ragged(batch):
+    """A batch with lists of lists in place of ragged tensors."""
+    return keras.tree.map_structure(lambda part: part.to_list() if hasattr(part, "to_list") else part, batch)
 
 
 def is_text_loader(x):
@@ -57,6 +66,19 @@ def source_of_loader(loader):
         return BatchSource(batches, len(loader))
     except TypeError:  # over an IterableDataset
         return BatchSource(batches, None)
+
+
+def source_of_py_dataset(dataset):
+    """The BatchSource of a `keras.utils.PyDataset` of texts, whose `on_epoch_end` is called before it is read again."""
+    reads = itertools.count()
+    size = dataset.num_batches
+
+    def batches():
+        if next(reads):
+            dataset.on_epoch_end()
+        return (_tuple_of(dataset[index]) for index in (itertools.count() if size is None else range(size)))
+
+    return BatchSource(batches, math.inf if size is None else size)
 
 
 def is_text_batch(batch):
@@ -135,11 +157,13 @@ def _parts_of_columns(columns):
     texts = [name for name in COLUMNS if name in columns]
     labels = [name for name in LABELS if name in columns]
     if texts[:1] != ["text"] or len(labels) > 1 or len(texts) + len(labels) < len(columns):
+        text = next((name for name in columns if name not in LABELS), "text")
+        label = next((name for name in columns if name not in (text, *COLUMNS)), "label")
         raise ValueError(
             f"The batches are dicts with the columns {', '.join(columns)}: texts and labels are recognised only by the "
             "names text, text_pair and label. Let the dataset yield (texts, labels), with "
-            "collate_fn=lambda rows: ([row['text'] for row in rows], [row['label'] for row in rows]) for a DataLoader, "
-            "or with dataset.map(lambda row: (row['text'], row['label'])) for tf.data."
+            f"collate_fn=lambda rows: ([row[{text!r}] for row in rows], [row[{label!r}] for row in rows]) for a "
+            f"DataLoader, or with dataset.map(lambda row: (row[{text!r}], row[{label!r}])) for tf.data."
         )
     found = columns["text"] if len(texts) == 1 else (columns["text"], columns["text_pair"])
     return (found, *(columns[name] for name in labels))

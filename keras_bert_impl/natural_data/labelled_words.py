@@ -67,7 +67,7 @@ class WordRows(RowMaker):
         if len(spans) != len(texts):
             raise ValueError(f"{len(texts):,} texts but {len(spans):,} lists of spans: give [] for a text without any.")
         return [
-            labels_of_spans(row, text, of_text.spans, of_row, self.class_names)
+            labels_of_spans(row, text, of_text.spans, spans_of(of_row), self.class_names)
             for row, (text, of_text, of_row) in enumerate(zip(texts, split, spans, strict=True))
         ]
 
@@ -123,9 +123,16 @@ def _of_words(values, sentences):
     ]
 
 
+def spans_of(row):
+    """The marked characters of a text, which spaCy has in a dict."""
+    return row.get("entities", row) if isinstance(row, dict) else row
+
+
 def are_spans(labels):
-    """Whether labels are lists of marked characters: (start, end, label), or dicts of them."""
+    """Whether labels are lists of marked characters: (start, end, label), or dicts of them; or, as spaCy's, dicts with
+    such a list as `entities`."""
     if not isinstance(labels, list | tuple):
         return False
+    labels = map(spans_of, labels)
     rows = [row for row in labels if not isinstance(row, list | tuple) or len(row)]
     return all(isinstance(row, list | tuple) and isinstance(row[0], tuple | list | dict) for row in rows)

@@ -86,6 +86,12 @@ def takes_class_numbers(loss):
     return isinstance(loss, kinds) or any(loss is one or loss == one for one in named)
 
 
+def is_of_keras(loss):
+    """Whether a loss given to `compile` is one of Keras' own, by its name or as a function or object."""
+    found = keras.losses.get(loss) if isinstance(loss, str) else loss
+    return getattr(found, "__module__", "").startswith("keras.")
+
+
 def takes_zeros_and_ones(loss):
     """Whether a loss given to `compile` takes 0 or 1 for each class, as the default loss with multi_label does."""
     kinds = keras.losses.BinaryCrossentropy, keras.losses.BinaryFocalCrossentropy

@@ -4,6 +4,7 @@ import collections.abc
 import itertools
 import types
 
+import keras
 import numpy as np
 
 from keras_bert_impl.natural_data.batch_sources import (
@@ -11,6 +12,7 @@ from keras_bert_impl.natural_data.batch_sources import (
     is_text_loader,
     source_of_dataset,
     source_of_loader,
+    source_of_py_dataset,
 )
 from keras_bert_impl.natural_data.texts import is_text_dataset, is_texts, refuse_bytes
 
@@ -35,13 +37,18 @@ def in_memory(values):
     return values.to_numpy() if is_numeric else values.to_list()
 
 
-def received(x):
+def received(x, is_pair=False):
     """Converts the inputs given to a model to a form that it knows: lists and arrays of texts, a BatchSource of texts,
     or what Keras takes.
+
+    Args:
+        x: the inputs.
+        is_pair: whether a table of two columns of texts can only be a pair of texts, such as beside labels.
 
     Raises: ValueError for what holds no text and no array, for one text in bytes, for a whole table, for which a column
         must be chosen, and for a generator of texts.
     """
+    x = _columns_of_pair(x) if is_pair else x
     _refuse_table(x)
     refuse_bytes(x)
     x = in_memory(x)
@@ -54,7 +61,18 @@ def received(x):
         return source_of_dataset(x)
     if is_text_loader(x):
         return source_of_loader(x)
+    if isinstance(x, keras.utils.PyDataset) and not hasattr(x, "start_epoch") and is_text_batch(x[0]):  # not ours
+        return source_of_py_dataset(x)
     return _without_texts(x) if isinstance(x, types.GeneratorType) else x
+
+
+def _columns_of_pair(x):
+    """A table of two columns of texts as a tuple of these; anything else as it is."""
+    names = getattr(x, "column_names", getattr(x, "columns", ()))
+    if isinstance(x, dict) or len(names) != 2:
+        return x
+    columns = tuple(in_memory(x[name]) for name in names)
+    return columns if all(map(is_texts, columns)) else x
 
 
 def _is_nothing(x):
@@ -81,7 +99,7 @@ def _refuse_table(x):
     if columns is not None:
         raise ValueError(
             f"Got a {type(x).__name__} with the columns {', '.join(map(str, columns))}: pass the column of the texts "
-            "and that of the labels, as in fit(data['text'], data['label'])."
+            "and that of the labels, as in fit(data['text'], data['label']); a pair of texts is a tuple of two columns."
         )
 
 
@@ -91,7 +109,7 @@ def _without_texts(generator):
     if is_text_batch(first):
         raise ValueError(
             "A generator of texts can be read only once, but Keras looks at the first batches before it trains: pass "
-            "lists, a torch DataLoader, or tf.data.Dataset.from_generator(...)."
+            "lists, a keras.utils.PyDataset, a torch DataLoader, or tf.data.Dataset.from_generator(...)."
         )
     begin = () if first is None else (first,)
     return (batch for batch in itertools.chain(begin, generator))

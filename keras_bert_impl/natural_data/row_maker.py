@@ -10,6 +10,7 @@ from keras_bert_impl.natural_data.labels import (
     Positions,
     checked_labels,
     ignored_labels,
+    is_of_keras,
     of_width,
     require_labels,
     sizes_of_arrays,
@@ -63,7 +64,7 @@ class RowMaker:
 
     def received(self, x, labels=None):
         """What a user gave as inputs, beside these labels, in a form that is known; see `other_libraries.received`."""
-        return received(x)
+        return received(x, is_pair=labels is not None or bool(getattr(self.head, "pair_columns", None)))
 
     def is_natural(self, x):
         """Whether `x` is natural data in memory, without labels; anything else is a dataset, or for Keras."""
@@ -123,10 +124,10 @@ class RowMaker:
         loss = getattr(self.head, "loss", None)
         rule = self.head.label_rule(sizes)
         if rule is not None and rule.limit is not None and not self.head.takes_class_numbers(loss):
-            if rule.names and is_texts(labels):
+            if rule.names and (is_texts(labels) or (is_of_keras(loss) and not np.ndim(labels[0]))):
                 raise ValueError(
-                    "The labels are names of classes, but the loss takes a number for each class of a row: compile "
-                    "with 'sparse_categorical_crossentropy'."
+                    "The labels are names of classes or their numbers, but the loss takes a number for each class of a "
+                    "row: compile with 'sparse_categorical_crossentropy'."
                 )
             rule = None
         return checked_labels(labels, weights, rule, sizes, ignored_labels(loss))

@@ -160,8 +160,13 @@ def _arranged(maker, with_labels, batch):
 def _texts_in(maker, source, steps, with_labels):
     """(texts, labels, weights) of a BatchSource that is evaluated or predicted, in memory, where it has to be; None
     otherwise, and of anything else."""
-    if not isinstance(source, BatchSource) or (source.num_batches == math.inf and steps is None):
+    if not isinstance(source, BatchSource):
         return None
+    if source.num_batches == math.inf and steps is None:
+        raise ValueError(
+            "The dataset is endless, and so would be its evaluation or prediction: pass steps, or validation_steps to "
+            "fit, or dataset.take(n)."
+        )
     batches = itertools.islice(source.open(), steps)
     return maker.texts_of_source(_arranged(maker, with_labels, batch) for batch in batches)
 

@@ -11,18 +11,20 @@ import functools
 from keras_bert_impl.models.span_answers import exact_match, normalize_answer, token_f1
 
 
+def questions_in(dataset):
+    """The questions of a SQuAD file's content, as dicts."""
+    return [
+        question for article in dataset["data"] for paragraph in article["paragraphs"] for question in paragraph["qas"]
+    ]
+
+
 def read_answers(dataset):
     """The accepted answers of each question of a SQuAD file's content, by id; [""] if it has none.
 
     Raises: ValueError if `dataset` is not in SQuAD's layout, or has no question.
     """
     try:
-        questions = [
-            question
-            for article in dataset["data"]
-            for paragraph in article["paragraphs"]
-            for question in paragraph["qas"]
-        ]
+        questions = questions_in(dataset)
         answers = {question["id"]: [answer["text"] for answer in question["answers"]] for question in questions}
     except (KeyError, TypeError) as error:
         raise ValueError(f"This is not SQuAD's layout, data > paragraphs > qas: {error!r} is missing.") from None
@@ -47,12 +49,7 @@ def refuse_equal_ids(ids, place=""):
 
 def has_impossible_questions(dataset):
     """Whether the file has the layout of SQuAD 2.0: some question has `is_impossible`, true or false."""
-    return any(
-        "is_impossible" in question
-        for article in dataset["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    )
+    return any("is_impossible" in question for question in questions_in(dataset))
 
 
 def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
@@ -77,7 +74,8 @@ def evaluate(dataset, predictions, null_odds=None, null_threshold=1.0):
     exact, f1 = scores_of_questions(dataset, predictions)
     if not is_second:
         return {"exact": mean(exact), "f1": mean(f1), "total": len(answers), "missing": missing}
-    has_answer = {key: bool(texts != [""]) for key, texts in answers.items()}
+    # Also where no answer is left after normalization, such as "A".
+    has_answer = {question["id"]: bool(question["answers"]) for question in questions_in(dataset)}
     odds = _odds_of(answers, predictions, null_odds)
     figures = summary(*(apply_threshold(scores, odds, has_answer, null_threshold) for scores in (exact, f1)))
     for part, wanted in (("HasAns", True), ("NoAns", False)):

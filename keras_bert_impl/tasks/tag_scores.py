@@ -8,6 +8,8 @@ import sklearn.metrics
 
 from keras_bert_impl.natural_data.entities import are_entities, as_iobes
 
+AVERAGES = ("micro avg", "macro avg", "weighted avg")  # beside the types in seqeval's report
+
 
 def entity_scores(labels, predicted):
     """Precision, recall, F1 and number of entities, over all entities and by type; seqeval's, which equal conlleval's.
@@ -37,7 +39,7 @@ def entity_scores(labels, predicted):
     def figures_of(row):
         return {**{ours: float(row[theirs]) for ours, theirs in named.items()}, "entities": int(row["support"])}
 
-    by_type = {name: figures_of(row) for name, row in report.items() if " avg" not in name}
+    by_type = {name: figures_of(row) for name, row in report.items() if name not in AVERAGES}
     return {**figures_of(report.get("micro avg", nothing)), "sentences": len(labels), "by_type": by_type}
 
 

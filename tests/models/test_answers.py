@@ -52,10 +52,19 @@ def test_one_text_is_answered_alone_and_a_pair_is_one_of_a_list(encoder, small_t
     assert len(model.classify([("the cat", "sat"), ("a dog", "ran")])) == 2
 
 
-@pytest.mark.parametrize("top_k", [0, 3])
-def test_more_classes_than_there_are_cannot_be_asked_for(top_k, encoder, small_tokenizer):
-    with pytest.raises(ValueError, match=f"top_k is {top_k}, expected 1 to 2, the number of classes"):
-        kbi.TextClassifier(encoder, 2, small_tokenizer).classify(TEXTS, top_k=top_k)
+def test_all_classes_are_told_where_more_are_asked_for(encoder, small_tokenizer):
+    model = kbi.TextClassifier(encoder, 2, small_tokenizer)
+    assert model.classify(TEXTS, top_k=99) == model.classify(TEXTS, top_k=None)
+    with pytest.raises(ValueError, match="top_k is 0, expected at least 1 of the 2 classes"):
+        model.classify(TEXTS, top_k=0)
+
+
+def test_only_classes_above_a_threshold_are_told(encoder, small_tokenizer):
+    model = kbi.TextClassifier(encoder, 2, small_tokenizer)
+    first, second = model.classify(TEXTS[0], top_k=None)
+    assert model.classify(TEXTS[0], threshold=0.0) == [first, second]
+    assert model.classify(TEXTS[0], threshold=(first.probability + second.probability) / 2) == [first]
+    assert model.classify(TEXTS[0], threshold=1.0) == []
 
 
 def test_whether_a_text_follows_is_the_probability_of_the_first_column(encoder, small_tokenizer):

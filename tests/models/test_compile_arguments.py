@@ -222,7 +222,9 @@ def test_an_auc_of_three_classes_is_refused(small_tokenizer):
 
 def test_names_of_classes_with_a_loss_of_one_hot_labels_are_refused_with_the_loss_that_takes_them(model):
     model.compile("sgd", "categorical_crossentropy")
-    with pytest.raises(ValueError, match=r"names of classes, but the loss .* 'sparse_categorical_crossentropy'"):
+    with pytest.raises(
+        ValueError, match=r"names of classes or their numbers, but the loss .* 'sparse_categorical_crossentropy'"
+    ):
         model.fit(TEXTS, ["0", "1", "0", "1"], verbose=0)
 
 
@@ -278,3 +280,47 @@ def test_the_binary_accuracy_of_several_classes_is_of_the_signs_of_their_logits(
     model.compile("sgd", model.loss, metrics=["binary_accuracy"], **QUICK_STEPS)
     found = model.evaluate(TEXTS, ONE_HOT, verbose=0, return_dict=True)["binary_accuracy"]
     assert found == np.mean((model.predict(TEXTS, verbose=0) > 0) == ONE_HOT)
+
+
+HEADS = {
+    "embedder": (kbi.TextEmbedder, {}),
+    "answerer": (kbi.QuestionAnswerer, {}),
+    "regressor": (kbi.TextRegressor, {}),
+    "several": (kbi.TextClassifier, {"num_classes": 2, "multi_label": True}),
+}
+
+
+@pytest.mark.parametrize(
+    ("head", "loss", "message"),
+    [
+        (
+            "embedder",
+            "mse",
+            "mean_squared_error takes other labels than a TextEmbedder has: give one of keras_bert_impl",
+        ),
+        ("embedder", keras.losses.CosineSimilarity(), "cosine_similarity takes other labels than a TextEmbedder has"),
+        (
+            "answerer",
+            "sparse_categorical_crossentropy",
+            "takes other labels than a QuestionAnswerer has: leave loss out",
+        ),
+        ("regressor", "sparse_categorical_crossentropy", "one class for each row.* give 'mean_squared_error'"),
+        ("several", "sparse_categorical_crossentropy", "one class for each row.* give 'binary_crossentropy'"),
+    ],
+)
+def test_a_loss_for_another_head_is_refused_with_the_loss_to_give(small_tokenizer, head, loss, message):
+    kind, arguments = HEADS[head]
+    model = kind(
+        kbi.BertEncoder(revealing_config(small_tokenizer, max_length=12)), tokenizer=small_tokenizer, **arguments
+    )
+    with pytest.raises(ValueError, match=message):
+        model.compile("adam", loss)
+
+
+@pytest.mark.parametrize("loss", ["binary_crossentropy", "mse"])
+def test_numbers_of_classes_beside_a_loss_of_a_number_for_each_class_are_refused(model, loss):
+    model.compile("adam", loss)
+    for labels in (NUMBERS, NUMBERS.tolist()):
+        with pytest.raises(ValueError, match="takes a number for each class of a row: compile with 'sparse_cat"):
+            model.fit(TEXTS, labels, verbose=0)
+    model.fit(TEXTS, ONE_HOT, verbose=0)

@@ -144,3 +144,9 @@ def test_the_first_model_that_is_opened_gets_the_head_of_all_later_ones(director
 
     weight_shapes.cache_clear()
     np.testing.assert_array_equal(head(), head())
+
+
+def test_a_set_of_class_names_is_refused(small_tokenizer):
+    encoder = kbi.BertEncoder(kbi.BertConfig(29, hidden_size=6, num_layers=1, num_heads=2, intermediate_size=7))
+    with pytest.raises(ValueError, match="class_names is a set, which has no order: pass sorted"):
+        kbi.TextClassifier(encoder, 2, class_names={"good", "bad"})

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import transformers
 from conftest import revealing_config
-from tiers import every_backend, full_on
+from tiers import every_backend, full_on, on
 
 import keras_bert_impl as kbi
 from keras_bert_impl.tasks.conll import Sentence
@@ -209,3 +209,32 @@ def test_accuracy_does_not_depend_on_the_batches(model):
     for size in (1, 2, 6):
         found = model.evaluate(words, labels, batch_size=size, verbose=0, return_dict=True)["accuracy"]
         assert found == pytest.approx(right, abs=1e-6)
+
+
+def test_spans_may_stand_in_spacy_s_dicts(model):
+    dicts = [{"entities": spans} for spans in SPANS]
+    assert model.evaluate(TEXTS, dicts, verbose=0) == model.evaluate(TEXTS, SPANS, verbose=0)
+
+
+@on("tensorflow")
+@pytest.mark.parametrize("form", ["ragged", "padded"])
+def test_a_dataset_of_words_and_names_of_labels_is_read_as_lists_are(model, form):
+    import tensorflow as tf
+
+    rows = tf.data.Dataset.from_tensor_slices((tf.ragged.constant(WORDS), tf.ragged.constant(LABELS)))
+    if form == "ragged":
+        dataset = rows.batch(2)
+    else:
+        dataset = rows.map(lambda *row: tuple(part.to_tensor() if hasattr(part, "to_tensor") else part for part in row))
+        dataset = dataset.padded_batch(2, padded_shapes=([None], [None]))
+    expected = model.evaluate(WORDS, LABELS, verbose=0, return_dict=True)
+    found = model.evaluate(dataset, verbose=0, return_dict=True)
+    assert found == pytest.approx(expected, rel=1e-5)
+    model.fit(dataset, verbose=0)
+
+
+def test_names_of_columns_stand_in_the_advice():
+    from keras_bert_impl.natural_data.batch_sources import arranged
+
+    with pytest.raises(ValueError, match=r"row\['tokens'\], row\['ner_tags'\]"):
+        arranged({"tokens": WORDS, "ner_tags": LABELS}, lambda x: False, CLASSES, True)

@@ -2,6 +2,7 @@
 
 import math
 
+import keras
 import numpy as np
 import pytest
 from conftest import QUICK_STEPS, WORDS
@@ -273,3 +274,38 @@ def test_a_batch_size_beside_a_loader_is_refused(model):
     """Keras trains on its batches as they come."""
     with pytest.raises(ValueError, match="batch_size=1 beside a dataset, which is trained on in the batches that it"):
         model.fit(loader(rows_of(TEXTS, NUMBERS)), batch_size=1, verbose=0)
+
+
+class Reviews(keras.utils.PyDataset):
+    """Keras' own form of a dataset, with batches of texts in a list or an array."""
+
+    def __init__(self, as_array):
+        super().__init__()
+        self.texts, self.ends = np.array(TEXTS) if as_array else TEXTS, 0
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        rows = slice(2 * index, 2 * index + 2)
+        return self.texts[rows], np.array(NUMBERS[rows])
+
+    def on_epoch_end(self):
+        self.ends += 1
+
+
+@pytest.mark.parametrize("as_array", [True, False])
+def test_a_py_dataset_of_texts_is_read_as_lists_are(as_array, classifier):
+    expected = loss_of(classifier, TEXTS, NUMBERS)
+    assert classifier.evaluate(Reviews(as_array), verbose=0, return_dict=True)["loss"] == pytest.approx(expected)
+    reviews = Reviews(as_array)
+    history = classifier.fit(reviews, epochs=3, validation_data=Reviews(as_array), verbose=0).history
+    assert len(history["val_loss"]) == 3 and reviews.ends >= 2
+    np.testing.assert_allclose(
+        classifier.predict(TextsAlone(as_array), verbose=0), classifier.predict(TEXTS, verbose=0), atol=1e-6
+    )
+
+
+class TextsAlone(Reviews):
+    def __getitem__(self, index):
+        return super().__getitem__(index)[0]

@@ -177,6 +177,38 @@ def test_a_whole_table_is_refused_with_its_columns(table, model):
             call(table())
 
 
+def pairs_of(library):
+    columns = {"sentence1": TEXTS, "sentence2": SECOND}
+    if library == "pandas":
+        return pytest.importorskip("pandas").DataFrame(columns, index=[7, 3, 5])
+    if library == "polars":
+        return pytest.importorskip("polars").DataFrame(columns)
+    if library == "datasets":
+        return pytest.importorskip("datasets").Dataset.from_dict(columns)
+    return pytest.importorskip("pyarrow").table(columns)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "datasets", "pyarrow"])
+def test_a_table_of_two_columns_of_texts_beside_labels_is_a_pair(library, model):
+    table, pair = pairs_of(library), (TEXTS, SECOND)
+    expected = model.evaluate(pair, NAMES, verbose=0)
+    assert model.evaluate(table, NAMES, verbose=0) == expected
+    model.fit(table, NAMES, verbose=0, validation_data=(table, NAMES))
+    model.fit(table, NAMES, verbose=0, validation_split=0.4)
+    with pytest.raises(ValueError, match="a pair of texts is a tuple of two columns"):
+        model.predict(table)  # the second may be the labels
+
+
+@pytest.mark.parametrize("kind", [kbi.TextRegressor, kbi.Reranker, kbi.NextSentencePredictor, kbi.QuestionAnswerer])
+def test_every_head_that_takes_pairs_takes_them_in_a_table(kind, model):
+    head, table = kind(model.encoder, model.tokenizer), pairs_of("pandas")
+    labels = [("sat", 0), None, ("blue", 3)] if kind is kbi.QuestionAnswerer else NUMBERS
+    expected = head.evaluate((TEXTS, SECOND), labels, verbose=0)
+    assert head.evaluate(table, labels, verbose=0) == expected
+    if head.pair_columns:
+        np.testing.assert_array_equal(head.predict(table, verbose=0), head.predict((TEXTS, SECOND), verbose=0))
+
+
 def test_a_whole_dataset_dict_is_refused_with_its_splits(model):
     datasets = pytest.importorskip("datasets")
     with pytest.raises(ValueError, match=r"Got the splits train, test: choose one"):

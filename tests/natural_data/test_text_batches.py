@@ -194,3 +194,19 @@ def test_a_batch_without_a_text_is_refused_by_its_number(model):
     empty = generated(1).map(lambda texts, labels: (texts[:0], labels[:0]))
     with pytest.raises(ValueError, match="Batch 0 of the dataset: it holds no text"):
         model.fit(empty, verbose=0)
+
+
+def test_an_endless_dataset_without_steps_is_refused_where_nothing_would_end(model):
+    for call in (
+        lambda: model.predict(endless().map(lambda texts, labels: texts)),
+        lambda: model.evaluate(endless()),
+        lambda: model.fit(BATCH[0], BATCH[1], validation_data=endless()),
+    ):
+        with pytest.raises(ValueError, match="The dataset is endless"):
+            call()
+
+
+def test_a_tensor_of_texts_is_refused_where_ids_are_expected(model):
+    for call in (model, model.predict_on_batch, model.train_on_batch):
+        with pytest.raises(ValueError, match="takes rows of ids"):
+            call(tf.constant(BATCH[0]))

@@ -228,3 +228,12 @@ def test_two_questions_of_one_id_are_refused():
     dataset = {"data": [{"paragraphs": [{"context": "a", "qas": questions}]}]}
     with pytest.raises(ValueError, match="2 of 4 questions have the id of another one, first '1'"):
         evaluate(dataset, {"1": "a", "2": "a"})
+
+
+def test_a_question_has_an_answer_even_if_it_is_an_article_alone():
+    """evaluate-v2.0.py: `bool(qa["answers"])`. Left unanswered by its null odds, it is wrong."""
+    data = dataset_of({"q1": ["A"], "q2": ["cat"]}, impossible=set())
+    figures = evaluate(data, {"q1": "", "q2": "cat"}, {"q1": 2.0, "q2": 0.0})
+    assert (figures["HasAns_total"], figures["HasAns_exact"], figures["exact"]) == (2, 50.0, 50.0)
+    assert "NoAns_total" not in figures
+    assert evaluate(data, {"q1": "", "q2": "cat"})["exact"] == 100.0

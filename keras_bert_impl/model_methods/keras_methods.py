@@ -44,7 +44,8 @@ class KerasMethodsMixin(KnownArguments, CompilingMixin):
                 return super().fit(x, y, **arguments)
 
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", *further, **arguments):
-        self.says_compiling = verbose != 0
+        if "_use_cached_eval_dataset" not in arguments:  # within `fit` it is as silent as that
+            self.says_compiling = verbose != 0
         with weights_given_back(self):
             return super().evaluate(self.taken(x), y, batch_size, verbose, *further, **arguments)
 

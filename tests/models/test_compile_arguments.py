@@ -296,7 +296,7 @@ HEADS = {
         (
             "embedder",
             "mse",
-            "mean_squared_error takes other labels than a TextEmbedder has: give one of keras_bert_impl",
+            "mse takes other labels than a TextEmbedder has: give one of keras_bert_impl",
         ),
         ("embedder", keras.losses.CosineSimilarity(), "cosine_similarity takes other labels than a TextEmbedder has"),
         (

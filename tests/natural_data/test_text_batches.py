@@ -197,10 +197,11 @@ def test_a_batch_without_a_text_is_refused_by_its_number(model):
 
 
 def test_an_endless_dataset_without_steps_is_refused_where_nothing_would_end(model):
+    repeated = generated(1).repeat()
     for call in (
-        lambda: model.predict(endless().map(lambda texts, labels: texts)),
-        lambda: model.evaluate(endless()),
-        lambda: model.fit(BATCH[0], BATCH[1], validation_data=endless()),
+        lambda: model.predict(repeated.map(lambda texts, labels: texts)),
+        lambda: model.evaluate(repeated),
+        lambda: model.fit(*BATCH, validation_data=repeated),
     ):
         with pytest.raises(ValueError, match="The dataset is endless"):
             call()

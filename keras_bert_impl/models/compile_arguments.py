@@ -135,7 +135,7 @@ def refuse_loss_of_others(model, loss):
     for found in keras.tree.flatten(loss):
         if model.own_losses and found is not None and is_of_keras(found):
             raise ValueError(f"{_name(found)} takes other labels than a {kind} has: {model.own_losses}.")
-        if takes_class_numbers(found) and (model.outputs[0].shape[-1] == 1 or getattr(model, "multi_label", False)):
+        if takes_class_numbers(found) and (model.returns_numbers or getattr(model, "multi_label", False)):
             remedy = "'mean_squared_error'" if model.returns_numbers else "'binary_crossentropy'"
             raise ValueError(
                 f"{_name(found)} takes the number of one class for each row, which the {kind} does not have: give "

@@ -200,6 +200,6 @@ def test_a_classifier_of_tokens_of_one_class_opens_in_transformers_and_here(conf
 def test_classify_tells_all_classes_above_a_half_as_predict_of_the_command_line(model):
     every = model.classify(TEXTS, top_k=None)
     halves = [[label for label in labels if label.probability > 0.5] for labels in every]
-    assert model.classify(TEXTS) == halves and len(set(map(len, halves))) > 1
+    assert model.classify(TEXTS) == halves != every and any(halves)
     assert model.classify(TEXTS, threshold=0.0) == every
     assert model.classify(TEXTS[0]) == halves[0] and model.classify(TEXTS, top_k=1) == [labels[:1] for labels in every]

@@ -151,7 +151,7 @@ def test_figures_of_squad_2_are_those_of_the_official_code_on_random_predictions
         name: {key: max(score(gold, predictions[key]) for gold in answers[key]) for key in questions}
         for name, score in (("exact", exact_match), ("f1", token_f1))
     }
-    has_answer = {key: answers[key] != [""] for key in questions}
+    has_answer = {key: bool(texts) for key, texts in questions.items()}
     for name, scores in raw.items():
         # apply_no_ans_threshold and make_eval_dict of evaluate-v2.0.py
         cut = {key: float(not has_answer[key]) if odds[key] > 1.0 else scores[key] for key in questions}

@@ -150,6 +150,9 @@ class RequestQueue:
             raise ServingError(
                 StatusCode.DEADLINE_EXCEEDED, "The answer was not ready in time: the server is busy, or the model slow."
             ) from None
+        finally:
+            if work in self._waiting:  # nobody waits for it any more: others may take its place at once
+                self._take(work)
 
     def _check_room(self, rows):
         if self.queued_rows + rows > self.max_queued_rows:

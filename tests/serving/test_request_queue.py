@@ -227,6 +227,26 @@ def test_a_request_whose_time_is_over_is_told_so_and_not_computed():
     assert found[0].code is StatusCode.DEADLINE_EXCEEDED and batches == []
 
 
+def test_requests_that_nobody_waits_for_take_no_room_while_a_batch_runs():
+    async def ask():
+        queue, servable = RequestQueue(max_queued_rows=2), Measuring()
+        servable.may_run.clear()
+        busy, cancelled, late = (
+            asyncio.ensure_future(queue.run(servable, MEASURE, texts(value), time.monotonic() + seconds))
+            for value, seconds in (("busy", 20), ("cancelled", 20), ("late", 0.05))
+        )
+        await asyncio.sleep(0.1)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, late, return_exceptions=True)
+        waiting = queue.queued_rows
+        servable.may_run.set()
+        await busy
+        await queue.close()
+        return waiting
+
+    assert asyncio.run(ask()) == 0
+
+
 def test_a_request_that_is_given_up_leaves_the_queue():
     async def give_up():
         queue, servable = RequestQueue(), Measuring()

@@ -17,7 +17,7 @@ import numpy as np
 from keras_bert_impl import distribution
 from keras_bert_impl.features import MASKING_RATE, usual_predictions
 from keras_bert_impl.preprocessing.numpy_data import TrainingBatches, check_streams
-from keras_bert_impl.preprocessing.pretraining_rows import PAIRS
+from keras_bert_impl.preprocessing.pretraining_rows import PAIRS, RUNS
 from keras_bert_impl.preprocessing.record_files import DamagedRecords
 from keras_bert_impl.preprocessing.remote_files import is_remote, open_file
 from keras_bert_impl.preprocessing.shards import damaged_files, read_manifest, read_prepared_json
@@ -62,6 +62,10 @@ class PretrainingData:
         self.static_masks, self.packed = prepared["static_masks"], prepared["packed"]
         self.pairs, self.static_unit = prepared["pairs"], prepared["masking_unit"]
         self.has_pairs = self.pairs in PAIRS
+        if not self.has_pairs and self.pairs not in RUNS:
+            raise ValueError(
+                f"{self.directory} was prepared with --pairs {self.pairs}, which this version lacks: prepare it again."
+            )
         self.masking = self._masking(config, prepared, hides_words, rates)
         shards, files = read_manifest(self.directory)
         # Thoroughly: with another vocabulary the ids in the rows would be meaningless.

@@ -108,6 +108,16 @@ def test_options_for_watching_may_change_and_wrong_ones_are_refused(prepared_dat
     train(data, tmp_path / "run")  # finished: no other configuration
 
 
+def test_rows_that_an_earlier_version_made_in_another_way_are_refused(prepared_copy, tmp_path):
+    """Half of those of continued_text were read from their end to their beginning."""
+    record = prepared_copy() / "run.json"
+    content = json.loads(record.read_text())
+    content["configuration"]["pairs"] = "continued_text"
+    record.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="data was prepared with --pairs continued_text, which this version lacks"):
+        train(tmp_path / "data", tmp_path / "run")
+
+
 def first_batches(directory, tmp_path):
     data = pretraining_data.PretrainingData(pretraining.PretrainConfig(str(directory), str(tmp_path), batch_size=4))
     return list(data.batches("train").take(3).as_numpy_iterator())

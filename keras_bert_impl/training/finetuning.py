@@ -37,7 +37,7 @@ from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.tasks import glue, hub_datasets
 from keras_bert_impl.training.claims import locked
 from keras_bert_impl.training.finetuning_report import print_paper, write_glue_table
-from keras_bert_impl.training.finetuning_task import check_files, file_sums, find_task, has_file, read_splits
+from keras_bert_impl.training.finetuning_task import check_files, file_sums, find_task, read_splits
 from keras_bert_impl.training.finetuning_trial import train
 from keras_bert_impl.training.finished_run import score_new_splits
 from keras_bert_impl.training.run_documents import write_finetuning
@@ -84,8 +84,7 @@ def run_task(config, data):
     directory = check_run(config.output, config)
     if distribution.from_chief((directory / "metrics.json").is_file()):
         if distribution.from_chief(is_elsewhere(directory, config.data)):
-            there = [split for split in ("train", *task.dev, *task.test) if has_file(task, split, data)]
-            check_files(directory, file_sums(task, there, data), config.data)
+            check_files(directory, file_sums(task, ("train", *task.dev, *task.test), data), config.data)
         say(f"  {directory} holds the finished run.")
         return score_new_splits(config, task, data, directory)
     with locked(directory):

@@ -623,6 +623,17 @@ def test_rows_of_dev_that_are_rows_of_train_are_counted(checkpoint, tmp_path, ca
     assert "  dev: 1 of 2 rows are rows of train, too" in capsys.readouterr().out
 
 
+def test_a_finished_run_knows_its_data_elsewhere_where_files_hold_several_splits(checkpoint, tmp_path):
+    (tmp_path / "data").mkdir()
+    rows = [f"{place % 2}\t{place}\t{place}\tthe cat sat\ta dog ran" for place in range(9)]
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    (tmp_path / "data/msr_paraphrase_train.txt").write_text("\n".join([header, *rows]))
+    (tmp_path / "data/dev_ids.tsv").write_text("1\t1\n2\t2\n")
+    figures = finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1))
+    (tmp_path / "data").rename(tmp_path / "moved")
+    assert finetuning.run(config_of(checkpoint, tmp_path, "mrpc", epochs=1, data="moved")) == figures
+
+
 def test_a_finished_run_knows_its_data_elsewhere_and_no_other(checkpoint, tmp_path):
     write_cola(tmp_path / "data")
     figures = finetuning.run(config_of(checkpoint, tmp_path, "cola", epochs=1))

@@ -13,7 +13,6 @@ import tempfile
 
 from keras_bert_impl.corpora.numbered_lines import text_lines
 from keras_bert_impl.json_files import written_whole
-from keras_bert_impl.options.rules import default_of
 from keras_bert_impl.tasks.conll import read_conll
 from keras_bert_impl.tasks.squad_files import read_questions
 from keras_bert_impl.tasks.tables import read_table
@@ -95,12 +94,7 @@ def words(path, config, bad_rows):
 
 
 def questions(path, config, bad_rows):
-    """SQuAD's JSON. Raises ValueError for a name of the contexts, which are not written."""
-    if config.context_column != default_of(config, "context_column"):
-        raise ValueError(
-            f"--context_column {config.context_column} is for tables: the answers to a file of SQuAD are written "
-            "without their contexts. Leave it out."
-        )
+    """SQuAD's JSON."""
     found = read_questions(path, bad_rows, training=False).questions
     names = config.question_column, config.context_column
     return "question", (

@@ -21,7 +21,6 @@ from keras_bert_impl.corpora import open_corpus, split_of
 WORDS = re.compile(r"\w+|[^\w\s]")
 SENTENCE_WORDS = (5, 30)
 FILES = {"train": "train", "validation": "dev", "test": "test"}  # splits of a corpus, and of NamedEntities
-HELD_OUT_SHARE = 0.5  # of the number of training examples, for validation and for test
 
 
 class TaskData(typing.NamedTuple):

@@ -78,7 +78,6 @@ def run_task(config, data):
     if config.export and not getattr(task, "exports", True):
         raise ValueError(f"The task {task.name} has no SavedModel to export: leave export out.")
     check_stack(config, task)
-    check_features(config, task)
     check_devices(config)
     check_teacher(config, task)
     directory = check_run(config.output, config)
@@ -111,18 +110,6 @@ def check_stack(config, task):
             raise ValueError(f"{name} does not work together with join or bilstm_units: leave {name} out.")
     if getattr(task, "features", None) is not None:
         raise ValueError("A task on frozen features has its own BiLSTM: leave join and bilstm_units out, or features.")
-
-
-def check_features(config, task):
-    """Raises ValueError for options of an encoder that learns, if the task's model has it frozen."""
-    if getattr(task, "features", None) is None:
-        return
-    for name in ("frozen_layers", "layer_decay", "lora_rank", "dropout_rate"):
-        if (value := getattr(config, name)) != default_of(config, name):
-            raise ValueError(
-                f"--{name} {value} is for an encoder that learns, but that of features {task.features} is frozen, and "
-                f"its dropout off: leave {name} out."
-            )
 
 
 def check_devices(config):

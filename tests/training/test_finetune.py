@@ -146,18 +146,6 @@ def test_the_best_epoch_is_restored(checkpoint, tmp_path):
     assert figures["splits"]["dev"]["f1"] == max(row["value"] for row in figures["history"]) > 0
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("frozen_layers", 1), ("layer_decay", 0.5), ("lora_rank", 2), ("dropout_rate", 0.5)]
-)
-def test_what_a_frozen_encoder_cannot_heed_is_refused(option, value, checkpoint, tmp_path):
-    write_ner(tmp_path / "data")
-    config = config_of(checkpoint, tmp_path, "ner", task_options={"features": "last", "units": 3}, **{option: value})
-    with pytest.raises(
-        ValueError, match=f"--{option} {value} is for an encoder that learns, but that of features last"
-    ):
-        finetuning.run(config)
-
-
 def test_units_of_a_bilstm_that_there_is_not_are_refused(checkpoint, tmp_path):
     write_ner(tmp_path / "data")
     with pytest.raises(ValueError, match="units 3 are of the BiLSTM over features: give features, too"):

@@ -50,8 +50,10 @@ class RequestLog:
 
     def _write(self):
         while (line := self._lines.get()) is not None:
-            with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed
+            try:
                 os.write(self._stream.fileno(), line.encode() + b"\n")  # no lock is held when Python ends
+            except (OSError, ValueError, AttributeError):  # it is closed, or full and does not wait
+                self._figures.lost_lines.inc()
 
     def say(self, line):
         """Writes a line for a person."""

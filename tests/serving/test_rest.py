@@ -15,6 +15,8 @@ from made_servers import running, write_model
 from tiers import on
 
 from keras_bert_impl.serving import json_tensors
+from keras_bert_impl.serving.metrics import Metrics
+from keras_bert_impl.serving.request_log import RequestLog
 from keras_bert_impl.serving.server import IDLE_SECONDS
 
 pytestmark = on("tensorflow")
@@ -240,6 +242,20 @@ def test_a_log_that_nobody_reads_holds_nobody_up(server):
     finally:
         log._stream = stream
         os.close(reading)
+
+
+def test_lines_that_a_full_pipe_does_not_take_are_counted():
+    """Of one that does not wait, as the programs that start a server may hand it over."""
+    figures, (reading, writing) = Metrics(), os.pipe()
+    os.set_blocking(writing, False)
+    log = RequestLog(figures)
+    log._stream = os.fdopen(writing, "w")
+    for _ in range(500):
+        log.say("a" * 999)
+    log.close()
+    log._stream.close()
+    with os.fdopen(reading) as read:
+        assert len(read.readlines()) + figures.lost_lines._value.get() == 500
 
 
 @pytest.mark.full

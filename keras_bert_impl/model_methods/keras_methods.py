@@ -88,7 +88,8 @@ class KerasMethodsMixin(KnownArguments, CompilingMixin):
             self.optimizer.build(self.trainable_variables)
 
     def _run_through_graph(self, inputs, **how):
-        if getattr(how.get("operation_fn"), "__qualname__", "").startswith("_clone_functional_model"):
+        is_clone = getattr(how.get("operation_fn"), "__qualname__", "").startswith("_clone_functional_model")
+        if is_clone and how.get("call_fn") is None:
             raise ValueError(
                 f"clone_model would make a plain keras.Model, without what makes it a {type(self).__name__}: "
                 "type(model).from_config(model.get_config()) has new weights, copy.deepcopy(model) the same."

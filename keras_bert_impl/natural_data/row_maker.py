@@ -124,11 +124,7 @@ class RowMaker:
         loss = getattr(self.head, "loss", None)
         rule = self.head.label_rule(sizes)
         if rule is not None and rule.limit is not None and not self.head.takes_class_numbers(loss):
-            if (
-                rule.names
-                and len(labels)
-                and (is_texts(labels) or (is_of_keras(loss) and not hasattr(labels[0], "__len__")))
-            ):
+            if rule.names and len(labels) and (is_texts(labels) or (is_of_keras(loss) and np.ndim(labels) == 1)):
                 raise ValueError(
                     "The labels are names of classes or their numbers, but the loss takes a number for each class of a "
                     "row: compile with 'sparse_categorical_crossentropy'."

@@ -1,5 +1,6 @@
 """A `fit` that was interrupted ends as if it had not been; one that could not is refused."""
 
+import itertools
 import pathlib
 import random
 import subprocess
@@ -154,14 +155,13 @@ class Changing(keras.utils.PyDataset):
 
     def __init__(self):
         super().__init__()
-        self.random = np.random.default_rng(0)
+        self.labels = itertools.count()
 
     def __len__(self):
         return 2
 
     def __getitem__(self, index):
-        labels = self.random.integers(0, 3, 2)
-        return build_rows(), labels
+        return build_rows(), np.full(2, next(self.labels) % 3)
 
 
 def build_rows():

@@ -608,7 +608,7 @@ def test_rows_of_dev_that_are_rows_of_train_are_counted(checkpoint, tmp_path, ca
         rows = [{"text": text, "label": str(place % 2)} for place, text in enumerate(found)]
         (tmp_path / f"data/{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     finetuning.run(config_of(checkpoint, tmp_path, "text_classification", epochs=1))
-    assert "  dev: 1 of 2 rows are rows of train, too" in capsys.readouterr().out
+    assert "  dev: 2 of 3 rows are rows of train, too" in capsys.readouterr().out
 
 
 def test_a_finished_run_knows_its_data_elsewhere_where_files_hold_several_splits(checkpoint, tmp_path):

@@ -72,9 +72,10 @@ def format_of(lines, language="en"):
 def has_document_per_line(lines, language="en"):
     """Whether a text holds one document per line, judged by its first lines.
 
-    True if there are twenty or more lines, none of them blank, that were not wrapped, and nine of ten are long and hold
-    several sentences.
+    True if there are twenty or more lines, without blank ones between them, that were not wrapped, and nine of ten are
+    long and hold several sentences.
     """
+    lines = "\n".join(lines).strip().split("\n")
     long_ones = [line for line in lines if len(line) > WRAPPED_LINE_CHARACTERS]
     least = max(LEAST_DOCUMENT_LINES, len(lines)) * DOCUMENT_LINES_SHARE
     if len(long_ones) < least or not all(map(str.strip, lines)) or is_wrapped(lines):

@@ -127,6 +127,11 @@ def test_one_document_a_line_is_seen(tmp_path, text_format):
     assert len(list(corpus.cut(150))) == 48
 
 
+def test_blank_lines_around_all_documents_divide_none():
+    documents = [ABSTRACT + " It rained." * (number % 5) for number in range(30)]
+    assert has_document_per_line(["", *documents, "", " "])
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -260,30 +260,3 @@ def means_of_texts(outputs, counts):
     """
     sums = np.add.reduceat(outputs, np.cumsum(counts) - counts, axis=0)
     return sums / counts.reshape(-1, *[1] * (outputs.ndim - 1))
-
-
-def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, return_dict, callbacks, **others):
-    """What `model.evaluate` would return, over outputs that are there already.
-
-    Args:
-        model: a compiled keras.Model.
-        outputs: (examples, ...), float.
-        labels: (examples, ...).
-        weights: None, or sample weights.
-        batch_size: how many outputs are compared at once.
-        verbose: as for `keras.Model.evaluate`.
-        return_dict: likewise.
-        callbacks: likewise.
-        others: further figures, which are returned behind the loss and the metrics.
-    """
-    given = keras.Input(outputs.shape[1:])
-    judge = keras.Model(given, given)
-    options = keras.saving.deserialize_keras_object(model.get_compile_config())
-    names = ("loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly")
-    judge.compile(**{name: options.get(name) for name in names}, jit_compile=False)
-    if callbacks and not isinstance(callbacks, keras.callbacks.CallbackList):
-        # Their `model` is the one that is judged, not the one that compares its outputs.
-        callbacks = keras.callbacks.CallbackList(callbacks, add_progbar=verbose != 0, model=model, verbose=verbose)
-    judged = judge.evaluate(outputs, labels, batch_size, verbose, weights, callbacks=callbacks, return_dict=True)
-    figures = {**judged, **others}
-    return figures if return_dict else judge._flatten_metrics_in_order(figures)

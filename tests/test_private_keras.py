@@ -74,6 +74,8 @@ USED = (
         "a second fit trains from the average of the weights",
     ),
     (lambda: built(keras.layers.Dense(3)), "_kernel", "merge_lora and layer_records do not find the weight below LoRA"),
+    (lambda: keras.layers.Dense(3), "_get_kernel_with_merged_lora", "merge_lora has nothing to merge"),
+    (lambda: keras.layers.Embedding(3, 2), "_get_embeddings_with_merged_lora", "merge_lora has nothing to merge"),
     (lambda: keras.layers.Dense(3), "_flatten_layers", "LoRA, layer_records and check_not_quantized see no sublayers"),
     (lambda: keras.layers.Dense(3), "_get_call_context", "a loss of float16 that is not scaled is not reported"),
     (lambda: keras.layers.Dropout(0.1), "seed_generator", "Dropout and rematerialized blocks draw other masks"),

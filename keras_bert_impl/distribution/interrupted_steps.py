@@ -14,11 +14,13 @@ KINDS = ("trainable_variables", "non_trainable_variables", "optimizer_variables"
 def weights_given_back(model):
     """Gives a model its weights back when a call of Keras within this context ends, or is interrupted.
 
-    Keras does so after an error in `fit` alone. What is left of an earlier call would be given back, too.
+    Keras does so after an error in `fit` alone. A callback of `fit` may call the model, too: what was trained so far is
+    given back before. What is left of an earlier call would be given back a second time.
     """
     if not hasattr(model, "jax_state_sync"):
         yield
         return
+    model.jax_state_sync()
     model._jax_state = None
     try:
         yield

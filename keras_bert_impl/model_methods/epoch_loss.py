@@ -12,14 +12,13 @@ from keras_bert_impl.losses import WeightedLoss
 
 
 class EpochLoss(keras.metrics.Mean):
-    """The mean of batches' losses by what they count, which `add` is given; Keras calls `update_state` with rows."""
+    """The mean of batches' losses by what they count, where `counted` is set before `update_state`; else by rows."""
+
+    counted = None
 
     def update_state(self, values, sample_weight=None):
-        return None
-
-    def add(self, share, weights):
-        """Adds a batch's loss, the sum of the replicas' shares, which is a mean by these weights."""
-        super().update_state(sum_over_replicas(share), sum_over_replicas(ops.sum(weights)))
+        counted, self.counted = self.counted, None
+        super().update_state(values, sample_weight if counted is None else counted)
 
 
 class EpochLossMixin:
@@ -27,14 +26,13 @@ class EpochLossMixin:
 
     def compile(self, *arguments, **options):
         super().compile(*arguments, **options)
-        if isinstance(self.loss, WeightedLoss):
-            # Not tracked as a metric of the model's own: Keras shows it as its loss.
-            object.__setattr__(self, "_loss_tracker", EpochLoss(name="loss"))
+        # Not tracked as a metric of the model's own: Keras shows it as its loss.
+        object.__setattr__(self, "_loss_tracker", EpochLoss(name="loss"))
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
-        if isinstance(self._loss_tracker, EpochLoss):
-            self._loss_tracker.add(loss, self.loss.weights(y, y_pred, sample_weight))
+        if isinstance(self.loss, WeightedLoss):
+            self._loss_tracker.counted = sum_over_replicas(ops.sum(self.loss.weights(y, y_pred, sample_weight)))
         return loss
 
 
@@ -56,3 +54,34 @@ class SumOfMeansMixin:
         """As Keras', with the sum of the parts' means as the loss."""
         found = super().get_metrics_result()
         return {**found, "loss": sum(weight * found[name] for name, weight in self.part_weights.items())}
+
+
+class Judge(EpochLossMixin, keras.Model):
+    """A model of which `evaluate` compares outputs with labels."""
+
+
+def evaluate_outputs(model, outputs, labels, weights, batch_size, verbose, return_dict, callbacks, **others):
+    """What `model.evaluate` would return, over outputs that are there already.
+
+    Args:
+        model: a compiled keras.Model.
+        outputs: (examples, ...), float.
+        labels: (examples, ...).
+        weights: None, or sample weights.
+        batch_size: how many outputs are compared at once.
+        verbose: as for `keras.Model.evaluate`.
+        return_dict: likewise.
+        callbacks: likewise.
+        others: further figures, which are returned behind the loss and the metrics.
+    """
+    given = keras.Input(outputs.shape[1:])
+    judge = Judge(given, given)
+    options = keras.saving.deserialize_keras_object(model.get_compile_config())
+    names = ("loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly")
+    judge.compile(**{name: options.get(name) for name in names}, jit_compile=False)
+    if callbacks and not isinstance(callbacks, keras.callbacks.CallbackList):
+        # Their `model` is the one that is judged, not the one that compares its outputs.
+        callbacks = keras.callbacks.CallbackList(callbacks, add_progbar=verbose != 0, model=model, verbose=verbose)
+    judged = judge.evaluate(outputs, labels, batch_size, verbose, weights, callbacks=callbacks, return_dict=True)
+    figures = {**judged, **others}
+    return figures if return_dict else judge._flatten_metrics_in_order(figures)

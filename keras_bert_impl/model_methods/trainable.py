@@ -69,10 +69,13 @@ def merge_lora(model):
     for layer in {id(layer): layer for layer in (*_flat(encoder), *_flat(model))}.values():
         if getattr(layer, "lora_enabled", False):
             name = "kernel" if isinstance(layer, keras.layers.Dense) else "embeddings"
+            # In a layer with LoRA, `kernel` is kernel and update together, and `_kernel` without the update. Keras
+            # merges them only in its own save, where it rounds what is quantized anew, by another scale.
+            merged = getattr(layer, f"_get_{name}_with_merged_lora")()
+            for place, array in zip((f"_{name}", f"{name}_scale", f"{name}_zero"), merged, strict=True):
+                if array is not None:
+                    getattr(layer, place).assign(keras.ops.convert_to_numpy(array))
             second = getattr(layer, f"lora_{name}_b")
-            # In a layer with LoRA, `kernel` is kernel and update together. Keras merges them only in its own save;
-            # `_kernel` is the weight without the update.
-            getattr(layer, f"_{name}").assign(keras.ops.convert_to_numpy(getattr(layer, name)))
             second.assign(keras.ops.zeros(second.shape))
 
 

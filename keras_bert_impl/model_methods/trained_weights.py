@@ -46,25 +46,29 @@ def kept(model):
 
 def restore(model):
     """Gives a model the weights that its last `fit` trained, unless others than the averages were set meanwhile."""
-    for variable, array in zip(model.trainable_variables, of_last_fit(model), strict=False):
+    for variable, array in of_last_fit(model):
         variable.assign(array)
     TRAINED.pop(model.optimizer, None)
 
 
 def of_last_fit(model):
-    """The weights that a model's last `fit` trained, if their averages are in their place; otherwise an empty list."""
+    """Pairs of the variables that a model's last `fit` trained and their values, if the averages are in their place;
+    otherwise an empty list."""
     optimizer = getattr(model, "optimizer", None)
-    trained = optimizer and TRAINED.get(optimizer)
-    if trained is None:
-        return []
+    values = TRAINED.get(optimizer, ()) if optimizer is not None else ()
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-    pairs = zip(model.trainable_variables, optimizer._model_variables_moving_average, strict=True)
-    return trained if all(bool(ops.all(ops.equal(*pair))) for pair in pairs) else []
+    averages = getattr(optimizer, "_model_variables_moving_average", ())
+    if not values or len(values) != len(averages):  # such as of an optimizer that a file's weights are not of
+        return []
+    # Not the model's trainable variables, which it may have frozen since.
+    variables = optimizer._trainable_variables
+    is_average = all(bool(ops.all(ops.equal(*pair))) for pair in zip(variables, averages, strict=True))
+    return list(zip(variables, values, strict=True)) if is_average else []
 
 
 def save(model, store):
     """Writes the weights that the last `fit` trained into the part of a file that is the model's own."""
-    for number, array in enumerate(of_last_fit(model)):
+    for number, (_, array) in enumerate(of_last_fit(model)):
         store[f"{PREFIX}{number}"] = ops.convert_to_numpy(array)
 
 

@@ -4,9 +4,10 @@ import inspect
 
 import keras
 
-from keras_bert_impl.batching import SortedBatches, evaluate_outputs
+from keras_bert_impl.batching import SortedBatches
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
 from keras_bert_impl.misspelt import refuse_unknown
+from keras_bert_impl.model_methods.epoch_loss import evaluate_outputs
 from keras_bert_impl.natural_data import stage
 from keras_bert_impl.natural_data.labels import takes_class_numbers
 from keras_bert_impl.natural_data.other_libraries import in_memory

@@ -7,7 +7,7 @@ from conftest import QUICK_STEPS, revealing_config
 from tiers import every_backend
 
 import keras_bert_impl as kbi
-from keras_bert_impl.losses import DistilledSquaredError
+from keras_bert_impl.losses import DistilledSquaredError, WeightedCrossEntropy
 
 WORDS = [["the", "cats", "sat", "on", "a", "mat"], ["rain"], ["red", "dogs", "ran"], ["a", "dog"], ["bad"]]
 LABELS = [[0, 1, 2, 0, 1, 2], [0], [2, 0, 1], [1, -100], [1]]
@@ -96,3 +96,28 @@ def test_the_loss_of_pretraining_is_the_sum_of_its_parts_where_rows_have_no_mask
     for figures in found:
         assert figures["loss"] == pytest.approx(figures["masked_lm_loss"] + figures["next_sentence_loss"], rel=1e-5)
         assert figures["loss"] == pytest.approx(found[-1]["loss"], rel=1e-4)
+
+
+@every_backend
+def test_a_subclass_may_compute_another_loss_or_add_to_it(small_tokenizer):
+    class Other(kbi.TokenClassifier):
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+            return keras.ops.mean(y_pred * 0) + 7
+
+    class More(kbi.TokenClassifier):
+        def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+            return super().compute_loss(x, y, y_pred, sample_weight, training) + 7
+
+    plain, other, more = (build(kind, small_tokenizer, 3) for kind in (kbi.TokenClassifier, Other, More))
+    expected = cross_entropy_by_hand(plain) + 7
+    assert losses_of(other, WORDS, LABELS) == pytest.approx([7] * 3)
+    assert losses_of(more, WORDS, LABELS) == pytest.approx([expected] * 3, rel=1e-5)
+    more.optimizer.learning_rate = 0.0
+    assert more.fit(WORDS, LABELS, batch_size=2, verbose=0).history["loss"] == pytest.approx([expected], rel=1e-5)
+
+
+def test_the_loss_of_texts_in_windows_does_not_depend_on_the_batches(small_tokenizer):
+    model = build(kbi.TextClassifier, small_tokenizer, 3, sequence_length=6, long_texts="windows")
+    model.compile("sgd", WeightedCrossEntropy(), **QUICK_STEPS)
+    found = losses_of(model, TEXTS, [0, 1, 2, 1, 0], sample_weight=np.array([1.0, 5.0, 0.0, 2.0, 3.0]))
+    assert found == pytest.approx(found[-1:] * 3, rel=1e-5)

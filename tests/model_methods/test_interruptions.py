@@ -116,3 +116,19 @@ def test_ctrl_c_within_a_step_comes_after_it(method, model, rows, monkeypatch, t
         getattr(model, method)(rows, *labels)
     monkeypatch.undo()
     assert is_read and works_as_before(model, rows, expected, tmp_path)
+
+
+@on("jax")
+def test_a_callback_may_call_the_model_within_an_epoch(model, rows):
+    model.compile("sgd", model.loss)
+    before = keras.ops.convert_to_numpy(model.weights[0])
+    seen = []
+
+    def look(batch, logs):
+        seen.append(model.predict(rows, verbose=0))
+
+    batches = FailingBatches((rows, LABELS), None)
+    model.fit(batches, verbose=0, callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=look)])
+    assert len(seen) == 3 and np.abs(seen[0] - seen[1]).max() > 0
+    np.testing.assert_array_equal(model.predict(rows, verbose=0), seen[2])
+    assert np.abs(keras.ops.convert_to_numpy(model.weights[0]) - before).max() > 0

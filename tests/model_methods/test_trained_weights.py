@@ -100,3 +100,22 @@ def test_a_model_that_was_saved_trains_on_from_the_weights_that_were_trained(how
         one.fit(TEXTS, LABELS, **ARGUMENTS)
     assert_same(arrays(again.weights), arrays(model.weights))
     assert_same(arrays(again.optimizer.variables), arrays(model.optimizer.variables))
+
+
+@pytest.mark.parametrize("afterwards", ["frozen", "without its optimizer", "weights with another optimizer"])
+def test_a_model_with_averages_can_be_saved(afterwards, tmp_path):
+    model = averaged()
+    model.fit(TEXTS, LABELS, **ARGUMENTS)
+    expected = model.predict(TEXTS, verbose=0)
+    if afterwards == "frozen":
+        model.freeze_layers(1)
+    elif afterwards == "without its optimizer":
+        model.save(tmp_path / "first.keras")
+        model = keras.saving.load_model(tmp_path / "first.keras", compile=False)
+    else:
+        model.save_weights(tmp_path / "first.weights.h5")
+        model = build()
+        model.load_weights(tmp_path / "first.weights.h5")
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras", compile=False)
+    np.testing.assert_allclose(loaded.predict(TEXTS, verbose=0), expected, atol=1e-6)

@@ -144,3 +144,17 @@ def test_lora_of_a_model_in_float8_is_refused_before_anything_is_frozen(small_co
     with pytest.raises(ValueError, match="quantized to float8, in which Keras has no LoRA"):
         model.enable_lora(2)
     assert [weight.path for weight in model.trainable_weights] == before
+
+
+def test_what_lora_learnt_beside_int8_kernels_is_merged_into_them(make, batch):
+    model = make("TextClassifier")
+    model.quantize("int8")
+    model.enable_lora(2)
+    [before] = outputs_of(model, inputs_of(model, batch))
+    for weight in model.trainable_weights:
+        if weight.name.startswith("lora_"):
+            weight.assign(np.random.default_rng(7).normal(size=weight.shape, scale=0.2))
+    [learnt] = outputs_of(model, inputs_of(model, batch))
+    model.merge_lora()
+    [merged] = outputs_of(model, inputs_of(model, batch))
+    assert np.abs(merged - learnt).max() < 0.1 * np.abs(learnt - before).max()

@@ -40,8 +40,10 @@ def own_inputs(model, inputs):
             f"{'; '.join(wrong)}."
         )
     found = {name: _as_array(name, inputs[name]) for name in names}
-    width, words = np.shape(found["token_ids"])[-1], getattr(model, "encoder", model).config.vocabulary_size
-    limits = {"token_ids": words, "mask_positions": width, "cls_positions": width}
+    width, config = np.shape(found["token_ids"])[-1], getattr(model, "encoder", model).config
+    limits = {"token_ids": config.vocabulary_size, "mask_positions": width, "cls_positions": width}
+    if config.has_position_table:
+        limits["position_ids"] = config.max_length
     for name, ids in found.items():
         if isinstance(ids, np.ndarray) and ids.size:
             _refuse_out_of_range(name, ids, limits.get(name, math.inf))

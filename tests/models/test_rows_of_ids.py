@@ -96,6 +96,17 @@ def test_an_id_that_the_model_does_not_have_is_refused(name, id, told, small_con
             call(rows)
 
 
+def test_a_position_behind_the_table_is_refused(small_config, small_batch):
+    rows = without(small_batch, "mask_positions")
+    positions = np.tile(np.arange(7), (2, 1))
+    rows |= {"position_ids": positions, "sequence_ids": np.ones_like(positions)}
+    encoder = kbi.BertEncoder(small_config, packed=True)
+    encoder.predict(rows, verbose=0)
+    positions[1, 2] = small_config.max_length
+    with pytest.raises(ValueError, match=rf"position_ids\[1, 2\] is {small_config.max_length}, .* from 0 to"):
+        encoder.predict(rows, verbose=0)
+
+
 def test_lists_of_ids_are_arrays_and_those_of_several_lengths_are_refused(small_config, small_batch):
     rows = without(small_batch, "mask_positions")
     lists = {name: array.tolist() for name, array in rows.items()}

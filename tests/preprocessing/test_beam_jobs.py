@@ -175,11 +175,6 @@ def test_storage_of_another_run_is_refused(tmp_path, small_jobs):
         beam_storage.open_storage(storage, dataclasses.replace(settings, seed=1), pieces)
 
 
-def test_storage_without_a_runner_is_refused(tmp_path, small_jobs):
-    with pytest.raises(ValueError, match="name a runner with --runner"):
-        prepared(tmp_path / "data", small_jobs, beam_storage="gs://bucket")
-
-
 def test_workers_that_write_elsewhere_are_reported(tmp_path, small_jobs, monkeypatch):
     monkeypatch.setattr(data_preparation, "tokenize_piece", lambda settings, piece: None)
     with pytest.raises(FileNotFoundError, match=r"no record of 2 of its 2 jobs: every machine .* must see"):

@@ -31,8 +31,10 @@ class EpochLossMixin:
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
-        if isinstance(self.loss, WeightedLoss):
-            self._loss_tracker.counted = sum_over_replicas(ops.sum(self.loss.weights(y, y_pred, sample_weight)))
+        given, *others = keras.tree.flatten(self.loss)  # which may be in a list, or a dict by the output
+        if isinstance(given, WeightedLoss) and not others:
+            weights = given.weights(keras.tree.flatten(y)[0], y_pred, keras.tree.flatten(sample_weight)[0])
+            self._loss_tracker.counted = sum_over_replicas(ops.sum(weights))
         return loss
 
 

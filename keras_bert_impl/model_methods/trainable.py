@@ -32,7 +32,8 @@ def enable_lora(model, rank):
     Blocks that are frozen already get no update. To be called before `compile`; after training, `merge_lora` turns the
     model into a plain one.
 
-    Raises: ValueError for a rank below 1, if all blocks are frozen, and for a model in float8, where Keras has no LoRA.
+    Raises: ValueError for a rank below 1, if all blocks are frozen or have LoRA already, and for a model in float8,
+        where Keras has no LoRA.
     """
     if rank < 1:
         raise ValueError(f"The rank of a LoRA update must be at least 1, not {rank}.")
@@ -46,6 +47,8 @@ def enable_lora(model, rank):
             "All blocks are frozen, so that LoRA has nothing to update: freeze none, since enable_lora freezes their "
             "kernels itself, or fewer; or train the head without LoRA."
         )
+    if any(getattr(layer, "lora_enabled", False) for block in blocks for layer in _flat(block)):
+        raise ValueError("The model has LoRA already, which Keras enables once: train on with it.")
     freeze_layers(model, encoder.config.num_blocks)
     for block in blocks:
         block.trainable = True

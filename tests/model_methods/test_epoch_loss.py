@@ -52,6 +52,14 @@ def test_the_loss_of_a_token_classifier_is_the_mean_over_labelled_tokens(small_t
     assert history["loss"] + history["val_loss"] == pytest.approx([expected] * 2, rel=1e-5)
 
 
+@pytest.mark.parametrize("given", [lambda loss: [loss], lambda loss: {"classifier": loss}], ids=["list", "dict"])
+def test_the_loss_may_be_given_in_a_list_or_by_the_output(given, small_tokenizer):
+    model = build(kbi.TokenClassifier, small_tokenizer, 3)
+    expected = cross_entropy_by_hand(model)
+    model.compile("sgd", given(model.loss), **QUICK_STEPS)
+    assert losses_of(model, WORDS, LABELS) == pytest.approx([expected] * 3, rel=1e-5)
+
+
 def test_the_loss_of_weighted_rows_is_their_weighted_mean(small_tokenizer):
     model, weights = build(kbi.TokenClassifier, small_tokenizer, 3), np.array([1.0, 5.0, 0.0, 2.0, 3.0])
     expected = cross_entropy_by_hand(model, weights)

@@ -40,7 +40,8 @@ def own_inputs(model, inputs):
             f"{'; '.join(wrong)}."
         )
     found = {name: _as_array(name, inputs[name]) for name in names}
-    width, config = np.shape(found["token_ids"])[-1], getattr(model, "encoder", model).config
+    config, tokens = getattr(model, "encoder", model).config, found["token_ids"]
+    width = tokens.shape[-1] if isinstance(tokens, np.ndarray) else math.inf  # the values of replicas have no shape
     limits = {"token_ids": config.vocabulary_size, "mask_positions": width, "cls_positions": width}
     if config.has_position_table:
         limits["position_ids"] = config.max_length

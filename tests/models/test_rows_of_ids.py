@@ -8,6 +8,7 @@ from every_model import KINDS, MODELS, inputs_of
 from tiers import every_backend
 
 import keras_bert_impl as kbi
+from keras_bert_impl.model_methods.own_inputs import own_inputs
 
 LABELS = np.array([0, 2], "int32")
 # Names that sort before, between and behind those of the inputs.
@@ -127,3 +128,10 @@ def test_no_rows_and_no_tokens_are_refused(shape, small_config):
     for call in (*calls, lambda rows: model.evaluate(rows, np.zeros(shape[0], "int32"))):
         with pytest.raises(ValueError, match=rf"token_ids has the shape \({shape[0]}, {shape[1]}\): there are no rows"):
             call(rows)
+
+
+def test_ids_that_are_divided_over_replicas_are_taken_as_they_are(small_config):
+    """TensorFlow's values of several replicas have no shape that NumPy could tell."""
+    model = kbi.TextClassifier(kbi.BertEncoder(small_config), 2)
+    divided = {name: object() for name in model.input}
+    assert own_inputs(model, divided) == divided

@@ -46,9 +46,10 @@ class QuestionRows(RowMaker):
 
     def rows_of_source(self, source, arrange, class_weight):
         def noted(batch):
-            arranged = arrange(batch)
-            if isinstance(arranged, tuple) and not self.is_natural(arranged):
-                self._learn_none(*arranged[:2])
+            if self.head.null_threshold is None:
+                arranged = arrange(batch)
+                if isinstance(arranged, tuple) and not self.is_natural(arranged):
+                    self._learn_none(*arranged[:2])
             return batch
 
         return dataclasses.replace(source, open=lambda: map(noted, source.open()))

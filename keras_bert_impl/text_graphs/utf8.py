@@ -1,10 +1,9 @@
 """Characters and bytes of strings in TensorFlow graphs."""
 
+import functools
 import sys
 
 from keras_bert_impl.text_graphs.quiet_tensorflow import tf
-
-_SPACES = [code for code in range(sys.maxunicode + 1) if chr(code).isspace()]
 
 
 def readable(texts: tf.Tensor) -> tf.Tensor:
@@ -22,10 +21,15 @@ def character_starts(codes: tf.Tensor) -> tf.Tensor:
     return tf.concat([[0], tf.cumsum(character_sizes(codes))], axis=0)
 
 
+@functools.cache
+def _spaces() -> list[int]:
+    return [code for code in range(sys.maxunicode + 1) if chr(code).isspace()]
+
+
 def without_spaces(codes: tf.Tensor, first: tf.Tensor, after: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The first characters at or behind `first` that are no white space, and the ends of the last ones before `after`,
     which are not behind them if there is nothing but white space between; see `words.stripped_span`."""
-    is_space = tf.reduce_any(codes[:, tf.newaxis] == tf.constant(_SPACES), axis=1)
+    is_space = tf.reduce_any(codes[:, tf.newaxis] == tf.constant(_spaces()), axis=1)
     kept = tf.cast(tf.where(~is_space)[:, 0], tf.int32)  # ascending
     return (
         tf.gather(tf.concat([kept, [tf.size(codes)]], axis=0), tf.searchsorted(kept, first)),

@@ -157,8 +157,8 @@ def featurize(config, task, examples, class_names, model):
             )
     known = set(hashes_of_rows(rows["train"]))
     for split, part in rows.items():
-        count = sum(found in known for found in hashes_of_rows(part))
-        if count and split != "train":
+        count = 0 if split == "train" else sum(found in known for found in hashes_of_rows(part))
+        if count:
             say_once(f"  {split}: {count:,} of {len(part.first):,} rows are rows of train, too", config.data)
     if config.class_weights is not None:
         if class_names is None:

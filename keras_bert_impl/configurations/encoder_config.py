@@ -5,7 +5,7 @@ import numbers
 import typing
 
 from keras_bert_impl.json_files import read_json
-from keras_bert_impl.misspelt import KnownArguments, did_you_mean
+from keras_bert_impl.misspelt import did_you_mean
 
 # Hugging Face has several names for each function, by how it is computed; the first name of each is the one we write.
 HUGGINGFACE_ACTIVATIONS = {
@@ -45,7 +45,7 @@ BERT_KEYS = (
 LARGEST_SIZE = 2**24
 
 
-class EncoderConfig(KnownArguments):
+class EncoderConfig:
     """Base class of the families' configurations, which are frozen dataclasses with these class attributes.
 
     Attributes:

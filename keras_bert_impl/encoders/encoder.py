@@ -1,7 +1,5 @@
 """What the encoders of all families share: configuration, loading, saving, and what heads need from them."""
 
-import inspect
-
 import keras
 
 from keras_bert_impl import checkpoints, features
@@ -204,10 +202,6 @@ class FamilyEncoder(Encoder):
         # Not tracked by Keras, which would take tensors for a part of the model. A layer that is called several times
         # has no single output.
         object.__setattr__(self, "connected", connected)
-
-    @classmethod
-    def arguments_of_constructor(cls):
-        return [*super().arguments_of_constructor(), *inspect.signature(cls.connect).parameters]
 
     @classmethod
     def inputs_of_rows(cls, packed, more=(), **of_family):

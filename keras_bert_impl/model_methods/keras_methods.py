@@ -3,7 +3,6 @@
 import keras
 
 from keras_bert_impl.distribution import in_scope_of_model, weights_given_back
-from keras_bert_impl.misspelt import KnownArguments
 from keras_bert_impl.model_methods import resumed_fit, trainable, trained_weights
 from keras_bert_impl.model_methods.compiling import CompilingMixin
 from keras_bert_impl.model_methods.own_inputs import own_inputs
@@ -12,7 +11,7 @@ OWN_FORMATS = ("onnx", "openvino", "litert")
 OF_STRINGS = "export_saved_model(model, directory) writes a SavedModel that takes strings"
 
 
-class KerasMethodsMixin(KnownArguments, CompilingMixin):
+class KerasMethodsMixin(CompilingMixin):
     """`fit` that can be resumed, and says when it compiles; `quantize` for the weights alone by default; `export` that
     names an alternative where Keras cannot export."""
 

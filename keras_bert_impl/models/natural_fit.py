@@ -1,22 +1,15 @@
 """`fit`, `evaluate` and `predict` on natural data, for heads that hold a tokenizer."""
 
-import inspect
-
 import keras
 
 from keras_bert_impl.batching import SortedBatches
 from keras_bert_impl.distribution import in_scope_of_model, is_shared
-from keras_bert_impl.misspelt import refuse_unknown
 from keras_bert_impl.model_methods.epoch_loss import evaluate_outputs
 from keras_bert_impl.natural_data import stage
 from keras_bert_impl.natural_data.labels import takes_class_numbers
 from keras_bert_impl.natural_data.other_libraries import in_memory
 from keras_bert_impl.natural_data.row_maker import RowMaker
 from keras_bert_impl.natural_data.text_batches import TextBatches
-
-KERAS_ARGUMENTS = {
-    method: inspect.signature(getattr(keras.Model, method)).parameters for method in ("fit", "evaluate", "predict")
-}
 
 
 class NaturalFitMixin:
@@ -71,7 +64,6 @@ class NaturalFitMixin:
         `class_weight` has the names or numbers of classes as keys, or is "balanced". With `callbacks.ExactResume` among
         the callbacks, an interrupted `fit` resumes where it was.
         """
-        _refuse_misspelt("fit", arguments)
         given = stage.Training(x, y, sample_weight, validation_data, validation_split, class_weight, shuffle)
         sizes = batch_size, arguments.get("validation_batch_size")
         steps = arguments.get("steps_per_epoch"), arguments.get("validation_steps")
@@ -85,7 +77,6 @@ class NaturalFitMixin:
     @in_scope_of_model
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, **arguments):
         """`keras.Model.evaluate`, with texts or ids for `x`."""
-        _refuse_misspelt("evaluate", arguments)
         maker = self.row_maker
         x, y, sample_weight = stage.evaluation(maker, x, y, sample_weight, batch_size, steps)
         if isinstance(x, SortedBatches) and (judged := maker.judged(x)) is not None:
@@ -104,7 +95,6 @@ class NaturalFitMixin:
         Lists of texts are computed in batches of about the same length; the outputs are in the order of the texts.
         If there is an output for each token, all rows are as long as the longest.
         """
-        _refuse_misspelt("predict", arguments)
         arguments = {"verbose": verbose, **arguments}
         maker = self.row_maker
         x, rows = stage.prediction(maker, x, batch_size, steps)
@@ -148,10 +138,3 @@ class NaturalFitMixin:
         is_in_memory = isinstance(x, keras.utils.PyDataset) and not isinstance(x, TextBatches)
         if is_in_memory and self.compiled and not self.optimizer.built and not is_shared():
             self._symbolic_build(data_batch=keras.utils.unpack_x_y_sample_weight(x[0]))
-
-
-def _refuse_misspelt(method, arguments):
-    """Raises TypeError for an argument that Keras does not know either, before texts are tokenized. Those that begin
-    with an underscore Keras passes to itself."""
-    given = [name for name in arguments if not name.startswith("_")]
-    refuse_unknown(given, KERAS_ARGUMENTS[method], method)

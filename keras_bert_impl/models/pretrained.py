@@ -15,7 +15,6 @@ from keras_bert_impl.configurations.initialization import kernel_initializer
 from keras_bert_impl.distribution import in_scope_of_model
 from keras_bert_impl.families import build_encoder
 from keras_bert_impl.layers import Dense, Dropout
-from keras_bert_impl.misspelt import refuse_unknown
 from keras_bert_impl.model_methods.epoch_loss import EpochLossMixin
 from keras_bert_impl.model_methods.keras_methods import KerasMethodsMixin
 from keras_bert_impl.model_methods.layer_records import layer_records, restore_layer_records, without_layer_records
@@ -36,6 +35,7 @@ HEADS_NAMED_CLASSIFIER = ("ForSequenceClassification", "ForTokenClassification",
 OTHER_HEADS = (*HEADS_NAMED_CLASSIFIER, "ForQuestionAnswering")  # which is named so, too, in some families
 SHORTEST_ROW = 3
 NEW_HEAD = "For a new head, save the encoder alone and open that."
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 OF_ENCODER = (("dtype", None), ("rematerialize", False))  # arguments of `load_model` that are passed to the encoder
 
 
@@ -171,13 +171,12 @@ def with_arguments_of_constructor(cls, inherited):
 
     @functools.wraps(inherited)
     def from_pretrained(cls, *arguments, **options):
-        refuse_unknown(options, from_pretrained.__signature__.parameters, f"{cls.__name__}.from_pretrained")
         return inherited(cls, *arguments, **options)
 
     shown = dict(inspect.signature(inherited).parameters)
     del shown["arguments"]
-    constructor = cls.arguments_of_constructor()
-    others = [constructor[name] for name in constructor if name not in ("encoder", *shown)]
+    constructor = inspect.signature(cls.__init__).parameters.values()
+    others = [one for one in constructor if one.name not in ("self", "encoder", *shown) and one.kind not in VARIABLE]
     others += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default) for name, default in OF_ENCODER]
     from_pretrained.__signature__ = inspect.Signature(
         [*shown.values(), *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in others)]

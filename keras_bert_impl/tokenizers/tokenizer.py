@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from keras_bert_impl.misspelt import KnownArguments
 from keras_bert_impl.tokenizers.row_template import RowTemplate
 from keras_bert_impl.tokenizers.rows import rows_from_texts
 
 
-class Tokenizer(KnownArguments):
+class Tokenizer:
     """The base class of the tokenizers: texts to ids and character offsets, without TensorFlow.
 
     Control tokens in the text of a user are ordinary text; only `encode_with_masks` recognizes the mask token.

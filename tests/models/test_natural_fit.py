@@ -125,10 +125,3 @@ def test_one_text_in_bytes_is_no_list_of_numbers(small_tokenizer, kind):
     model = getattr(kbi, kind)(encoder(), tokenizer=small_tokenizer, **arguments)
     with pytest.raises(ValueError, match=r"Got b'the cat', which is bytes: one text is a string, text\.decode"):
         ASKED_ONE_TEXT[kind](model, b"the cat")
-
-
-@pytest.mark.parametrize(("method", "argument", "meant"), [("fit", "epoch", "epochs"), ("predict", "step", "steps")])
-def test_a_misspelt_argument_is_told_before_texts_are_read(small_tokenizer, method, argument, meant):
-    model = kbi.TextClassifier(encoder(), tokenizer=small_tokenizer, num_classes=2)
-    with pytest.raises(TypeError, match=rf"{method}\(\) .* '{argument}'. Did you mean {meant}\?"):
-        getattr(model, method)(object(), **{argument: 1})

@@ -42,7 +42,6 @@ COMMANDS = {
     "pretrain": Command("training.pretraining", "PretrainConfig", "trains a checkpoint on pre-training examples"),
     "distill": Command("training.distillation", "DistillConfig", "trains a small student to imitate a checkpoint"),
     "finetune": Command("training.finetuning", "FinetuneConfig", "trains a checkpoint further on a task's files"),
-    "ablate": Command("studies.ablation", "AblateConfig", "repeats an ablation study of the paper"),
     "fill-mask": Command(
         "commands.fill_mask", "FillMaskConfig", "prints the likeliest words for each [MASK]", positional=("model",)
     ),
@@ -85,7 +84,7 @@ COMMANDS = {
 }
 WITHOUT_KERAS = ("prepare-data",)
 # On a busy machine the imports alone can take a minute: these commands, which take longer, announce them.
-LONG = ("quickstart", "pretrain", "distill", "finetune", "ablate")
+LONG = ("quickstart", "pretrain", "distill", "finetune")
 
 
 def main(arguments=None):

@@ -45,7 +45,6 @@ ORDER = (
     "serving",
     "page",
     "training",
-    "studies",
     "commands",
     "cli",
     "__main__",

@@ -14,10 +14,10 @@ import subprocess
 import sys
 from unittest import mock
 
+import keras
 import pytest
 from conftest import WORDS
 from documentation import ROOT, commands, example_with_output, indented_blocks, python_blocks, shape_of_line
-from made_studies import COMPILED
 from made_tasks import SENTENCES, write_lines, write_mrpc
 from tiers import every_backend, once
 
@@ -27,6 +27,7 @@ from keras_bert_impl.options.serve import ServeConfig
 from keras_bert_impl.training.runs import parse
 
 PAGE = "README.md"
+COMPILED = "on" if keras.backend.backend() == "jax" else "off"
 PAGES = (PAGE, "docs/quickstart.md", "docs/pretraining.md", "docs/finetuning.md")
 ENCODER = "runs/quickstart/python_docs/tensorflow/pretrain/encoder"
 QUICK_PRETRAINING = [

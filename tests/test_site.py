@@ -127,7 +127,7 @@ def rows_below(heading):
 
 
 def of_study(name):
-    rows = yaml.safe_load((ROOT / "keras_bert_impl" / "studies" / f"{name}.yaml").read_text(encoding="utf-8"))["rows"]
+    rows = yaml.safe_load((ROOT / "studies" / f"{name}.yaml").read_text(encoding="utf-8"))["rows"]
     return {row["name"]: list(row["paper"].values()) for row in rows}
 
 

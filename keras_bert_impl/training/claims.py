@@ -8,13 +8,11 @@ import contextlib
 import os
 import pathlib
 import socket
-import time
 
 import filelock
 
 from keras_bert_impl.process_group import failing_together, is_chief
 
-WAIT_SECONDS = 5  # between two looks at what other processes are doing
 LOCK = "run.lock"
 
 
@@ -42,25 +40,6 @@ def locked(directory):
             for place in missing:
                 with contextlib.suppress(OSError):  # not empty
                     place.rmdir()
-
-
-@contextlib.contextmanager
-def claimed(directory, wait=False):
-    """Within this context other processes leave a run alone; gives whether it is ours.
-
-    The lock is a file beside the run's directory. With `wait`, waits until it is ours.
-    """
-    path = directory.with_name(directory.name + ".claim")
-    if not is_chief():
-        yield True  # the first of several processes of one run claims for all
-        return
-    while (lock := take(path)) is None and wait:
-        time.sleep(WAIT_SECONDS)
-    try:
-        yield lock is not None
-    finally:
-        if lock is not None:
-            give_back(lock)
 
 
 def take(path):

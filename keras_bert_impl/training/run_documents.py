@@ -208,36 +208,3 @@ def pretraining_figures(report):
     for name in (*others, *losses):
         if name in report:
             yield Figure(name, report[name], "test")
-
-
-def write_study(directory, content):
-    """Writes the report of an ablation study, as far as it is finished.
-
-    Args:
-        directory: the run directory.
-        content: of table.json.
-    """
-    tasks = list(dict.fromkeys(task for row in content["rows"] for task in row["tasks"]))
-    papers = list(dict.fromkeys(name for row in content["rows"] for name in row["paper"]))
-    rows, finished = [], 0
-    for row in content["rows"]:
-        finished += bool(row["tasks"])
-        cells = [_mean_of(row["tasks"].get(task)) for task in tasks]
-        steps = row["pretraining"].get("steps")
-        steps = "" if steps is None else f"{steps:,}"
-        rows.append([row["name"], steps, *cells, *(str(row["paper"].get(name, "")) for name in papers)])
-    head = ["row", "steps", *tasks, *(f"paper: {name}" for name in papers)]
-    page = Page(
-        f"Ablation: {content['title']}",
-        f"{finished} of {len(rows)} rows have figures.",
-        (content["about"], f"Paper: {content['paper']}"),
-        (Table("Figures", head, rows, "Means in percent, ± one standard deviation over the fine-tuning runs."),),
-    )
-    run_page.write(directory, page)
-
-
-def _mean_of(figures):
-    if figures is None:
-        return ""
-    deviation = "" if figures["deviation"] is None else f" ± {100 * figures['deviation']:.1f}"
-    return f"{100 * figures['mean']:.1f}{deviation}"

@@ -23,7 +23,6 @@ PICTURES = {
     "curves.png": "Figures of training and validation over the steps",
     "confusion.png": "Confusion matrix: how often each class was predicted for each class",
     "f1_by_label.png": "F1 of each label",
-    "table.png": "Figures of each row of the study",
 }
 
 

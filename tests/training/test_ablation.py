@@ -1,225 +1,178 @@
-"""Ablation studies: rows that differ in one thing, their table, and going on where they were interrupted."""
+"""The ablation studies in studies/: their files, their runs, the tasks made from a corpus."""
 
+import collections
 import json
-import os
 import pathlib
-import socket
+import sys
 
+import documentation
+import keras
+import numpy as np
 import pytest
-from made_studies import config_of, study_of
+import yaml
 from made_tasks import write_ner
 from tiers import once
 
-from keras_bert_impl.studies import ablation, ablation_plan, ablation_report, ablation_study
-from keras_bert_impl.studies.ablation_study import read_recipe, read_study
-from keras_bert_impl.training import claims, finetuning, pretraining
+from keras_bert_impl.corpora import Document
+from keras_bert_impl.options.rules import check_options
+from keras_bert_impl.tasks.conll import read_conll
+from keras_bert_impl.tasks.tables import BadRows
+from keras_bert_impl.training import finetuning
+from keras_bert_impl.training.runs import parse
+
+PAGE = "docs/ablations.md"
+STUDIES = documentation.ROOT / "studies"
+sys.path.append(str(STUDIES))
+
+import ablate  # noqa: E402
+import ablation_table  # noqa: E402
+import corpus_tasks  # noqa: E402
 
 pytestmark = [once, pytest.mark.usefixtures("without_reports")]
+COMPILED = "on" if keras.backend.backend() == "jax" else "off"
+RECIPE = {
+    "prepare": {},
+    "pretrain": {"size": "bert_tiny", "num_layers": 1, "hidden_size": 16, "steps": 4, "batch_size": 4,
+                 "validation_batches": 1, "jit_compile": COMPILED},
+    "finetune": {"epochs": 1, "batch_size": 8, "sequence_length": 32, "learning_rate": 1e-3, "jit_compile": COMPILED},
+    "task_rows": 16,
+}  # fmt: skip
+LEFT = {"direction": "left_to_right"}
+ROWS = [
+    {"name": "joined", "pretrain": LEFT, "join": {"direction": "right_to_left"}, "paper": {"SQuAD": 77.8}},
+    {"name": "left, BiLSTM", "pretrain": LEFT, "finetune": {"bilstm_units": 3}},
+    {"name": "left, features", "pretrain": LEFT, "features": {"features": "last", "units": 3}},
+    {"name": "half", "share_of_steps": 0.5, "prepare": {"pairs": "doc_sentences"}},
+]
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, prepared_data, without_reports):
-    """The folder of a finished study, and what it returned."""
-    folder = tmp_path_factory.mktemp("ablation")
-    return folder, ablation.run(config_of(folder, prepared_data()))
+def write_yaml(path, content):
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return str(path)
+
+
+def test_the_options_of_every_study_are_those_of_the_commands_and_the_page_lists_it(tmp_path):
+    page = (documentation.ROOT / PAGE).read_text(encoding="utf-8")
+    names = [path.stem for path in STUDIES.glob("*.yaml") if path.stem not in ("usual", "short")]
+    assert len(names) == 7
+    for name in names:
+        assert f"| `{name}` |" in page
+        ablation = ablate.Ablation(ablate.AblateConfig(name, str(tmp_path), recipe="short", pretraining_seeds=2))
+        for row in ablation.rows:
+            runs = [*ablation.pretrainings(row), *ablation.finetunings(row, {"ner": ("ner", "data")})["ner"]]
+            assert len(runs) == 5 + 2 * (row.join is not None)
+            for run in runs:
+                check_options(run)
+
+
+def test_every_command_of_the_page_is_read():
+    found = [words for block in documentation.indented_blocks(PAGE)
+             for words in documentation.commands(block, "python studies/ablate.py")]  # fmt: skip
+    assert len(found) > 2
+    for words in found:
+        assert parse(ablate.AblateConfig, words, positional=("study",)).output.startswith("runs/")
 
 
 @pytest.mark.full
-def test_the_table_has_every_row_beside_the_paper_s(finished):
-    folder, table = finished
-    tasks = {row["name"]: sorted(row["tasks"]) for row in table["rows"]}
-    # Frozen features are for tasks that label words.
-    assert tasks == {"joined": ["follows", "names"], "left, BiLSTM": ["follows", "names"], "left, features": ["names"]}
-    assert table["rows"][0]["paper"] == {"SQuAD": 77.8}
-    assert all(row["pretraining"]["steps"] == 4 and row["pretraining"]["perplexities"][0] > 1 for row in table["rows"])
-    text = (folder / "run" / "table.md").read_text()
-    assert "| joined | 4 |" in text and "paper: SQuAD |" in text and "77.8" in text
-    assert (folder / "run" / "table.png").stat().st_size > 5000
-
-
-@pytest.mark.full
-def test_rows_with_equal_options_share_a_pretraining_run(finished):
-    folder, _ = finished
-    runs = sorted(path.name for path in (folder / "run" / "pretrain").iterdir() if path.is_dir())
-    assert runs == ["direction=left_to_right", "direction=right_to_left"]
-
-
-def test_a_finished_study_runs_nothing_again(finished, prepared_data, monkeypatch):
-    folder, table = finished
-    for module in (pretraining, finetuning):
-        monkeypatch.setattr(module, "run", lambda config: pytest.fail("ran again"))
-    assert ablation.run(config_of(folder, prepared_data())) == table
-
-
-def test_an_interrupted_study_goes_on_and_gives_the_same_table(tmp_path, prepared_data, monkeypatch):
+def test_an_interrupted_study_goes_on_and_its_runs_start_from_one_another(tmp_path, prepared_data, monkeypatch):
     write_ner(tmp_path / "ner")
-    rows = [{"name": "whole"}, {"name": "no next sentence", "pretrain": {"next_sentence": False}}]
-    options = {"rows": rows, "tasks": [f"ner={tmp_path / 'ner'}"], "seeds": 2}
-    whole = ablation.run(config_of(tmp_path, prepared_data(), "whole", **options))
-    run, calls = finetuning.run, []
+    study = write_yaml(tmp_path / "study.yaml", {"title": "A study", "paper": "table 5", "rows": ROWS})
+    recipe = write_yaml(tmp_path / "recipe.yaml", RECIPE)
+    given = {"data": str(prepared_data()), "tasks": [f"ner={tmp_path / 'ner'}"], "seeds": 3, "pretraining_seeds": 2}
+    config = ablate.AblateConfig(study, str(tmp_path / "run"), recipe, seed=5, **given)
+    train, calls = finetuning.train, []
 
-    def interrupted(config):
+    def interrupted(config, *rest):
         calls.append(config.output)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return run(config)
+        return train(config, *rest)
 
-    monkeypatch.setattr(finetuning, "run", interrupted)
+    monkeypatch.setattr(finetuning, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        ablation.run(config_of(tmp_path, prepared_data(), "stopped", **options))
-    again = ablation.run(config_of(tmp_path, prepared_data(), "stopped", **options))
-    assert len(calls) == 5 and len(set(calls)) == 4  # only the interrupted one ran twice
-    for table in (whole, again):
-        for row in table["rows"]:
-            row["pretraining"].pop("minutes")
-    assert again == whole
-    for row in whole["rows"]:
-        paths = [tmp_path / "whole" / "finetune" / ablation_plan.folder_name(row["name"]) / "ner" / f"seed_{seed}"
-                 for seed in range(2)]  # fmt: skip
-        values = [json.loads((path / "metrics.json").read_text())["history"][0]["value"] for path in paths]
-        found = row["tasks"]["ner"]
-        assert found["values"] == values
-        assert found["mean"] == pytest.approx(sum(values) / 2)
-        assert found["deviation"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+        ablate.run(config)
+    table = ablate.run(config)
+    assert len(calls) == 13 and len(set(calls)) == 12  # only the interrupted one ran twice
+    assert ablate.run(config) == table and len(calls) == 13
+
+    runs = sorted(path.name for path in (tmp_path / "run" / "pretrain").iterdir())
+    assert runs == ["direction=left_to_right", "direction=right_to_left", "prepare.pairs=doc_sentences"]
+    for seed, start in ((0, "seed_5"), (1, "seed_6"), (2, "seed_5")):
+        place = tmp_path / "run" / "finetune" / "joined" / "ner" / f"seed_{seed}" / "run.json"
+        tuned = json.loads(place.read_text())["configuration"]
+        assert pathlib.Path(tuned["model"]).parts[-3:] == ("direction=left_to_right", start, "encoder")
+        assert pathlib.Path(tuned["join"]).parts[-3:] == ("direction=right_to_left", start, "encoder")
+    assert [row["pretraining"]["steps"] for row in table["rows"]] == [4, 4, 4, 2]
+    first, second = table["rows"][0]["pretraining"]["perplexities"]
+    assert first != second
+    for row in table["rows"]:
+        places = [tmp_path / "run" / "finetune" / ablate.folder_name(row["name"]) / "ner" / f"seed_{n}" for n in "012"]
+        values = [json.loads((place / "metrics.json").read_text())["history"][0]["value"] for place in places]
+        assert row["tasks"]["ner"]["values"] == values
+        assert row["tasks"]["ner"]["mean"] == pytest.approx(sum(values) / 3)
+    assert "| joined | 4 |" in (tmp_path / "run" / "table.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.full
-def test_fine_tuning_runs_start_from_the_pretraining_runs_in_turn(tmp_path, prepared_data):
-    write_ner(tmp_path / "ner")
-    rows = [{"name": "joined", "pretrain": {"direction": "left_to_right"}, "join": {"direction": "right_to_left"}}]
-    options = {"rows": rows, "tasks": [f"ner={tmp_path / 'ner'}"], "seeds": 3, "pretraining_seeds": 2, "seed": 5}
-    table = ablation.run(config_of(tmp_path, prepared_data(), **options))
-
-    def options_in(place):
-        return json.loads((tmp_path / "run" / place / "run.json").read_text())["configuration"]
-
-    for seed, start in ((0, "seed_5"), (1, "seed_6"), (2, "seed_5")):
-        tuned = options_in(f"finetune/joined/ner/seed_{seed}")
-        assert tuned["seed"] == seed
-        assert pathlib.Path(tuned["model"]).parts[-3:] == ("direction=left_to_right", start, "encoder")
-        assert pathlib.Path(tuned["join"]).parts[-3:] == ("direction=right_to_left", start, "encoder")
-    for direction in ("left_to_right", "right_to_left"):
-        places = [f"pretrain/direction={direction}/seed_{seed}" for seed in (5, 6)]
-        assert [options_in(place)["seed"] for place in places] == [5, 6]
-        losses = [json.loads((tmp_path / "run" / place / "history.json").read_text())[-1]["loss"] for place in places]
-        assert losses[0] != losses[1]
-    first, second = table["rows"][0]["pretraining"]["perplexities"]
-    assert first != second
-    assert "2 pre-training runs of 4 steps" in table["about"]
+def test_without_tasks_of_its_own_a_study_makes_them_from_the_corpus(tmp_path, prepared_data):
+    """The study that the page shows."""
+    text = (documentation.ROOT / PAGE).read_text(encoding="utf-8").split("```yaml\n# my_study.yaml\n")[1]
+    rows = yaml.safe_load(text.split("```")[0])
+    study = write_yaml(tmp_path / "study.yaml", rows | {"rows": [*rows["rows"], ROWS[2]]})
+    config = ablate.AblateConfig(study, str(tmp_path / "run"), write_yaml(tmp_path / "recipe.yaml", RECIPE), seeds=1)
+    config.data = str(prepared_data())
+    found = {row["name"]: sorted(row["tasks"]) for row in ablate.run(config)["rows"]}
+    both = ["follows", "names"]
+    assert found == {"tokens": both, "whole words": both, "whole words, BiLSTM": both, "left, features": ["names"]}
 
 
-def test_equal_arithmetic_gives_a_model_with_half_of_the_blocks_more_steps(tmp_path, prepared_data):
-    rows = [{"name": "two", "pretrain": {"num_layers": 2}}, {"name": "one"}]
-    config = config_of(tmp_path, prepared_data(), rows=rows)
-    study, recipe = read_study(config.study)._replace(equal_arithmetic=True), read_recipe(config.recipe)
-    plan = ablation_plan.Plan(config, study, recipe, prepared_data(), [], tmp_path)
-    first, second = (plan.pretrain_config(row, row.pretrain) for row in study.rows)
-    assert plan.equal_steps(first) == 4
-    assert (
-        plan.equal_steps(second)
-        == round(4 * ablation_plan.flops_of_step(first) / ablation_plan.flops_of_step(second))
-        > 4
-    )
+@pytest.mark.full
+@pytest.mark.parametrize("series", [[None, None], ["a curve", "a curve"]])
+def test_the_table_has_means_deviations_and_the_paper_s_figures(series, tmp_path):
+    tuned = {"mrpc": {"metric": "f1", "values": [0.5, 0.6, 0.7]}}
+    rows = [
+        {
+            "name": "one",
+            "pretraining": {"steps": 7, "perplexities": [71.0, 73.0]},
+            "tasks": tuned,
+            "paper": {"LM": 3.9},
+        },
+        {"name": "two", "pretraining": {}, "tasks": {}, "paper": {}},
+    ]
+    ablation_table.write({"title": "A study", "paper": "table 5"}, series, rows, "about", tmp_path)
+    table = (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert "| one | 7 | 72.0 ± 1.4 | 60.0 ± 10.0 | 3.9 |" in table and "| two |  |  |  |  |" in table
+    assert (tmp_path / "table.png").stat().st_size > 5000
 
 
-def test_mean_and_deviation_of_three_seeds():
-    assert ablation_report.mean_and_deviation([0.5, 0.6, 0.7]) == (pytest.approx(0.6), pytest.approx(0.1))
-    assert ablation_report.mean_and_deviation([0.5]) == (0.5, None)
-    assert ablation_report.shown([0.5, 0.6, 0.7]) == "60.0 ± 10.0"
-    assert ablation_report.shown([0.61234]) == "61.2"
-    assert ablation_report.shown([71.0, 73.0], unit=1) == "72.0 ± 1.4"
-    assert ablation_report.shown(None) == ""
+@pytest.mark.full
+def test_rows_of_one_name_are_refused_since_they_would_share_their_results():
+    with pytest.raises(ValueError, match="have the same name"):
+        ablate.rows_of({"rows": [{"name": "mask 80%"}, {"name": "mask 80!"}]})
 
 
-@pytest.mark.parametrize("name", ablation_study.study_names())
-def test_every_study_of_the_package_can_be_read(name):
-    study = read_study(name)
-    assert len(study.rows) >= 2 and study.title and study.paper
+@pytest.mark.full
+def test_half_of_the_pairs_follow_one_another_without_one_left_out_between_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus_tasks, "split_of", lambda name, seed: name)
+    texts = {place: [f"sentence {n} of the document {place} ." for n in range(5)] for place in "ab"}
+    with_others = {place: [*found[:2], "A heading", *found[2:4], "Another", found[4]] for place, found in texts.items()}
+    corpus = [Document(split, "source", found) for split in corpus_tasks.FILES for found in with_others.values()]
+    documents = corpus_tasks.sample_documents(corpus, 0, 99, 0)
+    assert {split: len(found) for split, found in documents.items()} == dict.fromkeys(corpus_tasks.FILES, 2)
+    corpus_tasks.write_pairs(tmp_path / "pairs.jsonl", documents["train"], 60, np.random.default_rng(0))
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert collections.Counter(row["label"] for row in rows) == {"follows": 30, "random": 30}
+    for row in rows:
+        if row["label"] == "follows":
+            found = texts[row["text"][-3]]
+            assert (row["text"], row["text_pair"]) in [(found[0], found[1]), (found[2], found[3])]
+        else:
+            assert row["text"][-3] != row["text_pair"][-3]
 
 
-def test_how_a_recipe_masks_is_not_asked_of_rows_that_read_one_side(tmp_path):
-    study, recipe = read_study("directions"), read_recipe("short")
-    plan = ablation_plan.Plan(ablation.AblateConfig(str(tmp_path), "directions"), study, recipe, tmp_path, [], tmp_path)
-    rates = [plan.pretrain_config(row, row.pretrain).masking_rate for row in study.rows]
-    assert rates == [0.4, 0.15, 0.15, 0.15]
-
-
-@pytest.mark.parametrize("name", ["usual", "short"])
-def test_every_recipe_of_the_package_can_be_read(name):
-    assert read_recipe(name)["pretrain"]["steps"] > 0
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            {"pretrain": {"mask_rate": 1}},
-            "study.yaml, row 'one': there is no option 'mask_rate'; keras-bert pretrain has",
-        ),
-        ({"finetune": {"layers": 1}}, "study.yaml, row 'one': there is no option 'layers'; keras-bert finetune has"),
-        ({"pretain": {}}, "study.yaml, row 'one': there is no option 'pretain'; it can have name, pretrain, finetune"),
-        ({"pretrain": {"steps": 7}}, "study.yaml, row 'one': steps is set by keras-bert ablate itself"),
-        ({"prepare": {"pair": 1}}, "study.yaml, row 'one': there is no option 'pair'; keras-bert prepare-data has"),
-        ({"prepare": {"seed": 1}}, "study.yaml, row 'one': seed is set by keras-bert ablate itself"),
-        ({"prepare": {"input": "a"}}, "study.yaml, row 'one': input is set by keras-bert ablate itself"),
-        ({"join": {"up": 1}}, "study.yaml, row 'one': there is no option 'up'"),
-        ({"share_of_steps": 2}, "study.yaml, row 'one': share_of_steps 2 must be above 0 and at most 1"),
-    ],
-)
-def test_a_row_with_an_unknown_option_is_refused_by_file_and_row(row, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        read_study(study_of(tmp_path, [{"name": "one", **row}]))
-
-
-def test_two_rows_of_one_name_and_an_unknown_study_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="two rows are named 'one'"):
-        read_study(study_of(tmp_path, [{"name": "one"}, {"name": "one", "pretrain": {"size": "bert_mini"}}]))
-    with pytest.raises(ValueError, match=r"the rows 'mask 80%' and 'mask 80!' .* would share their results"):
-        read_study(study_of(tmp_path, [{"name": "mask 80%"}, {"name": "mask 80!"}]))
-    with pytest.raises(ValueError, match="nothing is neither a file nor a study of the package; its studies are"):
-        read_study("nothing")
-
-
-def test_a_claim_of_a_living_process_is_kept_and_that_of_a_dead_one_is_not(tmp_path):
-    place = tmp_path / "run"
-    (tmp_path / "run.claim").write_text("process 1 on another-host")  # which has died: nothing holds the lock
-    with claims.claimed(place) as is_ours:
-        assert is_ours
-        with claims.claimed(place) as is_ours_too:
-            assert not is_ours_too
-        assert (tmp_path / "run.claim").read_text() == f"process {os.getpid()} on {socket.gethostname()}"
-    assert not (tmp_path / "run.claim").exists()
-
-
-def test_options_that_contradict_each_other_are_refused(tmp_path):
-    study = read_study("steps")
-    for options, message in (
-        ({"steps": 8, "minutes": 1.0}, "give only one of them"),
-        ({"minutes": 1.0}, "give --steps instead of --minutes"),
-        ({"seeds": 0}, "seeds 0 is out of range: expected at least 1"),
-        ({"pretraining_seeds": 0}, "pretraining_seeds 0 is out of range: expected at least 1"),
-        ({"pretraining_seeds": 4}, "pretraining_seeds 4 must be at most seeds, 3"),
-        ({"data": "a", "input": "b"}, "is prepared already"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ablation.check_config(ablation.AblateConfig(str(tmp_path), "steps", **options), study)
-
-
-def test_a_task_that_is_not_known_is_refused_before_the_corpus_is_prepared(tmp_path):
-    config = ablation.AblateConfig(str(tmp_path / "run"), "steps", tasks=[f"sst2={tmp_path}"])
-    with pytest.raises(ValueError, match=r"There is no task 'sst2': give one of .* sst-2"):
-        ablation.run(config)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_row_with_data_of_its_own_has_a_run_of_its_own_and_finishes(tmp_path, prepared_data):
-    write_ner(tmp_path / "ner")
-    rows = [{"name": "pairs"}, {"name": "sentences", "prepare": {"pairs": "doc_sentences"}}]
-    for _ in range(2):  # the second time, everything is there
-        table = ablation.run(config_of(tmp_path, prepared_data(), rows=rows, tasks=[f"ner={tmp_path / 'ner'}"]))
-    assert [sorted(row["tasks"]) for row in table["rows"]] == [["ner"], ["ner"]]
-    runs = sorted(path.name for path in (tmp_path / "run" / "pretrain").iterdir() if path.is_dir())
-    assert runs == ["prepare.pairs=doc_sentences", "recipe"]
-    places = [tmp_path / "run" / "pretrain" / run / "seed_0" / "evaluation.json" for run in runs]
-    evaluations = [json.loads(place.read_text()) for place in places]
-    assert evaluations[0]["next_sentence_accuracy"] is None and evaluations[1]["next_sentence_accuracy"] is not None
+@pytest.mark.full
+def test_names_are_words_with_a_capital_that_do_not_begin_the_sentence_and_are_shown_without_it(tmp_path):
+    corpus_tasks.write_names(tmp_path / "dev.txt", [["So I met Jane Eyre of Hay ."]], 2, np.random.default_rng(0))
+    first, _ = read_conll(tmp_path / "dev.txt", BadRows("stop"))
+    assert first.words == ["so", "i", "met", "jane", "eyre", "of", "hay", "."]
+    assert first.labels == ["O", "O", "O", "B-NAME", "I-NAME", "O", "B-NAME", "O"]

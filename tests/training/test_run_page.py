@@ -193,14 +193,3 @@ def test_a_pre_training_has_a_report_before_it_ends(tmp_path):
     assert "Interrupted; the command below resumes it: step 7 of 100." in page
     _, _, *options = shlex.split(re.search("keras-bert pretrain [^<]*", page)[0])
     assert len(options) == 8 and parse(PretrainConfig, options) == config  # data, output, size and masking_rate
-
-
-def test_the_report_of_a_study_has_its_table(tmp_path):
-    tasks = {"sst-2": {"metric": "accuracy", "values": [0.8, 0.9], "mean": 0.85, "deviation": 0.0707}}
-    rows = [
-        {"name": "no mask", "pretraining": {"steps": 1200}, "tasks": tasks, "paper": {"MNLI": 84.3}},
-        {"name": "later", "pretraining": {}, "tasks": {}, "paper": {}},
-    ]
-    run_documents.write_study(tmp_path, {"title": "Masking", "about": "short runs", "paper": "Table 8", "rows": rows})
-    page = page_of(tmp_path)
-    assert "1 of 2 rows have figures." in page and "85.0 ± 7.1" in page and "84.3" in page and "1,200" in page

@@ -12,7 +12,6 @@
 import itertools
 import json
 import re
-import typing
 
 import numpy as np
 
@@ -23,16 +22,8 @@ SENTENCE_WORDS = (5, 30)
 FILES = {"train": "train", "validation": "dev", "test": "test"}  # splits of a corpus, and of NamedEntities
 
 
-class TaskData(typing.NamedTuple):
-    """A task of a study: its column in the table, its name for keras-bert finetune, and its directory."""
-
-    name: str
-    task: str
-    data: str
-
-
 def make_tasks(prepared, data, directory, count, seed=0):
-    """Writes the tasks unless they are there; returns their TaskData.
+    """Writes the tasks unless they are there; returns {column of the table: (task of keras-bert finetune, directory)}.
 
     Args:
         prepared: configuration of prepare-data, whose corpus and splits are used.
@@ -40,10 +31,8 @@ def make_tasks(prepared, data, directory, count, seed=0):
         directory: where the tasks' files go.
         count: training examples of `follows`, and sentences of `names`; half as many for each of the other splits.
         seed: of the choice.
-    Raises: ValueError if a split of the corpus has too few sentences.
     """
-    tasks = [TaskData(name, kind, str(directory / name)) for name, kind in
-             (("follows", "text_classification"), ("names", "ner"))]  # fmt: skip
+    tasks = {"source": ("text_classification", str(data / "sentences"))} if (data / "sentences").is_dir() else {}
     if not (directory / "finished").is_file():
         corpus = open_corpus(
             prepared["input"], "skip", prepared["text_format"], prepared["text_field"], prepared["language"]
@@ -54,9 +43,8 @@ def make_tasks(prepared, data, directory, count, seed=0):
             write_pairs(directory / "follows" / f"{split}.jsonl", found, number, random)
             write_names(directory / "names" / f"{FILES[split]}.txt", found, number, random)
         (directory / "finished").write_text("")
-    if (data / "sentences").is_dir():
-        tasks.insert(0, TaskData("source", "text_classification", str(data / "sentences")))
-    return tasks
+    of_corpus = {"follows": "text_classification", "names": "ner"}
+    return tasks | {name: (kind, str(directory / name)) for name, kind in of_corpus.items()}
 
 
 def sample_documents(corpus, corpus_seed, count, seed):
@@ -69,11 +57,6 @@ def sample_documents(corpus, corpus_seed, count, seed):
         start = random.integers(max(1, len(sentences) - count))  # a book has more sentences than are wanted
         if places_of_pairs(sentences[start : start + count]):
             found[split_of(document.name, corpus_seed)].append(sentences[start : start + count])
-    for split, documents in found.items():
-        if len(documents) < 2:
-            raise ValueError(
-                f"The {split} split of the corpus has {len(documents)} documents, which is too few for tasks."
-            )
     return found
 
 

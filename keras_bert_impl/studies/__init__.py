@@ -1,1 +1,0 @@
-"""Repeats the ablation studies of the papers: their rows, their runs in turn, their tables and pictures."""
